@@ -29,12 +29,34 @@ import tempfile
 PUBLIC = ["texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper", "planted/frames_2000_wide",
           "planted/frames_5000"]
 IDENTITY = ["--model", "nsd", "--maps", "identity", "--stalk-dim", "1"]
+RAW = ["--feature-treatment", "columns"]
 
 
 def synthetic(nodes, homophily, degree=6, **more):
     options = {"nodes": nodes, "homophily": homophily, "degree": degree, "seed": 1, **more}
     return ["--dataset", "synthetic"] + [text for key, value in options.items()
                                          for text in (f"--synthetic-{key.replace('_', '-')}", str(value))]
+
+
+def write_folder(folder, names, rows, labels, edges):
+    """Writes the files of a folder, features as texts, and returns the options of train."""
+    with open(os.path.join(folder, "nodes.csv"), "w") as file:
+        file.write("id," + ",".join(names) + ",label\n")
+        for u, (row, label) in enumerate(zip(rows, labels)):
+            file.write(f"{u}," + ",".join(row) + f",c{label}\n")
+    with open(os.path.join(folder, "edges.csv"), "w") as file:
+        file.write("source,target\n" + "".join(f"{u},{v}\n" for u, v in sorted(edges)))
+    return ["--dataset", folder, "--make-splits", "48/32/20"]
+
+
+def distinct_edges(count, draw):
+    """Edges (u, v) with u < v, drawn until there are so many."""
+    edges = set()
+    while len(edges) < count:
+        u, v = draw()
+        if u != v:
+            edges.add((min(u, v), max(u, v)))
+    return edges
 
 
 def tabular(folder, nodes, homophily, degree=6, classes=4, columns=8, seed=1):
@@ -45,22 +67,19 @@ def tabular(folder, nodes, homophily, degree=6, classes=4, columns=8, seed=1):
     shifts = [unit * r.gauss(0, 5) for unit in units]
     labels = [r.randrange(classes) for _ in range(nodes)]
     members = [[u for u in range(nodes) if labels[u] == c] for c in range(classes)]
-    with open(os.path.join(folder, "nodes.csv"), "w") as file:
-        file.write("id," + ",".join(f"x{j}" for j in range(columns)) + ",label\n")
-        for u, label in enumerate(labels):
-            row = [r.gauss(mean, 1.2) for mean in means[label]]
-            row = [unit * x + shift for unit, x, shift in zip(units, row, shifts)][:-1] + [math.exp(row[-1])]
-            file.write(f"{u}," + ",".join(f"{x:.6g}" for x in row) + f",c{label}\n")
-    edges = set()
-    while len(edges) < nodes * degree // 2:
+    rows = []
+    for label in labels:
+        row = [r.gauss(mean, 1.2) for mean in means[label]]
+        row = [unit * x + shift for unit, x, shift in zip(units, row, shifts)][:-1] + [math.exp(row[-1])]
+        rows.append([f"{x:.6g}" for x in row])
+
+    def draw():
         u = r.randrange(nodes)
         c = labels[u] if r.random() < homophily else (labels[u] + r.randrange(1, classes)) % classes
-        v = r.choice(members[c])
-        if u != v:
-            edges.add((min(u, v), max(u, v)))
-    with open(os.path.join(folder, "edges.csv"), "w") as file:
-        file.write("source,target\n" + "".join(f"{u},{v}\n" for u, v in sorted(edges)))
-    return ["--dataset", folder, "--make-splits", "48/32/20"]
+        return u, r.choice(members[c])
+
+    edges = distinct_edges(nodes * degree // 2, draw)
+    return write_folder(folder, [f"x{j}" for j in range(columns)], rows, labels, edges)
 
 
 def wiki(folder, nodes, degree, topics=25, classes=5, vocabulary=2000, seed=1):
@@ -79,25 +98,21 @@ def wiki(folder, nodes, degree, topics=25, classes=5, vocabulary=2000, seed=1):
     words = [[b * r.gammavariate(0.1, 1) for b in base] for _ in range(topics)]
     weight = [math.exp(r.gauss(0, 1)) for _ in range(nodes)]
     members = [[u for u in range(nodes) if topic[u] == t] for t in range(topics)]
-    with open(os.path.join(folder, "nodes.csv"), "w") as file:
-        file.write("id," + ",".join(f"w{j}" for j in range(vocabulary)) + ",label\n")
-        for u in range(nodes):
-            count = 1 + int(r.gammavariate(2, 15))
-            typical = sum(r.random() < 0.5 for _ in range(count))
-            own = set(r.choices(range(vocabulary), words[topic[u]], k=typical))
-            own |= set(r.choices(range(vocabulary), base, k=count - typical))
-            file.write(f"{u}," + ",".join("1" if j in own else "0" for j in range(vocabulary)) + f",c{labels[u]}\n")
-    edges = set()
+    rows = []
+    for u in range(nodes):
+        count = 1 + int(r.gammavariate(2, 15))
+        typical = sum(r.random() < 0.5 for _ in range(count))
+        own = set(r.choices(range(vocabulary), words[topic[u]], k=typical))
+        own |= set(r.choices(range(vocabulary), base, k=count - typical))
+        rows.append(["1" if j in own else "0" for j in range(vocabulary)])
     everybody = range(nodes)
-    while len(edges) < nodes * degree // 2:
+
+    def draw():
         u = r.choices(everybody, weight)[0]
-        near = members[topic[u]] if r.random() < 0.6 else everybody
-        v = r.choice(near)
-        if u != v:
-            edges.add((min(u, v), max(u, v)))
-    with open(os.path.join(folder, "edges.csv"), "w") as file:
-        file.write("source,target\n" + "".join(f"{u},{v}\n" for u, v in sorted(edges)))
-    return ["--dataset", folder, "--make-splits", "48/32/20"]
+        return u, r.choice(members[topic[u]] if r.random() < 0.6 else everybody)
+
+    edges = distinct_edges(nodes * degree // 2, draw)
+    return write_folder(folder, [f"w{j}" for j in range(vocabulary)], rows, labels, edges)
 
 
 def generated():
@@ -150,9 +165,6 @@ def mlp(trainer, graph, data):
         if best is None or figures["validation_accuracy"]["mean"] > best["validation_accuracy"]["mean"]:
             best = figures
     return best
-
-
-RAW = ["--feature-treatment", "columns"]
 
 
 def cell(figures):

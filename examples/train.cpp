@@ -13,7 +13,6 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/graph/directed_arcs.hpp>
-#include <sheafnn/graph/fit_features.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
@@ -269,8 +268,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   if (is_directed(s)) {
     std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
   }
-  const sheafnn::FeatureTreatment treatment = s.options.feature_treatment;
-  std::printf("features: %s\n", sheafnn::fit_features(data.features, treatment).describe().c_str());
+  std::printf("features: %s\n", s.options.feature_plan.describe().c_str());
   const auto& node = s.cooperative;
   const std::string learner =
       programs::is_cooperative(s.model)
@@ -314,13 +312,13 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     task.entry = &programs::find_model(s.model, s.maps, s.stalk_dimension);
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  s.options.features = s.cooperative.options.features = s.flow.options.features = data.feature_count();
-  s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
+  programs::set_sizes(s, data.feature_count(), data.class_count);
   task.entry->check(task.network(), task.bayesian());
   for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);
   if (folder) task.folder = &*folder;
 
+  programs::set_feature_plan(s, data.features);
   print_task(s, data, preset);
   programs::TrainResults results(s, preset);
   results.print_header();

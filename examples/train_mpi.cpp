@@ -148,8 +148,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     piece = mpi::cut(data, partition, ranks.rank());
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  s.options.features = s.cooperative.options.features = s.flow.options.features = piece.features.columns();
-  s.options.classes = s.cooperative.options.classes = s.flow.options.classes = data.class_count;
+  programs::set_sizes(s, piece.features.columns(), data.class_count);
   if (ranks.is_root()) {
     programs::require_apart({{"--report", s.report}, {"--save", s.save}, {"--checkpoint", s.checkpoint}},
                             {{"--dataset", s.dataset}});

@@ -215,8 +215,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   std::vector<Nodes> unseen(data.splits.size());
   if (!s.leave_out.empty()) unseen = leave_out(data, left_out_class(data, s.leave_out));
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, t, data);
-  t.options.features = t.cooperative.options.features = t.flow.options.features = data.feature_count();
-  t.options.classes = t.cooperative.options.classes = t.flow.options.classes = data.class_count;
+  programs::set_sizes(t, data.feature_count(), data.class_count);
 
   std::vector<std::size_t> all(data.splits.size());
   std::iota(all.begin(), all.end(), std::size_t{0});

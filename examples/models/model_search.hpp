@@ -1,17 +1,15 @@
 /// \file
-/// A search among models that are chosen at run time, and what it came to as a table and as JSON.
+/// A search among models that are chosen at run time: which settings of the list are tried, and their trainings.
 #pragma once
 
-#include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 #include <sheafnn/bsnn/search.hpp>
 #include <sheafnn/bsnn/search_settings.hpp>
 #include <sheafnn/bsnn/search_training.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "models/registry.hpp"
@@ -24,7 +22,7 @@ struct SearchedModel {
   const ModelEntry* entry = nullptr;
   bool bayesian = true;
   NetworkOptions network;
-  sheafnn::TrainOptions train;
+  sheafnn::TrainOptions training;
 };
 /// A setting of the list that is not tried.
 struct LeftOut {
@@ -38,6 +36,37 @@ struct LeftOut {
   return sheafnn::detail::concat(s.model, maps, ", stalk dimension ", s.stalk_dimension);
 }
 
+/// What a setting has otherwise than asked for: "model", "maps" or "stalk-dim"; empty: nothing.
+///
+/// \param model, maps, stalk_dimension  empty or 0: any
+[[nodiscard]] inline std::string_view other_part(const sheafnn::SearchSetting& s, std::string_view model,
+                                                 std::string_view maps, int stalk_dimension) {
+  if (!model.empty() && s.model != model) return "model";
+  if (!maps.empty() && !is_cooperative(s.model) && s.maps != maps) return "maps";
+  return stalk_dimension > 0 && s.stalk_dimension != stalk_dimension ? "stalk-dim" : "";
+}
+
+/// Calls use(setting) for the settings of the list; those for which it throws std::invalid_argument are left out.
+///
+/// \param argument, value  that ask for the search
+/// \returns  what is left out
+/// \throws std::invalid_argument  that is all of them, with the reason of the first
+template <class Value, class Use>
+[[nodiscard]] std::vector<LeftOut> for_settings(std::string_view argument, const Value& value, const Use& use) {
+  std::vector<LeftOut> left_out;
+  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
+    try {
+      use(setting);
+    } catch (const std::invalid_argument& error) {
+      left_out.push_back({setting.name, error.what()});
+    }
+  }
+  if (left_out.size() < sheafnn::search_settings().size()) return left_out;
+  sheafnn::throw_invalid_argument(argument, value,
+                                  sheafnn::detail::concat("no setting of the list is left; ",
+                                                          left_out.front().name, ": ", left_out.front().why));
+}
+
 /// Searches; `options.epochs` is what the settings say.
 ///
 /// \param splits  of sheafnn::search_splits()
@@ -45,20 +74,20 @@ struct LeftOut {
 [[nodiscard]] inline sheafnn::SearchResult search_models(const std::vector<SearchedModel>& models,
                                                          const sheafnn::Dataset& data,
                                                          const std::vector<sheafnn::Split>& splits,
-                                                         sheafnn::SearchOptions options) {
-  std::vector<sheafnn::SearchCandidate> candidates;
-  options.epochs = 1;
-  for (const SearchedModel& model : models) {
-    options.epochs = std::max(options.epochs, model.train.epochs);
-    candidates.push_back(sheafnn::train_candidate(
-        model.name, splits, model.train, [&](const sheafnn::Split& split, const sheafnn::TrainOptions& train) {
-          sheafnn::TrainResult result;
-          static_cast<void>(
-              model.entry->train({data, split, model.network, train, model.bayesian, train.seed, {}}, result));
-          return result;
-        }));
-  }
-  return sheafnn::search(candidates, splits.size(), options);
+                                                         const sheafnn::SearchOptions& options) {
+  sheafnn::detail::PlansOfSearch plans(data.features);
+  const auto run = [&](const SearchedModel& model, const sheafnn::Split& split,
+                       const sheafnn::TrainOptions& training) {
+    NetworkOptions network = model.network;
+    auto& [pairs, cooperative, flow] = network;
+    with_kind(model.entry->deterministic, pairs, cooperative, flow,
+              [&](auto& options) { options.feature_plan = plans.of(options.feature_treatment); });
+    sheafnn::TrainResult result;
+    static_cast<void>(
+        model.entry->train({data, split, network, training, model.bayesian, training.seed, {}}, result));
+    return result;
+  };
+  return sheafnn::search_trainings(models, splits, options, run);
 }
 
 }  // namespace programs

@@ -103,14 +103,10 @@ struct SearchedSettings {
   }
   sheafnn::TrainOptions train;
   setting.training.set(train, features);
-  set("--lr", s.train.learning_rate, train.learning_rate);
-  set("--weight-decay", s.train.weight_decay, train.weight_decay);
-  set("--sheaf-decay", s.train.sheaf_decay, train.sheaf_decay);
-  set("--input-dropout", s.train.input_dropout, train.input_dropout);
-  set("--dropout", s.train.dropout, train.dropout);
-  if (is_bayesian(setting.model)) set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
-  set("--epochs", s.train.epochs, train.epochs);
-  set("--patience", s.train.patience, train.patience);
+  for_each_training_value([&](const char* option, auto member) {
+    const bool idle = std::string_view(option) == "--kl-weight" && !is_bayesian(setting.model);
+    if (!idle) set(option, s.train.*member, train.*member);
+  });
   set("--stop-on", s.stop_on, to_string(stop_on));
   resolve_options(app, s);
   return r;
@@ -128,42 +124,25 @@ struct SearchList {
 [[nodiscard]] inline SearchList search_list(const CLI::App& app, const TrainSettings& given,
                                             const sheafnn::Dataset& data) {
   SearchList list;
-  const sheafnn::StopOn stop_on = sheafnn::choose_stop_on(data, sheafnn::StopOn::accuracy);
-  const auto other = [&](const char* option, const auto& said, const auto& own) {
-    return app.get_option(option)->count() > 0 && said != own ? option : nullptr;
+  const sheafnn::StopOn stop_on = sheafnn::search_stop_on(data);
+  const auto asked = [&](const char* option, const auto& value, const auto& any) {
+    return app.get_option(option)->count() > 0 ? value : any;
   };
-  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
-    const char* option = other("--model", given.model, setting.model);
-    if (option == nullptr && !is_cooperative(setting.model)) option = other("--maps", given.maps, setting.maps);
-    if (option == nullptr) option = other("--stalk-dim", given.stalk_dimension, setting.stalk_dimension);
-    if (option != nullptr) {
-      list.left_out.push_back({setting.name, sheafnn::detail::concat("another ", option)});
-      continue;
-    }
-    if (!setting.use_edges && !given.sheaf.empty()) {
-      list.left_out.push_back({setting.name, "--sheaf: it has no sheaf"});
-      continue;
-    }
-    try {
-      SearchedSettings one = with_setting(app, given, setting, stop_on, data.feature_count());
-      TrainSettings& s = one.settings;
-      s.options.features = s.cooperative.options.features = data.feature_count();
-      s.options.classes = s.cooperative.options.classes = data.class_count;
-      const ModelEntry& entry = find_model(s.model, s.maps, s.stalk_dimension);
-      const NetworkOptions network(s.options, s.cooperative.options, s.flow.options);
-      entry.check(network, is_bayesian(s.model));
-      list.models.push_back({std::string(setting.name), &entry, is_bayesian(s.model), network, s.train});
-      list.settings.push_back(std::move(one));
-    } catch (const std::invalid_argument& error) {
-      list.left_out.push_back({setting.name, error.what()});
-    }
-  }
-  if (list.settings.empty()) {
-    sheafnn::throw_invalid_argument("--search", given.search,
-                                    sheafnn::detail::concat("no setting of the list is left; ",
-                                                            list.left_out.front().name, ": ",
-                                                            list.left_out.front().why));
-  }
+  const std::string any, model = asked("--model", given.model, any), maps = asked("--maps", given.maps, any);
+  const int stalk_dimension = asked("--stalk-dim", given.stalk_dimension, 0);
+  list.left_out = for_settings("--search", given.search, [&](const sheafnn::SearchSetting& setting) {
+    const std::string_view other = other_part(setting, model, maps, stalk_dimension);
+    if (!other.empty()) throw std::invalid_argument(sheafnn::detail::concat("another --", other));
+    if (!setting.use_edges && !given.sheaf.empty()) throw std::invalid_argument("--sheaf: it has no sheaf");
+    SearchedSettings one = with_setting(app, given, setting, stop_on, data.feature_count());
+    TrainSettings& s = one.settings;
+    set_sizes(s, data.feature_count(), data.class_count);
+    const ModelEntry& entry = find_model(s.model, s.maps, s.stalk_dimension);
+    const NetworkOptions network(s.options, s.cooperative.options, s.flow.options);
+    entry.check(network, is_bayesian(s.model));
+    list.models.push_back({std::string(setting.name), &entry, is_bayesian(s.model), network, s.train});
+    list.settings.push_back(std::move(one));
+  });
   return list;
 }
 

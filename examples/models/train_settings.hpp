@@ -15,6 +15,8 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/errors.hpp>
+#include <sheafnn/graph/feature_treatment.hpp>
+#include <sheafnn/graph/fit_features.hpp>
 #include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/version.hpp>
 #include <string>
@@ -349,6 +351,20 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   return is_cooperative(s.model) && s.cooperative.options.directed;
 }
 
+/// Calls visit(option, member of TrainOptions) for what presets and the settings of a search say of a training.
+template <class Visit>
+void for_each_training_value(const Visit& visit) {
+  using Train = sheafnn::TrainOptions;
+  visit("--lr", &Train::learning_rate);
+  visit("--weight-decay", &Train::weight_decay);
+  visit("--sheaf-decay", &Train::sheaf_decay);
+  visit("--input-dropout", &Train::input_dropout);
+  visit("--dropout", &Train::dropout);
+  visit("--kl-weight", &Train::kl_maximum);
+  visit("--epochs", &Train::epochs);
+  visit("--patience", &Train::patience);
+}
+
 /// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
 ///
 /// \param app  after parsing
@@ -360,23 +376,27 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
                          : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
   sheafnn::TrainOptions train;
   set_network(app, s, preset, data.feature_count(), train);
-  const auto set = [&](const char* option, auto& field, const auto& value) {
-    if (app.get_option(option)->count() == 0) field = value;
-  };
-  set("--lr", s.train.learning_rate, train.learning_rate);
-  set("--weight-decay", s.train.weight_decay, train.weight_decay);
-  set("--sheaf-decay", s.train.sheaf_decay, train.sheaf_decay);
-  set("--input-dropout", s.train.input_dropout, train.input_dropout);
-  set("--dropout", s.train.dropout, train.dropout);
-  set("--kl-weight", s.train.kl_maximum, train.kl_maximum);
-  set("--epochs", s.train.epochs, train.epochs);
-  set("--patience", s.train.patience, train.patience);
+  for_each_training_value([&](const char* option, auto member) {
+    if (app.get_option(option)->count() == 0) s.train.*member = train.*member;
+  });
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data, preset);
     s.stop_on = to_string(s.train.stop_on);
   }
   return preset;
+}
+
+/// Sets how many features networks of all kinds read, and their classes.
+inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index classes) {
+  s.options.features = s.cooperative.options.features = s.flow.options.features = features;
+  s.options.classes = s.cooperative.options.classes = s.flow.options.classes = classes;
+}
+
+/// Gives networks of all kinds the plan of these features, so that not every training makes it.
+inline void set_feature_plan(TrainSettings& s, const sheafnn::NodeFeatures& features) {
+  const sheafnn::FeaturePlan plan = sheafnn::fit_features(features, s.options.feature_treatment);
+  s.options.feature_plan = s.cooperative.options.feature_plan = s.flow.options.feature_plan = plan;
 }
 
 /// For --help: of the options of a network that presets set, the value of each preset and that without one.

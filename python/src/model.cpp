@@ -172,8 +172,6 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
   }
   take_options(said, options, walk);
   require_empty(said, options, walk, "network", model);
-  options.features = data.feature_count();
-  options.classes = data.class_count;
 }
 
 /// What a name of search_settings() stands for.
@@ -184,6 +182,14 @@ const sheafnn::SearchSetting& find_setting(std::string_view name) {
     if (setting.name == name) return setting;
   }
   sheafnn::throw_invalid_argument("setting", name, "no setting of a search has that name");
+}
+
+/// \throws std::invalid_argument  data that do not fit together, or no split of that number
+const sheafnn::Split& checked_split(const Dataset& data, std::size_t number) {
+  validate(data);
+  sheafnn::require(number < data.splits.size(), "split", number,
+                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
+  return data.splits[number];
 }
 
 /// \param preset  a name, "none", or "auto": the one for data and split; or "search: NAME", a setting of a search
@@ -205,17 +211,14 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
   auto& [pairs, cooperative, flow] = s.network;
   programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
     options.features = data.feature_count();
+    options.classes = data.class_count;
     if (setting != nullptr) {
       if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
         sheafnn::apply(*setting, options, s.training);
       }
-      s.training.stop_on = sheafnn::choose_stop_on(data, sheafnn::StopOn::accuracy);
+      s.training.stop_on = sheafnn::search_stop_on(data);
     } else if (chosen) {
-      if constexpr (requires { sheafnn::apply(*chosen, options, true, s.training); }) {
-        sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
-      } else {
-        sheafnn::apply(*chosen, options, s.training);
-      }
+      sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
     }
     set_network(options, data, network, model, maps);
   });
@@ -347,33 +350,20 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   const std::vector<sheafnn::Split> splits = sheafnn::search_splits(data, {&split, 1}, seed);
   Supervisor supervisor(nb::none(), 0, /*keep=*/false);  // Ctrl-C leaves the search
   std::vector<programs::SearchedModel> models;
-  std::vector<sheafnn::SearchRow> left_out;
-  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
+  const auto add = [&](const sheafnn::SearchSetting& setting) {
+    if (!programs::other_part(setting, model, maps, stalk_dimension).empty()) {
+      throw std::invalid_argument("another model, maps or stalk_dim");
+    }
     const std::string name(setting.name), own(setting.model);
-    const bool other = (!model.empty() && setting.model != model) ||
-                       (!maps.empty() && !programs::is_cooperative(own) && setting.maps != maps) ||
-                       (stalk_dimension > 0 && setting.stalk_dimension != stalk_dimension);
-    if (other) {
-      left_out.push_back({.name = name, .error = "another model, maps or stalk_dim"});
-      continue;
-    }
-    try {
-      const programs::ModelEntry& entry = programs::find_model(own, setting.maps, setting.stalk_dimension);
-      Settings s =
-          make_settings(data, splits.front(), own, setting.maps, std::string(searched) + name, network, training);
-      s.training.seed = seed;
-      s.training.on_epoch = std::ref(supervisor);
-      entry.check(s.network, programs::is_bayesian(own));
-      models.push_back({name, &entry, programs::is_bayesian(own), s.network, s.training});
-    } catch (const std::invalid_argument& error) {
-      left_out.push_back({.name = name, .error = error.what()});
-    }
-  }
-  if (models.empty()) {
-    sheafnn::throw_invalid_argument("search", seconds,
-                                    sheafnn::detail::concat("no setting of the list is left; ",
-                                                            left_out.front().name, ": ", left_out.front().error));
-  }
+    const programs::ModelEntry& entry = programs::find_model(own, setting.maps, setting.stalk_dimension);
+    Settings s =
+        make_settings(data, splits.front(), own, setting.maps, std::string(searched) + name, network, training);
+    s.training.seed = seed;
+    s.training.on_epoch = std::ref(supervisor);
+    entry.check(s.network, programs::is_bayesian(own));
+    models.push_back({name, &entry, programs::is_bayesian(own), s.network, s.training});
+  };
+  const std::vector<programs::LeftOut> left_out = programs::for_settings("search", seconds, add);
   sheafnn::SearchResult result;
   {
     const GilRelease release;
@@ -382,7 +372,9 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
   supervisor.check_signals();
   nb::list rows;
   for (const std::size_t i : result.ranking) rows.append(row_of(result.rows[i]));
-  for (const sheafnn::SearchRow& row : left_out) rows.append(row_of(row));
+  for (const programs::LeftOut& one : left_out) {
+    rows.append(row_of({.name = std::string(one.name), .error = one.why}));
+  }
   return rows;
 }
 

@@ -16,19 +16,20 @@
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
 
 namespace sheafnn::batch::detail {
 
-/// Features as the model reads them.
+/// What the model does to features before it reads them.
 ///
 /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph that is a part of a larger one
 template <class Model>
-[[nodiscard]] NodeFeatures fitting_features(const Model& model, const Graph& graph, const NodeFeatures& features) {
+[[nodiscard]] FeaturePlan fitting_plan(const Model& model, const Graph& graph, const NodeFeatures& features) {
   require(graph.part() == nullptr, "graph", "a part of a larger one",
           "the batch engine exchanges no rows with other parts: it needs a whole one");
-  return sheafnn::detail::seen_features(model.options(), graph, features).features;
+  return sheafnn::detail::plan_of(model.options(), graph, features);
 }
 
 /// How many features of the graph's arcs a model reads.

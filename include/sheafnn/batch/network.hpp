@@ -43,6 +43,8 @@ class BatchNetwork {
         parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
 
   [[nodiscard]] Index parameter_count() const noexcept { return parts_.parameter_count; }
+  /// What happened to the features: the model's plan, or the one that was made for them.
+  [[nodiscard]] const FeaturePlan& feature_plan() const noexcept { return parts_.common->plan; }
   /// Parameters and gradients, laid out like a model's, run by run.
   [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parts_.parameters; }
   [[nodiscard]] Array<Executor, S>& gradient() noexcept { return parts_.gradient; }

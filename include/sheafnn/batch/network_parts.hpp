@@ -40,12 +40,14 @@ struct CommonArrays {
   template <class Model>
   CommonArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
                Index run_count)
-      : graph(graph_of(executor, model, host_graph)),
-        input(executor, fitting_features(model, host_graph, features)),
+      : plan(fitting_plan(model, host_graph, features)),
+        graph(graph_of(executor, model, host_graph)),
+        input(executor, plan.apply(features)),
         parameters(executor, "parameters", run_count * model.parameters().size()),
         gradient(executor, "gradients", run_count * model.parameters().size()),
         runs(executor, "runs", run_count) {}
 
+  FeaturePlan plan;  ///< of the features
   BatchGraph<Executor, S> graph;
   InputFeatures<Executor, S> input;
   Array<Executor, S> parameters, gradient;

@@ -23,7 +23,6 @@
 #include "sheafnn/batch/optimiser.hpp"
 #include "sheafnn/batch/training.hpp"
 #include "sheafnn/bsnn/losses.hpp"
-#include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/bsnn/training_run.hpp"
@@ -63,7 +62,6 @@ class BatchTrainer {
         trainings_(trainings.begin(), trainings.end()),
         roles_(detail::checked_roles(nodes_, loss, trainings)),
         first_(*trainings.front().model),
-        plan_(sheafnn::detail::plan_of(first_.options(), graph, features)),
         count_(static_cast<Index>(trainings.size())),
         beside_(order == EvaluationOrder::automatic ? small(graph) : order == EvaluationOrder::beside),
         network_(executor, first_, graph, features, targets(), batch_size(graph), any_dropout()),
@@ -300,7 +298,7 @@ class BatchTrainer {
       r.test_ece = sheafnn::detail::calibration_error(own, classes, loss_.labels(), test);
       sheafnn::detail::add_test_metrics(r, loss_, own, classes, test);
     }
-    std::vector<FeaturePlan> plans(outcomes.size(), plan_);
+    std::vector<FeaturePlan> plans(outcomes.size(), network_.feature_plan());
     for (std::size_t i = 0; i < outcomes.size(); ++i) {  // when nothing can fail any more
       if (!outcomes[i].error.empty()) continue;
       trainings_[i].model->set_feature_plan(std::move(plans[i]));
@@ -315,7 +313,6 @@ class BatchTrainer {
   std::vector<Training<Model>> trainings_;
   detail::SplitRoles roles_;
   const Model& first_;
-  FeaturePlan plan_;
   Index count_;
   bool beside_;  ///< evaluations run beside training passes, in a network of their own
   BatchNetwork<Executor, Model> network_;

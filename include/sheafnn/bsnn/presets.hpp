@@ -232,4 +232,11 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   v.training.set(training, model.features);
 }
 
+/// The same of networks of any kind. Only for cooperative ones does it matter whether they are Bayesian. Takes any
+/// options.
+template <class Options>
+void apply(Preset preset, Options& model, bool, TrainOptions& training) {
+  apply(preset, model, training);
+}
+
 }  // namespace sheafnn

@@ -11,15 +11,10 @@
 /// Every type that is named is compiled: name few.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -42,6 +37,20 @@ struct ModelSetting {
   TrainOptions training;
 };
 
+namespace detail {
+
+/// Calls use.operator()<Model>() of the type of that number.
+template <class... Models, class Use>
+void with_type(std::size_t number, const Use& use) {
+  std::size_t type = 0;
+  const auto call = [&]<class Model>() {
+    if (number == type++) use.template operator()<Model>();
+  };
+  (call.template operator()<Models>(), ...);
+}
+
+}  // namespace detail
+
 /// What a search among types of models came to.
 template <class... Models>
 struct ModelSearch {
@@ -54,12 +63,9 @@ struct ModelSearch {
   template <class Use>
   void visit(const Use& use) const {
     const ModelSetting& best = winner();
-    const auto call = [&]<class Model>() {
+    detail::with_type<Models...>(best.type, [&]<class Model>() {
       use.template operator()<Model>(std::get<typename Model::Options>(best.options), best.training);
-      return true;
-    };
-    std::size_t type = 0;
-    static_cast<void>(((best.type == type++ && call.template operator()<Models>()) || ...));
+    });
   }
 };
 
@@ -84,7 +90,7 @@ void add_settings(const Dataset& data, std::size_t type, const TrainOptions& giv
     options.features = data.feature_count();
     options.classes = data.class_count;
     set(options, training);
-    training.stop_on = choose_stop_on(data, StopOn::accuracy);
+    training.stop_on = search_stop_on(data);
     all.push_back({std::string(name), type, options, training});
   };
   const std::size_t before = all.size();
@@ -94,23 +100,8 @@ void add_settings(const Dataset& data, std::size_t type, const TrainOptions& giv
   }
   if (all.size() > before) return;
   add(concat(Model::kind, ", preset"), [&](Options& options, TrainOptions& training) {
-    const Preset preset = choose_preset(data, data.splits.front());
-    if constexpr (std::is_same_v<Options, CooperativeOptions>) {
-      apply(preset, options, Model::bayesian, training);
-    } else {
-      apply(preset, options, training);
-    }
+    apply(choose_preset(data, data.splits.front()), options, Model::bayesian, training);
   });
-}
-
-template <class Model>
-[[nodiscard]] SearchCandidate model_candidate(const Dataset& data, const std::vector<Split>& splits,
-                                              const ModelSetting& setting) {
-  const auto run = [&data, &setting](const Split& split, const TrainOptions& options) {
-    Model model(std::get<typename Model::Options>(setting.options), options.seed);
-    return train(model, data, split, options);
-  };
-  return train_candidate(setting.name, splits, setting.training, run);
 }
 
 }  // namespace detail
@@ -125,23 +116,24 @@ template <class Model>
 /// \throws std::runtime_error     every setting failed
 template <class... Models>
   requires(sizeof...(Models) > 0)
-[[nodiscard]] ModelSearch<Models...> search(const Dataset& data, SearchOptions options = {},
+[[nodiscard]] ModelSearch<Models...> search(const Dataset& data, const SearchOptions& options = {},
                                             const TrainOptions& training = {}) {
   validate(data);
   const std::vector<Split> splits = search_splits(data, data.splits, training.seed);
   ModelSearch<Models...> r;
   std::size_t type = 0;
   (detail::add_settings<Models>(data, type++, training, r.settings), ...);
-  std::vector<SearchCandidate> candidates;
-  options.epochs = 1;
-  for (const ModelSetting& setting : r.settings) {
-    options.epochs = std::max(options.epochs, setting.training.epochs);
-    type = 0;
-    ((setting.type == type++ ? candidates.push_back(detail::model_candidate<Models>(data, splits, setting))
-                             : void()),
-     ...);
-  }
-  r.result = search(candidates, splits.size(), options);
+  detail::PlansOfSearch plans(data.features);
+  const auto run = [&](const ModelSetting& setting, const Split& split, const TrainOptions& own) {
+    TrainResult result;
+    detail::with_type<Models...>(setting.type, [&]<class Model>() {
+      Model model(std::get<typename Model::Options>(setting.options), own.seed);
+      model.set_feature_plan(plans.of(model.options().feature_treatment));
+      result = train(model, data, split, own);
+    });
+    return result;
+  };
+  r.result = search_trainings(r.settings, splits, options, run);
   return r;
 }
 

@@ -153,8 +153,13 @@ inline constexpr std::array all_search_settings = {
   return detail::all_search_settings;
 }
 
+/// What the best epoch of every training of a search is measured by.
+///
+/// \throws std::invalid_argument  as choose_stop_on()
+[[nodiscard]] inline StopOn search_stop_on(const Dataset& data) { return choose_stop_on(data, StopOn::accuracy); }
+
 /// Sets what a setting says of a network with maps per incident pair, and of its training. The caller sets
-/// training.stop_on to choose_stop_on(data, StopOn::accuracy). Takes any options.
+/// training.stop_on to search_stop_on(data). Takes any options.
 inline void apply(const SearchSetting& setting, ModelOptions& model, TrainOptions& training) {
   model.layers = setting.layers;
   model.channels = setting.channels;

@@ -2,6 +2,8 @@
 /// The trainings of a search: splits without test nodes, and a candidate of search() that is trained by train().
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +18,9 @@
 #include "sheafnn/bsnn/search.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/feature_treatment.hpp"
+#include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/fit_features.hpp"
 #include "sheafnn/graph/splits.hpp"
 
 namespace sheafnn {
@@ -49,10 +54,10 @@ inline constexpr Index search_divisions = 4;
   const double train = static_cast<double>(r[0].train.size());
   const double share = train / (train + static_cast<double>(r[0].validation.size()));
   const auto sizes_of = [&](Index total) -> detail::SplitSizes {
-    const Index most = std::max<Index>(total, 1) - 1;  // a class of two nodes or more has one in both sets
+    if (total < 2) return {total, 0, 0};
     const Index rounded = std::lround(share * static_cast<double>(total));
-    const Index count = std::min(std::max<Index>(rounded, std::min<Index>(total, 1)), std::max<Index>(most, 1));
-    return {std::min(count, total), total - std::min(count, total), 0};
+    const Index count = std::clamp<Index>(rounded, 1, total - 1);  // one node at least in both sets
+    return {count, total - count, 0};
   };
   // A metric of two classes needs both of them among the validation nodes.
   const auto several_classes = [&](const Split& split) {
@@ -72,10 +77,28 @@ inline constexpr Index search_divisions = 4;
 
 namespace detail {
 
+/// The plans of one table of features, which must outlive it: all trainings of a search read the same.
+class PlansOfSearch {
+ public:
+  explicit PlansOfSearch(const NodeFeatures& features) : features_(features) {}
+  /// Makes the plan when it is first asked for.
+  ///
+  /// \throws std::invalid_argument  as fit_features()
+  [[nodiscard]] const FeaturePlan& of(FeatureTreatment treatment) {
+    FeaturePlan& plan = plans_[static_cast<std::size_t>(treatment)];
+    if (plan.empty()) plan = fit_features(features_, treatment);
+    return plan;
+  }
+
+ private:
+  const NodeFeatures& features_;
+  std::array<FeaturePlan, feature_treatment_names.size()> plans_;
+};
+
 /// What a search compares: the metric of stop_on where it is one, the accuracy otherwise.
 [[nodiscard]] inline SearchScore search_score(const TrainResult& result, StopOn stop_on) {
-  const double metric = stop_on == StopOn::brier ? -result.validation_metric : result.validation_metric;
-  return {.score = is_metric(stop_on) ? metric : result.validation_accuracy,
+  return {.score =
+              is_metric(stop_on) ? metric_score(stop_on, result.validation_metric) : result.validation_accuracy,
           .loss = result.validation_loss,
           .epochs = static_cast<Index>(result.history.size()),
           .finished = result.stop_reason != StopReason::epochs};
@@ -97,11 +120,10 @@ template <class Run>
                       states](const SearchTraining& training) -> std::optional<SearchScore> {
     TrainOptions own = options;
     own.epochs = training.epochs;
-    bool stopped = false;
     own.on_epoch = [&](const EpochReport& epoch) {
-      stopped = training.out_of_time();
-      if (options.on_epoch && options.on_epoch(epoch) == EpochAction::stop) stopped = true;
-      return stopped ? EpochAction::stop : EpochAction::go_on;
+      const bool late = training.out_of_time();
+      const EpochAction action = options.on_epoch ? options.on_epoch(epoch) : EpochAction::go_on;
+      return late ? EpochAction::stop : action;
     };
     TrainingState state;
     own.checkpoint_every = training.epochs;
@@ -119,6 +141,27 @@ template <class Run>
     return score;
   };
   return {std::move(name), train};
+}
+
+/// Searches among settings, each with a `name` and with TrainOptions `training`, as train_candidate() takes them.
+///
+/// \param splits   of search_splits()
+/// \param options  `epochs` is the largest number that a setting says
+/// \param run      run(setting, split, options) trains a new model and returns its TrainResult
+/// \throws as search() and `run`
+template <class Setting, class Run>
+[[nodiscard]] SearchResult search_trainings(const std::vector<Setting>& settings, const std::vector<Split>& splits,
+                                            SearchOptions options, const Run& run) {
+  std::vector<SearchCandidate> candidates;
+  options.epochs = 1;
+  for (const Setting& setting : settings) {
+    options.epochs = std::max(options.epochs, setting.training.epochs);
+    candidates.push_back(train_candidate(setting.name, splits, setting.training,
+                                         [&](const Split& split, const TrainOptions& training) {
+                                           return run(setting, split, training);
+                                         }));
+  }
+  return search(candidates, splits.size(), options);
 }
 
 }  // namespace sheafnn

@@ -26,6 +26,11 @@ inline constexpr std::array<std::string_view, 6> stop_on_names = {"loss",     "a
 
 namespace detail {
 
+/// A metric as a score: the larger, the better.
+[[nodiscard]] constexpr double metric_score(StopOn stop_on, double metric) noexcept {
+  return stop_on == StopOn::brier ? -metric : metric;
+}
+
 /// Is an epoch better than the best so far? A smaller score is, among equals a smaller loss, and any after NaN. The first
 /// epoch always is the best so far, were its score infinite or NaN.
 [[nodiscard]] SHEAFNN_HD constexpr bool is_better_epoch(bool first, double score, double loss, double best_score,

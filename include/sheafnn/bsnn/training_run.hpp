@@ -236,7 +236,7 @@ class TrainingRun {
   [[nodiscard]] double stopping_score(const EpochReport& report) const {
     if (options_.stop_on == StopOn::loss) return report.validation_loss;
     if (options_.stop_on == StopOn::accuracy) return -report.validation_accuracy;
-    return options_.stop_on == StopOn::brier ? report.validation_metric : -report.validation_metric;
+    return -metric_score(options_.stop_on, report.validation_metric);
   }
   void set_best(const EpochReport& report) {
     best_score_ = stopping_score(report);
