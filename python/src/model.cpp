@@ -280,16 +280,6 @@ nb::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes)
   return d;
 }
 
-/// A split of a dataset for training.
-///
-/// \throws std::invalid_argument  there is no such split, or the parts of the dataset do not belong together
-const sheafnn::Split& checked_split(const Dataset& data, std::size_t number) {
-  validate(data);
-  sheafnn::require(number < data.splits.size(), "split", number,
-                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
-  return data.splits[number];
-}
-
 /// \return  the model, its figures, its epochs, and its prediction of all nodes in the best epoch
 nb::tuple train(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
                 int stalk_dimension, const std::string& preset, const Texts& network, const Texts& training,
