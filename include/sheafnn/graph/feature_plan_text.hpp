@@ -42,7 +42,7 @@ template <std::size_t N>
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-/// The numbers of a column that its text has, in order. Those of a column as it is may be left out where they are 0.
+/// The numbers of a column that its text has, in order. A column as it is may lack its number where that is 0.
 ///
 /// \param column  with all of its quantiles
 template <class Column>
