@@ -1,7 +1,6 @@
 /// \file
-/// BatchNetwork: the networks of a batch of trainings on one graph, in the memory of an executor. Forward and
-/// backward passes of all are one sequence of launches that does not depend on their results, so that it can be recorded once
-/// and replayed (for one network: bsnn/network.hpp).
+/// BatchNetwork: the networks of a batch of trainings on one graph, in an executor's memory (for one: bsnn/network.hpp). All
+/// passes are one sequence of launches that does not depend on their results: it can be recorded once and replayed.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +25,7 @@ class BatchNetwork {
 
   /// \param model    architecture of all runs; its parameters are not read
   /// \param dropout  may the runs have dropout?
-  /// \throws std::invalid_argument  features, labels, roles or class weights that do not fit, or a size below 1; and
-  ///                                what the executor throws when memory runs out
+  /// \throws std::invalid_argument  features, labels, roles or class weights that do not fit, a size below 1; as Array
   BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
       : executor_(executor),
