@@ -217,9 +217,9 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
     if values.dtype.kind in "US":
         bytes_given = values.dtype.kind == "S"
         blanks: Any = _core.blanks.encode() if bytes_given else _core.blanks + _core.fixed_blank
-        own = [text.strip(blanks) for text in values.tolist()]
+        stripped = [text.strip(blanks) for text in values.tolist()]
         texts = np.full(count, "", object)
-        texts[known] = [text.decode("latin-1") for text in own] if bytes_given else own
+        texts[known] = [text.decode("latin-1") for text in stripped] if bytes_given else stripped
         codes, classes = _encode_texts(texts.tolist(), minus_one, missing)
         if bytes_given:
             classes = np.array([name.encode("latin-1") for name in classes.tolist()], "S" if len(classes) == 0 else None)
