@@ -54,10 +54,10 @@ struct Task {
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
   [[nodiscard]] programs::NetworkOptions network() const {
     programs::NetworkOptions r{settings.options, settings.cooperative.options, settings.flow.options};
-    if (folder != nullptr && folder->first_conventions()) {
+    if (folder != nullptr) {
       auto& [pairs, cooperative, flow] = r;
       programs::with_kind(settings.model, pairs, cooperative, flow,
-                          [](auto& options) { sheafnn::detail::use_first_conventions(options); });
+                          [&](auto& options) { sheafnn::detail::use_conventions(folder->conventions(), options); });
     }
     return r;
   }

@@ -31,7 +31,7 @@ struct Array {
 struct Case {
   std::string name;
   std::map<std::string, Array> file;
-  sheafnn::ModelOptions options;
+  sheafnn::ModelOptions options = {.spread = sheafnn::SpreadRange::published};
   sheafnn::Graph graph;
   sheafnn::NodeFeatures features;
   std::vector<std::int32_t> labels, nodes;

@@ -368,6 +368,9 @@ TEST_CASE("learned sheaves of deterministic models") {
   check_model<Nsd<SpecialOrthogonal<4>>>();
 }
 
+/// log σ = −ELU(−(raw − 3)).
+double log_deviation(double raw) { return raw < 3 ? raw - 3 : -std::expm1(3 - raw); }
+
 TEST_CASE("maps and parameters of arcs, by hand") {
   const tiny::Task task;
   const Index u = 1, v = 3, a = arc_between(task.graph, u, v), b = arc_between(task.graph, v, u);
@@ -395,8 +398,7 @@ TEST_CASE("maps and parameters of arcs, by hand") {
       CHECK(std::abs(point.map(arc)(static_cast<Index>(k)) - std::tanh(own[k])) <= 32 * eps);
       CHECK(std::abs(mean.map(arc)(static_cast<Index>(k)) - std::tanh(location[k])) <= 32 * eps);
       CHECK(q.location[at] == mean.map(arc)(static_cast<Index>(k)));
-      // log σ = −ELU(−raw)
-      const double log_sigma = spread[k] < 0 ? spread[k] : -std::expm1(-spread[k]);
+      const double log_sigma = log_deviation(spread[k]);
       CHECK(std::abs(q.spread[0].values[at] - std::exp(log_sigma)) <= 64 * eps);
     }
   }
@@ -409,7 +411,7 @@ TEST_CASE("maps and parameters of arcs, by hand") {
   CHECK(r.map_size == 4);
   CHECK(r.find("kappa").columns == 1);
   CHECK(r.find("kappa").values.size() == static_cast<std::size_t>(task.graph.arc_count()));
-  const double gamma = 0.95 * sigmoid(raw_outputs(rotations, task, "sheaf.var.weight", u, v)[0]) + 0.025;
+  const double gamma = 0.999 * sigmoid(raw_outputs(rotations, task, "sheaf.var.weight", u, v)[0] - 3) + 0.0005;
   CHECK(std::abs(r.spread[0].values[static_cast<std::size_t>(a)] - (1 - gamma) / (1 + gamma)) <= 32 * eps);
   CHECK(std::abs(r.location[static_cast<std::size_t>(a) * 4 + 1] - sheaf.map(a)(0, 1)) <= 4 * eps);
   CHECK(sheaf.map(a)(0, 1) == -sheaf.map(a)(1, 0));
@@ -428,7 +430,7 @@ TEST_CASE("maps and parameters of arcs, by hand") {
   const double* f = c.location.data() + a * 4;
   CHECK(std::abs(std::hypot(f[0], f[1]) - scale) <= 32 * eps);
   const Doubles spread = raw_outputs(conformal, task, "sheaf.var.weight", u, v);
-  const double log_sigma = spread[1] < 0 ? spread[1] : -std::expm1(-spread[1]);
+  const double log_sigma = log_deviation(spread[1]);
   CHECK(std::abs(c.find("sigma").values[static_cast<std::size_t>(a)] - std::exp(log_sigma)) <= 64 * eps);
   CHECK(c.find("kappa").values != c.find("sigma").values);
 }

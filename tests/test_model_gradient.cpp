@@ -87,6 +87,11 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
     };
     activation("identity of the sheaf learner", sheafnn::SheafActivation::identity);
     activation("ELU of the sheaf learner", sheafnn::SheafActivation::elu);
+    if (bayesian) {
+      choice(
+          "published range of spread", [](Setting& s) { s.model.spread = sheafnn::SpreadRange::published; },
+          [](Setting& s) { s.model.spread = sheafnn::SpreadRange::concentrated; });
+    }
     const auto input = [&](const std::string& name, sheafnn::LearnerInput i) {
       choice(
           name, [=](Setting& s) { s.model.learner = i; },

@@ -107,6 +107,7 @@ const sheafnn::Split split{{0, 1, 3}, {4, 5}, {6}};
 sheafnn::TrainOptions train_options(Index epochs) {
   sheafnn::TrainOptions options;
   options.epochs = epochs;
+  options.kl_maximum = 1;  // the default of the first versions
   options.seed = 5;
   options.threads = 1;
   return options;
@@ -235,13 +236,13 @@ void check_conventions(const std::string& name, bool Model::Options::*option) {
   CHECK(distance(expected.array(name).values<double>(), probabilities(model)) < 1e-10);
   // Stored anew it says itself what it is.
   io::save_checkpoint(temporary / "new", model);
-  CHECK(io::read_safetensors(temporary / "new").metadata.at("format_version") == "2");
+  CHECK(io::read_safetensors(temporary / "new").metadata.at("format_version") == std::to_string(io::checkpoint_version));
   const Model again = io::load_checkpoint<Model>(temporary / "new");
   CHECK(again.options() == model.options());
   CHECK(probabilities(again) == probabilities(model));
 
   const io::TrainingFile file = io::read_training_state(folder / (name + "_state.safetensors"));
-  CHECK(file.state.first_conventions);
+  CHECK(file.state.conventions == 1);
   sheafnn::TrainOptions options = train_options(6);
   options.resume = &file.state;
   const std::vector<double> history = expected.array(name + "_history").values<double>();
@@ -267,7 +268,7 @@ void check_conventions(const std::string& name, bool Model::Options::*option) {
   Model first = other;
   sheafnn::train(first, data(), split, options);
   const io::TrainingFile own = io::read_training_state(temporary / "state");
-  CHECK_FALSE(own.state.first_conventions);
+  CHECK(own.state.conventions == io::training_state_version);
   options = train_options(6);
   options.resume = &own.state;
   CHECK(sheafnn::train(other, data(), split, options).history.size() == 6);
@@ -282,6 +283,24 @@ TEST_CASE(
   check_conventions<Filters>("filters", &sheafnn::ModelOptions::augmented_filters);
 }
 
+TEST_CASE("old files: posteriors keep the published range of spread") {
+  for (const char* version : {"1", "2"}) {
+    const std::filesystem::path folder = files() / version;
+    const Training model = io::load_checkpoint<Training>(folder / "training.safetensors");
+    CHECK(model.options().spread == sheafnn::SpreadRange::published);
+    const io::TrainingFile file = io::read_training_state(folder / "state.safetensors");
+    Training::Options now = model.options();
+    now.spread = sheafnn::SpreadRange::concentrated;
+    Training other(now);
+    sheafnn::TrainOptions options = train_options(6);
+    options.resume = &file.state;
+    CHECK_THROWS_WITH_AS(sheafnn::train(other, data(), split, options),
+                         doctest::Contains("set spread to published to resume"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(io::load_checkpoint_into(folder / "training.safetensors", other),
+                         doctest::Contains("is published in the file, but concentrated in the model"), std::runtime_error);
+  }
+}
+
 TEST_CASE("old files: those of later versions are refused, and both versions are named") {
   const test::TemporaryFolder folder;
   const std::filesystem::path old = files() / "1", path = folder / "later";
@@ -294,15 +313,15 @@ TEST_CASE("old files: those of later versions are refused, and both versions are
     io::write_safetensors(path, file);
     CHECK_THROWS_WITH_AS(read(), (path.string() + ": " + why).c_str(), std::runtime_error);
   };
-  const std::string later = "has format version 3 of sheafnn 99.1.0; this is sheafnn " SHEAFNN_VERSION_STRING
-                            ", which reads versions up to 2";
+  const std::string later = "has format version 4 of sheafnn 99.1.0; this is sheafnn " SHEAFNN_VERSION_STRING
+                            ", which reads versions up to 3";
   const auto info = [&] { static_cast<void>(io::read_checkpoint_info(path)); };
   const auto state = [&] { static_cast<void>(io::read_training_state(path)); };
-  refused("csnn.safetensors", "3", info, later);
+  refused("csnn.safetensors", "4", info, later);
   refused(
-      "csnn.safetensors", "3", [&] { static_cast<void>(io::load_checkpoint<sheafnn::Csnn<3, float>>(path)); },
+      "csnn.safetensors", "4", [&] { static_cast<void>(io::load_checkpoint<sheafnn::Csnn<3, float>>(path)); },
       later);
-  refused("state.safetensors", "3", state, later);
+  refused("state.safetensors", "4", state, later);
   refused("csnn.safetensors", "new", info, "metadata: format_version is 'new'; it must be a whole number");
   refused("state.safetensors", "0", state, "format_version is 0; it must be at least 1");
   CHECK_THROWS_WITH_AS(io::require_known_version("f", 3, 1), "f: has format version 3; this is sheafnn "

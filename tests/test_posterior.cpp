@@ -101,6 +101,29 @@ TEST_CASE("activations: μ = tanh, log σ = −ELU(−raw), κ from γ' = 0.95 s
   CHECK(cayley[0] == -1);  // Householder at φ = 0 is −I for even D
 }
 
+TEST_CASE("the concentrated range of spread: raw − 3, and κ from γ' = 0.999 sigmoid + 0.0005") {
+  constexpr double eps = rotation_checks::epsilon;
+  const auto normal = [](double raw) {
+    const double outputs[] = {0.5, raw};
+    double parameters[3];
+    NormalPosterior<Diagonal<1>>{.spread = sheafnn::SpreadRange::concentrated}.activate(outputs, parameters);
+    return parameters[1];
+  };
+  const auto cayley = [](double raw) {
+    const double outputs[] = {0.5, raw};
+    double parameters[5];
+    Cayley<2>{.spread = sheafnn::SpreadRange::concentrated}.activate(outputs, parameters);
+    return parameters[4];
+  };
+  CHECK(std::abs(normal(0) - std::exp(-3.0)) <= 4 * eps);
+  CHECK(std::abs(normal(5) - std::exp(1 - std::exp(-2.0))) <= 16 * eps);
+  const double gamma = 0.999 / (1 + std::exp(3.0)) + 0.0005;
+  CHECK(std::abs(cayley(0) - (1 - gamma) / (1 + gamma)) <= 4 * eps);
+  CHECK(std::abs(cayley(0) - 0.908) < 1e-3);
+  CHECK(std::abs(cayley(-1e3) - 0.9995 / 1.0005) <= 4 * eps);  // the bounds
+  CHECK(std::abs(cayley(1e3) - 0.0005 / 1.9995) <= 4 * eps);
+}
+
 TEST_CASE("KL of normal posteriors against the integral") {
   const NormalPosterior<Diagonal<1>> q;
   for (const double mu : {-0.9, 0.0, 0.4}) {

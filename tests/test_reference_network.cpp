@@ -287,13 +287,16 @@ class Forward {
     }
     return q;
   }
+  bool published_spread() const { return o_.spread == sheafnn::SpreadRange::published; }
+  Real shift() const { return published_spread() ? 0 : 3; }
   /// σ of a normal posterior.
   Vector sigma(std::size_t a) const {
-    return spread_[a].unaryExpr([](Real raw) { return std::exp(-elu(-raw)); });
+    return spread_[a].unaryExpr([&](Real raw) { return std::exp(-elu(-(raw - shift()))); });
   }
   /// κ of a Cayley posterior.
   Real kappa(std::size_t a) const {
-    const Real gamma = 0.95L * sigmoid(spread_[a](0)) + 0.025L;
+    const Real least = published_spread() ? 0.025L : 0.0005L;
+    const Real gamma = (1 - 2 * least) * sigmoid(spread_[a](0) - shift()) + least;
     return (1 - gamma) / (1 + gamma);
   }
 

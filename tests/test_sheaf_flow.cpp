@@ -576,11 +576,12 @@ TEST_CASE("continuous-time diffusion: training on the karate club, and predictio
   using Model = BayesianSheafFlow<SpecialOrthogonal<3>, double>;
   const Dataset data = karate_club();
   const auto new_model = [&] {
-    return Model({.features = data.features.columns(), .channels = 4, .classes = data.class_count, .time = 2}, 1);
+    return Model({.features = data.features.columns(), .channels = 4, .classes = data.class_count, .time = 2,
+                  .spread = SpreadRange::published}, 1);
   };
   Model model = new_model();
   std::optional<TrainingState> half;
-  TrainOptions how{.epochs = 60, .threads = 1, .checkpoint_every = 30};
+  TrainOptions how{.epochs = 60, .kl_maximum = 1, .threads = 1, .checkpoint_every = 30};
   how.on_checkpoint = [&](const TrainingState& state) {
     if (!half) half = state;
   };

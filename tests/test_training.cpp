@@ -94,8 +94,11 @@ void check_early_stopping(sheafnn::StopOn stop_on) {
   options.stop_on = stop_on;
   options.learning_rate = 0.05;
   options.seed = 5;
+  options.kl_maximum = 1;
   std::vector<std::vector<float>> parameters;
-  Model model(model_options(), 3);
+  ModelOptions of_model = model_options();
+  of_model.spread = sheafnn::SpreadRange::published;
+  Model model(of_model, 3);
   options.on_epoch = [&](const sheafnn::EpochReport& report) {
     CHECK(report.epoch == static_cast<Index>(parameters.size()));
     parameters.emplace_back(model.parameters().values().begin(), model.parameters().values().end());
@@ -505,6 +508,7 @@ TEST_CASE("a run that diverges stops, says where, and leaves the model as it was
   };
   // Rates at which the loss is finite, and its derivatives are not.
   ModelOptions small = model_options();
+  small.spread = sheafnn::SpreadRange::published;
   small.channels = 4;
   small.layers = 2;
   small.add_lp = false;

@@ -64,6 +64,7 @@ inline void resolve_flow(const CLI::App& app, const std::string& model, const sh
                                  "--learner-width",
                                  "--learner",
                                  "--sheaf-activation",
+                                 "--spread",
                                  "--second-linear",
                                  "--readout-layers",
                                  "--left-weights",

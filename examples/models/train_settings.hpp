@@ -50,8 +50,8 @@ struct TrainSettings {
   bool rows_to_one = false;  ///< --normalise-features
   std::string normalisation = "augmented", parametrisation = "householder";
   std::string filter = "none", coefficients = "convex", skip = "input", residual = "gated";
-  std::string learner = "concatenation", sheaf_activation = "tanh";
-  std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss";
+  std::string learner = "concatenation", sheaf_activation = "tanh", spread = "concentrated";
+  std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss", sample_loss = "expected";
   std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save, sheaf, predictions;
   bool history = false;
@@ -129,6 +129,10 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   model->add_option("--sheaf-activation", s.sheaf_activation,
                     "of its outputs: " + joined(sheafnn::sheaf_activation_names) + " (nsd, general-linear)")
+      ->capture_default_str();
+  model
+      ->add_option("--spread", s.spread,
+                   "of Bayesian maps, where it begins and how far it reaches: " + joined(sheafnn::spread_range_names))
       ->capture_default_str();
   model->add_flag("--second-linear", s.options.second_linear, "second linear layer in the encoder (default: off)");
   model->add_flag("--linear", s.options.linear, "one sheaf for all layers (default: off)");
@@ -231,6 +235,11 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   train->add_option("--kl-weight", s.train.kl_maximum, "its largest value, at least 0")->capture_default_str();
   train->add_option("--kl-estimator", s.kl_estimator, "KL term: " + joined(sheafnn::kl_estimator_names))
+      ->capture_default_str();
+  train
+      ->add_option("--sample-loss", s.sample_loss,
+                   "of several training samples: the mean of their losses, or the loss of their mean prediction: " +
+                       joined(sheafnn::sample_loss_names))
       ->capture_default_str();
   train->add_option("--training-samples", s.train.training_samples, "sheaves drawn per training step, 1 to 1024")
       ->capture_default_str();
@@ -465,11 +474,12 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           "--node-learner sage-projected");
   belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
   belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
-           "--training-samples"},
+           "--training-samples", "--sample-loss"},
           s.maps != "identity" || is_cooperative(s.model), "maps that are learned");
   belongs({"--learner-width"}, is_cooperative(s.model) || s.options.learner_layers > 0, "--learner-layers");
-  belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples"}, is_bayesian(s.model),
+  belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"}, is_bayesian(s.model),
           "--model bsnn, bcsnn and bflow");
+  belongs({"--spread"}, s.model == "bsnn" || s.model == sheafnn::bayesian_flow_kind, "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
   refuse_idle_dataset_options(app, s.dataset);
 }
@@ -498,10 +508,13 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   s.options.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
   s.options.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.sheaf_activation,
                                                                              sheafnn::sheaf_activation_names);
+  s.options.spread = sheafnn::parse_name<sheafnn::SpreadRange>("--spread", s.spread, sheafnn::spread_range_names);
   s.train.kl_schedule =
       sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.kl_schedule, sheafnn::kl_schedule_names);
   s.train.kl_estimator =
       sheafnn::parse_name<sheafnn::KlEstimator>("--kl-estimator", s.kl_estimator, sheafnn::kl_estimator_names);
+  s.train.sample_loss =
+      sheafnn::parse_name<sheafnn::SampleLoss>("--sample-loss", s.sample_loss, sheafnn::sample_loss_names);
   s.train.stop_on = sheafnn::parse_name<sheafnn::StopOn>("--stop-on", s.stop_on, sheafnn::stop_on_names);
   sheafnn::validate(s.train);
   resolve_cooperative(app, s.model, s.options, s.cooperative);
@@ -544,7 +557,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
 
 /// The architecture of bsnn and nsd.
 [[nodiscard]] inline nlohmann::ordered_json pairs_json(const TrainSettings& s, const sheafnn::ModelOptions& m) {
-  return {{"channels", m.channels},
+  nlohmann::ordered_json r = {{"channels", m.channels},
           {"layers", m.layers},
           {"add_lp", m.add_lp},
           {"add_hp", m.add_hp},
@@ -578,6 +591,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"residual_form", s.residual},
           {"residual_alpha", m.residual.alpha},
           {"residual_theta", m.residual.theta}};
+  if (is_bayesian(s.model)) r["spread"] = s.spread;
+  return r;
 }
 /// The options of the group Training.
 [[nodiscard]] inline nlohmann::ordered_json training_json(const TrainSettings& s) {
@@ -595,6 +610,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"kl_weight", t.kl_maximum},
           {"kl_estimator", s.kl_estimator},
           {"training_samples", t.training_samples},
+          {"sample_loss", s.sample_loss},
           {"samples", t.samples},
           {"seed", t.seed},
           {"threads", t.threads},
@@ -647,6 +663,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   const nlohmann::ordered_json later = {{"sheaf_lr", 0.0},
                                         {"learner", "concatenation"},
                                         {"sheaf_activation", "tanh"},
+                                        {"spread", "published"},
+                                        {"sample_loss", "expected"},
                                         {"layer_norm", false},
                                         {"readout_layers", 1},
                                         {"directed", false},

@@ -69,7 +69,8 @@ namespace programs {
 class TrainingFolder {
  public:
   static constexpr const char* index = "training.json";
-  static constexpr sheafnn::Index version = 2;  ///< of that file, for the reasons in io/format_version.hpp
+  /// Of that file, for the reasons in io/format_version.hpp.
+  static constexpr sheafnn::Index version = sheafnn::io::training_state_version;
 
   /// The arguments that a folder was begun with, followed by those of this call; without --resume FOLDER the latter alone.
   ///
@@ -107,6 +108,19 @@ class TrainingFolder {
         return argument.starts_with("--feature-treatment");
       });
       if (!said) all.push_back(rows->second == "true" ? "--normalise-features" : "--no-normalise-features");
+    }
+    const auto add_default = [&](const char* option, const std::string& value) {
+      const bool said = std::any_of(all.begin(), all.end(), [&](const std::string& argument) {
+        return argument == option || argument.starts_with(std::string(option) + "=");
+      });
+      if (!said) all.insert(all.end(), {option, value});
+    };
+    const auto weight = settings.find("kl_weight");
+    const auto model = settings.find("model");
+    if (!settings.contains("spread") && weight != settings.end() && model != settings.end() &&
+        (model->second == "bsnn" || model->second == "bflow")) {
+      add_default("--spread", "published");
+      add_default("--kl-weight", weight->second);
     }
     all.insert(all.end(), given.begin(), given.end());
     return all;
@@ -179,8 +193,8 @@ class TrainingFolder {
     if (!resumed_) write_index();
   }
 
-  /// Is training.json of version 1? Then all trainings follow that version's conventions (bsnn/conventions.hpp).
-  [[nodiscard]] bool first_conventions() const noexcept { return version_ == 1; }
+  /// The version of training.json, whose conventions all trainings follow (bsnn/conventions.hpp).
+  [[nodiscard]] sheafnn::Index conventions() const noexcept { return version_; }
 
   /// The file of one training in a folder.
   [[nodiscard]] static std::filesystem::path file(const std::filesystem::path& folder, std::size_t split,

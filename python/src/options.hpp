@@ -35,6 +35,7 @@ void for_each_training_option(Options& options, const Visit& visit) {
   visit("kl_maximum", options.kl_maximum);
   visit("kl_estimator", options.kl_estimator);
   visit("training_samples", options.training_samples);
+  visit("sample_loss", options.sample_loss);
   visit("samples", options.samples);
   visit("threads", options.threads);
 }
@@ -45,6 +46,9 @@ using sheafnn::io::detail::parse_option;
 
 inline void parse_option(const std::string& key, const std::string& text, sheafnn::StopOn& value) {
   value = sheafnn::parse_name<sheafnn::StopOn>(key, text, sheafnn::stop_on_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, sheafnn::SampleLoss& value) {
+  value = sheafnn::parse_name<sheafnn::SampleLoss>(key, text, sheafnn::sample_loss_names);
 }
 inline void parse_option(const std::string& key, const std::string& text, sheafnn::KlSchedule& value) {
   value = sheafnn::parse_name<sheafnn::KlSchedule>(key, text, sheafnn::kl_schedule_names);

@@ -1,39 +1,56 @@
 /// \file
-/// Networks in files of version 1 (io/format_version.hpp), two kinds of which had another sign or scale than networks of the
-/// same options have now.
+/// What options mean in files of earlier versions (io/format_version.hpp), where networks of the same options had another sign,
+/// scale or spread than now.
 #pragma once
 
 #include "sheafnn/bsnn/cooperative_options.hpp"
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/posterior/spread_range.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::detail {
 
-/// Sets what options of a file of version 1 mean. Cooperative layers without residual were −act(Z).
-inline void use_first_conventions(CooperativeOptions& options) { options.negate_diffused = !options.residual; }
-/// Fixed filters were normalised by (deg + 1)^{-1/2} with the normalisation block too.
+/// The version of files whose networks are as they are now.
+inline constexpr Index conventions_version = 3;
+
+/// Sets what options of a file of that version mean. In version 1, cooperative layers without residual were −act(Z).
+inline void use_conventions(Index version, CooperativeOptions& options) {
+  if (version == 1) options.negate_diffused = !options.residual;
+}
+/// In version 1, fixed filters were normalised by (deg + 1)^{-1/2} with the normalisation block too; up to version 2, all
+/// posteriors had the published range of spread.
 template <class Options>
   requires requires(Options options) { options.augmented_filters; }
-void use_first_conventions(Options& options) {
-  options.augmented_filters = options.normalisation == Normalisation::block && (options.add_lp || options.add_hp);
+void use_conventions(Index version, Options& options) {
+  if (version == 1) {
+    options.augmented_filters =
+        options.normalisation == Normalisation::block && (options.add_lp || options.add_hp);
+  }
+  if (version <= 2) options.spread = SpreadRange::published;
 }
 
-/// Refuses to resume a training of version 1 with a network that had another sign or scale then.
+/// Refuses to resume a training of an earlier version with a network that had another sign, scale or spread then.
 ///
-/// \param first  is the state one of a file of version 1?
+/// \param version  of the file that the state comes from
 /// \throws std::invalid_argument  naming the option with which the training can resume
 template <class Options>
-void check_conventions(bool first, const Options& options) {
-  if constexpr (requires(Options before) { use_first_conventions(before); }) {
+void check_conventions(Index version, const Options& options) {
+  if constexpr (requires(Options before) { use_conventions(version, before); }) {
     Options before = options;
-    if (first) use_first_conventions(before);
+    use_conventions(version, before);
     if (before == options) return;
-    constexpr bool cooperative = requires { options.negate_diffused; };
-    throw_invalid_argument(
-        "resume", "the state of an earlier version",
-        cooperative ? "layers without residual had the opposite sign then: set negate_diffused to resume"
-                    : "fixed filters with the normalisation block had another scale then: set "
-                      "augmented_filters to resume");
+    const auto refuse = [](const char* why) {
+      throw_invalid_argument("resume", "the state of an earlier version", why);
+    };
+    if constexpr (requires { options.negate_diffused; }) {
+      refuse("layers without residual had the opposite sign then: set negate_diffused to resume");
+    } else {
+      if (before.spread != options.spread) {
+        refuse("posteriors had the published range of spread then: set spread to published to resume");
+      }
+      refuse("fixed filters with the normalisation block had another scale then: set augmented_filters to resume");
+    }
   }
 }
 

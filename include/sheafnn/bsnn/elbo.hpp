@@ -3,9 +3,17 @@
 ///
 ///     L = (1/K) Σ_k loss(f(X; F_k), y) + λ · KL(q(F | X) ‖ p(F)),   F_1 … F_K ~ q(F | X)
 ///
-/// and its derivative. Deterministic models have K = 1 and no second term. Source: paper, "variational inference";
-/// math: "Loss" (3.35), "KL estimators" (3.38).
+/// and its derivative. Deterministic models have K = 1 and no second term. With SampleLoss::predictive the first term is, per
+/// node, −log (1/K) Σ_k p(y | f(X; F_k)). Source: paper, "variational inference"; math: "Loss" (3.35), "KL estimators"
+/// (3.38).
 #pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
 
 #include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/network.hpp"
@@ -21,6 +29,76 @@ struct Elbo {
 
 namespace detail {
 
+/// Losses ℓ_ku of nodes u in sample k, and what the samples weigh in the derivative of the predictive loss.
+class PredictiveWeights {
+ public:
+  PredictiveWeights(Index samples, std::size_t nodes)
+      : samples_(static_cast<std::size_t>(samples)), values_(samples_ * nodes), losses_(nodes) {}
+  /// ℓ_ku before finish(), exp(−ℓ_ku)/Σ_k exp(−ℓ_ku) after it.
+  [[nodiscard]] std::span<double> of(Index sample) {
+    return std::span(values_).subspan(static_cast<std::size_t>(sample) * losses_.size(), losses_.size());
+  }
+  /// \returns −log (1/K) Σ_k exp(−ℓ_ku) of all nodes
+  std::span<const double> finish() {
+    const std::size_t n = losses_.size();
+    for (std::size_t u = 0; u < n; ++u) {
+      double least = std::numeric_limits<double>::infinity(), sum = 0;
+      for (std::size_t k = 0; k < samples_; ++k) least = std::min(least, values_[k * n + u]);
+      for (std::size_t k = 0; k < samples_; ++k) sum += std::exp(least - values_[k * n + u]);
+      for (std::size_t k = 0; k < samples_; ++k) values_[k * n + u] = std::exp(least - values_[k * n + u]) / sum;
+      losses_[u] = least - std::log(sum / static_cast<double>(samples_));
+    }
+    return losses_;
+  }
+
+ private:
+  std::size_t samples_;
+  std::vector<double> values_, losses_;
+};
+
+/// The predictive loss of a network whose backward pass has begun, and its derivative. Every sample is drawn twice: its weights
+/// need all of them.
+template <class Model, class LossType>
+double predictive_loss(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
+                       Index samples) {
+  using S = typename Model::Scalar;
+  PredictiveWeights weights(samples, nodes.size());
+  for (Index k = 0; k < samples; ++k) {
+    loss.node_losses(network.execution(), network.draw(k), network.nodes(), nodes, weights.of(k));
+  }
+  const double mean = loss.mean_loss(network.nodes(), nodes, weights.finish());
+  for (Index k = 0; k < samples; ++k) {
+    const auto outputs_bar = network.output_bar();
+    static_cast<void>(
+        loss.value_and_derivative(network.execution(), network.draw(k), network.nodes(), nodes, 1.0, outputs_bar));
+    const double* weight = weights.of(k).data();
+    for_rows(network.nodes(), nodes, [&](Index, Index row) {
+      for (S& bar : outputs_bar.row(row)) bar *= static_cast<S>(*weight);
+      ++weight;
+    });
+    network.accumulate(outputs_bar);
+  }
+  return mean;
+}
+
+/// \throws std::invalid_argument  the predictive loss of several samples of a loss that has none
+template <class LossType, class S>
+void check_sample_loss(SampleLoss sample_loss) {
+  if constexpr (!NodewiseLoss<LossType, S>) {
+    require(sample_loss == SampleLoss::expected, "sample_loss", to_string(sample_loss),
+            concat("the loss ", LossType::name, " has no node_losses() and mean_loss()"));
+  }
+}
+
+/// L of a loss, whose backward pass ends here.
+template <class Model>
+[[nodiscard]] Elbo finished(Network<Model>& network, Elbo r, const BackwardOptions& options) {
+  r.kl = network.finish_backward();
+  network.sum_over_parts(r.loss, r.kl);
+  r.objective = r.loss + options.kl_weight * r.kl;
+  return r;
+}
+
 /// elbo() of a network whose pass has begun, with a loss that fits.
 template <class Model, class LossType>
 Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
@@ -29,6 +107,12 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
   const double share = 1 / static_cast<double>(options.samples);
   Elbo r;
   network.begin_backward(options);
+  if constexpr (NodewiseLoss<LossType, typename Model::Scalar>) {
+    if (options.sample_loss == SampleLoss::predictive && options.samples > 1) {
+      r.loss = predictive_loss(network, loss, nodes, options.samples);
+      return finished(network, r, options);
+    }
+  }
   for (Index k = 0; k < options.samples; ++k) {
     const auto outputs = network.draw(k);  // f(X; F_k)
     const auto outputs_bar = network.output_bar();
@@ -36,10 +120,7 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
               loss.value_and_derivative(network.execution(), outputs, network.nodes(), nodes, share, outputs_bar);
     network.accumulate(outputs_bar);
   }
-  r.kl = network.finish_backward();
-  network.sum_over_parts(r.loss, r.kl);
-  r.objective = r.loss + options.kl_weight * r.kl;
-  return r;
+  return finished(network, r, options);
 }
 
 }  // namespace detail
@@ -56,6 +137,7 @@ Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pa
           std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
   network.begin(pass);
   check_loss(loss, network.graph().node_count(), network.model().options().classes, network.nodes(), nodes);
+  detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);
   return detail::elbo_of_begun(network, loss, nodes, options);
 }
 

@@ -56,6 +56,7 @@ class FlowModel {
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
       : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
+    if constexpr (requires { posterior_.spread = options_.spread; }) posterior_.spread = options_.spread;
     if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
       posterior_.sheaf_activation = options_.sheaf_activation;
     } else {

@@ -45,6 +45,7 @@ struct FlowOptions {
   LearnerInput learner = LearnerInput::concatenation;
   Index edge_features = 0;
   SheafActivation sheaf_activation = SheafActivation::tanh;
+  SpreadRange spread = SpreadRange::concentrated;
   bool second_linear = false;
   bool left_weights = true;   ///< A
   bool right_weights = true;  ///< B

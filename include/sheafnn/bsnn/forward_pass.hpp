@@ -80,12 +80,13 @@ struct ForwardPass {
   }
 };
 
-/// The KL term of a backward pass.
+/// The KL term of a backward pass, and the loss of several samples.
 struct BackwardOptions {
   double kl_weight = 0;  ///< λ ≥ 0
   KlEstimator kl_estimator = KlEstimator::automatic;
   /// Samples that the loss averages over, ≥ 1: each enters the Monte Carlo estimate with weight 1/samples.
   Index samples = 1;
+  SampleLoss sample_loss = SampleLoss::expected;  ///< of elbo()
 };
 
 }  // namespace sheafnn

@@ -1,5 +1,5 @@
 /// \file
-/// Losses of node outputs: classification, multilabel classification, regression; and what an own one provides.
+/// Losses of node outputs: classification, multilabel classification, regression. For one of your own see loss.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
 /// a NodeSelection; in all functions the loss is a mean over those of `nodes` whose target is known.
@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "sheafnn/bsnn/loss_parts.hpp"
+#include "sheafnn/bsnn/loss.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -22,111 +21,6 @@
 #include "sheafnn/nn/softmax.hpp"
 
 namespace sheafnn {
-
-/// What predictions of some nodes are worth: a loss, and a score, of which more is better.
-struct Score {
-  double loss = 0, score = 0;
-};
-
-/// What elbo() and train() need of a loss over scalars S:
-///   - `name`, for messages;
-///   - validate(nodes, outputs): throws std::invalid_argument unless the targets fit n nodes and C outputs;
-///   - known(u): has node u a target?
-///   - value_and_derivative(execution, outputs, rows, nodes, share, outputs_bar): the loss, and share times its
-///     derivative in the raw outputs. `outputs` may be overwritten; outputs_bar is to be overwritten wholly;
-///   - predict(execution, outputs, rows, predictions): adds to row u of predictions (n × C, double) what the raw
-///     outputs predict; `outputs` may be overwritten;
-///   - score(predictions, nodes): of mean predictions; of some of the nodes the target is known.
-/// They call the last three only with what check_loss() has let through, with several threads perhaps at the same time.
-template <class L, class S>
-concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
-                        const NodeSelection& rows, std::span<const std::int32_t> nodes,
-                        const MatrixView<double>& predictions) {
-  { L::name } -> std::convertible_to<std::string_view>;
-  loss.validate(Index{}, Index{});
-  { loss.known(Index{}) } -> std::same_as<bool>;
-  { loss.value_and_derivative(execution, outputs, rows, nodes, 1.0, outputs) } -> std::same_as<double>;
-  loss.predict(execution, outputs, rows, predictions);
-  { loss.score(predictions, nodes) } -> std::same_as<Score>;
-};
-
-/// \throws std::invalid_argument  targets that do not fit, nodes that do not increase or that `rows` lacks, or no node
-///         with a target
-template <class L>
-void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelection& rows,
-                std::span<const std::int32_t> nodes) {
-  loss.validate(node_count, outputs);
-  require(spans_parts<L> || !nodes.empty(), "nodes", "an empty set", "a loss needs at least one node");
-  bool known = spans_parts<L>;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const Index u = nodes[i];
-    const auto refuse = [&](const std::string& reason) {
-      throw_invalid_argument(detail::concat("nodes[", i, "]"), u, reason);
-    };
-    if (u < 0 || u >= node_count) refuse(detail::concat("must be between 0 and ", node_count - 1));
-    if (i > 0 && nodes[i - 1] >= u) refuse("node numbers must increase");
-    if (!rows.contains(u)) refuse("the pass computes no output of this node");
-    known = known || loss.known(u);
-  }
-  if (!known) throw_invalid_argument("nodes", detail::concat(nodes.size(), " nodes"), "none of them has a known target");
-}
-
-namespace detail {
-
-/// Calls body(node, row) for the nodes.
-template <class Body>
-void for_rows(const NodeSelection& rows, std::span<const std::int32_t> nodes, const Body& body) {
-  const bool same = static_cast<Index>(nodes.size()) == rows.count();  // both increase
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    body(static_cast<Index>(nodes[i]), same ? static_cast<Index>(i) : rows.index_of(nodes[i]));
-  }
-}
-/// The same for those with a target.
-template <class L, class Body>
-void for_known(const L& loss, const NodeSelection& rows, std::span<const std::int32_t> nodes, const Body& body) {
-  for_rows(rows, nodes, [&](Index u, Index row) {
-    if (loss.known(u)) body(u, row);
-  });
-}
-
-/// A target that is unknown is −1, or NaN.
-[[nodiscard]] inline bool is_known(std::int8_t target) noexcept { return target >= 0; }
-[[nodiscard]] inline bool is_known(double target) noexcept { return !std::isnan(target); }
-
-/// Calls body(target, row, column) for the known targets (n × C) of the nodes.
-template <class T, class Body>
-void for_known_targets(const MatrixView<const T>& targets, const NodeSelection& rows,
-                       std::span<const std::int32_t> nodes, const Body& body) {
-  for_rows(rows, nodes, [&](Index u, Index row) {
-    for (Index c = 0; c < targets.columns(); ++c) {
-      if (is_known(targets(u, c))) body(targets(u, c), row, c);
-    }
-  });
-}
-
-/// How many numbers for_known_targets() visits.
-template <class T>
-[[nodiscard]] Index known_target_count(const MatrixView<const T>& targets, const NodeSelection& rows,
-                                       std::span<const std::int32_t> nodes) {
-  Index count = 0;
-  for_known_targets(targets, rows, nodes, [&](T, Index, Index) { ++count; });
-  return count;
-}
-
-/// Whether any target of node u is known.
-template <class T>
-[[nodiscard]] bool has_known_target(const MatrixView<const T>& targets, Index u) noexcept {
-  const auto row = targets.row(u);
-  return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
-}
-
-/// The numbers of the rows, and none between them: a loss may be that of some columns.
-template <class S>
-void fill_zero(const MatrixView<S>& m) {
-  for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));
-}
-
-}  // namespace detail
 
 /// One class per node: −log softmax(outputs)[label], weighted by class if weights are given.
 ///
@@ -169,6 +63,26 @@ class Classification {
   template <class S>
   double value_and_derivative(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                               std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const;
+  /// Turns `outputs` into log-probabilities.
+  template <class S>
+  void node_losses(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
+                   std::span<const std::int32_t> nodes, std::span<double> losses) const {
+    log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
+    std::size_t i = 0;
+    detail::for_rows(rows, nodes, [&](Index u, Index row) {
+      losses[i++] = known(u) ? -static_cast<double>(outputs(row, label(u))) : 0;
+    });
+  }
+  [[nodiscard]] double mean_loss(const NodeSelection&, std::span<const std::int32_t> nodes,
+                                 std::span<const double> losses) const {
+    double sum = 0, total = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!known(nodes[i])) continue;
+      sum += weight(nodes[i]) * losses[i];
+      total += weight(nodes[i]);
+    }
+    return sum / total;
+  }
   /// Probabilities.
   template <class S>
   void predict(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
@@ -266,10 +180,21 @@ class Multilabel {
     const Index count = detail::known_target_count(targets_, rows, nodes);
     detail::for_known_targets(targets_, rows, nodes, [&](std::int8_t t, Index row, Index c) {
       const double z = static_cast<double>(outputs(row, c));
-      sum += std::max(z, 0.0) - z * t + std::log1p(std::exp(-std::abs(z)));  // log(1 + e^z) − z t
+      sum += entropy(z, t);
       bar(row, c) = static_cast<S>(share * (sigmoid(z) - t) / static_cast<double>(count));
     });
     return sum / static_cast<double>(count);
+  }
+  template <class S>
+  void node_losses(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
+                   std::span<const std::int32_t> nodes, std::span<double> losses) const {
+    detail::add_entry_losses(targets_, rows, nodes, losses, [&](std::int8_t t, Index row, Index c) {
+      return entropy(static_cast<double>(outputs(row, c)), t);
+    });
+  }
+  [[nodiscard]] double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                                 std::span<const double> losses) const {
+    return detail::mean_over_targets(targets_, rows, nodes, losses);
   }
   /// Probabilities.
   template <class S>
@@ -297,6 +222,11 @@ class Multilabel {
   }
 
  private:
+  /// log(1 + e^z) − z t.
+  [[nodiscard]] static double entropy(double z, std::int8_t t) {
+    return std::max(z, 0.0) - z * t + std::log1p(std::exp(-std::abs(z)));
+  }
+
   MatrixView<const std::int8_t> targets_;
 };
 
@@ -346,7 +276,7 @@ class Regression {
     const double factor = share / static_cast<double>(count);
     detail::for_known_targets(targets_, rows, nodes, [&](double y, Index row, Index c) {
       const double log_sigma = log_deviation(outputs, row, c);
-      const double z = (static_cast<double>(outputs(row, c)) - y) * std::exp(-log_sigma);
+      const double z = residual_of(outputs, y, row, c);
       sum += 0.5 * z * z + log_sigma + half_log_two_pi;
       bar(row, c) = static_cast<S>(factor * z * std::exp(-log_sigma));
       if (learns_deviation(outputs.columns())) {
@@ -354,6 +284,18 @@ class Regression {
       }
     });
     return sum / static_cast<double>(count);
+  }
+  template <class S>
+  void node_losses(Execution, const MatrixView<S>& outputs, const NodeSelection& rows,
+                   std::span<const std::int32_t> nodes, std::span<double> losses) const {
+    detail::add_entry_losses(targets_, rows, nodes, losses, [&](double y, Index row, Index c) {
+      const double z = residual_of(outputs, y, row, c);
+      return 0.5 * z * z + log_deviation(outputs, row, c) + half_log_two_pi;
+    });
+  }
+  [[nodiscard]] double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                                 std::span<const double> losses) const {
+    return detail::mean_over_targets(targets_, rows, nodes, losses);
   }
   /// Means and, where they are learned, log deviations.
   template <class S>
@@ -391,6 +333,12 @@ class Regression {
   [[nodiscard]] double log_deviation(const MatrixView<S>& outputs, Index row, Index c) const {
     return learns_deviation(outputs.columns()) ? static_cast<double>(outputs(row, targets_.columns() + c))
                                                : std::log(deviation_);
+  }
+
+  /// (μ − y)/σ.
+  template <class S>
+  [[nodiscard]] double residual_of(const MatrixView<S>& outputs, double y, Index row, Index c) const {
+    return (static_cast<double>(outputs(row, c)) - y) * std::exp(-log_deviation(outputs, row, c));
   }
 
   MatrixView<const double> targets_;

@@ -50,8 +50,8 @@ class SheafModel {
   /// orthogonal, ε = 0; polynomial filters with equal coefficients, α = 0.
   ///
   /// \param seed       selects the initial parameters
-  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation and
-  ///                   sheaf activation are the options'
+  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation, sheaf
+  ///                   activation and range of spread are the options'
   /// \throws std::invalid_argument  an option out of range (see resolve())
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : SheafModel(detail::LayoutOnly{}, options, posterior) {
@@ -62,6 +62,7 @@ class SheafModel {
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
       : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
+    if constexpr (requires { posterior_.spread = options_.spread; }) posterior_.spread = options_.spread;
     if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
       posterior_.sheaf_activation = options_.sheaf_activation;
     } else {

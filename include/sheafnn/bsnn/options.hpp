@@ -16,6 +16,7 @@
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/posterior/sheaf_activation.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
+#include "sheafnn/posterior/spread_range.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
@@ -52,6 +53,7 @@ struct ModelOptions {
   /// Of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
   /// models with general linear maps, augmented.
   SheafActivation sheaf_activation = SheafActivation::tanh;
+  SpreadRange spread = SpreadRange::concentrated;  ///< of Bayesian models: where it begins and how far it reaches
 
   bool second_linear = false;  ///< a second linear layer in the encoder
   bool linear = false;         ///< keep the first layer's sheaf for all layers
@@ -119,6 +121,7 @@ template <RestrictionMapFamily Family>
   }
   require(!options.augmented_filters || options.normalisation == Normalisation::block, "augmented_filters", true,
           "an option of the normalisation block; with others fixed filters are so anyway");
+  if (!bayesian || !is_learned<Family>) options.spread = SpreadRange::published;  // there is none
   validate(options.filter);
   validate(options.residual);
   require(!options.residual.initial() || !options.filter.active(), "residual.form", to_string(options.residual.form),
@@ -153,6 +156,18 @@ inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical"
       break;
   }
   return 0;
+}
+
+/// What the loss of several samples F_1 … F_K of the sheaf is, per node with likelihoods p(y | F_k).
+enum class SampleLoss {
+  expected,   ///< (1/K) Σ_k −log p(y | F_k), of the evidence lower bound
+  predictive  ///< −log (1/K) Σ_k p(y | F_k), of the predictions that evaluations make; the same where K = 1
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 2> sample_loss_names = {"expected", "predictive"};
+/// Its text.
+[[nodiscard]] constexpr std::string_view to_string(SampleLoss loss) {
+  return sample_loss_names[static_cast<std::size_t>(loss)];
 }
 
 /// How KL(posterior ‖ prior) is computed.

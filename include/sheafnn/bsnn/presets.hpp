@@ -133,14 +133,15 @@ struct TrainingValues {
   double learning_rate, weight_decay, sheaf_decay, input_dropout, dropout, kl_maximum;
   Index epochs, patience;
 
-  /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped.
+  /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped, and hidden
+  ///                  features, of which a sheaf is learned, are not dropped often.
   void set(TrainOptions& training, Index features) const {
-    constexpr Index few = 30;
+    const bool few = features > 0 && features < 30;
     training.learning_rate = learning_rate;
     training.weight_decay = weight_decay;
     training.sheaf_decay = sheaf_decay;
-    training.input_dropout = features > 0 && features < few ? 0 : input_dropout;
-    training.dropout = dropout;
+    training.input_dropout = few ? 0 : input_dropout;
+    training.dropout = few ? std::min(dropout, 0.3) : dropout;
     training.kl_maximum = kl_maximum;
     training.epochs = epochs;
     training.patience = patience;
@@ -150,7 +151,8 @@ struct TrainingValues {
 }  // namespace detail
 
 /// Sets layers, channels, filters, feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
-/// everything else as it is. Where model.features says that there are fewer than 30 columns, none of them is dropped out.
+/// everything else as it is. Where model.features says that there are fewer than 30 columns, none of them is dropped out, and of the
+/// hidden features at most a share of 0.3.
 /// Takes any options.
 inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   struct Values {
@@ -161,9 +163,9 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   };
   using enum FeatureTreatment;
   constexpr std::array<Values, 5> values = {{
-      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 1, 300, 100}},      // small
-      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 200, 60}},    // citation
-      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 1, 300, 60}},       // heterophilic
+      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 0.01, 300, 100}},   // small
+      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 0.01, 200, 60}},  // citation
+      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 0.01, 300, 60}},    // heterophilic
       {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},          // large
       {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60}},  // dense
   }};

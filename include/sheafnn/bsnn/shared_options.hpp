@@ -57,6 +57,7 @@ void for_each_shared_option(A& a, B& b, const Visit& visit) {
   visit("normalisation", a.normalisation, b.normalisation);
   visit("parametrisation", a.parametrisation, b.parametrisation);
   visit("sheaf_activation", a.sheaf_activation, b.sheaf_activation);
+  visit("spread", a.spread, b.spread);
   visit("readout_layers", a.readout_layers, b.readout_layers);
   visit("learner", a.learner, b.learner);
   visit("edge_features", a.edge_features, b.edge_features);

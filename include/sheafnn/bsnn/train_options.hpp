@@ -33,9 +33,10 @@ struct TrainOptions {
   double input_dropout = 0.5;           ///< of features, in [0, 1)
   double dropout = 0.3;                 ///< of hidden features, in [0, 1)
   KlSchedule kl_schedule = KlSchedule::cyclical;
-  double kl_maximum = 1;  ///< largest λ, ≥ 0
+  double kl_maximum = 0.01;  ///< largest λ, ≥ 0
   KlEstimator kl_estimator = KlEstimator::automatic;
-  Index training_samples = 1;  ///< sheaves drawn per training step, 1 … 1024
+  Index training_samples = 1;  ///< K, sheaves drawn per training step, 1 … 1024
+  SampleLoss sample_loss = SampleLoss::expected;
   Index samples = 3;           ///< posterior samples averaged at evaluation, 1 … 1024
   std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
   int threads = 0;             ///< at most; 0: as many as the graph is worth. Results do not depend on it

@@ -136,8 +136,9 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   detail::check_targets(loss, n, outputs, split, "split");
   detail::check_stop_on(loss, split, options.stop_on);
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
+  detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);
   if (options.resume != nullptr) {
-    detail::check_conventions(options.resume->first_conventions, model.options());
+    detail::check_conventions(options.resume->conventions, model.options());
     detail::check_state(*options.resume, options, model.parameters().size(), n * outputs,
                         !split.validation.empty());
     if constexpr (std::is_same_v<LossType, Classification>) {

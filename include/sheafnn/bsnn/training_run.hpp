@@ -141,7 +141,7 @@ class TrainingRun {
   void compute_objective(Network<Model>& network) {
     const auto start = Clock::now();
     elbo_ = elbo_of_begun(network, loss_, split_.train,
-                          {kl_weight_, options_.kl_estimator, options_.training_samples});
+                          {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss});
     result_.train_seconds += seconds_since(start);
   }
 

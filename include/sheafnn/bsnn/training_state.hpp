@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "sheafnn/bsnn/conventions.hpp"
 #include "sheafnn/bsnn/epoch_report.hpp"
 #include "sheafnn/bsnn/stop_on.hpp"
 #include "sheafnn/core/config.hpp"
@@ -26,7 +27,7 @@ struct TrainingState {
   /// n × C, mean predictions of the best epoch; of validation and test nodes, or of all where there are neither.
   std::vector<double> best_predictions;
   std::optional<StopOn> stop_on;  ///< TrainOptions::stop_on; unknown in files of versions that did not write it
-  bool first_conventions = false;  ///< of a file of version 1 (conventions.hpp)
+  Index conventions = detail::conventions_version;  ///< version of the file that it comes from
 };
 
 }  // namespace sheafnn

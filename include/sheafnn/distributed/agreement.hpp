@@ -93,6 +93,7 @@ class Fingerprint {
           {"kl_maximum", text_of(options.kl_maximum)},
           {"kl_estimator", std::string(to_string(options.kl_estimator))},
           {"training_samples", std::to_string(options.training_samples)},
+          {"sample_loss", std::string(to_string(options.sample_loss))},
           {"samples", std::to_string(options.samples)},
           {"seed", std::to_string(options.seed)},
           {"checkpoint_every", std::to_string(options.checkpoint_every)}};

@@ -140,6 +140,7 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
   require(outputs >= data.class_count(), "classes", outputs,
           detail::concat("the data have ", data.class_count(), " classes"));
   static_cast<void>(uses_closed_form<typename Model::Posterior>(given.kl_estimator));
+  sheafnn::detail::check_sample_loss<PartClassification, typename Model::Scalar>(given.sample_loss);
 
   TrainOptions options = given;
   options.threads = detail::threads_of_rank(model, data, given.threads);
@@ -167,7 +168,7 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
     if (resume != nullptr) {
       const bool of_part = states.resume != nullptr;
       const Index nodes = of_part ? data.graph().node_count() : numbers.total_nodes;
-      sheafnn::detail::check_conventions(resume->first_conventions, model.options());
+      sheafnn::detail::check_conventions(resume->conventions, model.options());
       sheafnn::detail::check_state(*resume, given, model.parameters().size(), nodes * outputs,
                                    loss.has_nodes(own.validation));
       options.resume = resume;

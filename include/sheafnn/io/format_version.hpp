@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "sheafnn/bsnn/conventions.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/version.hpp"
@@ -19,9 +20,9 @@
 namespace sheafnn::io {
 
 /// Of save_checkpoint(). Since version 2 cooperative layers without residual have the published sign, and fixed filters with the
-/// normalisation block the published scale (bsnn/conventions.hpp).
-inline constexpr Index checkpoint_version = 2;
-inline constexpr Index training_state_version = 2;  ///< of write_training_state(), for the same reason
+/// normalisation block the published scale; since version 3 posteriors have a range of spread (bsnn/conventions.hpp).
+inline constexpr Index checkpoint_version = sheafnn::detail::conventions_version;
+inline constexpr Index training_state_version = checkpoint_version;  ///< of write_training_state(), for the same reasons
 inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write_node_maps() and write_learned()
 
 /// Refuses a file of a later version.

@@ -107,6 +107,7 @@ inline std::string option_text(double value) { return sheafnn::detail::shortest_
 
 inline std::string option_text(FeatureTreatment value) { return std::string(to_string(value)); }
 inline std::string option_text(const FeaturePlan& value) { return to_text(value); }
+inline std::string option_text(SpreadRange value) { return std::string(to_string(value)); }
 inline std::string option_text(SheafActivation value) { return std::string(to_string(value)); }
 inline std::string option_text(LearnerInput value) { return std::string(to_string(value)); }
 inline std::string option_text(PolynomialBasis value) { return std::string(to_string(value)); }
@@ -119,7 +120,7 @@ inline std::string option_text(ResidualForm value) { return std::string(to_strin
   for (const std::string_view newer :
        {"sheaf_activation", "learner", "edge_features", "layer_norm", "readout_layers", "directed",
         "in_degree_diagonal", "layer_learners", "negate_diffused", "augmented_filters", "use_edges",
-        "feature_treatment", "feature_plan"}) {
+        "feature_treatment", "feature_plan", "spread"}) {
     if (key == newer) return true;
   }
   return key.starts_with("filter") || key.starts_with("residual_");
@@ -144,6 +145,9 @@ inline void parse_option(const std::string& key, const std::string& text, Learne
 }
 inline void parse_option(const std::string& key, const std::string& text, SheafActivation& value) {
   value = parse_name<SheafActivation>(key, text, sheaf_activation_names);
+}
+inline void parse_option(const std::string& key, const std::string& text, SpreadRange& value) {
+  value = parse_name<SpreadRange>(key, text, spread_range_names);
 }
 inline void parse_option(const std::string& key, const std::string& text, HighPassSkip& value) {
   value = parse_name<HighPassSkip>(key, text, high_pass_skip_names);

@@ -84,7 +84,7 @@ namespace detail {
     const auto read_all = [&](auto& options) {
       detail::for_each_option(options, read);
       detail::read_older_options(file.metadata, options);
-      if (version == 1) sheafnn::detail::use_first_conventions(options);
+      sheafnn::detail::use_conventions(version, options);
     };
     if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
       read_all(info.cooperative);

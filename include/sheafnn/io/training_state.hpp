@@ -115,7 +115,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
                                  const std::map<std::string, std::string>& more = {}) {
   TensorFile file;
   file.metadata = {{"format", std::string(detail::training_format)},
-                   {"format_version", std::to_string(state.first_conventions ? 1 : training_state_version)},
+                   {"format_version", std::to_string(state.conventions)},
                    {"sheafnn_version", SHEAFNN_VERSION_STRING},
                    {"seed", std::to_string(state.seed)},
                    {"best_epoch", std::to_string(state.best_epoch)}};
@@ -155,7 +155,7 @@ inline void write_training_state(const std::filesystem::path& path, const Traini
     detail::fail(name, "is not the checkpoint of a training");
   }
   TrainingFile r;
-  r.state.first_conventions = detail::known_version(name, file.metadata, training_state_version) == 1;
+  r.state.conventions = detail::known_version(name, file.metadata, training_state_version);
   r.metadata = file.metadata;
   r.state.seed = detail::metadata_number<std::uint64_t>(name, file.metadata, "seed");
   r.state.best_epoch = detail::metadata_number<Index>(name, file.metadata, "best_epoch");

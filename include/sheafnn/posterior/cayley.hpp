@@ -2,7 +2,7 @@
 /// CayleyPosterior: Cayley distributions C(M, κ) of rotations, the paper's posterior of special orthogonal maps. An
 /// adapter: the distribution itself is rotation/cayley_distribution.hpp and what that is made of.
 ///
-///     M = rotation(tanh raw_μ),  γ' = 0.95 sigmoid(raw_σ) + 0.025,  κ = (1 − γ')/(1 + γ')
+///     M = rotation(tanh raw_μ),  κ = (1 − γ')/(1 + γ'),  γ' = 0.95 sigmoid(raw_σ) + 0.025 (published; see SpreadRange)
 ///     Y = (I + κU)⁻¹(U + κI) M,  U uniform
 ///
 /// Source: paper, "Bayesian sheaf neural networks", "Cayley distributions"; math: "Posteriors" (3.11).
@@ -12,10 +12,10 @@
 #include <array>
 
 #include "sheafnn/core/small_matrix.hpp"
-#include "sheafnn/nn/activation.hpp"
 #include "sheafnn/posterior/point_map.hpp"
 #include "sheafnn/posterior/rotation_priors.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
+#include "sheafnn/posterior/spread_range.hpp"
 #include "sheafnn/rotation/cayley_distribution.hpp"
 #include "sheafnn/rotation/haar.hpp"
 #include "sheafnn/rotation/moebius.hpp"
@@ -35,20 +35,6 @@ template <int N, class T>
 template <int N, class T>
 SHEAFNN_HD SHEAFNN_INLINE void entries_of(const SquareMatrix<T, N>& matrix, T* entries) {
   SHEAFNN_UNROLL for (int k = 0; k < N * N; ++k) entries[k] = matrix(k % N, k / N);
-}
-
-/// κ of a raw output, in (0.0126, 0.9513): γ' = 0.95 sigmoid(raw) + 0.025, κ = (1 − γ')/(1 + γ').
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T concentration_of(const T& raw) {
-  const T gamma = T(0.95) * sigmoid(raw) + T(0.025);
-  return (T(1) - gamma) / (T(1) + gamma);
-}
-/// ∂κ/∂raw.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T concentration_slope(const T& raw) {
-  const T s = sigmoid(raw);
-  const T gamma = T(0.95) * s + T(0.025);
-  return T(-2) / ((T(1) + gamma) * (T(1) + gamma)) * T(0.95) * s * (T(1) - s);
 }
 
 }  // namespace detail
@@ -73,6 +59,7 @@ struct CayleyPosterior {
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   [[no_unique_address]] Prior prior{};
   SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the rotation's parameters
+  SpreadRange spread = SpreadRange::published;               ///< of κ
 
   /// A row of explicit noise is U row by row.
   [[nodiscard]] SHEAFNN_HD static constexpr int noise_index(int k) { return (k % D) * D + k / D; }
@@ -82,12 +69,12 @@ struct CayleyPosterior {
     Map<T> location;
     location_map().map(raw, location);
     detail::entries_of<D>(location, parameters);
-    parameters[D * D] = detail::concentration_of(raw[mean_size]);
+    parameters[D * D] = detail::concentration(spread, raw[mean_size]).kappa;
   }
   template <class T>
   SHEAFNN_HD void activate_backward(const T* raw, const T*, const T* gradient, T* raw_bar) const {
     location_map().backward(raw, detail::matrix_of<D>(gradient), raw_bar);
-    raw_bar[mean_size] = gradient[D * D] * detail::concentration_slope(raw[mean_size]);
+    raw_bar[mean_size] = gradient[D * D] * detail::concentration(spread, raw[mean_size]).slope;
   }
 
   template <class T>

@@ -41,6 +41,7 @@ struct ConformalPosterior {
 
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the means
+  SpreadRange spread = SpreadRange::published;               ///< of κ and σ
 
   /// A row of explicit noise is U row by row, then ε.
   [[nodiscard]] SHEAFNN_HD static constexpr int noise_index(int k) {
@@ -54,7 +55,7 @@ struct ConformalPosterior {
     split_raw(raw, rotation_raw);
     rotations().activate(rotation_raw, parameters);
     detail::activate_raw<1>(sheaf_activation, raw + mean_size - 1, parameters + mu);
-    parameters[log_sigma] = -elu(-raw[mean_size + 1]);
+    parameters[log_sigma] = -elu(-detail::spread_output(spread, raw[mean_size + 1]));
     parameters[sigma] = exp(parameters[log_sigma]);
   }
   template <class T>
@@ -138,7 +139,7 @@ struct ConformalPosterior {
     }
   };
 
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Rotations rotations() const { return {parametrisation, {}, sheaf_activation}; }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Rotations rotations() const { return {parametrisation, {}, sheaf_activation, spread}; }
   /// The raw outputs of the rotation: those of M, then that of κ.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void split_raw(const T* raw, T* rotation) {

@@ -1,7 +1,7 @@
 /// \file
 /// NormalPosterior: independent normal distributions of a map's coordinates, z = μ + σ ∘ ε, ε ~ N(0, I).
 ///
-///     μ = tanh(raw_μ) (or another SheafActivation),  log σ = −ELU(−raw_σ)
+///     μ = tanh(raw_μ) (or another SheafActivation),  log σ = −ELU(−raw_σ) (see SpreadRange)
 ///     KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ½ ((μ − μ₀)² + σ²)/σ₀² − ½ − log(σ/σ₀)
 ///
 /// The default posterior of diagonal and general linear maps; any family can have it: its coordinates are
@@ -18,6 +18,7 @@
 #include "sheafnn/posterior/point_map.hpp"
 #include "sheafnn/posterior/priors.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
+#include "sheafnn/posterior/spread_range.hpp"
 
 namespace sheafnn {
 
@@ -60,13 +61,14 @@ struct NormalPosterior {
 
   [[no_unique_address]] Prior prior{};
   SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the means
+  SpreadRange spread = SpreadRange::published;               ///< of σ
 
   template <class T>
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
     using std::exp;
     detail::activate_raw<size>(sheaf_activation, raw, parameters);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
-      const T log_sigma = -elu(-raw[size + k]);
+      const T log_sigma = -elu(-detail::spread_output(spread, raw[size + k]));
       parameters[size + k] = exp(log_sigma);
       parameters[2 * size + k] = log_sigma;
     }

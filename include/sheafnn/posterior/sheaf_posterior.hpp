@@ -28,8 +28,9 @@
 /// deviation: `static constexpr std::array spread_parameters = {ParameterRange{"kappa", 9, 1}};`. They are what
 /// posterior_parameters() reads out; of a posterior without it, all parameters as "parameters".
 ///
-/// A posterior may have the members `parametrisation` (RotationParametrisation) and `sheaf_activation` (SheafActivation):
-/// a model sets them to those of its options. Without the second, models refuse any activation but tanh.
+/// A posterior may have the members `parametrisation` (RotationParametrisation), `sheaf_activation` (SheafActivation) and
+/// `spread` (SpreadRange): a model sets them to the values in its options. Without the second, models refuse any activation
+/// but tanh; without the third, the option changes nothing.
 ///
 /// `noise` is null in sample_backward() and log_ratio() unless the posterior says needs_noise = true: where the
 /// map itself is enough, it is not drawn again. Explicit noise comes row by row: noise_index(k), where there is

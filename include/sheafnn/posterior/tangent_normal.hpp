@@ -24,6 +24,7 @@
 #include "sheafnn/posterior/point_map.hpp"
 #include "sheafnn/posterior/rotation_priors.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
+#include "sheafnn/posterior/spread_range.hpp"
 #include "sheafnn/rotation/tangent_normal.hpp"
 #include "sheafnn/sheaf/families/special_orthogonal.hpp"
 
@@ -55,6 +56,7 @@ struct TangentNormalPosterior {
   RotationParametrisation parametrisation = RotationParametrisation::householder;
   [[no_unique_address]] Prior prior{};
   SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the rotation's parameters
+  SpreadRange spread = SpreadRange::published;               ///< of σ
 
   template <class T>
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
@@ -63,7 +65,8 @@ struct TangentNormalPosterior {
     location_map().map(raw, location);
     detail::entries_of<D>(location, parameters);
     SHEAFNN_UNROLL for (int k = 0; k < spread_size; ++k) {
-      parameters[log_sigma + k] = highest_log_sigma<T>() - T(1) - elu(-raw[mean_size + k]);
+      parameters[log_sigma + k] =
+          highest_log_sigma<T>() - T(1) - elu(-detail::spread_output(spread, raw[mean_size + k]));
       parameters[sigma + k] = exp(parameters[log_sigma + k]);
     }
   }

@@ -65,7 +65,7 @@ using namespace sheafnn;
 
 ModelOptions sheaf_options(const Case& given, const std::vector<double>& config) {
   const auto flag = [&](std::size_t i) { return config.at(i) != 0; };
-  ModelOptions r;
+  ModelOptions r = {.spread = SpreadRange::published};
   r.channels = static_cast<Index>(config.at(1));
   r.layers = static_cast<Index>(config.at(2));
   r.add_lp = flag(3);

@@ -1,0 +1,165 @@
+/// \file
+/// Loss: what a loss of node outputs provides, and walks over nodes and their targets that losses share. Those of the library
+/// are in losses.hpp.
+///
+/// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
+/// a NodeSelection; in all functions the loss is a mean over those of `nodes` whose target is known.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sheafnn/bsnn/loss_parts.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/nn/activation.hpp"
+#include "sheafnn/nn/softmax.hpp"
+
+namespace sheafnn {
+
+/// What predictions of some nodes are worth: a loss, and a score, of which more is better.
+struct Score {
+  double loss = 0, score = 0;
+};
+
+/// What elbo() and train() need of a loss over scalars S:
+///   - `name`, for messages;
+///   - validate(nodes, outputs): throws std::invalid_argument unless the targets fit n nodes and C outputs;
+///   - known(u): has node u a target?
+///   - value_and_derivative(execution, outputs, rows, nodes, share, outputs_bar): the loss, and share times its
+///     derivative in the raw outputs. `outputs` may be overwritten; outputs_bar is to be overwritten wholly;
+///   - predict(execution, outputs, rows, predictions): adds to row u of predictions (n × C, double) what the raw
+///     outputs predict; `outputs` may be overwritten;
+///   - score(predictions, nodes): of mean predictions; of some of the nodes the target is known.
+/// SampleLoss::predictive (options.hpp) also needs
+///   - node_losses(execution, outputs, rows, nodes, losses): sets the losses of all nodes, −log of their targets' likelihood
+///     and 0 where they have none; `outputs` may be overwritten;
+///   - mean_loss(rows, nodes, losses): what value_and_derivative() returns where these are the nodes' losses.
+/// They call all but the first three only with what check_loss() has let through, with several threads perhaps at the same time.
+template <class L, class S>
+concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
+                        const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                        const MatrixView<double>& predictions) {
+  { L::name } -> std::convertible_to<std::string_view>;
+  loss.validate(Index{}, Index{});
+  { loss.known(Index{}) } -> std::same_as<bool>;
+  { loss.value_and_derivative(execution, outputs, rows, nodes, 1.0, outputs) } -> std::same_as<double>;
+  loss.predict(execution, outputs, rows, predictions);
+  { loss.score(predictions, nodes) } -> std::same_as<Score>;
+};
+
+/// What SampleLoss::predictive needs of a loss besides.
+template <class L, class S>
+concept NodewiseLoss = Loss<L, S> && requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
+                                              const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                                              std::span<double> losses) {
+  loss.node_losses(execution, outputs, rows, nodes, losses);
+  { loss.mean_loss(rows, nodes, losses) } -> std::same_as<double>;
+};
+
+/// \throws std::invalid_argument  targets that do not fit, nodes that do not increase or that `rows` lacks, or no node
+///         with a target
+template <class L>
+void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelection& rows,
+                std::span<const std::int32_t> nodes) {
+  loss.validate(node_count, outputs);
+  require(spans_parts<L> || !nodes.empty(), "nodes", "an empty set", "a loss needs at least one node");
+  bool known = spans_parts<L>;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Index u = nodes[i];
+    const auto refuse = [&](const std::string& reason) {
+      throw_invalid_argument(detail::concat("nodes[", i, "]"), u, reason);
+    };
+    if (u < 0 || u >= node_count) refuse(detail::concat("must be between 0 and ", node_count - 1));
+    if (i > 0 && nodes[i - 1] >= u) refuse("node numbers must increase");
+    if (!rows.contains(u)) refuse("the pass computes no output of this node");
+    known = known || loss.known(u);
+  }
+  if (!known) throw_invalid_argument("nodes", detail::concat(nodes.size(), " nodes"), "none of them has a known target");
+}
+
+namespace detail {
+
+/// Calls body(node, row) for the nodes.
+template <class Body>
+void for_rows(const NodeSelection& rows, std::span<const std::int32_t> nodes, const Body& body) {
+  const bool same = static_cast<Index>(nodes.size()) == rows.count();  // both increase
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    body(static_cast<Index>(nodes[i]), same ? static_cast<Index>(i) : rows.index_of(nodes[i]));
+  }
+}
+/// The same for those with a target.
+template <class L, class Body>
+void for_known(const L& loss, const NodeSelection& rows, std::span<const std::int32_t> nodes, const Body& body) {
+  for_rows(rows, nodes, [&](Index u, Index row) {
+    if (loss.known(u)) body(u, row);
+  });
+}
+
+/// A target that is unknown is −1, or NaN.
+[[nodiscard]] inline bool is_known(std::int8_t target) noexcept { return target >= 0; }
+[[nodiscard]] inline bool is_known(double target) noexcept { return !std::isnan(target); }
+
+/// Calls body(target, row, column) for the known targets (n × C) of the nodes.
+template <class T, class Body>
+void for_known_targets(const MatrixView<const T>& targets, const NodeSelection& rows,
+                       std::span<const std::int32_t> nodes, const Body& body) {
+  for_rows(rows, nodes, [&](Index u, Index row) {
+    for (Index c = 0; c < targets.columns(); ++c) {
+      if (is_known(targets(u, c))) body(targets(u, c), row, c);
+    }
+  });
+}
+
+/// How many numbers for_known_targets() visits.
+template <class T>
+[[nodiscard]] Index known_target_count(const MatrixView<const T>& targets, const NodeSelection& rows,
+                                       std::span<const std::int32_t> nodes) {
+  Index count = 0;
+  for_known_targets(targets, rows, nodes, [&](T, Index, Index) { ++count; });
+  return count;
+}
+
+/// Sets the losses of nodes to the sums of loss(target, row, column) over their known targets.
+template <class T, class EntryLoss>
+void add_entry_losses(const MatrixView<const T>& targets, const NodeSelection& rows,
+                      std::span<const std::int32_t> nodes, std::span<double> losses, const EntryLoss& loss) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    losses[i] = 0;
+    for_known_targets(targets, rows, nodes.subspan(i, 1), [&](T target, Index row, Index c) {
+      losses[i] += loss(target, row, c);
+    });
+  }
+}
+/// Their mean over all of these targets.
+template <class T>
+[[nodiscard]] double mean_over_targets(const MatrixView<const T>& targets, const NodeSelection& rows,
+                                       std::span<const std::int32_t> nodes, std::span<const double> losses) {
+  const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
+  return sum / static_cast<double>(known_target_count(targets, rows, nodes));
+}
+
+/// Whether any target of node u is known.
+template <class T>
+[[nodiscard]] bool has_known_target(const MatrixView<const T>& targets, Index u) noexcept {
+  const auto row = targets.row(u);
+  return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
+}
+
+/// The numbers of the rows, and none between them: a loss may be that of some columns.
+template <class S>
+void fill_zero(const MatrixView<S>& m) {
+  for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));
+}
+
+}  // namespace detail
+
+}  // namespace sheafnn
