@@ -367,6 +367,11 @@ TEST_CASE("training by the batch engine follows the CPU: a posterior without clo
       batch::train(executor, model, data, data.splits[0], options),
       "kl_estimator: closed-form is not allowed; the posterior heavy-tailed with its prior has no closed form",
       std::invalid_argument);
+  options.kl_estimator = KlEstimator::automatic;
+  options.sample_loss = SampleLoss::predictive;
+  CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0], options),
+                       "trainings[0].sample_loss: predictive is not allowed; the batch engine has the expected loss only",
+                       std::invalid_argument);
 }
 
 TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {

@@ -11,6 +11,7 @@
 #include <numbers>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 #include "model_gradient.hpp"
@@ -72,7 +73,7 @@ using Direct = std::function<Sum(Index u, Index row, const Outputs<>&)>;
 /// Value and derivative of a loss in every case.
 template <class L>
 void check_loss_function(const L& loss, Index columns, const Direct& direct) {
-  static_assert(sheafnn::Loss<L, double> && sheafnn::Loss<L, float>);
+  static_assert(sheafnn::NodewiseLoss<L, double> && sheafnn::NodewiseLoss<L, float>);
   constexpr double share = 0.7;
   const double step = std::cbrt(epsilon);
   for (const Case& c : cases) {
@@ -97,6 +98,12 @@ void check_loss_function(const L& loss, Index columns, const Direct& direct) {
     // A dozen operations per output.
     const double size = std::max(1.0, std::abs(value));
     CHECK(std::abs(value - static_cast<double>(sum.value / sum.weight)) <= 64 * epsilon * size);
+    // The losses of its nodes have this mean, and nodes without a target have none.
+    Outputs<> outputs = given;
+    std::vector<double> of_nodes(c.nodes.size(), sentinel);
+    loss.node_losses(2, outputs.view(), rows, c.nodes, of_nodes);
+    CHECK(std::abs(loss.mean_loss(rows, c.nodes, of_nodes) - value) <= 64 * epsilon * size);
+    for (std::size_t i = 0; i < c.nodes.size(); ++i) CHECK((loss.known(c.nodes[i]) || of_nodes[i] == 0));
 
     double worst = 0;
     for (Index i = 0; i < rows.count(); ++i) {
@@ -380,7 +387,8 @@ namespace {
 
 /// The gradient of elbo() in every parameter of a model, by central differences.
 template <class Model, class L>
-void check_elbo(const L& loss, Index outputs) {
+void check_elbo(const L& loss, Index outputs, sheafnn::SampleLoss sample_loss) {
+  CAPTURE(to_string(sample_loss));
   CAPTURE(Model::Family::name);
   CAPTURE(L::name);
   const tiny::Task task;
@@ -393,7 +401,8 @@ void check_elbo(const L& loss, Index outputs) {
     sheafnn::ForwardPass<double> pass{.seed = 9, .epoch = 10, .training = true, .dropout = 0.2};
     if (only_nodes) pass.nodes = task.train;
     const auto objective = [&] {
-      const sheafnn::Elbo r = sheafnn::elbo(network, pass, loss, task.train, {.kl_weight = 0.3, .samples = 2});
+      const sheafnn::Elbo r = sheafnn::elbo(network, pass, loss, task.train,
+                                            {.kl_weight = 0.3, .samples = 3, .sample_loss = sample_loss});
       CHECK(r.objective == r.loss + 0.3 * r.kl);
       return r.objective;
     };
@@ -408,10 +417,12 @@ void check_elbo(const L& loss, Index outputs) {
 
 template <class Model>
 void check_elbo_losses() {
-  check_elbo<Model>(sheafnn::Regression(real_view, 0.5), 2);
-  check_elbo<Model>(sheafnn::Regression(real_view), 4);
-  check_elbo<Model>(sheafnn::Multilabel(mark_view), 3);
-  check_elbo<Model>(sheafnn::Classification(labels, class_weights), 3);
+  for (const auto sample_loss : {sheafnn::SampleLoss::expected, sheafnn::SampleLoss::predictive}) {
+    check_elbo<Model>(sheafnn::Regression(real_view, 0.5), 2, sample_loss);
+    check_elbo<Model>(sheafnn::Regression(real_view), 4, sample_loss);
+    check_elbo<Model>(sheafnn::Multilabel(mark_view), 3, sample_loss);
+    check_elbo<Model>(sheafnn::Classification(labels, class_weights), 3, sample_loss);
+  }
 }
 
 }  // namespace
@@ -421,6 +432,82 @@ TEST_CASE("elbo of other losses: gradient of a Bayesian network by central diffe
 }
 TEST_CASE("elbo of other losses: gradient of a deterministic network by central differences") {
   check_elbo_losses<sheafnn::Nsd<sheafnn::Diagonal<2>, double>>();
+}
+
+TEST_CASE("the predictive loss is that of the mean probabilities, and no larger than the mean of the losses") {
+  const tiny::Task task;
+  const Index samples = 4;
+  using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>;
+  Model model(tiny::options(), 7);
+  tiny::disturb(model.parameters(), 8, 0.3);
+  sheafnn::Network<Model> network(model, task.graph, task.sparse);
+  const sheafnn::ForwardPass<double> pass{.seed = 9, .epoch = 10, .training = true};
+  const sheafnn::Classification loss(labels);
+  const auto elbo = [&](Index count, sheafnn::SampleLoss sample_loss) {
+    return sheafnn::elbo(network, pass, loss, task.train, {.samples = count, .sample_loss = sample_loss}).loss;
+  };
+  std::vector<Real> likelihood(task.train.size(), 0);
+  network.begin(pass);
+  for (Index k = 0; k < samples; ++k) {
+    const auto outputs = network.draw(k);
+    for (std::size_t i = 0; i < task.train.size(); ++i) {
+      const Index u = task.train[i];
+      if (!loss.known(u)) continue;
+      Real total = 0;
+      for (Index c = 0; c < 3; ++c) total += std::exp(static_cast<Real>(outputs(u, c)));
+      const Real own = std::exp(static_cast<Real>(outputs(u, labels[static_cast<std::size_t>(u)])));
+      likelihood[i] += own / total / samples;
+    }
+  }
+  Real expected = 0, count = 0;
+  for (std::size_t i = 0; i < task.train.size(); ++i) {
+    if (!loss.known(task.train[i])) continue;
+    expected -= std::log(likelihood[i]);
+    ++count;
+  }
+  constexpr auto predictive = sheafnn::SampleLoss::predictive;
+  const double predictive_loss = elbo(samples, predictive);
+  CHECK(std::abs(predictive_loss - static_cast<double>(expected / count)) <= 256 * epsilon);
+  CHECK(predictive_loss < elbo(samples, sheafnn::SampleLoss::expected) - 1e-3);
+  CHECK(elbo(1, predictive) == elbo(1, sheafnn::SampleLoss::expected));
+}
+
+namespace {
+
+/// A loss of one's own without losses of single nodes.
+struct WholeLoss {
+  static constexpr std::string_view name = "whole";
+  sheafnn::Classification loss{labels};
+
+  void validate(Index nodes, Index outputs) const { loss.validate(nodes, outputs); }
+  [[nodiscard]] bool known(Index u) const { return loss.known(u); }
+  template <class S>
+  double value_and_derivative(sheafnn::Execution threads, const MatrixView<S>& outputs, const NodeSelection& rows,
+                              std::span<const std::int32_t> nodes, double share, const MatrixView<S>& bar) const {
+    return loss.value_and_derivative(threads, outputs, rows, nodes, share, bar);
+  }
+  template <class S>
+  void predict(sheafnn::Execution threads, const MatrixView<S>& outputs, const NodeSelection& rows,
+               const MatrixView<double>& predictions) const {
+    loss.predict(threads, outputs, rows, predictions);
+  }
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> nodes) const {
+    return loss.score(predictions, nodes);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a loss without losses of single nodes has no predictive one") {
+  const tiny::Task task;
+  using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>;
+  Model model(tiny::options(), 7);
+  sheafnn::Network<Model> network(model, task.graph, task.sparse);
+  CHECK_THROWS_WITH_AS(sheafnn::elbo(network, {.training = true}, WholeLoss(), task.train,
+                                     {.samples = 2, .sample_loss = sheafnn::SampleLoss::predictive}),
+                       "sample_loss: predictive is not allowed; the loss whole has no node_losses() and mean_loss()",
+                       std::invalid_argument);
+  CHECK(sheafnn::elbo(network, {.training = true}, WholeLoss(), task.train, {.samples = 2}).loss > 0);
 }
 
 TEST_CASE("predictions of every loss are the mean of what the loss predicts from the samples' outputs") {

@@ -36,7 +36,8 @@ namespace detail {
 inline constexpr TrainingValues light_decay = {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60};
 inline constexpr TrainingValues strong_decay = {0.01, 5e-3, 5e-3, 0.5, 0.5, 0.01, 300, 60};
 inline constexpr TrainingValues all_features = {0.01, 5e-4, 5e-4, 0, 0.5, 0.01, 300, 60};
-inline constexpr TrainingValues much_dropout = {0.02, 5e-4, 5e-4, 0.7, 0.5, 1, 300, 60};
+inline constexpr TrainingValues much_dropout = {0.02, 5e-4, 5e-4, 0.7, 0.5, 0.01, 300, 60};
+inline constexpr TrainingValues no_dropout = {0.01, 1e-3, 1e-4, 0, 0, 0.01, 400, 100};
 
 inline constexpr std::array all_search_settings = {
     SearchSetting{.name = "nodes alone",
@@ -138,6 +139,11 @@ inline constexpr std::array all_search_settings = {
                   .channels = 32,
                   .filter = PolynomialBasis::chebyshev,
                   .training = light_decay},
+    SearchSetting{.name = "rotations, no dropout",
+                  .model = "bsnn",
+                  .maps = "special-orthogonal",
+                  .stalk_dimension = 3,
+                  .training = no_dropout},
     SearchSetting{.name = "cooperative, Bayesian",
                   .model = "bcsnn",
                   .maps = "cooperative",
