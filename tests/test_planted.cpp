@@ -36,7 +36,8 @@ Dense table(const Dataset& data) {
   for (Index u = 0; u < r.rows(); ++u) {
     for (Index k = data.features.offsets()[static_cast<std::size_t>(u)];
          k < data.features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
-      r(u, data.features.column_of()[static_cast<std::size_t>(k)]) = data.features.values()[static_cast<std::size_t>(k)];
+      r(u, data.features.column_of()[static_cast<std::size_t>(k)]) =
+          data.features.values()[static_cast<std::size_t>(k)];
     }
   }
   return r;
@@ -97,7 +98,8 @@ void check_labels(const Dataset& data, const Transport& transport) {
     }
     std::int32_t best = 0;
     for (std::size_t c = 1; c < directions.size(); ++c) {
-      if (directions[c].dot(sum) > directions[static_cast<std::size_t>(best)].dot(sum)) best = static_cast<std::int32_t>(c);
+      if (directions[c].dot(sum) > directions[static_cast<std::size_t>(best)].dot(sum))
+        best = static_cast<std::int32_t>(c);
     }
     if (data.graph.degree(u) == 0) best = -1;
     wrong += best != data.labels[static_cast<std::size_t>(u)];
@@ -154,8 +156,8 @@ void check_needs_sheaf(const Task& task, double most_without) {
 
 template <class Task>
 void check_same(const Task& a, const Task& b, bool same) {
-  CHECK(std::equal(a.data.features.values().begin(), a.data.features.values().end(), b.data.features.values().begin(),
-                   b.data.features.values().end()) == same);
+  CHECK(std::equal(a.data.features.values().begin(), a.data.features.values().end(),
+                   b.data.features.values().begin(), b.data.features.values().end()) == same);
   CHECK((a.data.labels == b.data.labels) == same);
   CHECK(std::equal(a.data.graph.edges().begin(), a.data.graph.edges().end(), b.data.graph.edges().begin(),
                    b.data.graph.edges().end()) == same);
@@ -166,7 +168,8 @@ void check_same(const Task& a, const Task& b, bool same) {
 }
 
 TEST_CASE("planted: same seed, same bits; another seed, another task") {
-  const PlantedOptions options{.nodes = 200, .degree = 5, .noise = 0.1, .hidden_columns = 7, .splits = 1, .seed = 3};
+  const PlantedOptions options{
+      .nodes = 200, .degree = 5, .noise = 0.1, .hidden_columns = 7, .splits = 1, .seed = 3};
   PlantedOptions other = options;
   other.seed = 4;
   const auto check = [&](const auto& make) {
@@ -282,7 +285,8 @@ TEST_CASE("planted unreliable: concentrations follow from the features, and draw
   }
   // The sheaf holds what was drawn: labels follow from its maps.
   const auto few = planted_unreliable<3>({.nodes = 120, .splits = 1, .seed = 2});
-  check_labels<3>(few.data, [&](Index u, Index v) { return transport_of(few.sheaf, arc_of(few.data.graph, u, v)); });
+  check_labels<3>(few.data,
+                  [&](Index u, Index v) { return transport_of(few.sheaf, arc_of(few.data.graph, u, v)); });
 }
 
 TEST_CASE("planted geometric: transports are rotations that turn a triangle's vectors by its area") {
@@ -386,7 +390,8 @@ TEST_CASE("planted: tasks by their names") {
   }
   CHECK_FALSE(is_planted("planted-"));
   const auto dimension = [&](std::string_view name, Index d) {
-    return with_planted_task(name, d, options, [](const auto& task) -> Index { return task.sheaf.stalk_dimension; });
+    return with_planted_task(name, d, options,
+                             [](const auto& task) -> Index { return task.sheaf.stalk_dimension; });
   };
   for (Index d = 2; d <= 5; ++d) {
     CHECK(dimension("planted-frames", d) == d);
@@ -416,8 +421,10 @@ TEST_CASE("planted: an option out of its range is named, with its value and the 
   };
   CHECK(message({.nodes = 11}) == "nodes: 11 is not allowed; must be between 12 and 2147483647");
   CHECK(message({.classes = 5}) == "classes: 5 is not allowed; must be between 2 and 4");
-  CHECK(message({.degree = 0.5}) == "degree: 0.5 is not allowed; must be between 1 and a quarter of the nodes, 500");
-  CHECK(message({.nodes = 2147483647, .degree = 2}) == "degree: 2 is not allowed; a graph must have less than 2^30 edges");
+  CHECK(message({.degree = 0.5}) ==
+        "degree: 0.5 is not allowed; must be between 1 and a quarter of the nodes, 500");
+  CHECK(message({.nodes = 2147483647, .degree = 2}) ==
+        "degree: 2 is not allowed; a graph must have less than 2^30 edges");
   CHECK(message({.spread = -1}) == "spread: -1 is not allowed; must be between 0 and 4");
   CHECK(message({.noise = 11}) == "noise: 11 is not allowed; must be between 0 and 10");
   CHECK(message({.hidden_columns = 1001}) == "hidden_columns: 1001 is not allowed; must be between 0 and 1000");

@@ -100,7 +100,8 @@ template <int D>
   std::vector<double> readable;
   readable.reserve(static_cast<std::size_t>(options.nodes) * (P + 1));
   for (std::size_t u = 0; u < static_cast<std::size_t>(options.nodes); ++u) {
-    readable.insert(readable.end(), w.begin() + static_cast<Index>(u * P), w.begin() + static_cast<Index>(u * P + P));
+    readable.insert(readable.end(), w.begin() + static_cast<Index>(u * P),
+                    w.begin() + static_cast<Index>(u * P + P));
     readable.push_back(uniform_from_word<double>(reliability.words(static_cast<std::uint32_t>(u), 0).word[0]));
   }
   CellularSheaf<Family> sheaf = detail::sheaf_of_node_maps<Family>(options, detail::frames_of<D>(w));
@@ -115,7 +116,8 @@ template <int D>
         options.least_concentration + (options.most_concentration - options.least_concentration) * share;
     const CayleyDistribution<D> noise(identity_matrix<double, D>(), kappa);
     const Index backward = graph.reverse(graph.forward_arc(e));
-    sheaf.set_map(backward, multiply(sample(noise, transports, static_cast<std::uint32_t>(e)), sheaf.map(backward)));
+    sheaf.set_map(backward,
+                  multiply(sample(noise, transports, static_cast<std::uint32_t>(e)), sheaf.map(backward)));
     concentration[static_cast<std::size_t>(e)] = kappa;
   }
   return detail::planted_task("planted-unreliable", options, std::move(sheaf), std::move(readable),
@@ -174,7 +176,8 @@ template <int D>
   std::vector<double> readable;
   readable.reserve(maps.size() * (P + D));
   for (std::size_t u = 0; u < maps.size(); ++u) {
-    readable.insert(readable.end(), w.begin() + static_cast<Index>(u * P), w.begin() + static_cast<Index>(u * P + P));
+    readable.insert(readable.end(), w.begin() + static_cast<Index>(u * P),
+                    w.begin() + static_cast<Index>(u * P + P));
     for (int k = 0; k < D; ++k) {
       const auto block = stream.words(static_cast<std::uint32_t>(u), static_cast<std::uint32_t>(k / 4));
       const double z = 2 * uniform_from_word<double>(block.word[k % 4]) - 1;

@@ -2,8 +2,6 @@
 /// Planted tasks by name and stalk dimension, for programs that choose them at run time.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 #include <type_traits>
 
@@ -11,19 +9,9 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/sheaf/planted.hpp"
 #include "sheafnn/sheaf/planted_geometric.hpp"
-#include "sheafnn/sheaf/planted_task.hpp"
+#include "sheafnn/sheaf/planted_options.hpp"
 
 namespace sheafnn {
-
-/// The names of all planted tasks.
-inline constexpr std::array<std::string_view, 6> planted_names = {
-    "planted-frames",   "planted-geometric",      "planted-unreliable",
-    "planted-diagonal", "planted-general-linear", "planted-signed"};
-
-/// Takes any text.
-[[nodiscard]] inline bool is_planted(std::string_view name) {
-  return std::find(planted_names.begin(), planted_names.end(), name) != planted_names.end();
-}
 
 /// Generates a task and calls `use` with it, a PlantedTask, whose result it returns. `use` must return the same type for
 /// every family and dimension.
@@ -32,7 +20,8 @@ inline constexpr std::array<std::string_view, 6> planted_names = {
 /// \param stalk_dimension  D, 2 … 5, for planted-diagonal 1 … 5; planted-geometric has 2, planted-signed 1, whatever it is
 /// \throws std::invalid_argument  another name or dimension, or as the generator
 template <class Use>
-auto with_planted_task(std::string_view name, Index stalk_dimension, const PlantedOptions& options, const Use& use) {
+auto with_planted_task(std::string_view name, Index stalk_dimension, const PlantedOptions& options,
+                       const Use& use) {
   if (name == "planted-geometric") return use(planted_geometric(options));
   if (name == "planted-signed") return use(planted_signed(options));
   const auto of_dimension = [&](auto dimension) {

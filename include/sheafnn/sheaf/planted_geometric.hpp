@@ -89,7 +89,8 @@ struct TangentFrame {
         auto near = std::lower_bound(sorted.begin(), sorted.end(), std::pair(begin, std::int32_t{0}));
         for (; near != sorted.end() && near->first <= end; ++near) {
           const SpacePoint difference = frames[u].point - frames[static_cast<std::size_t>(near->second)].point;
-          if (near->second <= static_cast<std::int32_t>(u) || inner_product(difference, difference) > most) continue;
+          if (near->second <= static_cast<std::int32_t>(u) || inner_product(difference, difference) > most)
+            continue;
           pairs.push_back({static_cast<std::int32_t>(u), near->second});
         }
       }

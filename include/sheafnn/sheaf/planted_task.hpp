@@ -29,24 +29,9 @@
 #include "sheafnn/graph/splits.hpp"
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
+#include "sheafnn/sheaf/planted_options.hpp"
 
 namespace sheafnn {
-
-/// What a planted task is like. Where only some tasks use an option, it says so.
-struct PlantedOptions {
-  Index nodes = 2000;   ///< n, 12 … 2³¹ − 1
-  Index classes = 0;    ///< C, 2 … D + 1, for D = 2 to 100; 0: D + 1
-  double degree = 8;    ///< mean degree, 1 … n/4
-  double spread = 1;    ///< standard deviation, in [0, 4], of a frame's parameters, and twice that of the logarithms of a
-                        ///< diagonal's entries; frames, unreliable, general-linear, diagonal
-  double noise = 0;     ///< standard deviation, in [0, 10], of what is added to every entry of x_u in the features
-  Index hidden_columns = 0;  ///< columns, 0 … 1000, of a random smooth map through which the features show the frames;
-                             ///< 0: the frames' own columns
-  double least_concentration = 0.2;   ///< least κ_e, in [0, 1); unreliable
-  double most_concentration = 0.99;   ///< largest κ_e, from the least one to below 1; unreliable
-  Index splits = 10;                  ///< stratified splits of 48/32/20, 0 … 1000
-  std::uint64_t seed = 0;             ///< same options and seed, same task
-};
 
 /// A task and the sheaf that it needs.
 template <RestrictionMapFamily Family>
@@ -56,34 +41,14 @@ struct PlantedTask {
   std::vector<double> concentration;  ///< of the unreliable task, κ_e of each of the m edges; otherwise empty
 };
 
-/// Checks the ranges above for stalks of dimension D.
-///
-/// \throws std::invalid_argument  naming the option, its value and the limit
-template <int D>
-void validate(const PlantedOptions& o) {
-  require_between("nodes", o.nodes, 12, 2147483647);
-  if (o.classes != 0) require_between("classes", o.classes, 2, D == 2 ? 100 : D + 1);
-  require(o.degree >= 1 && o.degree <= static_cast<double>(o.nodes) / 4, "degree", o.degree,
-          detail::concat("must be between 1 and a quarter of the nodes, ", static_cast<double>(o.nodes) / 4));
-  require(static_cast<double>(o.nodes) * o.degree / 2 < 1073741824.0, "degree", o.degree,
-          "a graph must have less than 2^30 edges");
-  require_between("spread", o.spread, 0, 4);
-  require_between("noise", o.noise, 0, 10);
-  require_between("hidden_columns", o.hidden_columns, 0, 1000);
-  require(o.most_concentration >= 0 && o.most_concentration < 1, "most_concentration", o.most_concentration,
-          "must be in [0, 1)");
-  require_between("least_concentration", o.least_concentration, 0, o.most_concentration);
-  require_between("splits", o.splits, 0, 1000);
-}
-
 /// The C directions of R^D that labels stand for, unit vectors: in the plane at angles 2πk/C, otherwise the corners of a
 /// regular simplex. C = 0: D + 1.
 ///
 /// \throws std::invalid_argument  C outside 2 … D + 1, for D = 2 to 100
 template <int D>
 [[nodiscard]] std::vector<Column<double, D>> planted_directions(Index classes = 0) {
+  detail::require_planted_classes(classes, D);
   if (classes == 0) classes = D + 1;
-  require_between("classes", classes, 2, D == 2 ? 100 : D + 1);
   std::vector<Column<double, D>> directions(static_cast<std::size_t>(classes), Column<double, D>::Zero());
   if constexpr (D == 2) {
     for (std::size_t c = 0; c < directions.size(); ++c) {
@@ -170,7 +135,8 @@ template <RestrictionMapFamily Family>
   const double n = static_cast<double>(o.nodes), edges = n * o.degree / 2;
   const double node = sizeof(std::int32_t) * static_cast<double>(2 + o.splits) + sizeof(Index);
   return n * (node + static_cast<double>(columns) * (sizeof(double) + sizeof(std::int32_t))) +
-         edges * static_cast<double>(2 * (sizeof(Edge) + 8 * sizeof(std::int32_t)) + 2 * sizeof(double) * Family::map_size);
+         edges * static_cast<double>(2 * (sizeof(Edge) + 8 * sizeof(std::int32_t)) +
+                                     2 * sizeof(double) * Family::map_size);
 }
 
 /// Checks the options, and that a task fits into memory.
@@ -179,7 +145,7 @@ template <RestrictionMapFamily Family>
 /// \throws std::invalid_argument  naming the option, its value and the limit
 template <RestrictionMapFamily Family>
 void check_planted(const PlantedOptions& o, Index readable) {
-  validate<Family::stalk_dimension>(o);
+  validate(o, Family::stalk_dimension);
   const Index shown = o.hidden_columns == 0 ? readable : o.hidden_columns;
   require_memory("nodes", o.nodes, planted_bytes<Family>(o, shown + Family::stalk_dimension));
 }
