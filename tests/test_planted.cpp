@@ -420,6 +420,8 @@ TEST_CASE("planted: an option out of its range is named, with its value and the 
     return "no error";
   };
   CHECK(message({.nodes = 11}) == "nodes: 11 is not allowed; must be between 12 and 2147483647");
+  CHECK_THROWS_WITH_AS(static_cast<void>(planted_frames<2>({.nodes = 100, .classes = 40})),
+                       "nodes: 100 is not allowed; must be at least three per class, 120", std::invalid_argument);
   CHECK(message({.classes = 5}) == "classes: 5 is not allowed; must be between 2 and 4");
   CHECK(message({.degree = 0.5}) ==
         "degree: 0.5 is not allowed; must be between 1 and a quarter of the nodes, 500");

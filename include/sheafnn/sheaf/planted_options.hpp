@@ -24,7 +24,7 @@ inline constexpr std::array<std::string_view, 6> planted_names = {"planted-frame
 
 /// What a planted task is like. Where only some tasks use an option, it says so.
 struct PlantedOptions {
-  Index nodes = 2000;  ///< n, 12 … 2³¹ − 1
+  Index nodes = 2000;  ///< n, 12 … 2³¹ − 1, and at least 3 C
   Index classes = 0;   ///< C, 2 … D + 1, for D = 2 to 100; 0: D + 1
   double degree = 8;   ///< mean degree, 1 … n/4
   double spread =
@@ -55,6 +55,8 @@ inline void require_planted_classes(Index classes, Index stalk_dimension) {
 inline void validate(const PlantedOptions& o, Index stalk_dimension) {
   require_between("nodes", o.nodes, 12, 2147483647);
   detail::require_planted_classes(o.classes, stalk_dimension);
+  require(o.nodes >= 3 * o.classes, "nodes", o.nodes,
+          detail::concat("must be at least three per class, ", 3 * o.classes));
   require(o.degree >= 1 && o.degree <= static_cast<double>(o.nodes) / 4, "degree", o.degree,
           detail::concat("must be between 1 and a quarter of the nodes, ", static_cast<double>(o.nodes) / 4));
   require(static_cast<double>(o.nodes) * o.degree / 2 < 1073741824.0, "degree", o.degree,
