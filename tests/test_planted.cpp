@@ -254,6 +254,40 @@ TEST_CASE("planted frames: labels and transports follow from the features") {
   check_frames<5>();
 }
 
+TEST_CASE("planted frames: with curvature, transports follow from both ends and are not flat") {
+  PlantedOptions options{.nodes = 150, .curvature = 0.5, .splits = 1, .seed = 3};
+  const auto task = planted_frames<3>(options);
+  const Dense x = table(task.data);
+  const auto skew = [&](Index u) -> Dense {
+    Dense a = Dense::Zero(3, 3);
+    a << 0, -x(u, 0), -x(u, 1), x(u, 0), 0, -x(u, 2), x(u, 1), x(u, 2), 0;
+    return a;
+  };
+  const auto transport = [&](Index u, Index v) -> Dense {
+    const Dense turn = exponential(0.5 * (skew(u) * skew(v) - skew(v) * skew(u)));
+    return frame<3>(x, u).transpose() * turn * frame<3>(x, v);
+  };
+  check_labels<3>(task.data, transport);
+  const Graph& graph = task.data.graph;
+  double error = 0;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    error = std::max(error, (transport_of(task.sheaf, a) - transport(graph.source(a), graph.target(a))).norm());
+  }
+  CHECK(error < 1024 * 16 * epsilon);
+  // Sums through the flat transports of the frames alone do not do.
+  options.nodes = 2000;
+  auto curved = planted_frames<3>(options);
+  CHECK(readout(inputs_of(curved, true), curved.data) > 0.8);
+  options.curvature = 0;
+  curved.sheaf = planted_frames<3>(options).sheaf;
+  CHECK(readout(inputs_of(curved, true), curved.data) < 0.65);
+  // Rotations of the plane commute.
+  options.nodes = 150;
+  const auto flat = planted_frames<2>(options);
+  options.curvature = 2;
+  CHECK(flat.data.labels == planted_frames<2>(options).data.labels);
+}
+
 TEST_CASE("planted unreliable: concentrations follow from the features, and draws from the concentrations") {
   const PlantedOptions options{.nodes = 3000, .least_concentration = 0.4, .most_concentration = 0.95, .splits = 1};
   const auto task = planted_unreliable<3>(options);
@@ -428,6 +462,7 @@ TEST_CASE("planted: an option out of its range is named, with its value and the 
   CHECK(message({.nodes = 2147483647, .degree = 2}) ==
         "degree: 2 is not allowed; a graph must have less than 2^30 edges");
   CHECK(message({.spread = -1}) == "spread: -1 is not allowed; must be between 0 and 4");
+  CHECK(message({.curvature = 5}) == "curvature: 5 is not allowed; must be between 0 and 4");
   CHECK(message({.noise = 11}) == "noise: 11 is not allowed; must be between 0 and 10");
   CHECK(message({.hidden_columns = 1001}) == "hidden_columns: 1001 is not allowed; must be between 0 and 1000");
   CHECK(message({.least_concentration = 0.7, .most_concentration = 0.6}) ==

@@ -58,6 +58,7 @@ inline constexpr std::string_view framed_tasks =
     "planted-frames, planted-unreliable, planted-diagonal, planted-general-linear";
 inline constexpr PlantedOptionUse planted_option_uses[] = {{"--planted-stalk-dim", framed_tasks},
                                                            {"--planted-spread", framed_tasks},
+                                                           {"--planted-curvature", "planted-frames"},
                                                            {"--planted-least-concentration", "planted-unreliable"},
                                                            {"--planted-most-concentration", "planted-unreliable"}};
 
@@ -79,6 +80,8 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
       ->add_option(
           "--planted-spread", o.spread,
           "standard deviation of the frames' parameters, twice that of the logarithms of diagonal entries; 0 to 4")
+      ->capture_default_str();
+  group->add_option("--planted-curvature", o.curvature, "curvature of the frames' transports, 0 to 4; 0: flat")
       ->capture_default_str();
   group
       ->add_option("--planted-noise", o.noise, "standard deviation of the vectors' noise in the features, 0 to 10")

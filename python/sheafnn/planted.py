@@ -51,6 +51,7 @@ def _planted(
     splits: int,
     seed: _checks.Seed,
     spread: float = 1,
+    curvature: float = 0,
     least_concentration: float = 0.2,
     most_concentration: float = 0.99,
 ) -> PlantedTask:
@@ -61,6 +62,7 @@ def _planted(
         _checks.whole("classes", classes, 0, 100),
         _checks.any_number("degree", degree),
         _checks.any_number("spread", spread),
+        _checks.any_number("curvature", curvature),
         _checks.any_number("noise", noise),
         _checks.whole("hidden_columns", hidden_columns, 0, 1000),
         _checks.any_number("least_concentration", least_concentration),
@@ -78,6 +80,7 @@ def planted_frames(
     classes: int = 0,
     degree: float = 8,
     spread: float = 1,
+    curvature: float = 0,
     noise: float = 0,
     hidden_columns: int = 0,
     splits: int = 10,
@@ -90,6 +93,7 @@ def planted_frames(
     :param classes: 2 to d + 1, for d = 2 to 100; 0: d + 1
     :param degree: mean degree, 1 to a quarter of the nodes; degrees differ by one at most
     :param spread: 0 to 4; the smaller it is, the better does a network without a sheaf
+    :param curvature: c, 0 to 4: the transport from v to u is R_u' exp(c (W_u W_v - W_v W_u)) R_v, W the skew matrix of w
     :param noise: standard deviation of what is added to the vectors in the features, 0 to 10
     :param hidden_columns: 0: the features show w; 1 to 1000: as many columns of a random smooth map of it
     :param splits: number of stratified splits of 48/32/20

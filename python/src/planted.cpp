@@ -50,14 +50,14 @@ template <class Family>
 
 /// \returns  the dataset, the name of the family, the maps of the arcs and the edges' concentration
 [[nodiscard]] nb::tuple planted(const std::string& name, Index stalk_dimension, Index nodes, Index classes,
-                                double degree, double spread, double noise, Index hidden_columns,
+                                double degree, double spread, double curvature, double noise, Index hidden_columns,
                                 double least_concentration, double most_concentration, Index splits,
                                 std::uint64_t seed) {
   AnyTask task;
   {
     const GilRelease release;
     const sheafnn::PlantedOptions options = {
-        nodes,  classes, degree, spread, noise, hidden_columns, least_concentration, most_concentration,
+        nodes,  classes, degree, spread, curvature, noise, hidden_columns, least_concentration, most_concentration,
         splits, seed};
     task = sheafnn::with_planted_task(name, stalk_dimension, options,
                                       [](auto&& made) { return without_family(std::move(made)); });

@@ -1,5 +1,7 @@
 """Planted tasks: sizes, seeds, and labels that follow from the truth and from nothing less."""
 
+import functools
+
 import numpy as np
 import pytest
 import sklearn.linear_model
@@ -8,6 +10,7 @@ import sheafnn
 
 TASKS = [
     (sheafnn.planted_frames, "special-orthogonal", 3, 3),
+    (functools.partial(sheafnn.planted_frames, curvature=1), "special-orthogonal", 3, 3),
     (sheafnn.planted_unreliable, "special-orthogonal", 3, 4),
     (sheafnn.planted_general_linear, "general-linear", 3, 6),
     (sheafnn.planted_diagonal, "diagonal", 3, 3),
@@ -80,6 +83,7 @@ def test_transports_are_orthogonal_and_inverse_to_each_other():
         (lambda: sheafnn.planted_frames(nodes=11), "nodes: 11 is not allowed; must be between 12"),
         (lambda: sheafnn.planted_frames(degree=600), "degree: 600 is not allowed; must be between 1 and a quarter"),
         (lambda: sheafnn.planted_frames(spread=-1), "spread: -1 is not allowed; must be between 0 and 4"),
+        (lambda: sheafnn.planted_frames(curvature=5), "curvature: 5 is not allowed; must be between 0 and 4"),
         (lambda: sheafnn.planted_frames(noise="much"), "noise: 'much' is not allowed; must be a number"),
         (lambda: sheafnn.planted_geometric(classes=1), "classes: 1 is not allowed; must be between 2 and 100"),
         (lambda: sheafnn.planted_unreliable(least_concentration=1), "least_concentration: 1 is not allowed; must be between 0 and 0.99"),

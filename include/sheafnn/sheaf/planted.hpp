@@ -2,7 +2,9 @@
 /// Seeded tasks with a planted sheaf on random graphs: frames, unreliable relations, diagonal and general-linear maps,
 /// signs. The rule of the labels: planted_task.hpp. A task on a surface: planted_geometric.hpp.
 ///
-/// Every node u has a map F_u of its own, and F_{u⊴e} = F_u but for unreliable relations. Graphs: random_regular_graph().
+/// Every node u has a map F_u of its own, and F_{u⊴e} = F_u but for unreliable relations and frames with curvature. Such a
+/// sheaf is flat: a network that multiplies every node's vector by its own map before it sums, and by the transpose behind,
+/// needs no other maps. Graphs: random_regular_graph().
 /// Every generator takes time proportional to the edges, and throws std::invalid_argument that names an option outside
 /// its range (PlantedOptions), or one that no memory holds.
 #pragma once
@@ -67,10 +69,20 @@ template <RestrictionMapFamily Family>
   return sheaf;
 }
 
+/// Multiplies the map of every edge's larger node by turn(e) from the left.
+template <RestrictionMapFamily Family, class Turn>
+void turn_edges(CellularSheaf<Family>& sheaf, const Turn& turn) {
+  for (Index e = 0; e < sheaf.graph().edge_count(); ++e) {
+    const Index arc = sheaf.graph().reverse(sheaf.graph().forward_arc(e));
+    sheaf.set_map(arc, multiply(turn(e), sheaf.map(arc)));
+  }
+}
+
 }  // namespace detail
 
-/// Local frames: F_u = R_u = exp([w_u]) with w_u ~ N(0, spread² I), D(D − 1)/2 numbers (skew_matrix()). Features:
-/// (w_u, x_u).
+/// Local frames: F_u = R_u = exp(W_u), W_u the skew matrix of w_u ~ N(0, spread² I), D(D − 1)/2 numbers (skew_matrix()).
+/// Features: (w_u, x_u). With curvature c the transport from v to u is R_uᵀ exp(c (W_u W_v − W_v W_u)) R_v, whose holonomy no
+/// choice of frames removes; F_{u⊴e} = R_u at the smaller node u of an edge. In the plane it is flat all the same.
 ///
 /// \throws std::invalid_argument  see the top of this file
 template <int D>
@@ -80,6 +92,19 @@ template <int D>
   detail::check_planted<Family>(options, rotation_parameters<D>);
   std::vector<double> w = detail::frame_parameters<D>(options);
   CellularSheaf<Family> sheaf = detail::sheaf_of_node_maps<Family>(options, detail::frames_of<D>(w));
+  if (options.curvature > 0) {
+    const auto skew = [&](Index u) {
+      const Eigen::Map<const RotationParameters<double, D>> phi(w.data() + u * rotation_parameters<D>);
+      return skew_matrix<double, D>(phi);
+    };
+    detail::turn_edges(sheaf, [&](Index e) {
+      const auto [u, v] = sheaf.graph().edge(e);
+      const SquareMatrix<double, D> product = multiply(skew(u), skew(v));
+      RotationParameters<double, D> phi = skew_parameters<double, D>(product);  // of half the commutator
+      phi *= 2 * options.curvature;
+      return exponential_rotation<double, D>(phi);
+    });
+  }
   return detail::planted_task("planted-frames", options, std::move(sheaf), std::move(w));
 }
 
@@ -109,17 +134,15 @@ template <int D>
   const Stream transports = detail::generator_stream(options.seed, detail::GeneratorPart::transports);
   std::vector<double> concentration(static_cast<std::size_t>(graph.edge_count()));
   const auto r = [&](std::int32_t u) { return readable[static_cast<std::size_t>(u) * (P + 1) + P]; };
-  for (Index e = 0; e < graph.edge_count(); ++e) {
+  detail::turn_edges(sheaf, [&](Index e) {
     const auto [u, v] = graph.edge(e);
     const double share = 1 / (1 + std::exp(8 - 8 * r(u) - 8 * r(v)));
     const double kappa =
         options.least_concentration + (options.most_concentration - options.least_concentration) * share;
-    const CayleyDistribution<D> noise(identity_matrix<double, D>(), kappa);
-    const Index backward = graph.reverse(graph.forward_arc(e));
-    sheaf.set_map(backward,
-                  multiply(sample(noise, transports, static_cast<std::uint32_t>(e)), sheaf.map(backward)));
     concentration[static_cast<std::size_t>(e)] = kappa;
-  }
+    const CayleyDistribution<D> noise(identity_matrix<double, D>(), kappa);
+    return sample(noise, transports, static_cast<std::uint32_t>(e));
+  });
   return detail::planted_task("planted-unreliable", options, std::move(sheaf), std::move(readable),
                               std::move(concentration));
 }

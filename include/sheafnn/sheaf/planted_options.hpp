@@ -27,15 +27,15 @@ struct PlantedOptions {
   Index nodes = 2000;  ///< n, 12 … 2³¹ − 1, and at least 3 C
   Index classes = 0;   ///< C, 2 … D + 1, for D = 2 to 100; 0: D + 1
   double degree = 8;   ///< mean degree, 1 … n/4
-  double spread =
-      1;  ///< standard deviation, in [0, 4], of a frame's parameters, and twice that of the logarithms of a
-          ///< diagonal's entries; frames, unreliable, general-linear, diagonal
-  double noise = 0;  ///< standard deviation, in [0, 10], of what is added to every entry of x_u in the features
-  Index hidden_columns =
-      0;  ///< columns, 0 … 1000, of a random smooth map through which the features show the frames;
-          ///< 0: the frames' own columns
-  double least_concentration = 0.2;  ///< least κ_e, in [0, 1); unreliable
-  double most_concentration = 0.99;  ///< largest κ_e, from the least one to below 1; unreliable
+  /// Standard deviation, in [0, 4], of a frame's parameters, and twice that of the logarithms of a diagonal's entries;
+  /// frames, unreliable, general-linear, diagonal.
+  double spread = 1;
+  double curvature = 0;  ///< c, in [0, 4], of transports that are not flat; frames
+  double noise = 0;      ///< standard deviation, in [0, 10], of what is added to entries of x_u in the features
+  /// Columns, 0 … 1000, of a random smooth map through which the features show the frames; 0: the frames' own columns.
+  Index hidden_columns = 0;
+  double least_concentration = 0.2;  ///< least κ_e, from 0 to the largest one; unreliable
+  double most_concentration = 0.99;  ///< largest κ_e, in [0, 1); unreliable
   Index splits = 10;                 ///< stratified splits of 48/32/20, 0 … 1000
   std::uint64_t seed = 0;            ///< same options and seed, same task
 };
@@ -62,6 +62,7 @@ inline void validate(const PlantedOptions& o, Index stalk_dimension) {
   require(static_cast<double>(o.nodes) * o.degree / 2 < 1073741824.0, "degree", o.degree,
           "a graph must have less than 2^30 edges");
   require_between("spread", o.spread, 0, 4);
+  require_between("curvature", o.curvature, 0, 4);
   require_between("noise", o.noise, 0, 10);
   require_between("hidden_columns", o.hidden_columns, 0, 1000);
   require(o.most_concentration >= 0 && o.most_concentration < 1, "most_concentration", o.most_concentration,
