@@ -70,7 +70,8 @@ BLOCKS = {
     "docs/index.md 0": ("function", "", ""),
     "docs/learned_sheaf.md 0": ("function", MODEL, ""),
     "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
-    "docs/learned_sheaf.md 2": (
+    "docs/learned_sheaf.md 2": ("function", LAPLACIAN, ""),
+    "docs/learned_sheaf.md 3": (
         "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
         "",
     ),

@@ -99,7 +99,7 @@ template <class Model>
 void require_layer(const Model& model, Index layer) {
   require(layer >= 0 && layer < model.options().layers, "layer", layer,
           concat("must be between 0 and ", model.options().layers - 1));
-  require(sees_edges(model.options()), "use_edges", false, "a network without edges has no sheaf");
+  require_edges(model.options());
 }
 template <class Model>
 [[nodiscard]] Execution reading_execution(const Model& model, const Graph& graph, int threads) {
