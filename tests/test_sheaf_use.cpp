@@ -221,6 +221,39 @@ TEST_CASE("permuted sheaves keep the pairs of maps and the weights of edges") {
   CHECK(after == before);
 }
 
+TEST_CASE("a loss that is not finite is no reason to warn") {
+  const std::vector<std::int32_t> labels = {0, 1}, nodes = {0, 1};
+  sheafnn::Prediction prediction;
+  prediction.class_count = 2;
+  prediction.probabilities = {0.5, 0.5, 1, 0};
+  sheafnn::detail::NodeLosses own(labels, nodes, true), changed(labels, nodes, true);
+  own.add(prediction);
+  const std::vector<double> losses = own.losses();
+  CHECK(losses[0] == doctest::Approx(std::log(2.0)).epsilon(4 * epsilon));
+  CHECK(losses[1] == doctest::Approx(30 * std::log(10.0)).epsilon(4 * epsilon));
+  changed.add(prediction);
+  changed.add_unknown();
+  SheafUse use;
+  use.nodes = 2;
+  use.permuted = sheafnn::detail::compare_losses(changed.losses(), losses);
+  CHECK(std::isnan(use.permuted.rise));
+  CHECK(sheafnn::warning(use).empty());
+}
+
+TEST_CASE("the rule and the sentence") {
+  SheafUse use;
+  use.nodes = 100;
+  use.permuted = {1, 0.02, 0.009};
+  CHECK(!sheafnn::is_unused(use));
+  use.permuted.standard_error = 0.011;  // two of them are more than the rise
+  CHECK(sheafnn::is_unused(use));
+  use.permuted = {1, -0.0012345, 0.0001};
+  CHECK(sheafnn::warning(use) ==
+        "the sheaf is not used: with its maps permuted between edges the loss changes by -0.0012 nats (standard error "
+        "0.0001); try less dropout of hidden features, a smaller decay of the sheaf learner, or identity maps, which are "
+        "cheaper");
+}
+
 TEST_CASE("maps of the prior") {
   using sheafnn::detail::prior_map;
   const Stream stream{.seed = 3};

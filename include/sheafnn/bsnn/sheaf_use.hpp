@@ -8,7 +8,7 @@
 /// model. It is computed with the maps as they are; with maps permuted, where edge e gets both maps of edge π(e), a new
 /// permutation π of the edges for every sheaf and sample; with maps drawn from the posterior's prior (of deterministic
 /// models: random_map(), for rotations uniform); and with the identity. Edge weights stay at their edges, and so do all
-/// other parameters. Probabilities below 1e-30 count as 1e-30.
+/// other parameters. Probabilities below 1e-30 count as 1e-30. A loss is NaN where the outputs with these maps are not finite.
 ///
 /// Cooperative networks and those in continuous time have no such figures yet.
 #pragma once
@@ -20,6 +20,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -194,6 +195,8 @@ class NodeLosses {
       sums_[i] += of_mean_ ? p : loss_of(p);
     }
   }
+  /// Losses are then NaN.
+  void add_unknown() { sums_.assign(sums_.size(), SheafUse::unknown); }
   [[nodiscard]] std::vector<double> losses() const {
     std::vector<double> r;
     for (const double sum : sums_) r.push_back(of_mean_ ? loss_of(sum / count_) : sum / count_);
@@ -242,8 +245,12 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
   NodeLosses own = losses(), permuted = losses(), prior = losses(), identity = losses();
   own.add(predict(model, data, as_it_is));
   const auto predict_with = [&](Sheaves sheaves, NodeLosses& to) {
-    to.add(predict(with_sheaves(model, GivenMaps<Family>(std::move(sheaves))), data,
-                   {.samples = 1, .threads = options.threads}));
+    const auto changed = with_sheaves(model, GivenMaps<Family>(std::move(sheaves)));
+    try {
+      to.add(predict(changed, data, {.samples = 1, .threads = options.threads}));
+    } catch (const std::invalid_argument&) {  // outputs that are not finite: the trained model is not to be lost
+      to.add_unknown();
+    }
   };
   for (Index k = 0; k < options.samples; ++k) {
     Sheaves others, drawn, trivial;

@@ -3,6 +3,7 @@
 /// computed by sheaf_use() (sheaf_use.hpp).
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -68,11 +69,15 @@ inline constexpr double least_sheaf_errors = 2;
 /// One sentence where the sheaf is not used, with what to try; else empty. Takes any.
 [[nodiscard]] inline std::string warning(const SheafUse& use) {
   if (!is_unused(use)) return "";
-  return detail::concat("the sheaf is not used: with its maps permuted between edges the loss rises by ",
-                        use.permuted.rise, " nats (standard error ", use.permuted.standard_error, "); try ",
-                        use.bayesian ? "a smaller KL weight, " : "",
-                        "less dropout of hidden features, a smaller decay of ",
-                        "the sheaf learner, or fixed identity maps, which are cheaper");
+  const auto rounded = [](double nats) {  // to two digits
+    const double unit = nats == 0 ? 1 : std::pow(10, std::floor(std::log10(std::abs(nats))) - 1);
+    return std::round(nats / unit) * unit;
+  };
+  return detail::concat("the sheaf is not used: with its maps permuted between edges the loss changes by ",
+                        rounded(use.permuted.rise), " nats (standard error ", rounded(use.permuted.standard_error),
+                        "); try ", use.bayesian ? "a smaller KL weight, " : "",
+                        "less dropout of hidden features, a smaller decay of the sheaf learner, "
+                        "or identity maps, which are cheaper");
 }
 
 }  // namespace sheafnn
