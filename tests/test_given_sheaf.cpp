@@ -18,6 +18,7 @@
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/flow.hpp"
 #include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 #include "temporary_folder.hpp"
@@ -48,7 +49,7 @@ static_assert(!sheafnn::batch::BatchModel<Snn<Diagonal<2>>>);
 static_assert(sheafnn::batch::BatchModel<Nsd<Diagonal<2>>>);
 
 template <class Model>
-Model disturbed(const ModelOptions& options) {
+Model disturbed(const typename Model::Options& options) {
   Model model(options, 5);
   tiny::disturb(model.parameters(), 6, 0.3);
   return model;
@@ -139,6 +140,24 @@ TEST_CASE("a model's own sheaves given predict as the model does") {
   check_own_sheaves<Bsnn<Diagonal<3>>>();
   check_own_sheaves<Bsnn<SpecialOrthogonal<3>, double>>();
   check_own_sheaves<Bsnn<GeneralLinear<2>, double>>();
+}
+
+TEST_CASE("flows along given sheaves") {
+  const tiny::Task task;
+  sheafnn::FlowOptions options;
+  options.features = task.features;
+  options.classes = task.classes;
+  options.channels = 2;
+  const auto model = disturbed<sheafnn::BayesianSheafFlow<SpecialOrthogonal<3>, double>>(options);
+  const auto sheaf = sheafnn::draw_sheaf(model, task.graph, task.sparse, {.seed = 3, .epoch = 4});
+  const auto given = sheafnn::with_sheaves(model, GivenMaps(sheaf));
+  CHECK(largest_difference(probabilities(given, task), probabilities(model, task)) <=
+        256 * static_cast<double>(model.hidden_width()) * std::numeric_limits<double>::epsilon());
+  const auto trivial = sheafnn::with_sheaves(model, GivenMaps(CellularSheaf<SpecialOrthogonal<3>>(task.graph)));
+  CHECK(largest_difference(probabilities(trivial, task), probabilities(model, task)) > 1e-3);
+  CHECK(message_of([&] {
+          static_cast<void>(sheafnn::with_sheaves(model, GivenMaps(std::vector{sheaf, sheaf})));
+        }) == "sheaves: 2 is not allowed; the model has one sheaf");
 }
 
 template <class Family>

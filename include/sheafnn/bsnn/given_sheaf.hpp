@@ -7,25 +7,44 @@
 /// Source: math: "The model".
 #pragma once
 
+#include <concepts>
 #include <utility>
 
 #include "sheafnn/bsnn/model.hpp"
 
 namespace sheafnn {
 
-/// What with_sheaves() makes of a model.
+namespace detail {
+
 template <class Model>
-using WithSheaves = Snn<typename Model::Family, typename Model::Scalar>;
+struct ModelWithSheaves {};
+template <template <RestrictionMapFamily, SheafSource, std::floating_point> class Kind, class Family,
+          class Posterior, class S>
+struct ModelWithSheaves<Kind<Family, Posterior, S>> {
+  using type = Kind<Family, GivenMaps<Family>, S>;
+};
+
+}  // namespace detail
+
+/// What with_sheaves() makes of a model: Snn, of networks in continuous time GivenSheafFlow.
+template <class Model>
+using WithSheaves = typename detail::ModelWithSheaves<Model>::type;
+
+/// The models that have maps of incident pairs: SheafModel and FlowModel.
+template <class Model>
+concept HasIncidentMaps = requires {
+  typename WithSheaves<Model>;
+};
 
 /// A model whose maps are these, and whose other parameters are the model's.
 ///
 /// \param maps  one sheaf for all layers, or model.sheaf_count() of them, over the graph that networks of the result work on
 /// \throws std::invalid_argument  another number of sheaves, or a model that does not see edges
-template <class Model>
+template <HasIncidentMaps Model>
 [[nodiscard]] WithSheaves<Model> with_sheaves(const Model& model, GivenMaps<typename Model::Family> maps) {
   using S = typename Model::Scalar;
-  const ModelOptions defaults;
-  ModelOptions options = model.options();  // but those of the sheaf learner
+  const typename Model::Options defaults;
+  typename Model::Options options = model.options();  // but those of the sheaf learner
   options.edge_weights = false;
   options.separate_encoder = false;
   options.degree_input = defaults.degree_input;

@@ -34,8 +34,8 @@ concept SheafSource = is_point_mass<Q> || SheafPosterior<Q>;
 namespace detail {
 
 /// Given maps come with their edge weights: none are learned.
-template <class Posterior>
-[[nodiscard]] ModelOptions without_learned_weights(ModelOptions options) {
+template <class Posterior, class Options>
+[[nodiscard]] Options without_learned_weights(Options options) {
   if constexpr (has_given_maps<Posterior>) {
     require(!options.edge_weights.value_or(false), "edge_weights", true,
             "given sheaves have edge weights of their own");

@@ -8,14 +8,14 @@
 /// model. It is computed with the maps as they are; with maps permuted, where edge e gets both maps of edge π(e), a new
 /// permutation π of the edges for every sheaf and sample; with maps drawn from the posterior's prior (of deterministic
 /// models: random_map(), for rotations uniform); and with the identity. Edge weights stay at their edges, and so do all
-/// other parameters. Probabilities below 1e-30 count as 1e-30. A loss is NaN where the outputs with these maps are not finite.
+/// other parameters. Probabilities below 1e-30 count as 1e-30. A loss is NaN where the outputs with these maps are not
+/// finite, or a flow takes too many steps.
 ///
-/// Cooperative networks and those in continuous time have no such figures yet.
+/// Cooperative networks have no such figures yet.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -250,6 +250,8 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
       to.add(predict(changed, data, {.samples = 1, .threads = options.threads}));
     } catch (const std::invalid_argument&) {  // outputs that are not finite: the trained model is not to be lost
       to.add_unknown();
+    } catch (const std::runtime_error&) {  // a flow that takes too many steps
+      to.add_unknown();
     }
   };
   for (Index k = 0; k < options.samples; ++k) {
@@ -281,10 +283,6 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
 }
 
 }  // namespace detail
-
-/// The models that have maps of incident pairs: Bsnn, Nsd, Snn and others of SheafModel.
-template <class Model>
-concept HasIncidentMaps = std::same_as<typename Model::Options, ModelOptions>;
 
 /// Figures of the sheaf that a model has on a dataset, and the score on nodes that the model was not trained on, such as
 /// the validation nodes; see the file comment. Models without edges, graphs without, and maps that are fixed (Identity) have
