@@ -38,9 +38,10 @@ diff <(facts one.json) <(facts two.json) || fail "one and two threads differ"
 # Below each row the figures of the sheaf, and a warning where it is not used.
 [ "$(grep -cE '^ +sheaf: KL [^ ]+ per pair, sigma [^ ]+, [0-9]+% negative, loss [0-9.]+, permuted [-+][0-9.]+, prior [-+][0-9.]+, identity [-+][0-9.]+$' table.txt)" \
   -eq 2 ] || fail "no figures of the sheaf: $(cat table.txt)"
-[ "$(grep -c '"sheaf": {' one.json)" -eq 2 ] || fail "the report lacks figures of the sheaf"
+[ "$(grep -c '"sheaf": {' one.json)" -eq 3 ] || fail "the report lacks figures of the sheaf"
 diff <(grep -o 'the sheaf is not used: .*' table.txt) <(sed -n 's/^ *"warning": "\(.*\)"$/\1/p' one.json) ||
   fail "the report warns otherwise than the table"
+grep -q "\"unused\": $(grep -c 'the sheaf is not used' table.txt),$" one.json || fail "the report counts other warnings"
 # The best epoch by another metric: two more columns.
 "${train[@]}" --stop-on roc-auc --report ranked.json > ranked.txt
 grep -q '^split .* roc-auc: validation    test  validation ' ranked.txt || fail "no column of the metric: $(cat ranked.txt)"

@@ -2,13 +2,16 @@
 /// Figures of a learned sheaf (SheafUse) as a line below the row of a training, and in its report.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sheafnn/bsnn/sheaf_use_figures.hpp>
 #include <string>
+#include <vector>
 
 #include "models/progress.hpp"
+#include "models/report.hpp"
 
 namespace programs {
 
@@ -57,6 +60,19 @@ inline void print_sheaf_use(const sheafnn::SheafUse& use) {
   const std::string said = warning(use);
   r["warning"] = said.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(said);
   return r;
+}
+
+/// Of all trainings: what is added to the loss by other maps, and how many trainings do not use their sheaf.
+[[nodiscard]] inline nlohmann::ordered_json sheaf_summary_json(const std::vector<sheafnn::SheafUse>& trainings) {
+  const auto rises = [&](sheafnn::ChangedSheafLoss sheafnn::SheafUse::*changed) {
+    std::vector<double> values;
+    for (const sheafnn::SheafUse& use : trainings) values.push_back((use.*changed).rise);
+    return summary_json(values);
+  };
+  return {{"unused", std::count_if(trainings.begin(), trainings.end(), sheafnn::is_unused)},
+          {"permuted", rises(&sheafnn::SheafUse::permuted)},
+          {"prior", rises(&sheafnn::SheafUse::prior)},
+          {"identity", rises(&sheafnn::SheafUse::identity)}};
 }
 
 }  // namespace programs
