@@ -117,6 +117,7 @@ for model in csnn bcsnn flow bflow; do
   "$bin/train" --resume $model-states --epochs 30 --report $model-resumed.json > /dev/null || fail "$model: train --resume"
   diff <(facts $model.json) <(facts $model-resumed.json) || fail "$model: a resumed training, with two threads, differs"
   grep -q "$option" $model.json || fail "the report of $model lacks its options"
+  [ "$(grep -cE '^ +sheaf: .*, loss [0-9.]+, permuted ' $model.txt)" -eq 2 ] || fail "no figures of the sheaf: $(cat $model.txt)"
   "$bin/predict" --model $model-3.safetensors --dataset karate --output $model.csv > $model-predicted.txt || fail "predict of $model"
   [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
   grep -q "$model with $maps maps" $model-predicted.txt || fail "predict does not name $model"

@@ -60,7 +60,7 @@ inline constexpr std::string_view cooperative_maps = "cooperative";
 struct Keep {
   bool model = false;       ///< the trained model
   bool prediction = false;  ///< its predictions of all nodes
-  bool sheaf_use = false;   ///< figures that show whether its sheaf is used, of networks with maps per incident pair
+  bool sheaf_use = false;   ///< figures that show whether its sheaf is used
 };
 
 /// One training run.

@@ -11,7 +11,7 @@
 /// other parameters. Probabilities below 1e-30 count as 1e-30. A loss is NaN where the outputs with these maps are not
 /// finite, or a flow takes too many steps.
 ///
-/// Cooperative networks have no such figures yet.
+/// Cooperative networks: cooperative_sheaf_use.hpp.
 #pragma once
 
 #include <algorithm>
@@ -229,6 +229,16 @@ class NodeLosses {
   return r;
 }
 
+inline void fill_score(const NodeLosses& own, const NodeLosses& permuted, const NodeLosses& prior,
+                       const NodeLosses& identity, SheafUse& use) {
+  const std::vector<double> before = own.losses();
+  use.nodes = static_cast<Index>(before.size());
+  use.loss = mean_of(before);
+  use.permuted = compare_losses(permuted.losses(), before);
+  use.prior = compare_losses(prior.losses(), before);
+  use.identity = compare_losses(identity.losses(), before);
+}
+
 /// Fills in the score. \param network  after begin(pass), and of a model without a posterior a draw
 template <class Model>
 void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass,
@@ -274,12 +284,7 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
     predict_with(std::move(drawn), prior);
     if (k == 0) predict_with(std::move(trivial), identity);
   }
-  const std::vector<double> before = own.losses();
-  use.nodes = static_cast<Index>(nodes.size());
-  use.loss = mean_of(before);
-  use.permuted = compare_losses(permuted.losses(), before);
-  use.prior = compare_losses(prior.losses(), before);
-  use.identity = compare_losses(identity.losses(), before);
+  fill_score(own, permuted, prior, identity, use);
 }
 
 }  // namespace detail

@@ -34,7 +34,8 @@ struct ChangedSheafLoss {
   double standard_error = unknown;  ///< of the rise, from its standard deviation over the nodes
 };
 
-/// See the file comment. What a model does not have is NaN or empty.
+/// See the file comment. What a model does not have is NaN or empty. Of cooperative networks incident pairs are the maps of
+/// nodes, and edges are arcs (cooperative_sheaf_use.hpp).
 struct SheafUse {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
