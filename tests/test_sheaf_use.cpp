@@ -250,8 +250,8 @@ TEST_CASE("the rule and the sentence") {
   use.permuted = {1, -0.0012345, 0.0001};
   CHECK(sheafnn::warning(use) ==
         "the sheaf is not used: with its maps permuted between edges the loss changes by -0.0012 nats (standard error "
-        "0.0001); try less dropout of hidden features, a smaller decay of the sheaf learner, or identity maps, which are "
-        "cheaper");
+        "0.0001); try less dropout of hidden features, a smaller decay of the sheaf learner, or a network with identity maps, "
+        "which is cheaper");
 }
 
 TEST_CASE("maps of the prior") {

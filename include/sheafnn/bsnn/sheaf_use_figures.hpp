@@ -78,7 +78,7 @@ inline constexpr double least_sheaf_errors = 2;
                         rounded(use.permuted.rise), " nats (standard error ", rounded(use.permuted.standard_error),
                         "); try ", use.bayesian ? "a smaller KL weight, " : "",
                         "less dropout of hidden features, a smaller decay of the sheaf learner, "
-                        "or identity maps, which are cheaper");
+                        "or a network with identity maps, which is cheaper");
 }
 
 }  // namespace sheafnn
