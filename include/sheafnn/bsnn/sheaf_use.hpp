@@ -264,25 +264,35 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
       to.add_unknown();
     }
   };
+  Sheaves sheaves;  // the model's own
   for (Index k = 0; k < options.samples; ++k) {
-    Sheaves others, drawn, trivial;
-    for (Index l = 0; l < network.sheaf_source().stack().count(); ++l) {
-      const CellularSheaf<Family> sheaf = sheaf_of_pass(network, pass, k, l);
-      const auto stream = [&](Index part) {
-        return Stream{options.seed, Purpose::user, options.epoch, static_cast<std::uint32_t>(2 * l + part),
-                      static_cast<std::uint32_t>(k)};
-      };
-      others.push_back(permuted_sheaf(sheaf, stream(0)));
-      drawn.push_back(with_maps(sheaf, [&](Index a) {
-        return prior_map(model.posterior(), stream(1), static_cast<std::uint32_t>(a));
-      }));
-      if (k > 0) continue;
-      const CellularSheaf<Family> plain(sheaf.shared_graph());
-      trivial.push_back(with_maps(sheaf, [&](Index a) { return plain.map(a); }));
+    const Index count = network.sheaf_source().stack().count();
+    if (use.bayesian) sheaves.clear();
+    for (Index l = static_cast<Index>(sheaves.size()); l < count; ++l) {
+      sheaves.push_back(sheaf_of_pass(network, pass, k, l));
     }
-    predict_with(std::move(others), permuted);
-    predict_with(std::move(drawn), prior);
-    if (k == 0) predict_with(std::move(trivial), identity);
+    const auto predict_changed = [&](Index part, NodeLosses& to, const auto& change) {
+      Sheaves changed;
+      for (Index l = 0; l < count; ++l) {
+        const Stream stream{options.seed, Purpose::user, options.epoch, static_cast<std::uint32_t>(2 * l + part),
+                            static_cast<std::uint32_t>(k)};
+        changed.push_back(change(sheaves[static_cast<std::size_t>(l)], stream));
+      }
+      predict_with(std::move(changed), to);
+    };
+    using Sheaf = CellularSheaf<Family>;
+    predict_changed(0, permuted,
+                    [](const Sheaf& sheaf, const Stream& stream) { return permuted_sheaf(sheaf, stream); });
+    predict_changed(1, prior, [&](const Sheaf& sheaf, const Stream& stream) {
+      return with_maps(sheaf, [&](Index a) {
+        return prior_map(model.posterior(), stream, static_cast<std::uint32_t>(a));
+      });
+    });
+    if (k > 0) continue;
+    predict_changed(0, identity, [](const Sheaf& sheaf, const Stream&) {
+      const Sheaf plain(sheaf.shared_graph());
+      return with_maps(sheaf, [&](Index a) { return plain.map(a); });
+    });
   }
   fill_score(own, permuted, prior, identity, use);
 }
