@@ -16,6 +16,7 @@
 #include "models/progress.hpp"
 #include "models/registry.hpp"
 #include "models/report.hpp"
+#include "models/sheaf_figures.hpp"
 #include "models/train_settings.hpp"
 
 namespace programs {
@@ -85,6 +86,7 @@ class TrainResults {
   RunFacts facts_{"train"};
   Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
   Values validation_metric_, test_metric_, roc_auc_, average_precision_, macro_f1_, brier_;
+  std::vector<sheafnn::SheafUse> sheaf_use_;  ///< of the trainings that have it
   std::vector<sheafnn::ReliabilityBin> reliability_;
   std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows; empty without test nodes
   nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
@@ -101,6 +103,7 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   print_metric(result.validation_metric, result.test_metric);
   print_figures(result.validation_accuracy, result.test_accuracy, result.test_nll, result.test_ece);
   std::printf("  %7.4f%s\n", result.epoch_seconds, interrupted ? "  interrupted" : "");
+  if (outcome.sheaf_use) print_sheaf_use(*outcome.sheaf_use);
   validation_.push_back(result.validation_accuracy);
   test_.push_back(result.test_accuracy);
   nll_.push_back(result.test_nll);
@@ -134,6 +137,10 @@ inline void TrainResults::add(const Run& run, const Training& training) {
                                 {"brier", result.test_brier}};
   if (is_metric(settings_.train.stop_on)) one["validation_metric"] = result.validation_metric;
   if (show_seeds_) one["seed"] = run.seed;
+  if (outcome.sheaf_use) {
+    one["sheaf"] = sheaf_use_json(*outcome.sheaf_use);
+    sheaf_use_.push_back(*outcome.sheaf_use);
+  }
   if (settings_.history) one["history"] = history_json(result.history, settings_.train.stop_on);
   per_split_.push_back(std::move(one));
 }
@@ -216,6 +223,7 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
                                  {"train", summarise(train_seconds_).mean},
                                  {"evaluate", summarise(evaluate_seconds_).mean}};
   report["parameters"] = parameters_;
+  if (!sheaf_use_.empty()) report["sheaf"] = sheaf_summary_json(sheaf_use_);
   report["splits"] = per_split_;
   for (const sheafnn::ReliabilityBin& bin : reliability_) {
     report["reliability"].push_back(bin_json(bin));

@@ -14,6 +14,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/bsnn/cooperative_steps.hpp"
 #include "sheafnn/bsnn/network.hpp"
@@ -71,6 +72,22 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     this->check_drawn("node_maps");
     return steps_.stages[static_cast<std::size_t>(layer)].maps;
   }
+  /// Takes these maps of all nodes, one per layer, in place of the model's in the evaluations to come; none: takes the
+  /// model's again.
+  ///
+  /// \throws std::invalid_argument  another number of them than the model has layers, or maps of another number of nodes
+  void give_maps(std::vector<NodeMapRows<D, S>> maps) {
+    const Index count = static_cast<Index>(maps.size()), n = steps_.graph.node_count();
+    require(maps.empty() || count == steps_.layer_count(), "maps", count,
+            detail::concat("must be 0, or one for each of ", steps_.layer_count(), " layers"));
+    for (const NodeMapRows<D, S>& rows : maps) {
+      for (const Buffer<S>& rotations : rows.rotation) {
+        require(rotations.size() == n * D * D, "numbers of a rotation per node", rotations.size(),
+                detail::concat("must be ", D * D, " for each of ", n, " nodes"));
+      }
+    }
+    steps_.given_maps = std::move(maps);
+  }
   /// The distributions of a layer's maps: those of the last begin(), the same for all layers, or with layer_learners
   /// those of the last draw. \param layer  0 … layers − 1
   ///
@@ -93,8 +110,10 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
 
   /// Embeddings H and, of Bayesian models without layer_learners, the posterior Q(T, S | H).
   ///
-  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
+  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with
+  ///                                given maps
   void begin(const ForwardPass<S>& pass) {
+    require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
     this->begin_pass();
     steps_.set_pass(pass);
     steps_.embed(false);

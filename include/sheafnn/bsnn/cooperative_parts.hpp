@@ -210,6 +210,20 @@ struct CooperativeParts {
     return learns_per_layer() ? static_cast<std::size_t>(l) : 0;
   }
 
+  /// Sets the maps of layer l at packs [begin, end) of nodes. \param noise  of Bayesian models
+  void set_maps(Index l, Index begin, Index end, [[maybe_unused]] const NodeNoise<S>& noise) {
+    NodeMaps<D, S>& maps = stage_of(l).maps;
+    const MatrixView<const S> raw = learners[pair_of(l)].raw();
+    if constexpr (Bayesian) {
+      VariationalNodeMaps<D, S>& posterior = posteriors[pair_of(l)];
+      if (learns_per_layer()) posterior.infer(begin, end, raw);
+      if (given_maps.empty()) posterior.draw(begin, end, noise, maps);
+    } else if (given_maps.empty()) {
+      predict_node_maps<D, S>(begin, end, raw, maps);
+    }
+    if (!given_maps.empty()) maps.store(begin, end, given_maps[static_cast<std::size_t>(l)]);
+  }
+
   void begin_posterior([[maybe_unused]] double kl_weight) {
     if (learns_per_layer()) return;
     if constexpr (Bayesian) {
@@ -313,6 +327,7 @@ struct CooperativeParts {
   std::optional<ActivatedEncoder<S>> learner_encoder;
   std::vector<NodeLearnerPair<S>> learners;  ///< one per layer, or one for all of them: learns_per_layer()
   std::vector<VariationalNodeMaps<D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
+  std::vector<NodeMapRows<D, S>> given_maps;  ///< in place of the model's, one per layer; empty: the model's
   ReadoutHead<S> output;
   NodeMapsGradient<D, S> maps_gradient;
   NodeChunks chunks;

@@ -279,17 +279,9 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
   /// Sets the maps and enters layer l.
   void enter_with_maps(Index l, Index first, Index count) {
-    Stage& stage = stage_of(l);
     const auto [begin, end] = packs(first, count);
-    const NodeLearnerPair<S>& learner = learners[pair_of(l)];
-    if constexpr (Bayesian) {
-      VariationalNodeMaps<D, S>& posterior = posteriors[pair_of(l)];
-      if (learns_per_layer()) posterior.infer(begin, end, learner.raw());
-      posterior.draw(begin, end, noise_of(l), stage.maps);
-    } else {
-      predict_node_maps<D, S>(begin, end, learner.raw(), stage.maps);
-    }
-    stage.layer.enter_rows(first, count);
+    this->set_maps(l, begin, end, noise_of(l));
+    stage_of(l).layer.enter_rows(first, count);
   }
   /// Nodes at which X_{l+1} is needed.
   [[nodiscard]] NodeSelection nodes_of(Index l) const noexcept {

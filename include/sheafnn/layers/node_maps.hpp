@@ -79,6 +79,23 @@ struct NodeMapsGradient {
   }
 };
 
+/// What the maps of n nodes are made of, apart from their graph. Unchecked: their number.
+template <int D, class S>
+struct NodeMapRows {
+  Buffer<S> rotation[2];   ///< [side], n × D², row by row
+  Buffer<S> log_scale[2];  ///< [side], n, padded to whole packs; not limited
+
+  /// Identity maps.
+  explicit NodeMapRows(const NodeDegrees<S>& degrees) {
+    for (int side = 0; side < 2; ++side) {
+      rotation[side].resize(degrees.nodes * D * D);
+      log_scale[side].resize(degrees.blocks() * lanes<S>);
+      for (Index i = 0; i < rotation[side].size(); ++i) rotation[side][i] = i % (D * D) % (D + 1) == 0 ? S(1) : S(0);
+      std::fill_n(log_scale[side].data(), log_scale[side].size(), S(0));
+    }
+  }
+};
+
 /// Maps of n nodes. Unchecked: numbers of nodes, operators and blocks, and gradients of other graphs.
 template <int D, class S>
 class NodeMaps {
@@ -135,6 +152,28 @@ class NodeMaps {
     P entries[size];
     for (int k = 0; k < size; ++k) entries[k] = scale * rotation(k / D, k % D);
     detail::store_rows<size>(entries, degrees_->count(block), map_[side].data() + first * size);
+  }
+
+  /// Sets packs [begin, end) of nodes.
+  void store(Index begin, Index end, const NodeMapRows<D, S>& rows) {
+    for (Index block = begin; block < end; ++block) {
+      for (int side = 0; side < 2; ++side) {
+        P entries[size];
+        detail::load_rows<size>(rows.rotation[side].data() + block * W * size, degrees_->count(block), entries);
+        Matrix rotation;
+        for (int k = 0; k < size; ++k) rotation(k / D, k % D) = entries[k];
+        store(block, side, rotation, P::load(rows.log_scale[side].data() + block * W));
+      }
+    }
+  }
+  /// What they are made of.
+  [[nodiscard]] NodeMapRows<D, S> rows() const {
+    NodeMapRows<D, S> r(*degrees_);
+    for (int side = 0; side < 2; ++side) {
+      for (Index i = 0; i < map_[side].size(); ++i) r.rotation[side][i] = map_[side][i] / scale_[side][i / size];
+      r.log_scale[side] = log_scale_[side];
+    }
+    return r;
   }
 
   /// Of a pack of nodes: rotations, and derivatives in them and in the logarithms of the scales.
