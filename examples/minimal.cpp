@@ -1,21 +1,28 @@
-// Zachary's karate club, learned by a Bayesian sheaf network with rotations of R³ as restriction maps.
+// Local frames: every node writes its vector in a frame of its own, and its class depends on its neighbours' vectors in
+// its own frame. A Bayesian sheaf network with rotations of the plane learns how to carry vectors along edges.
+#include <cmath>
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
+#include <sheafnn/planted.hpp>
 
 int main() {
-  const sheafnn::Dataset data = sheafnn::karate_club();
-  using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;
-  Model model({.features = data.feature_count(), .channels = 8, .layers = 2, .classes = data.class_count},
-              /*seed*/ 1);
+  const auto task = sheafnn::planted_frames<2>({.nodes = 1000});
+  const sheafnn::Dataset& data = task.data;
+  using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>>;
+  Model model({.features = data.feature_count(), .channels = 8, .layers = 1, .classes = data.class_count},
+              /*seed*/ 2);
 
-  const auto result = sheafnn::train(model, data, data.splits[0], {.epochs = 200});
-  const auto posterior = sheafnn::predict(model, data, {.samples = 50});
+  const auto result = sheafnn::train(model, data, data.splits[0], {.input_dropout = 0, .dropout = 0});
+  const auto posterior = sheafnn::posterior_parameters(model, data);
+  const auto learned = sheafnn::learned_sheaf(model, data);
 
-  std::printf("test accuracy %.0f%%\n", 100 * result.test_accuracy);
-  std::printf("node  label  predicted  entropy  mutual information\n");
-  for (const int node : data.splits[0].test) {
-    const auto u = static_cast<std::size_t>(node);
-    std::printf("%4d  %5d  %9d  %7.3f  %18.3f\n", node, data.labels[u], posterior.label[u], posterior.entropy[u],
-                posterior.mutual_information[u]);
+  std::printf("test accuracy %.0f%%\nedge       learned   true  concentration\n", 100 * result.test_accuracy);
+  const auto degrees = [](const auto& sheaf, auto arc) {  // by which the transport of an arc turns
+    const auto transport = (sheaf.map(arc).transpose() * sheaf.map(sheaf.graph().reverse(arc))).eval();
+    return 180 / std::acos(-1.0) * std::atan2(transport(1, 0), transport(0, 0));
+  };
+  for (int arc = 0; arc < 8; ++arc) {
+    std::printf("%td - %-4td  %6.0f°  %4.0f°  %13.3f\n", data.graph.source(arc), data.graph.target(arc),
+                degrees(learned, arc), degrees(task.sheaf, arc), posterior.find("kappa").values[arc]);
   }
 }

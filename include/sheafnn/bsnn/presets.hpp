@@ -163,9 +163,9 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   };
   using enum FeatureTreatment;
   constexpr std::array<Values, 5> values = {{
-      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 0.01, 300, 100}},   // small
-      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 0.01, 200, 60}},  // citation
-      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 0.01, 300, 60}},    // heterophilic
+      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 0.03, 300, 100}},   // small
+      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 0.03, 200, 60}},  // citation
+      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 0.03, 300, 60}},    // heterophilic
       {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},          // large
       {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60}},  // dense
   }};

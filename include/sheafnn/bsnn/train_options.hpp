@@ -33,7 +33,7 @@ struct TrainOptions {
   double input_dropout = 0.5;           ///< of features, in [0, 1)
   double dropout = 0.3;                 ///< of hidden features, in [0, 1)
   KlSchedule kl_schedule = KlSchedule::cyclical;
-  double kl_maximum = 0.01;  ///< largest λ, ≥ 0
+  double kl_maximum = 0.03;  ///< largest λ, ≥ 0
   KlEstimator kl_estimator = KlEstimator::automatic;
   Index training_samples = 1;  ///< K, sheaves drawn per training step, 1 … 1024
   SampleLoss sample_loss = SampleLoss::expected;
