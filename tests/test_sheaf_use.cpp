@@ -104,7 +104,9 @@ void check_constant_maps() {
 TEST_CASE("maps that are the same everywhere") {
   check_constant_maps<SpecialOrthogonal<3>>();
   const Dataset data = tiny_data();
-  const auto rotations = constant_model<Bsnn<SpecialOrthogonal<3>, double>>(tiny::options());
+  sheafnn::ModelOptions published = tiny::options();
+  published.spread = sheafnn::SpreadRange::published;
+  const auto rotations = constant_model<Bsnn<SpecialOrthogonal<3>, double>>(published);
   const SheafUse use = sheafnn::sheaf_use(rotations, data, data.splits[0].train);
   CHECK(use.spread[0].name == "kappa");
   CHECK(use.spread[0].values.median == doctest::Approx(1.0 / 3).epsilon(8 * epsilon));  // γ' = ½
@@ -112,7 +114,7 @@ TEST_CASE("maps that are the same everywhere") {
   CHECK(use.turn.high <= degrees(64 * epsilon));
   CHECK(std::isnan(use.negative));
   // A raw output of 0 is a diagonal map 0, whose standard deviation is that of the prior.
-  const auto diagonals = constant_model<Bsnn<Diagonal<2>, double>>(tiny::options());
+  const auto diagonals = constant_model<Bsnn<Diagonal<2>, double>>(published);
   const SheafUse zero = sheafnn::sheaf_use(diagonals, data, data.splits[0].train);
   CHECK(zero.spread[0].name == "sigma");
   CHECK(zero.spread[0].values.median == 1);

@@ -10,7 +10,7 @@ True
 from . import rotations
 from ._core import EpochReport
 from ._core import version as __version__
-from .classifier import Interrupted, SheafClassifier, Uncertainty
+from .classifier import Interrupted, SheafClassifier, Uncertainty, UnusedSheaf
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
 from .grid import GridSearch, grid_search
 from .planted import (
@@ -35,6 +35,7 @@ __all__ = [
     "SheafClassifier",
     "Split",
     "Uncertainty",
+    "UnusedSheaf",
     "__version__",
     "grid_search",
     "karate_club",

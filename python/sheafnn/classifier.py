@@ -26,6 +26,10 @@ class Interrupted(UserWarning):
     """A training that Ctrl-C ended, with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
 
 
+class UnusedSheaf(UserWarning):
+    """A network whose sheaf is not used: with its maps permuted between edges, the loss of the validation nodes does not rise."""
+
+
 class _Unsaid:
     def __repr__(self) -> str:
         return "<the graph of a Dataset>"
@@ -105,7 +109,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     - ``feature_treatment_``, a line that says what happens to features;
     - ``result_``, figures of the best epoch: best_epoch, epochs, stop_reason, validation_loss, validation_accuracy,
       test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN without such
-      nodes), epoch_seconds, parameters, preset;
+      nodes), epoch_seconds, parameters, preset; and ``sheaf``, a dictionary that says whether the learned sheaf is used: kl_per_pair,
+      quantiles of spread (kappa or sigma) and turn_degrees, and the rise of the validation loss with maps that are permuted between
+      edges, drawn from the prior, or the identity; None where there is no such number. A sheaf that is not used is a warning, ``UnusedSheaf``;
     - ``history_``, an array for each of loss, nll, kl, kl_weight, validation_loss, validation_accuracy;
     - ``search_``, after a search, a dictionary for each setting, the best first: name, model, maps, stalk_dim, round (its last),
       splits, epochs, validation_score, validation_std, validation_loss, seconds, and error, why it left the search or was left
@@ -245,6 +251,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = result["epochs"]
         self.uncertainty_ = Uncertainty(**prediction)
         self.transduction_ = self.classes_[self.uncertainty_.probabilities.argmax(axis=1)]
+        if (unused := result["sheaf"]["warning"]) is not None:
+            warnings.warn(unused, UnusedSheaf, stacklevel=2)
         if result["stop_reason"] == "interrupted":
             warnings.warn(
                 f"interrupted after {self.n_iter_} epochs; the model is that of epoch {result['best_epoch']}",

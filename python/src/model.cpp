@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sheafnn/bsnn/epoch_report.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
@@ -34,6 +35,7 @@
 #include "models/class_names.hpp"
 #include "models/model_search.hpp"
 #include "models/registry.hpp"
+#include "models/sheaf_figures.hpp"
 #include "module.hpp"
 #include "options.hpp"
 
@@ -228,6 +230,11 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
   return s;
 }
 
+/// NaN as None.
+nb::object from_json(const nlohmann::ordered_json& json) {
+  return nb::module_::import_("json").attr("loads")(json.dump());
+}
+
 nb::dict result_of(const sheafnn::TrainResult& r, const programs::TrainOutcome& outcome, std::string_view preset,
                    bool interrupted) {
   nb::dict d;
@@ -248,6 +255,7 @@ nb::dict result_of(const sheafnn::TrainResult& r, const programs::TrainOutcome& 
   d["epoch_seconds"] = r.epoch_seconds;
   d["parameters"] = outcome.parameters;
   d["preset"] = std::string(preset);
+  if (outcome.sheaf_use) d["sheaf"] = from_json(programs::sheaf_use_json(*outcome.sheaf_use));
   return d;
 }
 
@@ -300,7 +308,7 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
                            .train = settings.training,
                            .bayesian = programs::is_bayesian(model),
                            .seed = seed,
-                           .keep = {.model = true, .prediction = true}},
+                           .keep = {.model = true, .prediction = true, .sheaf_use = true}},
                           result);
   }
   supervisor.check_signals();  // Ctrl-C after the last epoch, e.g. during the prediction, counts as well
