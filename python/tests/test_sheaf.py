@@ -91,15 +91,14 @@ def test_bad_input_is_named(karate, arguments, message):
 
 def test_whether_the_sheaf_is_used():
     data = sheafnn.planted_frames(nodes=500, stalk_dim=2).data
-    options = {"maps": "special-orthogonal", "stalk_dim": 2, "preset": "none", "dropout": 0, "input_dropout": 0, "weight_decay": 5e-3, "epochs": 200}
-    network = {"layers": 1, "channels": 8}
+    options = {"maps": "special-orthogonal", "stalk_dim": 2, "preset": "none", "dropout": 0, "input_dropout": 0, "weight_decay": 5e-3, "layers": 1, "channels": 8, "epochs": 200}
     with warnings.catch_warnings():
         warnings.simplefilter("error", sheafnn.UnusedSheaf)
-        learned = SheafClassifier(**options, network=network).fit(data, split=0)
+        learned = SheafClassifier(**options, training={"sheaf_decay": 0}).fit(data, split=0)
     sheaf = learned.result_["sheaf"]
     assert sheaf["warning"] is None and sheaf["permuted"]["rise"] > 0.3 and sheaf["identity"]["rise"] > 0.3
     assert 0.5 < sheaf["spread"]["kappa"]["50%"] < 1 and sheaf["turn_degrees"]["95%"] > 60 and sheaf["kl_per_pair"] > 1
-    frozen = SheafClassifier(**options, network=network, training={"sheaf_learning_rate": 1e-12})
+    frozen = SheafClassifier(**options, training={"sheaf_decay": 0, "sheaf_learning_rate": 1e-12})
     with pytest.warns(sheafnn.UnusedSheaf, match="the sheaf is not used"):
         frozen.fit(data, split=0)
     assert "not used" in frozen.result_["sheaf"]["warning"]
