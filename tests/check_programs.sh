@@ -91,6 +91,18 @@ for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
     --epochs 5 --splits 0 --add-lp --add-hp > /dev/null || fail "train --maps $maps"
 done
+# Planted sheaves: every task can be trained on, and the truth has the family and the arcs of its sheaf.
+for task in frames geometric unreliable diagonal general-linear signed; do
+  "$bin/train" --dataset planted-$task --planted-nodes 100 --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --model nsd \
+    --epochs 5 --splits 0 --planted-truth truth-$task.npz > /dev/null || fail "train --dataset planted-$task"
+done
+python3 - << 'END' || fail "train --planted-truth"
+import zipfile
+def names(task):
+    return set(zipfile.ZipFile(f"truth-{task}.npz").namelist())
+assert {"family.npy", "arcs.npy", "maps.npy"} < names("frames") and "concentration.npy" not in names("frames")
+assert names("unreliable") == names("frames") | {"concentration.npy"}
+END
 # Cooperative and continuous-time networks: the same program, with one thread and two, interrupted and resumed, and
 # predictions.
 for model in csnn bcsnn flow bflow; do
@@ -477,6 +489,8 @@ refuse '--homophily: nan is not allowed; must be a number' "$bin/separation" --h
 refuse '--splits: 0,0,1 .*; 0 is there twice' "${quick[@]}" --splits 0,0,1
 refuse '--synthetic-degree: 1e\+09 is not allowed' "${quick[@]}" --dataset synthetic --synthetic-degree 1e9
 refuse '--synthetic-class-cycle: 2 is not allowed' "${quick[@]}" --dataset synthetic --synthetic-class-cycle 2
+refuse '--planted-degree: 600 is not allowed' "${quick[@]}" --dataset planted-frames --planted-degree 600
+refuse '--planted-stalk-dim: 6 is not allowed; must be between 2 and 5' "${quick[@]}" --dataset planted-frames --planted-stalk-dim 6
 # Options that would do nothing.
 refuse '--history requires --report' "$bin/train" --epochs 1 --history
 refuse '--degree: 5 .*; belongs to --filter' "${quick[@]}" --degree 5
@@ -485,6 +499,11 @@ refuse '--residual-alpha: 0.5 .*; belongs to --residual initial' "${quick[@]}" -
 refuse '--fixed-steps: 3 .*; belongs to --flow-method' "${quick[@]}" --model flow --maps diagonal --stalk-dim 2 --fixed-steps 3
 refuse '--parametrisation: euler .*; belongs to --maps' "${quick[@]}" --maps diagonal --stalk-dim 2 --parametrisation euler
 refuse '--synthetic-nodes: 50 .*; belongs to --dataset synthetic' "${quick[@]}" --synthetic-nodes 50
+refuse '--planted-nodes: 50 .*; belongs to a planted --dataset' "${quick[@]}" --planted-nodes 50
+refuse '--planted-spread: 2 .*; belongs to --dataset planted-frames, ' "${quick[@]}" --dataset planted-signed --planted-spread 2
+refuse '--planted-curvature: 1 .*; belongs to --dataset planted-frames' "${quick[@]}" --dataset planted-signed --planted-curvature 1
+refuse '--planted-least-concentration: 0.3 .*; belongs to --dataset planted-unreliable' "${quick[@]}" --dataset planted-frames \
+  --planted-least-concentration 0.3
 refuse '--sheaf-layer requires --sheaf' "$bin/predict" --model nsd.safetensors --output out.csv --sheaf-layer 1
 refuse '--identity-features: true .*; belongs to a --dataset of text files' "${quick[@]}" --identity-features
 refuse '--label: y .*; belongs to a --dataset of text files' "$bin/predict" --model nsd.safetensors --output out.csv --label y

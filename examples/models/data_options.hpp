@@ -1,5 +1,5 @@
 /// \file
-/// --dataset and what belongs to it: options of text files, of the synthetic graph and of random splits.
+/// --dataset and what belongs to it: options of text files, of generated graphs and of random splits.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,12 +13,14 @@
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/lines.hpp>
+#include <sheafnn/sheaf/planted_options.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "models/planted_data.hpp"
 #include "models/program.hpp"
 
 namespace programs {
@@ -29,6 +31,7 @@ struct DataOptions {
   std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: those of the dataset
   sheafnn::RandomSplitOptions splits;
   bool exchange_masks = false;
+  PlantedSettings planted;
 };
 
 /// Comma-separated words, as a record of a CSV file; none in an empty text.
@@ -43,13 +46,70 @@ struct DataOptions {
   return words;
 }
 
-inline constexpr const char *text_group = "Text files", *synthetic_group = "Synthetic graph";
+inline constexpr const char *text_group = "Text files", *synthetic_group = "Synthetic graph",
+                            *planted_group = "Planted sheaf";
+
+/// Options that only some planted tasks use, and these tasks.
+struct PlantedOptionUse {
+  const char* option;
+  std::string_view tasks;
+};
+inline constexpr std::string_view framed_tasks =
+    "planted-frames, planted-unreliable, planted-diagonal, planted-general-linear";
+inline constexpr PlantedOptionUse planted_option_uses[] = {{"--planted-stalk-dim", framed_tasks},
+                                                           {"--planted-spread", framed_tasks},
+                                                           {"--planted-curvature", "planted-frames"},
+                                                           {"--planted-least-concentration", "planted-unreliable"},
+                                                           {"--planted-most-concentration", "planted-unreliable"}};
+
+/// The options of tasks with a planted sheaf.
+inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
+  const auto group =
+      app.add_option_group(planted_group, "used with --dataset planted-frames, planted-geometric, ...");
+  sheafnn::PlantedOptions& o = planted.options;
+  group->add_option("--planted-nodes", o.nodes, "nodes, at least 12")->capture_default_str();
+  group
+      ->add_option("--planted-stalk-dim", planted.stalk_dimension,
+                   "stalk dimension d, 2 to 5, of diagonal maps 1 to 5; planted-geometric has 2, planted-signed 1")
+      ->capture_default_str();
+  group->add_option("--planted-classes", o.classes, "classes, 2 to d + 1, where d is 2 to 100; 0: d + 1")
+      ->capture_default_str();
+  group->add_option("--planted-degree", o.degree, "mean degree, 1 to a quarter of the nodes")
+      ->capture_default_str();
+  group
+      ->add_option(
+          "--planted-spread", o.spread,
+          "standard deviation of the frames' parameters, twice that of the logarithms of diagonal entries; 0 to 4")
+      ->capture_default_str();
+  group->add_option("--planted-curvature", o.curvature, "curvature of the frames' transports, 0 to 4; 0: flat")
+      ->capture_default_str();
+  group
+      ->add_option("--planted-noise", o.noise, "standard deviation of the vectors' noise in the features, 0 to 10")
+      ->capture_default_str();
+  group
+      ->add_option("--planted-hidden-columns", o.hidden_columns,
+                   "columns of a random smooth map that show the frames, 0 to 1000; 0: the frames' own columns")
+      ->capture_default_str();
+  group
+      ->add_option("--planted-least-concentration", o.least_concentration,
+                   "least concentration of an edge, 0 to below 1")
+      ->capture_default_str();
+  group
+      ->add_option("--planted-most-concentration", o.most_concentration,
+                   "largest concentration of an edge, 0 to below 1")
+      ->capture_default_str();
+  group->add_option("--planted-seed", o.seed, "seed of the task")->capture_default_str();
+  group->add_option("--planted-truth", planted.truth,
+                    "write the true sheaf to this .npz file, with the edges' concentration where it varies");
+}
 
 /// --dataset and the options of the generated graph.
 inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic,
                                 DataOptions& data) {
   app.add_option("--dataset", dataset,
-                 "karate, synthetic, an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; "
+                 "karate, synthetic, planted-frames, planted-geometric, planted-unreliable, planted-diagonal, "
+                 "planted-general-linear, planted-signed, an .npz file, a folder with edges.csv and nodes.csv, or "
+                 "a Geom-GCN folder; "
                  "see docs/data.md")
       ->capture_default_str();
   app.add_option_function<std::string>(
@@ -79,6 +139,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   group->add_option("--synthetic-degree-noise", synthetic.degree_noise, "spread of log degrees, 0 to 2")
       ->capture_default_str();
   group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
+  add_planted_options(app, data.planted);
 }
 
 /// Checks that no option of one kind of dataset was given with another.
@@ -86,22 +147,24 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
 /// \param app  after parsing
 /// \throws std::invalid_argument  naming the option, its value and what it belongs to
 inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& dataset) {
-  const bool text = dataset != "karate" && dataset != "synthetic" && sheafnn::io::is_text_folder(dataset);
+  const bool planted = sheafnn::is_planted(dataset);
+  const bool made = dataset == "karate" || dataset == "synthetic" || planted;
+  const bool text = !made && sheafnn::io::is_text_folder(dataset);
+  const auto refuse = [](const CLI::Option* option, const std::string& owner) {
+    if (option->count() == 0) return;
+    sheafnn::throw_invalid_argument(option->get_name(), option->as<std::string>(), "belongs to " + owner);
+  };
   const auto refuse_group = [&](const char* group, const char* owner) {
-    for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
-      if (option->count() == 0) continue;
-      sheafnn::throw_invalid_argument(option->get_name(), option->as<std::string>(),
-                                      std::string("belongs to ") + owner);
-    }
+    for (const CLI::Option* option : app.get_option_group(group)->get_options()) refuse(option, owner);
   };
   if (!text) refuse_group(text_group, "a --dataset of text files");
-  const bool made = dataset == "karate" || dataset == "synthetic";
-  const CLI::Option* missing = app.get_option("--missing-labels");
-  if (made && missing->count() > 0) {
-    sheafnn::throw_invalid_argument(missing->get_name(), missing->as<std::string>(),
-                                    "belongs to a --dataset of files");
-  }
+  if (made) refuse(app.get_option("--missing-labels"), "a --dataset of files");
   if (dataset != "synthetic") refuse_group(synthetic_group, "--dataset synthetic");
+  if (!planted) refuse_group(planted_group, "a planted --dataset, such as planted-frames");
+  for (const auto& [option, tasks] : planted_option_uses) {
+    if (tasks.find(dataset) == std::string_view::npos)
+      refuse(app.get_option(option), "--dataset " + std::string(tasks));
+  }
 }
 
 /// The splits that training is to draw itself.
@@ -141,18 +204,22 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                    "expected three percentages that sum to 100, as in 60/20/20; only the first must not be 0");
 }
 
-/// Loads a dataset; what is wrong with the generated graph is said of its options.
+/// Loads a dataset; what is wrong with a generated graph is said of its options.
 ///
-/// \throws as io::load_dataset()
+/// \throws as io::load_dataset() and planted_data()
 [[nodiscard]] inline sheafnn::Dataset load(const std::string& dataset, const sheafnn::SyntheticOptions& synthetic,
                                            sheafnn::DatasetUse use, const DataOptions& options) {
+  const bool planted = sheafnn::is_planted(dataset);
   try {
+    if (planted) return planted_data(dataset, options.planted);
     return sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
   } catch (const std::invalid_argument& error) {
-    if (dataset != "synthetic") throw;
+    if (!planted && dataset != "synthetic") throw;
     const std::string message = error.what();
     const std::size_t end = std::min(message.find(':'), message.size());
-    throw std::invalid_argument(option_name("synthetic_" + message.substr(0, end)) + message.substr(end));
+    std::string member = message.substr(0, end);
+    if (member == "stalk_dimension") member = "stalk_dim";
+    throw std::invalid_argument(option_name((planted ? "planted_" : "synthetic_") + member) + message.substr(end));
   }
 }
 

@@ -13,6 +13,15 @@ from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
 from .grid import GridSearch, grid_search
+from .planted import (
+    PlantedTask,
+    planted_diagonal,
+    planted_frames,
+    planted_general_linear,
+    planted_geometric,
+    planted_signed,
+    planted_unreliable,
+)
 from .sheaf import LearnedSheaf, NodeMaps, sheaf_laplacian
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "Interrupted",
     "LearnedSheaf",
     "NodeMaps",
+    "PlantedTask",
     "SheafClassifier",
     "Split",
     "Uncertainty",
@@ -29,6 +39,12 @@ __all__ = [
     "grid_search",
     "karate_club",
     "load_dataset",
+    "planted_diagonal",
+    "planted_frames",
+    "planted_general_linear",
+    "planted_geometric",
+    "planted_signed",
+    "planted_unreliable",
     "rotations",
     "sheaf_laplacian",
     "synthetic",

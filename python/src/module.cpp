@@ -12,6 +12,7 @@ NB_MODULE(_core, module) {
   python::watch_interpreter();
   python::bind_dataset(module);
   python::bind_model(module);
+  python::bind_planted(module);
   python::bind_rotations(module);
   python::bind_sheaf(module);
 }

@@ -8,6 +8,7 @@ namespace python {
 
 void bind_dataset(nanobind::module_& module);
 void bind_model(nanobind::module_& module);
+void bind_planted(nanobind::module_& module);
 void bind_rotations(nanobind::module_& module);
 void bind_sheaf(nanobind::module_& module);
 

@@ -80,6 +80,7 @@ SHEAFNN_FUZZ_TARGET(options, 4096, 1 << 22) {
                  "options: shares that are no whole");
   });
   fuzz::keeps_contract<std::invalid_argument>([&] { sheafnn::validate(s.synthetic); });
+  fuzz::keeps_contract<std::invalid_argument>([&] { sheafnn::validate(s.data.planted.options, 3); });
   for (const bool bayesian : {false, true}) {
     resolve<sheafnn::Diagonal<2>>(s, bayesian);
     resolve<sheafnn::SpecialOrthogonal<4>>(s, bayesian);

@@ -29,7 +29,19 @@ struct SplitFractions {
 namespace detail {
 
 /// What generated data is random for; the layer field of its streams.
-enum class GeneratorPart : std::uint32_t { labels, degrees, edges, features, splits };
+enum class GeneratorPart : std::uint32_t {
+  labels,
+  degrees,
+  edges,
+  features,
+  splits,
+  frames,
+  vectors,
+  noise,
+  hidden_map,
+  transports,
+  reliability
+};
 
 [[nodiscard]] inline Stream generator_stream(std::uint64_t seed, GeneratorPart part) {
   return {seed, Purpose::synthetic_graph, 0, static_cast<std::uint32_t>(part), 0};

@@ -124,19 +124,29 @@ class PairSet {
   }
   /// \returns whether the pair was new
   bool insert(std::int32_t u, std::int32_t v) {
-    // The larger number is positive, so that 0 can mark a free slot.
-    const std::uint64_t key =
-        (static_cast<std::uint64_t>(std::min(u, v)) << 32) | static_cast<std::uint64_t>(std::max(u, v));
-    std::size_t slot = static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> shift_);
-    while (slots_[slot] != 0) {
-      if (slots_[slot] == key) return false;
-      slot = (slot + 1) & (slots_.size() - 1);
-    }
-    slots_[slot] = key;
+    const std::uint64_t key = key_of(u, v);
+    std::uint64_t& slot = slots_[slot_of(key)];
+    if (slot == key) return false;
+    slot = key;
     return true;
+  }
+  [[nodiscard]] bool contains(std::int32_t u, std::int32_t v) const {
+    const std::uint64_t key = key_of(u, v);
+    return slots_[slot_of(key)] == key;
   }
 
  private:
+  // The larger number is positive, so that 0 can mark a free slot.
+  [[nodiscard]] static std::uint64_t key_of(std::int32_t u, std::int32_t v) {
+    return (static_cast<std::uint64_t>(std::min(u, v)) << 32) | static_cast<std::uint64_t>(std::max(u, v));
+  }
+  /// The slot of the key, or the free one that it would take.
+  [[nodiscard]] std::size_t slot_of(std::uint64_t key) const {
+    std::size_t slot = static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> shift_);
+    while (slots_[slot] != 0 && slots_[slot] != key) slot = (slot + 1) & (slots_.size() - 1);
+    return slot;
+  }
+
   std::vector<std::uint64_t> slots_;
   int shift_ = 0;
 };

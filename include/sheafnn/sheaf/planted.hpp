@@ -1,0 +1,215 @@
+/// \file
+/// Seeded tasks with a planted sheaf on random graphs: frames, unreliable relations, diagonal and general-linear maps,
+/// signs. The rule of the labels: planted_task.hpp. A task on a surface: planted_geometric.hpp.
+///
+/// Every node u has a map F_u of its own, and F_{u⊴e} = F_u but for unreliable relations and frames with curvature. Such a
+/// sheaf is flat: a network that multiplies every node's vector by its own map before it sums, and by the transpose behind,
+/// needs no other maps. Graphs: random_regular_graph().
+/// Every generator takes time proportional to the edges, and throws std::invalid_argument that names an option outside
+/// its range (PlantedOptions), or one that no memory holds.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/graph/regular_graph.hpp"
+#include "sheafnn/random/stream.hpp"
+#include "sheafnn/random/words.hpp"
+#include "sheafnn/rotation/cayley_distribution.hpp"
+#include "sheafnn/rotation/exponential.hpp"
+#include "sheafnn/rotation/skew.hpp"
+#include "sheafnn/sheaf/cellular_sheaf.hpp"
+#include "sheafnn/sheaf/families.hpp"
+#include "sheafnn/sheaf/planted_task.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// w_u ~ N(0, spread² I) of every node, n × D(D − 1)/2.
+template <int D>
+[[nodiscard]] std::vector<double> frame_parameters(const PlantedOptions& o) {
+  constexpr int P = rotation_parameters<D>;
+  const Stream stream = generator_stream(o.seed, GeneratorPart::frames);
+  std::vector<double> w(static_cast<std::size_t>(o.nodes * P));
+  for (std::size_t u = 0; u < static_cast<std::size_t>(o.nodes); ++u) {
+    fill_normals<P, double>(w.data() + u * P, stream, static_cast<std::uint32_t>(u));
+  }
+  for (double& entry : w) entry *= o.spread;
+  return w;
+}
+
+/// R_u = exp([w_u]).
+template <int D>
+[[nodiscard]] std::vector<SquareMatrix<double, D>> frames_of(const std::vector<double>& w) {
+  constexpr int P = rotation_parameters<D>;
+  std::vector<SquareMatrix<double, D>> frames(w.size() / P);
+  for (std::size_t u = 0; u < frames.size(); ++u) {
+    RotationParameters<double, D> phi;
+    for (int k = 0; k < P; ++k) phi(k) = w[u * P + static_cast<std::size_t>(k)];
+    frames[u] = exponential_rotation<double, D>(phi);
+  }
+  return frames;
+}
+
+/// The sheaf with F_{u⊴e} = F_u on a random regular graph.
+template <RestrictionMapFamily Family>
+[[nodiscard]] CellularSheaf<Family> sheaf_of_node_maps(
+    const PlantedOptions& o, const std::vector<typename Family::template Map<double>>& maps) {
+  CellularSheaf<Family> sheaf(random_regular_graph(o.nodes, o.degree, o.seed));
+  const Graph& graph = sheaf.graph();
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    sheaf.set_map(a, maps[static_cast<std::size_t>(graph.source(a))]);
+  }
+  return sheaf;
+}
+
+/// Multiplies the map of every edge's larger node by turn(e) from the left.
+template <RestrictionMapFamily Family, class Turn>
+void turn_edges(CellularSheaf<Family>& sheaf, const Turn& turn) {
+  for (Index e = 0; e < sheaf.graph().edge_count(); ++e) {
+    const Index arc = sheaf.graph().reverse(sheaf.graph().forward_arc(e));
+    sheaf.set_map(arc, multiply(turn(e), sheaf.map(arc)));
+  }
+}
+
+}  // namespace detail
+
+/// Local frames: F_u = R_u = exp(W_u), W_u the skew matrix of w_u ~ N(0, spread² I), D(D − 1)/2 numbers (skew_matrix()).
+/// Features: (w_u, x_u). With curvature c the transport from v to u is R_uᵀ exp(c (W_u W_v − W_v W_u)) R_v, whose holonomy no
+/// choice of frames removes; F_{u⊴e} = R_u at the smaller node u of an edge. In the plane it is flat all the same.
+///
+/// \throws std::invalid_argument  see the top of this file
+template <int D>
+  requires(D >= 2 && D <= 5)
+[[nodiscard]] PlantedTask<SpecialOrthogonal<D>> planted_frames(const PlantedOptions& options = {}) {
+  using Family = SpecialOrthogonal<D>;
+  detail::check_planted<Family>(options, rotation_parameters<D>);
+  std::vector<double> w = detail::frame_parameters<D>(options);
+  CellularSheaf<Family> sheaf = detail::sheaf_of_node_maps<Family>(options, detail::frames_of<D>(w));
+  if (options.curvature > 0) {
+    const auto skew = [&](Index u) {
+      const Eigen::Map<const RotationParameters<double, D>> phi(w.data() + u * rotation_parameters<D>);
+      return skew_matrix<double, D>(phi);
+    };
+    detail::turn_edges(sheaf, [&](Index e) {
+      const auto [u, v] = sheaf.graph().edge(e);
+      const SquareMatrix<double, D> product = multiply(skew(u), skew(v));
+      RotationParameters<double, D> phi = skew_parameters<double, D>(product);  // of half the commutator
+      phi *= 2 * options.curvature;
+      return exponential_rotation<double, D>(phi);
+    });
+  }
+  return detail::planted_task("planted-frames", options, std::move(sheaf), std::move(w));
+}
+
+/// Unreliable relations: as planted_frames(), but the transport from v to u is R_uᵀ N_e R_v for u < v, and its transpose
+/// back, with N_e ~ C_D(I, κ_e): F_{u⊴e} = R_u and F_{v⊴e} = N_e R_v. Nodes have reliabilities r_u, uniform in [0, 1], and
+/// κ_e = least + (most − least) / (1 + exp(8 − 8 r_u − 8 r_v)), near the least or the largest value for most edges. So the transport is C_D(R_uᵀ R_v, κ_e), given the features (w_u, r_u, x_u); what
+/// was drawn is not among them.
+///
+/// \throws std::invalid_argument  see the top of this file
+template <int D>
+  requires(D >= 2 && D <= 5)
+[[nodiscard]] PlantedTask<SpecialOrthogonal<D>> planted_unreliable(const PlantedOptions& options = {}) {
+  using Family = SpecialOrthogonal<D>;
+  constexpr std::size_t P = rotation_parameters<D>;
+  detail::check_planted<Family>(options, P + 1);
+  const std::vector<double> w = detail::frame_parameters<D>(options);
+  const Stream reliability = detail::generator_stream(options.seed, detail::GeneratorPart::reliability);
+  std::vector<double> readable;
+  readable.reserve(static_cast<std::size_t>(options.nodes) * (P + 1));
+  for (std::size_t u = 0; u < static_cast<std::size_t>(options.nodes); ++u) {
+    readable.insert(readable.end(), w.begin() + static_cast<Index>(u * P),
+                    w.begin() + static_cast<Index>(u * P + P));
+    readable.push_back(uniform_from_word<double>(reliability.words(static_cast<std::uint32_t>(u), 0).word[0]));
+  }
+  CellularSheaf<Family> sheaf = detail::sheaf_of_node_maps<Family>(options, detail::frames_of<D>(w));
+  const Graph& graph = sheaf.graph();
+  const Stream transports = detail::generator_stream(options.seed, detail::GeneratorPart::transports);
+  std::vector<double> concentration(static_cast<std::size_t>(graph.edge_count()));
+  const auto r = [&](std::int32_t u) { return readable[static_cast<std::size_t>(u) * (P + 1) + P]; };
+  detail::turn_edges(sheaf, [&](Index e) {
+    const auto [u, v] = graph.edge(e);
+    const double share = 1 / (1 + std::exp(8 - 8 * r(u) - 8 * r(v)));
+    const double kappa =
+        options.least_concentration + (options.most_concentration - options.least_concentration) * share;
+    concentration[static_cast<std::size_t>(e)] = kappa;
+    const CayleyDistribution<D> noise(identity_matrix<double, D>(), kappa);
+    return sample(noise, transports, static_cast<std::uint32_t>(e));
+  });
+  return detail::planted_task("planted-unreliable", options, std::move(sheaf), std::move(readable),
+                              std::move(concentration));
+}
+
+/// Diagonal maps: F_u = diag(a_u) with entries a = ± exp(spread · z / 2), z ~ N(0, 1), both signs equally likely; with spread 0
+/// they are signs. Features: (a_u, x_u).
+///
+/// \throws std::invalid_argument  see the top of this file
+template <int D>
+  requires(D >= 1 && D <= 5)
+[[nodiscard]] PlantedTask<Diagonal<D>> planted_diagonal(const PlantedOptions& options = {}) {
+  using Family = Diagonal<D>;
+  detail::check_planted<Family>(options, D);
+  const Stream stream = detail::generator_stream(options.seed, detail::GeneratorPart::frames);
+  std::vector<Column<double, D>> maps(static_cast<std::size_t>(options.nodes));
+  std::vector<double> readable;
+  readable.reserve(maps.size() * D);
+  for (std::size_t u = 0; u < maps.size(); ++u) {
+    double z[2 * D];
+    fill_normals<2 * D, double>(z, stream, static_cast<std::uint32_t>(u));
+    for (int k = 0; k < D; ++k) {
+      maps[u](k) = std::copysign(std::exp(0.5 * options.spread * z[k]), z[D + k]);
+      readable.push_back(maps[u](k));
+    }
+  }
+  return detail::planted_task("planted-diagonal", options, detail::sheaf_of_node_maps<Family>(options, maps),
+                              std::move(readable));
+}
+
+/// Signed graphs: D = 1 and F_u = ±1, so that edges join like or unlike nodes; the class is the sign of Σ_v F_u F_v x_v, with
+/// x_v ~ N(0, 1). Features: (F_u, x_u). Does not use the spread.
+///
+/// \throws std::invalid_argument  see the top of this file
+[[nodiscard]] inline PlantedTask<Diagonal<1>> planted_signed(PlantedOptions options = {}) {
+  options.spread = 0;
+  PlantedTask<Diagonal<1>> task = planted_diagonal<1>(options);
+  task.data.name = "planted-signed";
+  return task;
+}
+
+/// General-linear maps: F_u = R_u diag(2^{z_u}) with R_u as planted_frames() has them and z uniform in [−1, 1]: condition
+/// numbers are at most 4. Features: (w_u, z_u, x_u).
+///
+/// \throws std::invalid_argument  see the top of this file
+template <int D>
+  requires(D >= 2 && D <= 5)
+[[nodiscard]] PlantedTask<GeneralLinear<D>> planted_general_linear(const PlantedOptions& options = {}) {
+  using Family = GeneralLinear<D>;
+  constexpr std::size_t P = rotation_parameters<D>;
+  detail::check_planted<Family>(options, P + D);
+  const std::vector<double> w = detail::frame_parameters<D>(options);
+  std::vector<SquareMatrix<double, D>> maps = detail::frames_of<D>(w);
+  const Stream stream = detail::generator_stream(options.seed, detail::GeneratorPart::reliability);
+  std::vector<double> readable;
+  readable.reserve(maps.size() * (P + D));
+  for (std::size_t u = 0; u < maps.size(); ++u) {
+    readable.insert(readable.end(), w.begin() + static_cast<Index>(u * P),
+                    w.begin() + static_cast<Index>(u * P + P));
+    for (int k = 0; k < D; ++k) {
+      const auto block = stream.words(static_cast<std::uint32_t>(u), static_cast<std::uint32_t>(k / 4));
+      const double z = 2 * uniform_from_word<double>(block.word[k % 4]) - 1;
+      for (int i = 0; i < D; ++i) maps[u](i, k) *= std::exp2(z);
+      readable.push_back(z);
+    }
+  }
+  return detail::planted_task("planted-general-linear", options, detail::sheaf_of_node_maps<Family>(options, maps),
+                              std::move(readable));
+}
+
+}  // namespace sheafnn

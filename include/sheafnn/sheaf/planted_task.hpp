@@ -1,0 +1,198 @@
+/// \file
+/// Node classification tasks that need a sheaf: what the generators in planted.hpp and planted_geometric.hpp share.
+///
+/// Node u has a vector x_u ∈ R^D in a frame of its own. Of C fixed directions c_1 … c_C, its label is the one nearest to
+///
+///     s_u = Σ_{e = {u, v}} F_{u⊴e}ᵀ F_{v⊴e} x_v,
+///
+/// the sum of its neighbours' vectors, transported into its own frame: argmax_k ⟨c_k, s_u⟩. The maps F are the truth;
+/// features hold columns from which they can be read, and x_u. Labels do not depend on a node's own vector, and graphs not
+/// on labels. Every number is a pure function of the options.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numbers>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/memory.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/splits.hpp"
+#include "sheafnn/random/stream.hpp"
+#include "sheafnn/sheaf/cellular_sheaf.hpp"
+#include "sheafnn/sheaf/planted_options.hpp"
+
+namespace sheafnn {
+
+/// A task and the sheaf that it needs.
+template <RestrictionMapFamily Family>
+struct PlantedTask {
+  Dataset data;
+  CellularSheaf<Family> sheaf;        ///< the true map of every incident pair
+  std::vector<double> concentration;  ///< of the unreliable task, κ_e of each of the m edges; otherwise empty
+};
+
+/// The C directions of R^D that labels stand for, unit vectors: in the plane at angles 2πk/C, otherwise the corners of a
+/// regular simplex. C = 0: D + 1.
+///
+/// \throws std::invalid_argument  C outside 2 … D + 1, for D = 2 to 100
+template <int D>
+[[nodiscard]] std::vector<Column<double, D>> planted_directions(Index classes = 0) {
+  detail::require_planted_classes(classes, D);
+  if (classes == 0) classes = D + 1;
+  std::vector<Column<double, D>> directions(static_cast<std::size_t>(classes), Column<double, D>::Zero());
+  if constexpr (D == 2) {
+    for (std::size_t c = 0; c < directions.size(); ++c) {
+      const double angle = 2 * std::numbers::pi * static_cast<double>(c) / static_cast<double>(classes);
+      directions[c] << std::cos(angle), std::sin(angle);
+    }
+  } else {
+    // Corner j leaves the plane of those before it; all later ones share what it has to balance.
+    double left = 1;
+    for (Index j = 0; j < classes - 1; ++j) {
+      const double height = std::sqrt(left);
+      const double share = height / static_cast<double>(classes - 1 - j);
+      directions[static_cast<std::size_t>(j)](j) = height;
+      for (std::size_t c = static_cast<std::size_t>(j) + 1; c < directions.size(); ++c) directions[c](j) = -share;
+      left -= share * share;
+    }
+  }
+  return directions;
+}
+
+/// s_u = Σ_{e = {u, v}} F_{u⊴e}ᵀ F_{v⊴e} x_v of every node.
+///
+/// \throws std::invalid_argument  not one vector per node
+template <RestrictionMapFamily Family>
+[[nodiscard]] std::vector<Column<double, Family::stalk_dimension>> transported_sums(
+    const CellularSheaf<Family>& sheaf, std::span<const Column<double, Family::stalk_dimension>> vectors) {
+  constexpr int D = Family::stalk_dimension;
+  const Graph& graph = sheaf.graph();
+  require(static_cast<Index>(vectors.size()) == graph.node_count(), "vectors", vectors.size(),
+          detail::concat("expected one for each of ", graph.node_count(), " nodes"));
+  std::vector<Column<double, D>> sums(vectors.size(), Column<double, D>::Zero());
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    const Column<double, D> on_edge =
+        multiply(sheaf.restriction_map(graph.reverse(a)), vectors[static_cast<std::size_t>(graph.target(a))]);
+    sums[static_cast<std::size_t>(graph.source(a))] += multiply_tn(sheaf.restriction_map(a), on_edge);
+  }
+  return sums;
+}
+
+namespace detail {
+
+/// One vector per node: uniform on the unit sphere, for D = 1 an N(0, 1) number.
+template <int D>
+[[nodiscard]] std::vector<Column<double, D>> planted_vectors(const PlantedOptions& o) {
+  const Stream stream = generator_stream(o.seed, GeneratorPart::vectors);
+  std::vector<Column<double, D>> vectors(static_cast<std::size_t>(o.nodes));
+  for (std::size_t u = 0; u < vectors.size(); ++u) {
+    fill_normals<D, double>(vectors[u].data(), stream, static_cast<std::uint32_t>(u));
+    if constexpr (D > 1) vectors[u] /= std::sqrt(inner_product(vectors[u], vectors[u]));
+  }
+  return vectors;
+}
+
+/// tanh(A r_u + b) of columns r_u, n × p, in their place, n × hidden_columns: A r_u and 2b have entries of variance 1.
+inline void hide_columns(std::vector<double>& columns, Index& p, const PlantedOptions& o) {
+  if (o.hidden_columns == 0) return;
+  double squares = 0;
+  for (const double r : columns) squares += r * r;
+  const double scale = squares == 0 ? 0 : std::sqrt(static_cast<double>(o.nodes) / squares);
+  const Stream stream = generator_stream(o.seed, GeneratorPart::hidden_map);
+  const std::size_t hidden = static_cast<std::size_t>(o.hidden_columns), shown = static_cast<std::size_t>(p);
+  std::vector<double> weights(hidden * (shown + 1));
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    fill_normals<1, double>(&weights[i], stream, static_cast<std::uint32_t>(i));
+  }
+  std::vector<double> r(static_cast<std::size_t>(o.nodes) * hidden);
+  for (std::size_t u = 0; u < static_cast<std::size_t>(o.nodes); ++u) {
+    for (std::size_t k = 0; k < hidden; ++k) {
+      const double* const row = weights.data() + k * (shown + 1);
+      double sum = 0.5 * row[shown];
+      for (std::size_t j = 0; j < shown; ++j) sum += scale * row[j] * columns[u * shown + j];
+      r[u * hidden + k] = std::tanh(sum);
+    }
+  }
+  columns = std::move(r);
+  p = o.hidden_columns;
+}
+
+/// Bytes that a task takes at least.
+///
+/// \param columns  of the features
+template <RestrictionMapFamily Family>
+[[nodiscard]] double planted_bytes(const PlantedOptions& o, Index columns) {
+  const double n = static_cast<double>(o.nodes), edges = n * o.degree / 2;
+  const double node = sizeof(std::int32_t) * static_cast<double>(2 + o.splits) + sizeof(Index);
+  return n * (node + static_cast<double>(columns) * (sizeof(double) + sizeof(std::int32_t))) +
+         edges * static_cast<double>(2 * (sizeof(Edge) + 8 * sizeof(std::int32_t)) +
+                                     2 * sizeof(double) * Family::map_size);
+}
+
+/// Checks the options, and that a task fits into memory.
+///
+/// \param readable  columns from which the maps can be read
+/// \throws std::invalid_argument  naming the option, its value and the limit
+template <RestrictionMapFamily Family>
+void check_planted(const PlantedOptions& o, Index readable) {
+  validate(o, Family::stalk_dimension);
+  const Index shown = o.hidden_columns == 0 ? readable : o.hidden_columns;
+  require_memory("nodes", o.nodes, planted_bytes<Family>(o, shown + Family::stalk_dimension));
+}
+
+/// The task of a sheaf.
+///
+/// \param readable  n × p numbers, from which the maps can be read
+template <RestrictionMapFamily Family>
+[[nodiscard]] PlantedTask<Family> planted_task(std::string_view name, const PlantedOptions& o,
+                                               CellularSheaf<Family> sheaf, std::vector<double> readable,
+                                               std::vector<double> concentration = {}) {
+  constexpr int D = Family::stalk_dimension;
+  const std::vector<Column<double, D>> vectors = planted_vectors<D>(o);
+  const std::vector<Column<double, D>> directions = planted_directions<D>(o.classes);
+  const std::vector<Column<double, D>> sums = transported_sums<Family>(sheaf, vectors);
+  PlantedTask<Family> task{{}, std::move(sheaf), std::move(concentration)};
+  Dataset& data = task.data;
+  data.name = name;
+  data.graph = task.sheaf.graph();
+  data.class_count = static_cast<Index>(directions.size());
+  data.labels.resize(sums.size());
+  for (std::size_t u = 0; u < sums.size(); ++u) {
+    const auto nearer = [&](const Column<double, D>& a, const Column<double, D>& b) {
+      return inner_product(a, sums[u]) < inner_product(b, sums[u]);
+    };
+    const auto nearest = std::max_element(directions.begin(), directions.end(), nearer);
+    const bool lonely = data.graph.degree(static_cast<Index>(u)) == 0;
+    data.labels[u] = lonely ? -1 : static_cast<std::int32_t>(nearest - directions.begin());
+  }
+
+  Index p = static_cast<Index>(readable.size()) / o.nodes;
+  hide_columns(readable, p, o);
+  const Stream stream = generator_stream(o.seed, GeneratorPart::noise);
+  std::vector<double> features;
+  features.reserve(sums.size() * static_cast<std::size_t>(p + D));
+  for (std::size_t u = 0; u < sums.size(); ++u) {
+    const auto row = readable.begin() + static_cast<Index>(u) * p;
+    features.insert(features.end(), row, row + p);
+    double noise[D];
+    fill_normals<D, double>(noise, stream, static_cast<std::uint32_t>(u));
+    for (int i = 0; i < D; ++i) features.push_back(vectors[u](i) + o.noise * noise[i]);
+  }
+  data.features = NodeFeatures::from_dense(features, o.nodes, p + D);
+  data.splits = make_splits(data.labels, data.class_count, o.splits, {}, o.seed);
+  return task;
+}
+
+}  // namespace detail
+
+}  // namespace sheafnn
