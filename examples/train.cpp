@@ -62,7 +62,7 @@ struct Task {
     return r;
   }
   [[nodiscard]] programs::Keep keep() const {
-    return {!settings.save.empty() || !settings.sheaf.empty(), !settings.predictions.empty()};
+    return {!settings.save.empty() || !settings.sheaf.empty(), !settings.predictions.empty(), true};
   }
   /// FILE of --save and --sheaf, named after the run where there are several: NAME-SPLIT-SEED.
   [[nodiscard]] std::filesystem::path file_of(std::filesystem::path file, std::size_t i) const {

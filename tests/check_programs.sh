@@ -35,6 +35,12 @@ for key in dataset model maps options test_accuracy mean std per_split validatio
   grep -q "\"$key\"" one.json || fail "the report lacks '$key'"
 done
 diff <(facts one.json) <(facts two.json) || fail "one and two threads differ"
+# Below each row the figures of the sheaf, and a warning where it is not used.
+[ "$(grep -cE '^ +sheaf: KL [^ ]+ per pair, sigma [^ ]+, [0-9]+% negative, loss [0-9.]+, permuted [-+][0-9.]+, prior [-+][0-9.]+, identity [-+][0-9.]+$' table.txt)" \
+  -eq 2 ] || fail "no figures of the sheaf: $(cat table.txt)"
+[ "$(grep -c '"sheaf": {' one.json)" -eq 2 ] || fail "the report lacks figures of the sheaf"
+diff <(grep -o 'the sheaf is not used: .*' table.txt) <(sed -n 's/^ *"warning": "\(.*\)"$/\1/p' one.json) ||
+  fail "the report warns otherwise than the table"
 # The best epoch by another metric: two more columns.
 "${train[@]}" --stop-on roc-auc --report ranked.json > ranked.txt
 grep -q '^split .* roc-auc: validation    test  validation ' ranked.txt || fail "no column of the metric: $(cat ranked.txt)"
@@ -89,7 +95,12 @@ cmp seed.npz seeds-1-5.npz || fail "train --sheaf depends on what else is traine
 [ "$(grep -c '"seed": [25]' seeds.json)" -eq 4 ] || fail "the report does not tell the seeds"
 for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
-    --epochs 5 --splits 0 --add-lp --add-hp > /dev/null || fail "train --maps $maps"
+    --epochs 5 --splits 0 --add-lp --add-hp > maps.txt || fail "train --maps $maps"
+  if [ $maps = identity ]; then
+    ! grep -q 'sheaf' maps.txt || fail "identity maps have figures of a sheaf"
+  else
+    grep -qE '^ +sheaf: turns [^ ]+ degrees, loss ' maps.txt || fail "no figures of $maps maps: $(cat maps.txt)"
+  fi
 done
 # Planted sheaves: every task can be trained on, and the truth has the family and the arcs of its sheaf.
 for task in frames geometric unreliable diagonal general-linear signed; do

@@ -70,7 +70,9 @@ BLOCKS = {
     "docs/index.md 0": ("function", "", ""),
     "docs/learned_sheaf.md 0": ("function", MODEL, ""),
     "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
-    "docs/learned_sheaf.md 2": (
+    "docs/learned_sheaf.md 2": ("function", LAPLACIAN, ""),
+    "docs/learned_sheaf.md 3": ("function", MODEL, ""),
+    "docs/learned_sheaf.md 4": (
         "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
         "",
     ),
@@ -95,6 +97,7 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <cstdio>
 #include <filesystem>
 #include <sheafnn/bsnn.hpp>
+#include <sheafnn/bsnn/sheaf_use.hpp>
 #include <sheafnn/io.hpp>
 #include <sheafnn/rotation.hpp>
 #include <sheafnn/sheaf.hpp>

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <sheafnn/bsnn/cooperative_options.hpp>
 #include <sheafnn/bsnn/flow_model_options.hpp>
 #include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/sheaf_use_figures.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/npz_writer.hpp>
 #include <sheafnn/io/tensor_file.hpp>
@@ -58,6 +60,7 @@ inline constexpr std::string_view cooperative_maps = "cooperative";
 struct Keep {
   bool model = false;       ///< the trained model
   bool prediction = false;  ///< its predictions of all nodes
+  bool sheaf_use = false;   ///< figures that show whether its sheaf is used, of networks with maps per incident pair
 };
 
 /// One training run.
@@ -79,6 +82,7 @@ struct TrainOutcome {
   std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels; or empty
   sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
   sheafnn::SampledPrediction prediction;             ///< of all nodes, in the best epoch; if it was to be kept
+  std::optional<sheafnn::SheafUse> sheaf_use;        ///< with the score of the validation nodes; if it was to be kept
 };
 
 /// A network with a family of maps, or cooperative ones, and a stalk dimension.

@@ -16,6 +16,7 @@
 #include "models/progress.hpp"
 #include "models/registry.hpp"
 #include "models/report.hpp"
+#include "models/sheaf_figures.hpp"
 #include "models/train_settings.hpp"
 
 namespace programs {
@@ -101,6 +102,7 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   print_metric(result.validation_metric, result.test_metric);
   print_figures(result.validation_accuracy, result.test_accuracy, result.test_nll, result.test_ece);
   std::printf("  %7.4f%s\n", result.epoch_seconds, interrupted ? "  interrupted" : "");
+  if (outcome.sheaf_use) print_sheaf_use(*outcome.sheaf_use);
   validation_.push_back(result.validation_accuracy);
   test_.push_back(result.test_accuracy);
   nll_.push_back(result.test_nll);
@@ -134,6 +136,7 @@ inline void TrainResults::add(const Run& run, const Training& training) {
                                 {"brier", result.test_brier}};
   if (is_metric(settings_.train.stop_on)) one["validation_metric"] = result.validation_metric;
   if (show_seeds_) one["seed"] = run.seed;
+  if (outcome.sheaf_use) one["sheaf"] = sheaf_use_json(*outcome.sheaf_use);
   if (settings_.history) one["history"] = history_json(result.history, settings_.train.stop_on);
   per_split_.push_back(std::move(one));
 }

@@ -9,6 +9,7 @@
 
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
+#include "sheafnn/bsnn/given_sheaf.hpp"
 #include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"

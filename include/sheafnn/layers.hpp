@@ -11,6 +11,7 @@
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/dropout_layer.hpp"
 #include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/given_source.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_embedding.hpp"

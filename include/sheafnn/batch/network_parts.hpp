@@ -27,10 +27,11 @@
 
 namespace sheafnn::batch {
 
-/// The models that this engine has the layers of: SheafModel, and with it Bsnn and Nsd. Others are trained one by one,
-/// by sheafnn::train.
+/// The models that this engine has the layers of: SheafModel with learned maps, and with it Bsnn and Nsd. Others are
+/// trained one by one, by sheafnn::train.
 template <class Model>
-concept BatchModel = std::same_as<typename Model::Options, ModelOptions>;
+concept BatchModel =
+    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior>;
 
 namespace detail {
 

@@ -21,6 +21,12 @@ template <class Options>
   }
 }
 
+/// \throws std::invalid_argument  options of a network that does not see edges
+template <class Options>
+void require_edges(const Options& options) {
+  require(sees_edges(options), "use_edges", false, "a network without edges has no sheaf");
+}
+
 /// The nodes of a graph without its edges, where a network does not see those; else null.
 ///
 /// \throws std::invalid_argument  a part of a larger graph, whose rows other parts wait for

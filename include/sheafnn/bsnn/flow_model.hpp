@@ -37,14 +37,17 @@ class FlowModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = bayesian ? bayesian_flow_kind : flow_kind;
+  static constexpr std::string_view kind = has_given_maps<Posterior> ? "given-flow"
+                                           : bayesian                ? bayesian_flow_kind
+                                                                     : flow_kind;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A = I, B random orthogonal.
   ///
   /// \param seed       selects the initial parameters
-  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation and
+  /// \param posterior  the posterior's own state, such as a prior, or given maps; its rotation parametrisation and
   ///                   sheaf activation are the options'
-  /// \throws std::invalid_argument  an option out of range (see resolve())
+  /// \throws std::invalid_argument  an option out of range (see resolve()); of given maps: not one sheaf, or learned edge
+  ///                                weights
   explicit FlowModel(const FlowOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : FlowModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.finish();
@@ -54,7 +57,9 @@ class FlowModel {
   }
   /// The same without values of the parameters.
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
+      : options_(resolve<Family>(detail::without_learned_weights<Posterior>(options), bayesian)),
+        posterior_(posterior) {
+    if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
     if constexpr (requires { posterior_.spread = options_.spread; }) posterior_.spread = options_.spread;
     if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
@@ -122,6 +127,9 @@ using BayesianSheafFlow = FlowModel<Family, DefaultPosterior<Family>, S>;
 /// Continuous-time sheaf diffusion with restriction maps that are learned functions of X(0).
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using SheafFlow = FlowModel<Family, PointMass<Family>, S>;
+/// Continuous-time sheaf diffusion with given restriction maps.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using GivenSheafFlow = FlowModel<Family, GivenMaps<Family>, S>;
 
 /// See flow_network.hpp.
 template <RestrictionMapFamily Family, SheafSource Posterior, std::floating_point Scalar>

@@ -99,7 +99,7 @@ template <class Model>
 void require_layer(const Model& model, Index layer) {
   require(layer >= 0 && layer < model.options().layers, "layer", layer,
           concat("must be between 0 and ", model.options().layers - 1));
-  require(sees_edges(model.options()), "use_edges", false, "a network without edges has no sheaf");
+  require_edges(model.options());
 }
 template <class Model>
 [[nodiscard]] Execution reading_execution(const Model& model, const Graph& graph, int threads) {
@@ -114,14 +114,62 @@ template <class Model>
   return gather_sheaf<Model>(network.graph(), source.edge_weights(),
                              [&](Index block, auto& map) { source.posterior().mean_block(block, map); });
 }
+/// The sheaf of a layer in a pass: drawn from the posterior after begin(), or, of a model without one, computed by a draw
+/// of this pass.
+template <class Model>
+[[nodiscard]] CellularSheaf<typename Model::Family> sheaf_of_pass(
+    const Network<Model>& network, [[maybe_unused]] const ForwardPass<typename Model::Scalar>& pass,
+    [[maybe_unused]] Index sample, Index layer) {
+  const auto& source = network.sheaf_source();
+  const Index sheaf = std::min(layer, source.stack().count() - 1);
+  return gather_sheaf<Model>(network.graph(), source.edge_weights(sheaf), [&](Index block, auto& map) {
+    if constexpr (has_sheaf_posterior<Model>) {
+      source.posterior().sample_block({pass.of_sheaf(sheaf, sample)}, block, map);
+    } else {
+      source.map_block(sheaf, block, map);
+    }
+  });
+}
 /// The sheaf of a layer of a model without a posterior.
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> point_sheaf(Network<Model>& network, Index layer) {
   if constexpr (is_learned<typename Model::Family>) network.forward();
-  const auto& source = network.sheaf_source();
-  const Index sheaf = std::min(layer, source.stack().count() - 1);
-  return gather_sheaf<Model>(network.graph(), source.edge_weights(sheaf),
-                             [&](Index block, auto& map) { source.map_block(sheaf, block, map); });
+  return sheaf_of_pass(network, {}, 0, layer);
+}
+/// What posterior_parameters() returns, after begin().
+template <class Model>
+[[nodiscard]] PosteriorParameters parameters_of(const Network<Model>& network) {
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+  const Graph& graph = network.graph();
+  const CellularSheaf<Family> mean = mean_sheaf(network);
+  PosteriorParameters r;
+  r.map_size = Family::map_size;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    const auto& map = mean.map(a);
+    for (Index i = 0; i < map.rows(); ++i) {
+      for (Index j = 0; j < map.cols(); ++j) r.location.push_back(map(i, j));
+    }
+  }
+  const auto& posterior = network.sheaf_source().posterior();
+  const EdgeBlocks<S> blocks(graph);
+  for (const ParameterRange& range : spread_parameters<typename Model::Posterior>) {
+    NamedMatrix& matrix = r.spread.emplace_back();
+    matrix.name = std::string(range.name);
+    matrix.columns = range.count;
+    matrix.values.resize(static_cast<std::size_t>(graph.arc_count() * range.count));
+    for (Index block = 0; block < blocks.block_count(); ++block) {
+      for (int side = 0; side < 2; ++side) {
+        for (int lane = 0; lane < blocks.lane_count(block); ++lane) {
+          const S* from = posterior.parameter(block, side) + range.first * blocks.width + lane;
+          double* to = matrix.values.data() + blocks.arcs(block, side)[lane] * range.count;
+          for (int k = 0; k < range.count; ++k) to[k] = static_cast<double>(from[k * blocks.width]);
+        }
+      }
+    }
+  }
+  for (Index e = 0; e < graph.edge_count(); ++e) r.edge_weights.push_back(mean.edge_weight(e));
+  return r;
 }
 
 }  // namespace detail
@@ -169,12 +217,7 @@ template <class Model>
   Network<Model> network(model, graph, features, detail::reading_execution(model, graph, options.threads));
   network.begin(pass);
   if constexpr (has_sheaf_posterior<Model>) {
-    const auto& source = network.sheaf_source();
-    const Index sheaf = std::min(options.layer, source.stack().count() - 1);
-    const SheafNoise<S> noise{pass.of_sheaf(sheaf, options.sample)};
-    return detail::gather_sheaf<Model>(graph, source.edge_weights(), [&](Index block, auto& map) {
-      source.posterior().sample_block(noise, block, map);
-    });
+    return detail::sheaf_of_pass(network, pass, options.sample, options.layer);
   } else {
     return detail::point_sheaf(network, options.layer);
   }
@@ -196,39 +239,10 @@ template <class Model>
 [[nodiscard]] PosteriorParameters posterior_parameters(const Model& model, const Graph& graph,
                                                        const NodeFeatures& features,
                                                        const LearnedSheafOptions& options = {}) {
-  using Family = typename Model::Family;
-  using S = typename Model::Scalar;
   detail::require_layer(model, options.layer);
   Network<Model> network(model, graph, features, detail::reading_execution(model, graph, options.threads));
   network.begin({});
-  const CellularSheaf<Family> mean = detail::mean_sheaf(network);
-  PosteriorParameters r;
-  r.map_size = Family::map_size;
-  for (Index a = 0; a < graph.arc_count(); ++a) {
-    const auto& map = mean.map(a);
-    for (Index i = 0; i < map.rows(); ++i) {
-      for (Index j = 0; j < map.cols(); ++j) r.location.push_back(map(i, j));
-    }
-  }
-  const auto& posterior = network.sheaf_source().posterior();
-  const EdgeBlocks<S> blocks(graph);
-  for (const ParameterRange& range : spread_parameters<typename Model::Posterior>) {
-    NamedMatrix& matrix = r.spread.emplace_back();
-    matrix.name = std::string(range.name);
-    matrix.columns = range.count;
-    matrix.values.resize(static_cast<std::size_t>(graph.arc_count() * range.count));
-    for (Index block = 0; block < blocks.block_count(); ++block) {
-      for (int side = 0; side < 2; ++side) {
-        for (int lane = 0; lane < blocks.lane_count(block); ++lane) {
-          const S* from = posterior.parameter(block, side) + range.first * blocks.width + lane;
-          double* to = matrix.values.data() + blocks.arcs(block, side)[lane] * range.count;
-          for (int k = 0; k < range.count; ++k) to[k] = static_cast<double>(from[k * blocks.width]);
-        }
-      }
-    }
-  }
-  for (Index e = 0; e < graph.edge_count(); ++e) r.edge_weights.push_back(mean.edge_weight(e));
-  return r;
+  return detail::parameters_of(network);
 }
 /// As above, of a dataset.
 template <class Model>

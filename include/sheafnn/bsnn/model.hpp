@@ -3,6 +3,7 @@
 ///
 ///     using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;   // Bayesian sheaf neural network
 ///     using Model = sheafnn::Nsd<sheafnn::Diagonal<2>>;             // deterministic neural sheaf diffusion
+///     using Model = sheafnn::Snn<sheafnn::Diagonal<2>>;             // with a sheaf that is given
 ///
 /// Source: math.md "The model"; Bayesian Sheaf Neural Networks (Gillespie et al.); Neural Sheaf Diffusion (Bodnar
 /// et al.).
@@ -14,11 +15,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/bsnn/model_parameters.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
+#include "sheafnn/posterior/given_maps.hpp"
 #include "sheafnn/posterior/point_mass.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
@@ -28,9 +31,25 @@ namespace sheafnn {
 template <class Q>
 concept SheafSource = is_point_mass<Q> || SheafPosterior<Q>;
 
+namespace detail {
+
+/// Given maps come with their edge weights: none are learned.
+template <class Posterior, class Options>
+[[nodiscard]] Options without_learned_weights(Options options) {
+  if constexpr (has_given_maps<Posterior>) {
+    require(!options.edge_weights.value_or(false), "edge_weights", true,
+            "given sheaves have edge weights of their own");
+    options.edge_weights = false;
+  }
+  return options;
+}
+
+}  // namespace detail
+
 /// Architecture and parameters.
 ///
-/// \tparam PosteriorType  CayleyPosterior<FamilyType>, NormalPosterior<FamilyType>, PointMass<FamilyType>, … or your own
+/// \tparam PosteriorType  CayleyPosterior<FamilyType>, NormalPosterior<FamilyType>, PointMass<FamilyType>,
+///                        GivenMaps<FamilyType>, … or your own
 /// \tparam S              float (default) or double
 template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float>
 class SheafModel {
@@ -44,15 +63,16 @@ class SheafModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = bayesian ? "bsnn" : "nsd";
+  static constexpr std::string_view kind = has_given_maps<Posterior> ? "snn" : bayesian ? "bsnn" : "nsd";
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
   /// orthogonal, ε = 0; polynomial filters with equal coefficients, α = 0.
   ///
   /// \param seed       selects the initial parameters
-  /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation, sheaf
+  /// \param posterior  the posterior's own state, such as a prior, or given maps; its rotation parametrisation, sheaf
   ///                   activation and range of spread are the options'
-  /// \throws std::invalid_argument  an option out of range (see resolve())
+  /// \throws std::invalid_argument  an option out of range (see resolve()); of given maps: no sheaf, a number of them
+  ///                                that does not fit the layers, learned edge weights, or no edges
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : SheafModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.finish();
@@ -60,7 +80,12 @@ class SheafModel {
   }
   /// The same without values of the parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(options, bayesian)), posterior_(posterior) {
+      : options_(resolve<Family>(detail::without_learned_weights<Posterior>(options), bayesian)),
+        posterior_(posterior) {
+    if constexpr (has_given_maps<Posterior>) {
+      detail::require_edges(options_);
+      posterior_.check_count(sheaf_count());
+    }
     if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
     if constexpr (requires { posterior_.spread = options_.spread; }) posterior_.spread = options_.spread;
     if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
@@ -110,5 +135,8 @@ using Bsnn = SheafModel<Family, DefaultPosterior<Family>, S>;
 /// Neural sheaf diffusion: the restriction maps are learned functions of the features.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using Nsd = SheafModel<Family, PointMass<Family>, S>;
+/// Sheaf neural network: the restriction maps are given, as the posterior GivenMaps; all else is learned.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using Snn = SheafModel<Family, GivenMaps<Family>, S>;
 
 }  // namespace sheafnn

@@ -18,6 +18,7 @@
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/given_source.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
@@ -42,6 +43,10 @@ template <class Posterior, class S>
   requires(is_point_mass<Posterior> || !is_learned<typename Posterior::family>)
 struct SheafSourceOf<Posterior, S> {
   using type = PointSource<typename Posterior::family, S>;
+};
+template <class Family, class S>
+struct SheafSourceOf<GivenMaps<Family>, S> {
+  using type = GivenSource<Family, S>;
 };
 
 /// Neither copied nor moved: parts refer to each other.
@@ -244,7 +249,7 @@ struct NetworkParts {
     return r;
   }
   static auto source_state(const Model& model) {
-    if constexpr (is_sampled) {
+    if constexpr (is_sampled || has_given_maps<Posterior>) {
       return model.posterior();
     } else {
       return PointMap<Family>{model.options().parametrisation, model.options().sheaf_activation};

@@ -106,6 +106,9 @@ inline constexpr auto spread_parameters = [] {
 /// No distribution at all, but a map: the sheaf source of deterministic models.
 template <class Q>
 inline constexpr bool is_point_mass = false;
+/// A point mass on given maps (posterior/given_maps.hpp).
+template <class Q>
+inline constexpr bool has_given_maps = false;
 
 namespace detail {
 

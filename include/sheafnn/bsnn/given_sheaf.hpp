@@ -1,0 +1,65 @@
+/// \file
+/// A trained model with other sheaves in place of its own, e.g. to see what the sheaf that it has learned is worth:
+///
+///     const auto trivial = sheafnn::with_sheaves(model, sheafnn::GivenMaps(sheafnn::CellularSheaf<Family>(data.graph)));
+///     const auto prediction = sheafnn::predict(trivial, data);
+///
+/// Source: math: "The model".
+#pragma once
+
+#include <concepts>
+#include <utility>
+
+#include "sheafnn/bsnn/model.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+template <class Model>
+struct ModelWithSheaves {};
+template <template <RestrictionMapFamily, SheafSource, std::floating_point> class Kind, class Family,
+          class Posterior, class S>
+struct ModelWithSheaves<Kind<Family, Posterior, S>> {
+  using type = Kind<Family, GivenMaps<Family>, S>;
+};
+
+}  // namespace detail
+
+/// What with_sheaves() makes of a model: Snn, of networks in continuous time GivenSheafFlow.
+template <class Model>
+using WithSheaves = typename detail::ModelWithSheaves<Model>::type;
+
+/// The models that have maps of incident pairs: SheafModel and FlowModel.
+template <class Model>
+concept HasIncidentMaps = requires {
+  typename WithSheaves<Model>;
+};
+
+/// A model whose maps are these, and whose other parameters are the model's.
+///
+/// \param maps  one sheaf for all layers, or model.sheaf_count() of them, over the graph that networks of the result work on
+/// \throws std::invalid_argument  another number of sheaves, or a model that does not see edges
+template <HasIncidentMaps Model>
+[[nodiscard]] WithSheaves<Model> with_sheaves(const Model& model, GivenMaps<typename Model::Family> maps) {
+  using S = typename Model::Scalar;
+  const typename Model::Options defaults;
+  typename Model::Options options = model.options();  // but those of the sheaf learner
+  options.edge_weights = false;
+  options.separate_encoder = false;
+  options.degree_input = defaults.degree_input;
+  options.learner_layers = defaults.learner_layers;
+  options.learner_width = defaults.learner_width;
+  options.learner = defaults.learner;
+  options.edge_features = defaults.edge_features;
+  options.sheaf_activation = defaults.sheaf_activation;
+  WithSheaves<Model> r(options, 0, std::move(maps));
+  const ParameterSet<S>& from = model.parameters();
+  for (std::size_t id = 0; id < r.parameters().info().size(); ++id) {
+    const ParameterId to = static_cast<ParameterId>(id);
+    r.parameters().set(to, from.get(from.find(r.parameters().info(to).name), from.values()));
+  }
+  return r;
+}
+
+}  // namespace sheafnn

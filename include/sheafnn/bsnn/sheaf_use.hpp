@@ -1,0 +1,328 @@
+/// \file
+/// Is the sheaf that a network has learned used? Figures of its maps, and the loss with other maps in their place:
+///
+///     const auto use = sheafnn::sheaf_use(model, data, data.splits[0].validation);
+///     std::puts(sheafnn::warning(use).c_str());
+///
+/// The score is the mean of −log p(label) over the nodes, with probabilities averaged over the samples of a Bayesian
+/// model. It is computed with the maps as they are; with maps permuted, where edge e gets both maps of edge π(e), a new
+/// permutation π of the edges for every sheaf and sample; with maps drawn from the posterior's prior (of deterministic
+/// models: random_map(), for rotations uniform); and with the identity. Edge weights stay at their edges, and so do all
+/// other parameters. Probabilities below 1e-30 count as 1e-30. A loss is NaN where the outputs with these maps are not
+/// finite, or a flow takes too many steps.
+///
+/// Cooperative networks have no such figures yet.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/given_sheaf.hpp"
+#include "sheafnn/bsnn/learned_sheaf.hpp"
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/bsnn/sheaf_use_figures.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/splits.hpp"
+#include "sheafnn/rotation/nearest_rotation.hpp"
+#include "sheafnn/sheaf/random_sheaf.hpp"
+#include "sheafnn/sheaf/symmetric_eigen.hpp"
+
+namespace sheafnn {
+
+/// With seed, epoch and samples of predict(), the score's loss is that of its prediction.
+struct SheafUseOptions {
+  Index samples = 3;        ///< 1 … 32768: of the posterior, and of permutations and draws from the prior
+  std::uint64_t seed = 0;   ///< of all of these
+  std::uint32_t epoch = 0;  ///< addresses the noise
+  int threads = 0;          ///< 0: as many as the graph is worth; results do not depend on it
+};
+
+namespace detail {
+
+/// \param values  left sorted
+[[nodiscard]] inline SheafQuantiles sheaf_quantiles(std::vector<double>& values) {
+  SheafQuantiles r;
+  if (values.empty()) return r;
+  std::sort(values.begin(), values.end());
+  const double last = static_cast<double>(values.size() - 1);
+  const auto at = [&](double level) {  // linear between neighbours
+    const double place = level * last, below = std::floor(place);
+    const std::size_t i = static_cast<std::size_t>(below);
+    const double next = values[std::min(i + 1, values.size() - 1)];
+    return values[i] + (place - below) * (next - values[i]);
+  };
+  r.low = at(0.05);
+  r.median = at(0.5);
+  r.high = at(0.95);
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / (last + 1);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  r.deviation = std::sqrt(squares / (last + 1));
+  return r;
+}
+
+/// Degrees by which a rotation turns; for D ≥ 4 the largest angle between a vector and its image.
+template <int D>
+[[nodiscard]] double degrees_of(const SquareMatrix<double, D>& rotation) {
+  const double degree = 180 / std::acos(-1.0);
+  if constexpr (D <= 3) {
+    return degree * std::abs(rotation_angle<double, D>(rotation));
+  } else {
+    const SquareMatrix<double, D> symmetric = (rotation + rotation.transpose()) / 2;
+    return degree * std::acos(std::clamp(symmetric_eigen<double, D>(symmetric).values(D - 1), -1.0, 1.0));
+  }
+}
+
+/// Of all transports of one sheaf after another: angles, or signs.
+template <class Family>
+struct TransportFigures {
+  static constexpr int D = Family::stalk_dimension;
+  std::vector<double> degrees;
+  double negative = 0, entries = 0;
+
+  void add(const CellularSheaf<Family>& sheaf) {
+    const Graph& graph = sheaf.graph();
+    for (Index e = 0; e < graph.edge_count(); ++e) {
+      const auto &from = sheaf.map(graph.forward_arc(e)), &to = sheaf.map(graph.reverse(graph.forward_arc(e)));
+      if constexpr (!is_dense_block<typename Family::template Map<double>>) {
+        for (Index k = 0; k < from.size(); ++k) negative += from(k) * to(k) < 0 ? 1 : 0;
+        entries += static_cast<double>(from.size());
+      } else if constexpr (is_orthogonal<Family>) {
+        degrees.push_back(degrees_of<D>(from.transpose() * to));
+      } else {
+        const SquareMatrix<double, D> product = Family::dense(from).transpose() * Family::dense(to);
+        try {
+          degrees.push_back(degrees_of<D>(nearest_rotation<double, D>(product)));
+        } catch (const std::invalid_argument&) {
+          continue;  // more than one rotation is nearest
+        }
+      }
+    }
+  }
+};
+
+/// The mean over incident pairs of KL(posterior ‖ prior), after begin(); NaN without closed form.
+template <class Model>
+[[nodiscard]] double mean_kl_of(const Network<Model>& network) {
+  using Q = typename Model::Posterior;
+  if constexpr (!Q::closed_form_kl) {
+    return SheafUse::unknown;
+  } else {
+    using S = typename Model::Scalar;
+    const auto& posterior = network.sheaf_source().posterior();
+    const EdgeBlocks<S> blocks(network.graph());
+    double sum = 0;
+    for (Index block = 0; block < blocks.block_count(); ++block) {
+      for (int side = 0; side < 2; ++side) {
+        for (int lane = 0; lane < blocks.lane_count(block); ++lane) {
+          double parameters[Q::parameter_size];
+          for (int k = 0; k < Q::parameter_size; ++k) {
+            parameters[k] = static_cast<double>(posterior.parameter(block, side)[k * blocks.width + lane]);
+          }
+          sum += network.model().posterior().kl(static_cast<const double*>(parameters));
+        }
+      }
+    }
+    return sum / static_cast<double>(network.graph().arc_count());
+  }
+}
+
+/// A map drawn from the prior of a posterior; from random_map() where there is none, or it does not say how.
+template <class Posterior>
+[[nodiscard]] auto prior_map([[maybe_unused]] const Posterior& posterior, const Stream& stream,
+                             std::uint32_t arc) {
+  using Family = typename Posterior::family;
+  constexpr int D = Family::stalk_dimension;
+  if constexpr (requires { posterior.prior.deviation(0); }) {
+    typename Family::template Map<double> map;
+    double z[array_size(Family::coordinate_count)];
+    fill_normals<Family::coordinate_count>(z, stream, arc);
+    for (int k = 0; k < Family::coordinate_count; ++k) {
+      z[k] = posterior.prior.mean(k) + posterior.prior.deviation(k) * z[k];
+    }
+    Family::from_coordinates(static_cast<const double*>(z), map);
+    return map;
+  } else if constexpr (requires { posterior.prior.concentration(); }) {
+    const SquareMatrix<double, D> uniform = haar_rotation<double, D>(stream, arc);
+    const SquareMatrix<double, D> location = posterior.prior.location();
+    return SquareMatrix<double, D>(
+        multiply(moebius<double, D>(uniform, posterior.prior.concentration()), location));
+  } else {
+    return random_map<Family>(stream, arc);
+  }
+}
+
+/// A sheaf with the edge weights of another one and map_of(arc) for its maps.
+template <class Family, class MapOf>
+[[nodiscard]] CellularSheaf<Family> with_maps(const CellularSheaf<Family>& sheaf, const MapOf& map_of) {
+  CellularSheaf<Family> r = sheaf;
+  for (Index a = 0; a < r.graph().arc_count(); ++a) r.set_map(a, map_of(a));
+  return r;
+}
+/// Edge e gets both maps of edge π(e), the smaller node's that of the smaller node.
+template <class Family>
+[[nodiscard]] CellularSheaf<Family> permuted_sheaf(const CellularSheaf<Family>& sheaf, const Stream& stream) {
+  const Graph& graph = sheaf.graph();
+  std::vector<std::int32_t> other(static_cast<std::size_t>(graph.edge_count()));
+  std::iota(other.begin(), other.end(), 0);
+  shuffle(other, stream);
+  return with_maps(sheaf, [&](Index a) {
+    const Index e = graph.edge_of(a), from = graph.forward_arc(other[static_cast<std::size_t>(e)]);
+    return sheaf.map(a == graph.forward_arc(e) ? from : graph.reverse(from));
+  });
+}
+
+/// Losses of nodes from the probabilities of several samples: of their mean, or, of deterministic models, the mean of
+/// theirs.
+class NodeLosses {
+ public:
+  NodeLosses(std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes, bool of_mean)
+      : labels_(labels), nodes_(nodes), of_mean_(of_mean), sums_(nodes.size(), 0.0) {}
+
+  void add(const Prediction& prediction) {
+    ++count_;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const std::int32_t u = nodes_[i];
+      const Index entry = u * prediction.class_count + labels_[static_cast<std::size_t>(u)];
+      const double p = prediction.probabilities[static_cast<std::size_t>(entry)];
+      sums_[i] += of_mean_ ? p : loss_of(p);
+    }
+  }
+  /// Losses are then NaN.
+  void add_unknown() { sums_.assign(sums_.size(), SheafUse::unknown); }
+  [[nodiscard]] std::vector<double> losses() const {
+    std::vector<double> r;
+    for (const double sum : sums_) r.push_back(of_mean_ ? loss_of(sum / count_) : sum / count_);
+    return r;
+  }
+
+ private:
+  [[nodiscard]] static double loss_of(double probability) { return -std::log(std::max(probability, 1e-30)); }
+
+  std::span<const std::int32_t> labels_, nodes_;
+  bool of_mean_;
+  double count_ = 0;
+  std::vector<double> sums_;
+};
+
+[[nodiscard]] inline double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+[[nodiscard]] inline ChangedSheafLoss compare_losses(const std::vector<double>& changed,
+                                                     const std::vector<double>& own) {
+  std::vector<double> rises;
+  for (std::size_t i = 0; i < own.size(); ++i) rises.push_back(changed[i] - own[i]);
+  ChangedSheafLoss r;
+  r.loss = mean_of(changed);
+  r.rise = mean_of(rises);
+  const double n = static_cast<double>(rises.size());
+  double squares = 0;
+  for (const double rise : rises) squares += (rise - r.rise) * (rise - r.rise);
+  if (n > 1) r.standard_error = std::sqrt(squares / (n - 1) / n);
+  return r;
+}
+
+/// Fills in the score. \param network  after begin(pass), and of a model without a posterior a draw
+template <class Model>
+void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass,
+                 const Dataset& data, std::span<const std::int32_t> nodes, const SheafUseOptions& options,
+                 SheafUse& use) {
+  using Family = typename Model::Family;
+  using Sheaves = std::vector<CellularSheaf<Family>>;
+  const Model& model = network.model();
+  const PredictOptions as_it_is{.samples = options.samples,
+                                .seed = options.seed,
+                                .epoch = options.epoch,
+                                .threads = options.threads};
+  const auto losses = [&] { return NodeLosses(data.labels, nodes, use.bayesian); };
+  NodeLosses own = losses(), permuted = losses(), prior = losses(), identity = losses();
+  own.add(predict(model, data, as_it_is));
+  const auto predict_with = [&](Sheaves sheaves, NodeLosses& to) {
+    const auto changed = with_sheaves(model, GivenMaps<Family>(std::move(sheaves)));
+    try {
+      to.add(predict(changed, data, {.samples = 1, .threads = options.threads}));
+    } catch (const std::invalid_argument&) {  // outputs that are not finite: the trained model is not to be lost
+      to.add_unknown();
+    } catch (const std::runtime_error&) {  // a flow that takes too many steps
+      to.add_unknown();
+    }
+  };
+  for (Index k = 0; k < options.samples; ++k) {
+    Sheaves others, drawn, trivial;
+    for (Index l = 0; l < network.sheaf_source().stack().count(); ++l) {
+      const CellularSheaf<Family> sheaf = sheaf_of_pass(network, pass, k, l);
+      const auto stream = [&](Index part) {
+        return Stream{options.seed, Purpose::user, options.epoch, static_cast<std::uint32_t>(2 * l + part),
+                      static_cast<std::uint32_t>(k)};
+      };
+      others.push_back(permuted_sheaf(sheaf, stream(0)));
+      drawn.push_back(with_maps(sheaf, [&](Index a) {
+        return prior_map(model.posterior(), stream(1), static_cast<std::uint32_t>(a));
+      }));
+      if (k > 0) continue;
+      const CellularSheaf<Family> plain(sheaf.shared_graph());
+      trivial.push_back(with_maps(sheaf, [&](Index a) { return plain.map(a); }));
+    }
+    predict_with(std::move(others), permuted);
+    predict_with(std::move(drawn), prior);
+    if (k == 0) predict_with(std::move(trivial), identity);
+  }
+  const std::vector<double> before = own.losses();
+  use.nodes = static_cast<Index>(nodes.size());
+  use.loss = mean_of(before);
+  use.permuted = compare_losses(permuted.losses(), before);
+  use.prior = compare_losses(prior.losses(), before);
+  use.identity = compare_losses(identity.losses(), before);
+}
+
+}  // namespace detail
+
+/// Figures of the sheaf that a model has on a dataset, and the score on nodes that the model was not trained on, such as
+/// the validation nodes; see the file comment. Models without edges, graphs without, and maps that are fixed (Identity) have
+/// none, and without labelled nodes there is no score.
+///
+/// \throws std::invalid_argument  an option out of range, a node number out of range, or as predict()
+template <HasIncidentMaps Model>
+[[nodiscard]] SheafUse sheaf_use(const Model& model, const Dataset& data, std::span<const std::int32_t> nodes,
+                                 const SheafUseOptions& options = {}) {
+  using Family = typename Model::Family;
+  require_between("samples", options.samples, 1, 32768);
+  const std::vector<std::int32_t> labelled = labelled_nodes(data.labels, nodes);
+  SheafUse r;
+  if constexpr (is_learned<Family>) {
+    r.bayesian = has_sheaf_posterior<Model>;
+    if (!detail::sees_edges(model.options()) || data.graph.edge_count() == 0) return r;
+    ForwardPass<typename Model::Scalar> pass;
+    pass.seed = options.seed;
+    pass.epoch = options.epoch;
+    Network<Model> network(model, data.graph, data.features,
+                           detail::reading_execution(model, data.graph, options.threads));
+    network.begin(pass);
+    detail::TransportFigures<Family> transports;
+    if constexpr (has_sheaf_posterior<Model>) {
+      r.kl = detail::mean_kl_of(network);
+      for (NamedMatrix& matrix : detail::parameters_of(network).spread) {
+        r.spread.push_back({std::move(matrix.name), detail::sheaf_quantiles(matrix.values)});
+      }
+      transports.add(detail::mean_sheaf(network));
+    } else {
+      network.draw(0);
+      for (Index l = 0; l < network.sheaf_source().stack().count(); ++l) {
+        transports.add(detail::sheaf_of_pass(network, pass, 0, l));
+      }
+    }
+    r.turn = detail::sheaf_quantiles(transports.degrees);
+    if (transports.entries > 0) r.negative = transports.negative / transports.entries;
+    if (!labelled.empty()) detail::score_sheaf(network, pass, data, labelled, options, r);
+  }
+  return r;
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,89 @@
+/// \file
+/// GivenMaps: the sheaf source of networks whose restriction maps are given instead of learned, such as a true sheaf, a
+/// permuted one or the trivial one.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/posterior/sheaf_posterior.hpp"
+#include "sheafnn/sheaf/cellular_sheaf.hpp"
+
+namespace sheafnn {
+
+/// A point mass on sheaves that are there: nothing of them is learned, their edge weights included.
+template <RestrictionMapFamily Family>
+class GivenMaps {
+ public:
+  using family = Family;
+  using Sheaves = std::vector<CellularSheaf<Family>>;
+  static constexpr std::string_view name = "given";
+  static constexpr int mean_size = 0;
+  static constexpr int spread_size = 0;
+
+  /// None: no model can be made of them.
+  GivenMaps() = default;
+  /// One sheaf for all layers, or one for every sheaf of the model, in the layers' order. Takes any sheaves: the model
+  /// checks their number, and its networks check their graph.
+  explicit GivenMaps(std::shared_ptr<const Sheaves> sheaves) : sheaves_(std::move(sheaves)) {}
+  /// The same, not shared.
+  explicit GivenMaps(Sheaves sheaves) : sheaves_(std::make_shared<const Sheaves>(std::move(sheaves))) {}
+  /// One sheaf for all layers.
+  explicit GivenMaps(CellularSheaf<Family> sheaf) : GivenMaps(Sheaves{std::move(sheaf)}) {}
+
+  /// The sheaves, 0 without.
+  [[nodiscard]] Index count() const noexcept {
+    return sheaves_ == nullptr ? 0 : static_cast<Index>(sheaves_->size());
+  }
+  /// Unchecked: its number, 0 … count() − 1.
+  [[nodiscard]] const CellularSheaf<Family>& operator[](Index sheaf) const noexcept {
+    return (*sheaves_)[static_cast<std::size_t>(sheaf)];
+  }
+
+  /// \throws std::invalid_argument  neither one sheaf nor as many as the model has
+  void check_count(Index of_model) const {
+    require(count() > 0, "sheaves", count(), "a model with given maps needs a sheaf: give it as the posterior");
+    require(count() == 1 || count() == of_model, "sheaves", count(),
+            of_model == 1
+                ? "the model has one sheaf"
+                : detail::concat("must be 1, for all layers, or ", of_model, ", one per sheaf of the model"));
+  }
+  /// \throws std::invalid_argument  a sheaf over another graph than this one, or a part of a larger graph
+  void check_graph(const Graph& graph) const;
+
+ private:
+  std::shared_ptr<const Sheaves> sheaves_;
+};
+
+template <class Family>
+inline constexpr bool is_point_mass<GivenMaps<Family>> = true;
+template <class Family>
+inline constexpr bool has_given_maps<GivenMaps<Family>> = true;
+
+template <RestrictionMapFamily Family>
+void GivenMaps<Family>::check_graph(const Graph& graph) const {
+  require(graph.part() == nullptr, "graph", "a part of a larger graph", "given maps are over whole graphs");
+  for (Index s = 0; s < count(); ++s) {
+    const Graph& over = (*this)[s].graph();
+    const auto check = [&](std::string_view what, Index found, Index expected) {
+      if (found == expected) return;
+      throw_invalid_argument(detail::concat(what, " of sheaves[", s, "]"), found,
+                             detail::concat("the network's graph has ", expected));
+    };
+    if (&over == &graph) continue;
+    check("nodes", over.node_count(), graph.node_count());
+    check("edges", over.edge_count(), graph.edge_count());
+    for (Index e = 0; e < graph.edge_count(); ++e) {
+      const Edge found = over.edge(e), expected = graph.edge(e);
+      if (found == expected) continue;
+      throw_invalid_argument(detail::concat("edge ", e, " of sheaves[", s, "]"),
+                             detail::concat(found.u, " – ", found.v),
+                             detail::concat("the network's graph has ", expected.u, " – ", expected.v));
+    }
+  }
+}
+
+}  // namespace sheafnn
