@@ -13,8 +13,10 @@
 #include <numeric>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/npz_writer.hpp>
-#include <sheafnn/sheaf/planted_by_name.hpp>
+#include <sheafnn/sheaf/planted.hpp>
+#include <sheafnn/sheaf/planted_geometric.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "models/side_by_side.hpp"
@@ -44,10 +46,16 @@ std::vector<std::uint64_t> numbers_of(const std::string& text) {
 }
 
 template <class Family>
-Figures train(const std::string& network, const sheafnn::PlantedTask<Family>& task, const planted::Setting& setting) {
+Figures train(const std::string& network, const sheafnn::PlantedTask<Family>& task, const sheafnn::PlantedOptions& options,
+              const planted::Setting& setting) {
   const bool other = network == "identity" || network == "csnn" || network == "bcsnn";
   if (other) return planted::train_other<Family::stalk_dimension>(network, task.data, setting);
-  return planted::train_learned(network, task, setting);
+  if constexpr (std::is_same_v<Family, sheafnn::SpecialOrthogonal<3>>) {
+    if (!task.concentration.empty()) {  // the same frames without what was drawn
+      return planted::train_learned(network, task, sheafnn::planted_frames<3>(options).sheaf, setting);
+    }
+  }
+  return planted::train_learned(network, task, task.sheaf, setting);
 }
 
 /// Calls use(task) for a task of this program: maps of R³, tangent planes, or signs.
@@ -77,7 +85,7 @@ Figures best_of_decays(const Settings& s, const std::string& network, std::uint6
       setting.cooperative.layers = setting.model.layers;
       setting.train.weight_decay = decay;
       setting.train.seed = seed;
-      Figures figures = train(network, task, setting);
+      Figures figures = train(network, task, options, setting);
       figures.weight_decay = decay;
       if (!(figures.validation_loss >= best.validation_loss)) best = figures;
     }
@@ -85,36 +93,40 @@ Figures best_of_decays(const Settings& s, const std::string& network, std::uint6
   });
 }
 
-/// Dataset and split as an .npz file.
+/// Dataset and split as an .npz file. Nodes without a label, which no set contains, get label 0.
 void write_task(const Settings& s, std::uint64_t seed) {
   sheafnn::PlantedOptions options = s.options;
   options.seed = seed;
   with_task(s.task, options, [&](const auto& task) {
     const sheafnn::Dataset& data = task.data;
-    const Index n = data.node_count(), p = data.features.given_columns();
-    std::vector<std::int32_t> edges;
+    const sheafnn::NodeFeatures& table = data.features;
+    const Index n = data.node_count(), p = table.given_columns();
+    std::vector<double> features(static_cast<std::size_t>(n * p), 0.0);
+    for (Index u = 0, i = 0; u < n; ++u) {
+      for (; i < table.offsets()[static_cast<std::size_t>(u) + 1]; ++i) {
+        const std::size_t entry = static_cast<std::size_t>(i);
+        features[static_cast<std::size_t>(u * p + table.column_of()[entry])] = table.values()[entry];
+      }
+    }
+    std::vector<std::int32_t> edges, labels;
     for (Index e = 0; e < data.graph.edge_count(); ++e) {
       edges.push_back(data.graph.edge(e).u);
       edges.push_back(data.graph.edge(e).v);
     }
-    std::vector<double> features(static_cast<std::size_t>(n * p), 0.0);
-    for (std::size_t u = 0, i = 0; u < static_cast<std::size_t>(n); ++u) {
-      for (; static_cast<Index>(i) < data.features.offsets()[u + 1]; ++i) {
-        features[u * static_cast<std::size_t>(p) + static_cast<std::size_t>(data.features.column_of()[i])] =
-            data.features.values()[i];
-      }
-    }
+    for (const std::int32_t label : data.labels) labels.push_back(std::max(label, 0));
     sheafnn::io::NpzWriter writer;
     writer.add<double>("node_features", {n, p}, features);
-    writer.add<std::int32_t>("node_labels", {n}, data.labels);
+    writer.add<std::int32_t>("node_labels", {n}, labels);
     writer.add<std::int32_t>("edges", {data.graph.edge_count(), 2}, edges);
     const sheafnn::Split& split = data.splits.front();
     const auto add = [&](const char* key, const std::vector<std::int32_t>& nodes) {
-      writer.add<std::int32_t>(key, {static_cast<Index>(nodes.size())}, nodes);
+      std::vector<std::int32_t> mask(static_cast<std::size_t>(n), 0);
+      for (const std::int32_t u : nodes) mask[static_cast<std::size_t>(u)] = 1;
+      writer.add<std::int32_t>(key, {1, n}, mask);
     };
-    add("train_idx", split.train);
-    add("val_idx", split.validation);
-    add("test_idx", split.test);
+    add("train_masks", split.train);
+    add("val_masks", split.validation);
+    add("test_masks", split.test);
     writer.write(s.export_to);
     return 0;
   });
@@ -212,7 +224,7 @@ int main(int argc, char** argv) {
   CLI::App app("What do learned sheaves recover of a planted one?");
   app.option_defaults()->always_capture_default();
   app.add_option("--task", s.task, "frames, geometric, unreliable, diagonal, general-linear or signed");
-  app.add_option("--networks", s.networks, "given, nsd, bsnn, predictive, identity, csnn, bcsnn; none: only --export")
+  app.add_option("--networks", s.networks, "given, expected, nsd, bsnn, predictive, identity, csnn, bcsnn; none: only --export")
       ->delimiter(',');
   app.add_option("--seeds", s.seeds, "A or A-B");
   app.add_option("--report", s.report, "write all figures as JSON");

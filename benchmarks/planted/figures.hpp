@@ -91,49 +91,58 @@ template <class Family>
   return r;
 }
 
-/// Rotates the true transports T into Gᵀ T G with the G that brings them nearest to the learned ones: in the plane, where
-/// only reflections change them, T or its transpose; in space by Kabsch's algorithm on rotation vectors, then by ascent of
+/// The change of basis G that brings true transports T nearest to learned ones L, as Gᵀ T G: in the plane, where only
+/// reflections change them, T or its transpose; in space by Kabsch's algorithm on rotation vectors, then by ascent of
 /// Σ tr(Lᵀ Gᵀ T G).
 template <int D>
-[[nodiscard]] std::vector<Matrix<D>> aligned(const std::vector<Matrix<D>>& truth,
-                                             const std::vector<Matrix<D>>& learned) {
-  std::vector<Matrix<D>> r = truth;
-  const auto agreement = [&](const auto& change) {
-    double sum = 0;
-    for (std::size_t a = 0; a < truth.size(); ++a) sum += learned[a].cwiseProduct(change(truth[a])).sum();
-    return sum;
-  };
-  if constexpr (D == 2) {
-    const auto same = [](const Matrix<D>& t) { return t; };
-    const auto turned = [](const Matrix<D>& t) { return Matrix<D>(t.transpose()); };
-    if (agreement(turned) > agreement(same)) std::transform(r.begin(), r.end(), r.begin(), turned);
-  } else {
-    static_assert(D == 3);
-    const auto changed_by = [](const Matrix<D>& g) {
-      return [g](const Matrix<D>& t) { return Matrix<D>(g.transpose() * t * g); };
-    };
-    const auto log_of = [](const Matrix<D>& t) {
-      const Eigen::AngleAxisd turn(t);
-      return Eigen::Vector3d(turn.angle() * turn.axis());
-    };
-    Matrix<D> moments = Matrix<D>::Zero();
-    for (std::size_t a = 0; a < truth.size(); ++a) moments += log_of(truth[a]) * log_of(learned[a]).transpose();
-    Matrix<D> best = Matrix<D>::Identity();
-    try {
-      best = sheafnn::nearest_rotation<double, D>(moments);
-      for (int step = 0; step < 50; ++step) {
-        Matrix<D> slope = Matrix<D>::Zero();
-        for (std::size_t a = 0; a < truth.size(); ++a) slope += truth[a] * best * learned[a].transpose();
-        const Matrix<D> next = sheafnn::nearest_rotation<double, D>(slope);
-        if (agreement(changed_by(next)) <= agreement(changed_by(best))) break;
-        best = next;
+class Alignment {
+ public:
+  Alignment(const std::vector<Matrix<D>>& truth, const std::vector<Matrix<D>>& learned) {
+    basis_.setIdentity();
+    if constexpr (D == 2) {
+      Alignment other = *this;
+      other.basis_(1, 1) = -1;
+      if (other.agreement(truth, learned) > agreement(truth, learned)) *this = other;
+    } else {
+      static_assert(D == 3);
+      const auto log_of = [](const Matrix<D>& t) {
+        const Eigen::AngleAxisd turn(t);
+        return Eigen::Vector3d(turn.angle() * turn.axis());
+      };
+      Matrix<D> moments = Matrix<D>::Zero();
+      for (std::size_t a = 0; a < truth.size(); ++a) moments += log_of(truth[a]) * log_of(learned[a]).transpose();
+      try {
+        basis_ = sheafnn::nearest_rotation<double, D>(moments);
+        for (int step = 0; step < 50; ++step) {
+          Matrix<D> slope = Matrix<D>::Zero();
+          for (std::size_t a = 0; a < truth.size(); ++a) slope += truth[a] * basis_ * learned[a].transpose();
+          Alignment next = *this;
+          next.basis_ = sheafnn::nearest_rotation<double, D>(slope);
+          if (next.agreement(truth, learned) <= agreement(truth, learned)) break;
+          *this = next;
+        }
+      } catch (const std::invalid_argument&) {  // learned transports that are all the identity
       }
-    } catch (const std::invalid_argument&) {  // learned transports that are all the identity
     }
-    std::transform(r.begin(), r.end(), r.begin(), changed_by(best));
   }
-  return r;
-}
+
+  [[nodiscard]] Matrix<D> operator()(const Matrix<D>& transport) const {
+    return basis_.transpose() * transport * basis_;
+  }
+  [[nodiscard]] std::vector<Matrix<D>> operator()(std::vector<Matrix<D>> transports) const {
+    for (Matrix<D>& transport : transports) transport = (*this)(transport);
+    return transports;
+  }
+
+ private:
+  [[nodiscard]] double agreement(const std::vector<Matrix<D>>& truth, const std::vector<Matrix<D>>& learned) const {
+    double sum = 0;
+    for (std::size_t a = 0; a < truth.size(); ++a) sum += learned[a].cwiseProduct((*this)(truth[a])).sum();
+    return sum;
+  }
+
+  Matrix<D> basis_;
+};
 
 /// The arcs of a shortest cycle through an edge that is not longer than `most`; empty: there is none.
 [[nodiscard]] inline std::vector<Index> short_cycle(const sheafnn::Graph& graph, Index edge, std::size_t most) {

@@ -3,7 +3,6 @@
 /// at a time (training.hpp).
 #pragma once
 
-#include <array>
 #include <sheafnn/bsnn/cooperative_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/sheaf/families.hpp>
@@ -13,10 +12,6 @@
 #include "planted/figures.hpp"
 
 namespace planted {
-
-/// given: with the true sheaf; predictive: bsnn trained by the loss of the mean prediction.
-inline constexpr std::array<std::string_view, 7> network_names = {"given", "nsd",  "bsnn", "predictive",
-                                                                  "identity", "csnn", "bcsnn"};
 
 struct Setting {
   sheafnn::ModelOptions model;
@@ -61,10 +56,13 @@ void for_each_figure(const Figures& f, const Visit& visit) {
   visit("permuted_rise", f.permuted_rise);
 }
 
-/// Trains a network of maps of this family: given, nsd, bsnn or predictive.
+/// Trains a network of maps of this family: given (with the true sheaf), expected (with the sheaf that features tell), nsd,
+/// bsnn or predictive (bsnn, trained by the loss of the mean prediction).
+///
+/// \param expected  where transports were drawn, those that they were drawn around; otherwise the truth
 template <class Family>
 [[nodiscard]] Figures train_learned(std::string_view network, const sheafnn::PlantedTask<Family>& task,
-                                    const Setting& setting);
+                                    const sheafnn::CellularSheaf<Family>& expected, const Setting& setting);
 /// identity, csnn or bcsnn, of stalk dimension D.
 template <int D>
 [[nodiscard]] Figures train_other(std::string_view network, const sheafnn::Dataset& data, const Setting& setting);

@@ -35,7 +35,8 @@ Figures train_model(Model& model, const sheafnn::Dataset& data, const Setting& s
 }
 
 template <class Family, class Model>
-void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task, const Setting& setting, Figures& r) {
+void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task,
+                  const sheafnn::CellularSheaf<Family>& expected, const Setting& setting, Figures& r) {
   constexpr int D = Family::stalk_dimension;
   constexpr bool diagonal = std::is_same_v<Family, sheafnn::Diagonal<D>>;
   const sheafnn::Dataset& data = task.data;
@@ -45,10 +46,11 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task, 
   r.turn = use.turn.median;
   const sheafnn::CellularSheaf<Family> learned = sheafnn::learned_sheaf(model, data, {.threads = setting.train.threads});
   if constexpr (diagonal) {
-    r.right_signs = right_signs(task.sheaf, learned);
+    r.right_signs = right_signs(expected, learned);
   } else {
-    const std::vector<Matrix<D>> transports = rotations_of(learned), truth = rotations_of(task.sheaf);
-    const std::vector<Matrix<D>> target = aligned<D>(truth, transports);
+    const std::vector<Matrix<D>> transports = rotations_of(learned), truth = rotations_of(expected);
+    const Alignment<D> alignment(truth, transports);
+    const std::vector<Matrix<D>> target = alignment(truth);
     std::vector<double> errors, turns;
     for (std::size_t a = 0; a < target.size(); ++a) {
       errors.push_back(degrees<D>(sheafnn::multiply_tn(target[a], transports[a])));
@@ -69,7 +71,7 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task, 
                                kappa[static_cast<std::size_t>(data.graph.reverse(a))]);
           }
           r.rank_correlation = rank_correlation(of_edges, task.concentration);
-          r.coverage = coverage(learned, kappa, transports, target);
+          r.coverage = coverage(learned, kappa, transports, alignment(rotations_of(task.sheaf)));
         }
       }
     }
@@ -81,15 +83,26 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task, 
   }
 }
 
+/// The options of the sheaf learner as they are by default: given and identity maps have none.
+[[nodiscard]] inline sheafnn::ModelOptions without_learner(sheafnn::ModelOptions options) {
+  const sheafnn::ModelOptions defaults;
+  options.learner_layers = defaults.learner_layers;
+  options.learner_width = defaults.learner_width;
+  options.learner = defaults.learner;
+  return options;
+}
+
 template <class Family>
-Figures train_learned(std::string_view network, const sheafnn::PlantedTask<Family>& task, const Setting& setting) {
-  if (network == "given") {
-    sheafnn::Snn<Family> model(setting.model, setting.train.seed, sheafnn::GivenMaps(task.sheaf));
+Figures train_learned(std::string_view network, const sheafnn::PlantedTask<Family>& task,
+                      const sheafnn::CellularSheaf<Family>& expected, const Setting& setting) {
+  if (network == "given" || network == "expected") {
+    sheafnn::ModelOptions options = without_learner(setting.model);
+    sheafnn::Snn<Family> model(options, setting.train.seed, sheafnn::GivenMaps(network == "given" ? task.sheaf : expected));
     return train_model(model, task.data, setting);
   }
   const auto learned = [&](auto&& model) {
     Figures r = train_model(model, task.data, setting);
-    add_recovery(model, task, setting, r);
+    add_recovery(model, task, expected, setting, r);
     return r;
   };
   if (network == "nsd") return learned(sheafnn::Nsd<Family>(setting.model, setting.train.seed));
@@ -101,11 +114,7 @@ Figures train_other(std::string_view network, const sheafnn::Dataset& data, cons
   const auto trained = [&](auto&& model) { return train_model(model, data, setting); };
   if (network == "csnn") return trained(sheafnn::Csnn<D>(setting.cooperative, setting.train.seed));
   if (network == "bcsnn") return trained(sheafnn::Bcsnn<D>(setting.cooperative, setting.train.seed));
-  sheafnn::ModelOptions options = setting.model;  // the identity has no learner
-  const sheafnn::ModelOptions defaults;
-  options.learner_layers = defaults.learner_layers;
-  options.learner_width = defaults.learner_width;
-  options.learner = defaults.learner;
+  const sheafnn::ModelOptions options = without_learner(setting.model);
   return trained(sheafnn::Nsd<sheafnn::Identity<D>>(options, setting.train.seed));
 }
 
