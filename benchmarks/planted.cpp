@@ -33,7 +33,8 @@ struct Settings {
   std::vector<double> decays = {1e-3, 1e-2};
   sheafnn::PlantedOptions options{.splits = 1};
   planted::Setting bsnn, predictive;
-  std::string schedule = "cyclical", learner = "concatenation", normalisation = "augmented", rotation = "householder";
+  std::string schedule = "cyclical", learner = "concatenation", normalisation = "augmented", rotation = "exponential",
+              activation = "identity";
   int threads = 1;
 };
 
@@ -164,7 +165,7 @@ int run(Settings& s) {
   nlohmann::ordered_json report = {{"task", s.task}, {"nodes", s.options.nodes}, {"spread", s.options.spread}};
   std::printf("%s, %td nodes, spread %g, seeds %s\n\n", s.task.c_str(), s.options.nodes, s.options.spread,
               s.seeds.c_str());
-  std::printf("| network | accuracy | of given | NLL | transport error | holonomy error | signs | kappa 5/50/95 | rank "
+  std::printf("| network | accuracy | of given | NLL | transport error | holonomy error | signs | spread 5/50/95 | rank "
               "corr. | coverage | permuted | epoch | seconds |\n|%s\n",
               [] {
                 std::string r;
@@ -219,8 +220,8 @@ int main(int argc, char** argv) {
   train.threads = 1;
   train.samples = 4;
   Index training_samples = 8;
-  double predictive_kl = 0.02;
-  std::string predictive_schedule = "cyclical";
+  double predictive_kl = 0.01;
+  std::string predictive_schedule = "constant";
   CLI::App app("What do learned sheaves recover of a planted one?");
   app.option_defaults()->always_capture_default();
   app.add_option("--task", s.task, "frames, geometric, unreliable, diagonal, general-linear or signed");
@@ -246,6 +247,7 @@ int main(int argc, char** argv) {
   app.add_option("--learner-width", model.learner_width);
   app.add_option("--normalisation", s.normalisation);
   app.add_option("--rotation", s.rotation, "householder, cayley, exponential, euler");
+  app.add_option("--sheaf-activation", s.activation, "of the learner's outputs");
   app.add_flag("--second-linear", model.second_linear);
   app.add_flag("!--no-activation", model.activation);
   app.add_option("--readout-layers", model.readout_layers);
@@ -257,21 +259,23 @@ int main(int argc, char** argv) {
   app.add_option("--patience", train.patience);
   app.add_option("--kl-weight", train.kl_maximum, "of bsnn");
   app.add_option("--kl-schedule", s.schedule, "of bsnn: cyclical, constant or off");
-  app.add_option("--predictive-samples", training_samples, "drawn per step of predictive");
+  app.add_option("--predictive-samples", training_samples, "drawn per step, and per validation, of predictive");
   app.add_option("--predictive-kl-weight", predictive_kl);
   app.add_option("--predictive-kl-schedule", predictive_schedule);
-  app.add_option("--samples", train.samples, "of the validation in every epoch");
+  app.add_option("--samples", train.samples, "of the validation in every epoch; not of predictive");
   app.add_option("--test-samples", s.bsnn.test_samples);
   CLI11_PARSE(app, argc, argv);
   try {
     model.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
     model.normalisation = sheafnn::parse_normalisation(s.normalisation);
     model.parametrisation = sheafnn::parse_rotation_parametrisation(s.rotation);
+    model.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.activation,
+                                                                           sheafnn::sheaf_activation_names);
     train.kl_schedule =
         sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.schedule, sheafnn::kl_schedule_names);
     s.predictive = s.bsnn;
     s.predictive.train.sample_loss = sheafnn::SampleLoss::predictive;
-    s.predictive.train.training_samples = training_samples;
+    s.predictive.train.training_samples = s.predictive.train.samples = training_samples;
     s.predictive.train.kl_maximum = predictive_kl;
     s.predictive.train.kl_schedule = sheafnn::parse_name<sheafnn::KlSchedule>(
         "--predictive-kl-schedule", predictive_schedule, sheafnn::kl_schedule_names);

@@ -34,9 +34,10 @@ TASKS = {
     "signed": ["--task", "signed"],
 }
 BASELINES = {"--lr": 0.01, "--epochs": 300, "--patience": 100, "--stop-on": "loss", "--channels": 64, "--layers": 2,
-             "--input-dropout": 0, "--dropout": 0, "--layer-norm": False, "--jk": None, "--v2": False, "--heads": 1,
+             "--input-dropout": 0.0, "--dropout": 0.0, "--layer-norm": False, "--jk": None, "--v2": False, "--heads": 1,
              "--no-normalise-features": True}
 DECAYS = (5e-4, 5e-3)
+OF_UNRELIABLE = ("expected", "predictive")  # networks that other tasks are not given to
 # Columns: title, key of the report, format, factor.
 COLUMNS = [("accuracy", "accuracy", "{:.1f}", 100), ("of given", "share_of_given", "{:.0f} %", 100),
            ("NLL", "nll", "{:.3f}", 1), ("transports", "transport_error", "{:.1f}°", 1),
@@ -130,7 +131,7 @@ def main():
         for nodes in arguments.nodes:
             key = " ".join([name, str(nodes), arguments.seeds, *arguments.options])
             if key not in known:
-                networks = [n for n in arguments.networks if n != "expected" or name.startswith("unreliable")]
+                networks = [n for n in arguments.networks if n not in OF_UNRELIABLE or name.startswith("unreliable")]
                 known[key] = rows_of(arguments, name, nodes, networks)
                 if store:
                     store.write_text(json.dumps(known, indent=1))

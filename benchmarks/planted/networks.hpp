@@ -29,7 +29,7 @@ struct Figures {
   double transport_error = unknown, holonomy_error = unknown;        ///< medians in degrees
   double turn = unknown, true_turn = unknown;                        ///< median degrees of transports
   double right_signs = unknown;                                      ///< of diagonal maps
-  double kappa_low = unknown, kappa = unknown, kappa_high = unknown;  ///< 5, 50, 95 %, of sigma for normal posteriors
+  double kappa_low = unknown, kappa = unknown, kappa_high = unknown;  ///< 5, 50, 95 %; of normal posteriors of sigma
   double rank_correlation = unknown, coverage = unknown;             ///< of unreliable relations
   double permuted_rise = unknown;                                    ///< of the validation loss, in nats
 };

@@ -89,6 +89,7 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task,
   options.learner_layers = defaults.learner_layers;
   options.learner_width = defaults.learner_width;
   options.learner = defaults.learner;
+  options.sheaf_activation = defaults.sheaf_activation;
   return options;
 }
 
