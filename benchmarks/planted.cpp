@@ -4,7 +4,7 @@
 ///     planted_sheaves --task frames --nodes 5000 --spread 0.5 --seeds 0-9 --report frames.json
 ///
 /// Every seed is a task of its own, and the seed of the training. All networks have the same options; the weight decay with
-/// the smallest validation loss is kept. benchmarks/planted.py runs it for many tasks and writes the table.
+/// the smallest validation loss is kept, and so is a KL weight of the network predictive. benchmarks/planted.py runs it for many tasks and writes the table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -30,7 +30,7 @@ using sheafnn::Index;
 struct Settings {
   std::string task = "frames", seeds = "0-2", report, export_to;
   std::vector<std::string> networks = {"given", "nsd", "bsnn", "predictive", "identity", "csnn"};
-  std::vector<double> decays = {1e-3, 1e-2};
+  std::vector<double> decays = {1e-3, 1e-2}, predictive_kl = {0.005, 0.01};
   sheafnn::PlantedOptions options{.splits = 1};
   planted::Setting bsnn, predictive;
   std::string schedule = "cyclical", learner = "concatenation", normalisation = "augmented", rotation = "exponential",
@@ -72,23 +72,28 @@ auto with_task(const std::string& name, const sheafnn::PlantedOptions& options, 
       "--task", name, "choose frames, geometric, unreliable, diagonal, general-linear or signed");
 }
 
-/// The best of the weight decays.
-Figures best_of_decays(const Settings& s, const std::string& network, std::uint64_t seed) {
+/// The best of the weight decays and, of the network predictive, KL weights.
+Figures best_training(const Settings& s, const std::string& network, std::uint64_t seed) {
   sheafnn::PlantedOptions options = s.options;
   options.seed = seed;
   return with_task(s.task, options, [&](const auto& task) {
     Figures best;
+    planted::Setting setting = network == "predictive" ? s.predictive : s.bsnn;
+    setting.model.features = setting.cooperative.features = task.data.features.given_columns();
+    setting.model.classes = setting.cooperative.classes = task.data.class_count;
+    setting.cooperative.channels = setting.model.channels;
+    setting.cooperative.layers = setting.model.layers;
+    setting.train.seed = seed;
+    const std::vector<double> kl_weights =
+        network == "predictive" ? s.predictive_kl : std::vector<double>{setting.train.kl_maximum};
     for (const double decay : s.decays) {
-      planted::Setting setting = network == "predictive" ? s.predictive : s.bsnn;
-      setting.model.features = setting.cooperative.features = task.data.features.given_columns();
-      setting.model.classes = setting.cooperative.classes = task.data.class_count;
-      setting.cooperative.channels = setting.model.channels;
-      setting.cooperative.layers = setting.model.layers;
-      setting.train.weight_decay = decay;
-      setting.train.seed = seed;
-      Figures figures = train(network, task, options, setting);
-      figures.weight_decay = decay;
-      if (!(figures.validation_loss >= best.validation_loss)) best = figures;
+      for (const double kl_weight : kl_weights) {
+        setting.train.weight_decay = decay;
+        setting.train.kl_maximum = kl_weight;
+        Figures figures = train(network, task, options, setting);
+        figures.weight_decay = decay;
+        if (!(figures.validation_loss >= best.validation_loss)) best = figures;
+      }
     }
     return best;
   });
@@ -173,7 +178,7 @@ int run(Settings& s) {
                 return r;
               }().c_str());
   programs::SideBySide<Figures> trainings(s.threads, s.networks.size() * seeds.size(), [&](std::size_t i) {
-    return best_of_decays(s, s.networks[i / seeds.size()], seeds[i % seeds.size()]);
+    return best_training(s, s.networks[i / seeds.size()], seeds[i % seeds.size()]);
   });
   std::vector<double> given;
   for (std::size_t k = 0; k < s.networks.size(); ++k) {
@@ -220,7 +225,6 @@ int main(int argc, char** argv) {
   train.threads = 1;
   train.samples = 4;
   Index training_samples = 8;
-  double predictive_kl = 0.01;
   std::string predictive_schedule = "constant";
   CLI::App app("What do learned sheaves recover of a planted one?");
   app.option_defaults()->always_capture_default();
@@ -260,7 +264,7 @@ int main(int argc, char** argv) {
   app.add_option("--kl-weight", train.kl_maximum, "of bsnn");
   app.add_option("--kl-schedule", s.schedule, "of bsnn: cyclical, constant or off");
   app.add_option("--predictive-samples", training_samples, "drawn per step, and per validation, of predictive");
-  app.add_option("--predictive-kl-weight", predictive_kl);
+  app.add_option("--predictive-kl-weights", s.predictive_kl, "to choose from")->delimiter(',');
   app.add_option("--predictive-kl-schedule", predictive_schedule);
   app.add_option("--samples", train.samples, "of the validation in every epoch; not of predictive");
   app.add_option("--test-samples", s.bsnn.test_samples);
@@ -276,7 +280,6 @@ int main(int argc, char** argv) {
     s.predictive = s.bsnn;
     s.predictive.train.sample_loss = sheafnn::SampleLoss::predictive;
     s.predictive.train.training_samples = s.predictive.train.samples = training_samples;
-    s.predictive.train.kl_maximum = predictive_kl;
     s.predictive.train.kl_schedule = sheafnn::parse_name<sheafnn::KlSchedule>(
         "--predictive-kl-schedule", predictive_schedule, sheafnn::kl_schedule_names);
     return run(s);

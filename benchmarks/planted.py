@@ -6,6 +6,7 @@ usage: planted.py PROGRAM [--tasks NAME,...] [--nodes 500,2000,10000] [--seeds 0
 
 PROGRAM     planted_sheaves (benchmarks/planted.cpp); `PROGRAM --help` lists its options
 --tasks     of TASKS below, each with its spread: frames, frames-wide, unreliable, …
+--networks  those of PROGRAM; expected and predictive belong to unreliable relations only
 --baselines networks of PyTorch Geometric (baselines.py), two layers of 64 channels, rate 0.01, no dropout, at most 300
             epochs with patience 100; weight decay 5e-4 or 5e-3 by the validation loss; none: none
 --json      all figures; what is in it already is not computed again
@@ -129,9 +130,9 @@ def main():
     results = {}
     for name in arguments.tasks:
         for nodes in arguments.nodes:
-            key = " ".join([name, str(nodes), arguments.seeds, *arguments.options])
+            networks = [n for n in arguments.networks if n not in OF_UNRELIABLE or name.startswith("unreliable")]
+            key = " ".join([name, str(nodes), arguments.seeds, *networks, *arguments.baselines, *arguments.options])
             if key not in known:
-                networks = [n for n in arguments.networks if n not in OF_UNRELIABLE or name.startswith("unreliable")]
                 known[key] = rows_of(arguments, name, nodes, networks)
                 if store:
                     store.write_text(json.dumps(known, indent=1))
