@@ -90,9 +90,14 @@ Figures best_training(const Settings& s, const std::string& network, std::uint64
       for (const double kl_weight : kl_weights) {
         setting.train.weight_decay = decay;
         setting.train.kl_maximum = kl_weight;
-        Figures figures = train(network, task, options, setting);
-        figures.weight_decay = decay;
-        if (!(figures.validation_loss >= best.validation_loss)) best = figures;
+        try {
+          Figures figures = train(network, task, options, setting);
+          figures.weight_decay = decay;
+          if (!(figures.validation_loss >= best.validation_loss)) best = figures;
+        } catch (const std::exception& e) {  // parameters so large that rotations are none in single precision
+          std::fprintf(stderr, "planted_sheaves: %s with weight decay %g and seed %llu is left out: %s\n",
+                       network.c_str(), decay, static_cast<unsigned long long>(seed), e.what());
+        }
       }
     }
     return best;
