@@ -3,8 +3,9 @@
 ///
 ///     planted_sheaves --task frames --nodes 5000 --spread 0.5 --seeds 0-9 --report frames.json
 ///
-/// Every seed is a task of its own, and the seed of the training. All networks have the same options; the weight decay with
-/// the smallest validation loss is kept, and so is a KL weight of the network predictive. benchmarks/planted.py runs it for many tasks and writes the table.
+/// Every seed is a task of its own, and the seed of the training. All networks have the same options. The weight decay with
+/// the smallest validation loss is kept, and so is a KL weight of the network predictive. benchmarks/planted.py runs the
+/// program for many tasks and writes the table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -33,8 +34,8 @@ struct Settings {
   std::vector<double> decays = {1e-3, 1e-2}, predictive_kl = {0.005, 0.01};
   sheafnn::PlantedOptions options{.splits = 1};
   planted::Setting bsnn, predictive;
-  std::string schedule = "cyclical", learner = "concatenation", normalisation = "augmented", rotation = "exponential",
-              activation = "identity";
+  std::string schedule = "cyclical", learner = "concatenation", normalisation = "augmented",
+              rotation = "exponential", activation = "identity";
   int threads = 1;
 };
 
@@ -47,8 +48,8 @@ std::vector<std::uint64_t> numbers_of(const std::string& text) {
 }
 
 template <class Family>
-Figures train(const std::string& network, const sheafnn::PlantedTask<Family>& task, const sheafnn::PlantedOptions& options,
-              const planted::Setting& setting) {
+Figures train(const std::string& network, const sheafnn::PlantedTask<Family>& task,
+              const sheafnn::PlantedOptions& options, const planted::Setting& setting) {
   const bool other = network == "identity" || network == "csnn" || network == "bcsnn";
   if (other) return planted::train_other<Family::stalk_dimension>(network, task.data, setting);
   if constexpr (std::is_same_v<Family, sheafnn::SpecialOrthogonal<3>>) {
@@ -68,8 +69,8 @@ auto with_task(const std::string& name, const sheafnn::PlantedOptions& options, 
   if (name == "unreliable") return use(sheafnn::planted_unreliable<3>(options));
   if (name == "diagonal") return use(sheafnn::planted_diagonal<3>(options));
   if (name == "general-linear") return use(sheafnn::planted_general_linear<3>(options));
-  sheafnn::throw_invalid_argument(
-      "--task", name, "choose frames, geometric, unreliable, diagonal, general-linear or signed");
+  sheafnn::throw_invalid_argument("--task", name,
+                                  "choose frames, geometric, unreliable, diagonal, general-linear or signed");
 }
 
 /// The best of the weight decays and, of the network predictive, KL weights.
@@ -150,7 +151,8 @@ nlohmann::ordered_json json_of(const Figures& f) {
 }
 
 /// Mean and standard deviation of those that are known.
-std::string mean_text(const char* format, const std::vector<Figures>& runs, double Figures::*figure, double factor = 1) {
+std::string mean_text(const char* format, const std::vector<Figures>& runs, double Figures::*figure,
+                      double factor = 1) {
   double sum = 0, squares = 0, count = 0;
   for (const Figures& f : runs) {
     if (std::isnan(f.*figure)) continue;
@@ -175,13 +177,15 @@ int run(Settings& s) {
   nlohmann::ordered_json report = {{"task", s.task}, {"nodes", s.options.nodes}, {"spread", s.options.spread}};
   std::printf("%s, %td nodes, spread %g, seeds %s\n\n", s.task.c_str(), s.options.nodes, s.options.spread,
               s.seeds.c_str());
-  std::printf("| network | accuracy | of given | NLL | transport error | holonomy error | signs | spread 5/50/95 | rank "
-              "corr. | coverage | permuted | epoch | seconds |\n|%s\n",
-              [] {
-                std::string r;
-                for (int i = 0; i < 13; ++i) r += " --- |";
-                return r;
-              }().c_str());
+  std::printf(
+      "| network | accuracy | of given | NLL | transport error | holonomy error | signs | spread 5/50/95 | rank "
+      "corr. | coverage | permuted | epoch | seconds |\n|%s\n",
+      [] {
+        std::string r;
+        for (int i = 0; i < 13; ++i) r += " --- |";
+        return r;
+      }()
+          .c_str());
   programs::SideBySide<Figures> trainings(s.threads, s.networks.size() * seeds.size(), [&](std::size_t i) {
     return best_training(s, s.networks[i / seeds.size()], seeds[i % seeds.size()]);
   });
@@ -201,14 +205,14 @@ int run(Settings& s) {
     const auto text = [&](const char* format, double Figures::*figure, double factor = 1) {
       return mean_text(format, runs, figure, factor);
     };
-    std::printf("| %s | %s | %s | %s | %s | %s | %s | %s, %s, %s | %s | %s | %s | %.0f | %s |\n", s.networks[k].c_str(),
-                text("%.1f", &Figures::accuracy, 100).c_str(), text("%.1f", &Figures::share, 100).c_str(),
-                text("%.3f", &Figures::nll).c_str(), text("%.1f", &Figures::transport_error).c_str(),
-                text("%.1f", &Figures::holonomy_error).c_str(), text("%.1f", &Figures::right_signs, 100).c_str(),
-                text("%.3f", &Figures::kappa_low).c_str(), text("%.3f", &Figures::kappa).c_str(),
-                text("%.3f", &Figures::kappa_high).c_str(), text("%.2f", &Figures::rank_correlation).c_str(),
-                text("%.1f", &Figures::coverage, 100).c_str(), text("%.3f", &Figures::permuted_rise).c_str(), epochs,
-                text("%.1f", &Figures::seconds).c_str());
+    std::printf("| %s | %s | %s | %s | %s | %s | %s | %s, %s, %s | %s | %s | %s | %.0f | %s |\n",
+                s.networks[k].c_str(), text("%.1f", &Figures::accuracy, 100).c_str(),
+                text("%.1f", &Figures::share, 100).c_str(), text("%.3f", &Figures::nll).c_str(),
+                text("%.1f", &Figures::transport_error).c_str(), text("%.1f", &Figures::holonomy_error).c_str(),
+                text("%.1f", &Figures::right_signs, 100).c_str(), text("%.3f", &Figures::kappa_low).c_str(),
+                text("%.3f", &Figures::kappa).c_str(), text("%.3f", &Figures::kappa_high).c_str(),
+                text("%.2f", &Figures::rank_correlation).c_str(), text("%.1f", &Figures::coverage, 100).c_str(),
+                text("%.3f", &Figures::permuted_rise).c_str(), epochs, text("%.1f", &Figures::seconds).c_str());
     std::fflush(stdout);
   }
   if (!s.report.empty()) sheafnn::io::write_text(s.report, report.dump(1) + "\n");
@@ -234,7 +238,8 @@ int main(int argc, char** argv) {
   CLI::App app("What do learned sheaves recover of a planted one?");
   app.option_defaults()->always_capture_default();
   app.add_option("--task", s.task, "frames, geometric, unreliable, diagonal, general-linear or signed");
-  app.add_option("--networks", s.networks, "given, expected, nsd, bsnn, predictive, identity, csnn, bcsnn; none: only --export")
+  app.add_option("--networks", s.networks,
+                 "given, expected, nsd, bsnn, predictive, identity, csnn, bcsnn; none: only --export")
       ->delimiter(',');
   app.add_option("--seeds", s.seeds, "A or A-B");
   app.add_option("--report", s.report, "write all figures as JSON");
@@ -275,7 +280,8 @@ int main(int argc, char** argv) {
   app.add_option("--test-samples", s.bsnn.test_samples);
   CLI11_PARSE(app, argc, argv);
   try {
-    model.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
+    model.learner =
+        sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
     model.normalisation = sheafnn::parse_normalisation(s.normalisation);
     model.parametrisation = sheafnn::parse_rotation_parametrisation(s.rotation);
     model.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.activation,
@@ -285,8 +291,9 @@ int main(int argc, char** argv) {
     s.predictive = s.bsnn;
     s.predictive.train.sample_loss = sheafnn::SampleLoss::predictive;
     s.predictive.train.training_samples = s.predictive.train.samples = training_samples;
-    s.predictive.train.kl_schedule = sheafnn::parse_name<sheafnn::KlSchedule>(
-        "--predictive-kl-schedule", predictive_schedule, sheafnn::kl_schedule_names);
+    s.predictive.train.kl_schedule =
+        sheafnn::parse_name<sheafnn::KlSchedule>("--predictive-kl-schedule", predictive_schedule,
+                                                 sheafnn::kl_schedule_names);
     return run(s);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "planted_sheaves: %s\n", e.what());

@@ -135,7 +135,8 @@ class Alignment {
   }
 
  private:
-  [[nodiscard]] double agreement(const std::vector<Matrix<D>>& truth, const std::vector<Matrix<D>>& learned) const {
+  [[nodiscard]] double agreement(const std::vector<Matrix<D>>& truth,
+                                 const std::vector<Matrix<D>>& learned) const {
     double sum = 0;
     for (std::size_t a = 0; a < truth.size(); ++a) sum += learned[a].cwiseProduct((*this)(truth[a])).sum();
     return sum;
@@ -147,7 +148,8 @@ class Alignment {
 /// The arcs of a shortest cycle through an edge that is not longer than `most`; empty: there is none.
 [[nodiscard]] inline std::vector<Index> short_cycle(const sheafnn::Graph& graph, Index edge, std::size_t most) {
   const auto [from, to] = graph.edge(edge);
-  std::vector<std::pair<Index, Index>> found = {{-1, from}};  // arc into a node, and the node; in order of distance
+  std::vector<std::pair<Index, Index>> found = {
+      {-1, from}};  // arc into a node, and the node; in order of distance
   std::vector<std::size_t> before = {0};
   std::vector<char> seen(static_cast<std::size_t>(graph.node_count()), 0);
   seen[static_cast<std::size_t>(from)] = 1;
@@ -238,7 +240,8 @@ template <class Family>
     std::vector<double> distances;
     for (std::uint32_t k = 0; k < draws; ++k) {
       const auto drawn = [&](const auto& q, Index arc) {
-        return sheafnn::sample(q, sheafnn::Stream{1, sheafnn::Purpose::user, 0, k, 0}, static_cast<std::uint32_t>(arc));
+        return sheafnn::sample(q, sheafnn::Stream{1, sheafnn::Purpose::user, 0, k, 0},
+                               static_cast<std::uint32_t>(arc));
       };
       distances.push_back(distance(sheafnn::multiply_tn(drawn(of_a, a), drawn(of_b, b))));
     }

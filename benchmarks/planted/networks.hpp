@@ -25,13 +25,14 @@ struct Figures {
   double weight_decay = unknown, validation_loss = unknown, accuracy = unknown, nll = unknown;
   double share = unknown;  ///< accuracy as a share of that with the true sheaf given
   Index best_epoch = 0;
-  double seconds = unknown;                                          ///< of the training
-  double transport_error = unknown, holonomy_error = unknown;        ///< medians in degrees
-  double turn = unknown, true_turn = unknown;                        ///< median degrees of transports
-  double right_signs = unknown;                                      ///< of diagonal maps
-  double kappa_low = unknown, kappa = unknown, kappa_high = unknown;  ///< 5, 50, 95 %; of normal posteriors of sigma
-  double rank_correlation = unknown, coverage = unknown;             ///< of unreliable relations
-  double permuted_rise = unknown;                                    ///< of the validation loss, in nats
+  double seconds = unknown;                                    ///< of the training
+  double transport_error = unknown, holonomy_error = unknown;  ///< medians in degrees
+  double turn = unknown, true_turn = unknown;                  ///< median degrees of transports
+  double right_signs = unknown;                                ///< of diagonal maps
+  double kappa_low = unknown, kappa = unknown,
+         kappa_high = unknown;                            ///< 5, 50, 95 %; of normal posteriors of sigma
+  double rank_correlation = unknown, coverage = unknown;  ///< of unreliable relations
+  double permuted_rise = unknown;                         ///< of the validation loss, in nats
 };
 
 /// Calls visit(name, value) for all but the epoch.

@@ -20,17 +20,17 @@ template <class Model>
 Figures train_model(Model& model, const sheafnn::Dataset& data, const Setting& setting) {
   const sheafnn::Split& split = data.splits.front();
   const sheafnn::TrainResult result = sheafnn::train(model, data, split, setting.train);
-  const sheafnn::Prediction prediction = sheafnn::predict(model, data, {.samples = setting.test_samples,
-                                                                        .seed = setting.train.seed,
-                                                                        .threads = setting.train.threads});
+  const sheafnn::Prediction prediction = sheafnn::predict(model, data,
+                                                          {.samples = setting.test_samples,
+                                                           .seed = setting.train.seed,
+                                                           .threads = setting.train.threads});
   const auto test = sheafnn::labelled_nodes(data.labels, split.test);
   Figures r;
   r.validation_loss = result.validation_loss;
   r.best_epoch = result.best_epoch;
   r.seconds = result.epoch_seconds * static_cast<double>(result.history.size());
   r.accuracy = sheafnn::accuracy(prediction.probabilities, prediction.class_count, data.labels, test);
-  r.nll =
-      sheafnn::negative_log_likelihood(prediction.probabilities, prediction.class_count, data.labels, test);
+  r.nll = sheafnn::negative_log_likelihood(prediction.probabilities, prediction.class_count, data.labels, test);
   return r;
 }
 
@@ -44,7 +44,8 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task,
                                                    {.samples = 8, .threads = setting.train.threads});
   r.permuted_rise = use.permuted.rise;
   r.turn = use.turn.median;
-  const sheafnn::CellularSheaf<Family> learned = sheafnn::learned_sheaf(model, data, {.threads = setting.train.threads});
+  const sheafnn::CellularSheaf<Family> learned =
+      sheafnn::learned_sheaf(model, data, {.threads = setting.train.threads});
   if constexpr (diagonal) {
     r.right_signs = right_signs(expected, learned);
   } else {
@@ -98,7 +99,8 @@ Figures train_learned(std::string_view network, const sheafnn::PlantedTask<Famil
                       const sheafnn::CellularSheaf<Family>& expected, const Setting& setting) {
   if (network == "given" || network == "expected") {
     sheafnn::ModelOptions options = without_learner(setting.model);
-    sheafnn::Snn<Family> model(options, setting.train.seed, sheafnn::GivenMaps(network == "given" ? task.sheaf : expected));
+    sheafnn::Snn<Family> model(options, setting.train.seed,
+                               sheafnn::GivenMaps(network == "given" ? task.sheaf : expected));
     return train_model(model, task.data, setting);
   }
   const auto learned = [&](auto&& model) {
