@@ -20,6 +20,8 @@
 #include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/posterior/tangent_normal.hpp"
+#include "sheafnn/rotation/haar.hpp"
+#include "sheafnn/rotation/moebius.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "temporary_folder.hpp"
 #include "tiny_task.hpp"
@@ -357,6 +359,27 @@ TEST_CASE("learned sheaves of Bayesian models") {
   check_model<Bsnn<Conformal<3>>>();
   using TangentNormal = sheafnn::TangentNormalPosterior<SpecialOrthogonal<3>>;
   check_model<sheafnn::SheafModel<SpecialOrthogonal<3>, TangentNormal, double>>();
+}
+
+TEST_CASE("draws of a large concentration in single precision are read as rotations") {
+  constexpr int D = 4;
+  using Family = SpecialOrthogonal<D>;
+  using P = sheafnn::Pack<float, 1>;
+  const sheafnn::Graph graph(2, std::vector<sheafnn::Edge>{{0, 1}});
+  double worst = 0;
+  for (std::uint32_t id = 0; id < 20000; ++id) {
+    const auto uniform = sheafnn::haar_rotation<float, D>(sheafnn::Stream{1, sheafnn::Purpose::user}, id);
+    const auto drawn = sheafnn::moebius<float, D>(uniform, 0.9989f);
+    const auto defect = (drawn.transpose() * drawn - sheafnn::SquareMatrix<float, D>::Identity()).cwiseAbs().maxCoeff();
+    worst = std::max(worst, static_cast<double>(defect));
+    sheafnn::SquareMatrix<P, D> packed;
+    for (int k = 0; k < D * D; ++k) packed.data()[k] = P(drawn.data()[k]);
+    const auto read = sheafnn::detail::map_of_lane<Family>(packed, 0);
+    CellularSheaf<Family> sheaf(graph);
+    CHECK_NOTHROW(sheaf.set_map(0, read));
+    CHECK((read - drawn.cast<double>()).cwiseAbs().maxCoeff() <= static_cast<double>(defect) + 1e-7);
+  }
+  CHECK(worst > 1e-4);  // they are far from orthogonal in single precision
 }
 
 TEST_CASE("learned sheaves of deterministic models") {

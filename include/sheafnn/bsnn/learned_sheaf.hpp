@@ -51,14 +51,13 @@ namespace detail {
 
 /// A lane of a map, over double.
 template <class Family, class PackMap>
-[[nodiscard]] typename Family::template Map<double> map_of_lane(const PackMap& map, int lane, Index arc) {
+[[nodiscard]] typename Family::template Map<double> map_of_lane(const PackMap& map, int lane) {
   using S = scalar_of_t<typename PackMap::Scalar>;
   typename Family::template Map<S> own;
   for (Index k = 0; k < own.size(); ++k) own.data()[k] = map.data()[k].lane(lane);
   const typename Family::template Map<double> wide = own.template cast<double>();
   if constexpr (!std::is_same_v<S, double> && requires { Family::nearest(wide); }) {
-    if constexpr (requires { Family::validate(arc, own); }) Family::validate(arc, own);
-    return Family::nearest(wide);
+    return Family::nearest(wide);  // draws of a large κ are orthogonal up to ε/(1 − κ) only
   } else {
     return wide;
   }
@@ -80,7 +79,7 @@ template <class Model, class MapBlock>
       for (int side = 0; side < 2; ++side) {
         for (int lane = 0; lane < blocks.lane_count(block); ++lane) {
           const Index arc = blocks.arcs(block, side)[lane];
-          sheaf.set_map(arc, map_of_lane<Family>(map[side], lane, arc));
+          sheaf.set_map(arc, map_of_lane<Family>(map[side], lane));
         }
       }
     }
