@@ -6,7 +6,7 @@ usage: planted.py PROGRAM [--tasks NAME,...] [--nodes 500,2000,10000] [--seeds 0
 
 PROGRAM     planted_sheaves (benchmarks/planted.cpp); `PROGRAM --help` lists its options
 --tasks     of TASKS below, each with its spread: frames, frames-wide, unreliable, …
---networks  those of PROGRAM; expected and predictive belong to unreliable relations only
+--networks  the networks of PROGRAM; expected and predictive belong to unreliable relations only
 --baselines networks of PyTorch Geometric (baselines.py), two layers of 64 channels, rate 0.01, no dropout, at most 300
             epochs with patience 100; weight decay 5e-4 or 5e-3 by the validation loss; none: none
 --json      all figures; what is in it already is not computed again

@@ -434,7 +434,7 @@ TEST_CASE("elbo of other losses: gradient of a deterministic network by central 
   check_elbo_losses<sheafnn::Nsd<sheafnn::Diagonal<2>, double>>();
 }
 
-TEST_CASE("the predictive loss is that of the mean probabilities, and no larger than the mean of the losses") {
+TEST_CASE("the predictive loss is the loss of the mean probabilities, and no larger than the mean of the losses") {
   const tiny::Task task;
   const Index samples = 4;
   using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>;

@@ -113,7 +113,7 @@ TEST_CASE("maps that are the same everywhere") {
   CHECK(use.kl == doctest::Approx(sheafnn::cayley_kl<3>(1.0 / 3)).epsilon(64 * epsilon));
   CHECK(use.turn.high <= degrees(64 * epsilon));
   CHECK(std::isnan(use.negative));
-  // A raw output of 0 is a diagonal map 0, whose standard deviation is that of the prior.
+  // A raw output of 0 is a diagonal map 0, whose standard deviation is the prior's.
   const auto diagonals = constant_model<Bsnn<Diagonal<2>, double>>(published);
   const SheafUse zero = sheafnn::sheaf_use(diagonals, data, data.splits[0].train);
   CHECK(zero.spread[0].name == "sigma");

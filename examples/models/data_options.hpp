@@ -79,7 +79,7 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
   group
       ->add_option(
           "--planted-spread", o.spread,
-          "standard deviation of the frames' parameters, twice that of the logarithms of diagonal entries; 0 to 4")
+          "standard deviation of the frames' parameters; logarithms of diagonal entries have half of it; 0 to 4")
       ->capture_default_str();
   group->add_option("--planted-curvature", o.curvature, "curvature of the frames' transports, 0 to 4; 0: flat")
       ->capture_default_str();

@@ -44,7 +44,7 @@ template <HasIncidentMaps Model>
 [[nodiscard]] WithSheaves<Model> with_sheaves(const Model& model, GivenMaps<typename Model::Family> maps) {
   using S = typename Model::Scalar;
   const typename Model::Options defaults;
-  typename Model::Options options = model.options();  // but those of the sheaf learner
+  typename Model::Options options = model.options();  // but the options of the sheaf learner
   options.edge_weights = false;
   options.separate_encoder = false;
   options.degree_input = defaults.degree_input;

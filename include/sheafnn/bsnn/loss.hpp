@@ -1,9 +1,9 @@
 /// \file
-/// Loss: what a loss of node outputs provides, and walks over nodes and their targets that losses share. Those of the library
+/// Loss: what a loss of node outputs provides, and walks over nodes and their targets that losses share. The library's own losses
 /// are in losses.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
-/// a NodeSelection; in all functions the loss is a mean over those of `nodes` whose target is known.
+/// a NodeSelection; in all functions the loss is a mean over the nodes in `nodes` whose target is known.
 #pragma once
 
 #include <algorithm>
@@ -154,7 +154,7 @@ template <class T>
   return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
 }
 
-/// The numbers of the rows, and none between them: a loss may be that of some columns.
+/// The numbers of the rows, and none between them: a loss may concern some columns only.
 template <class S>
 void fill_zero(const MatrixView<S>& m) {
   for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));

@@ -2,7 +2,7 @@
 /// Losses of node outputs: classification, multilabel classification, regression. For one of your own see loss.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
-/// a NodeSelection; in all functions the loss is a mean over those of `nodes` whose target is known.
+/// a NodeSelection; in all functions the loss is a mean over the nodes in `nodes` whose target is known.
 #pragma once
 
 #include <algorithm>

@@ -36,7 +36,7 @@
 
 namespace sheafnn {
 
-/// With seed, epoch and samples of predict(), the score's loss is that of its prediction.
+/// With seed, epoch and samples of predict(), the score's loss is the loss of its prediction.
 struct SheafUseOptions {
   Index samples = 3;        ///< 1 … 32768: of the posterior, and of permutations and draws from the prior
   std::uint64_t seed = 0;   ///< of all of these
@@ -166,7 +166,7 @@ template <class Family, class MapOf>
   for (Index a = 0; a < r.graph().arc_count(); ++a) r.set_map(a, map_of(a));
   return r;
 }
-/// Edge e gets both maps of edge π(e), the smaller node's that of the smaller node.
+/// Edge e gets both maps of edge π(e), the smaller node's map from the smaller node.
 template <class Family>
 [[nodiscard]] CellularSheaf<Family> permuted_sheaf(const CellularSheaf<Family>& sheaf, const Stream& stream) {
   const Graph& graph = sheaf.graph();

@@ -21,7 +21,7 @@
 
 namespace sheafnn {
 
-/// Derivatives that a SheafBlocks's backward pass reads and writes. Unchecked: that `blocks` are those of the graph.
+/// Derivatives that a SheafBlocks's backward pass reads and writes. Unchecked: that `blocks` are the graph's.
 template <RestrictionMapFamily Family, class S>
 struct SheafBlocksGradient {
   using Sizes = BlockSizes<Family>;

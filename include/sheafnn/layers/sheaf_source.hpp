@@ -39,7 +39,7 @@ struct SheafInput {
 };
 
 /// The sheaves of a network's layers and the derivatives of their blocks, one set of which serves all in turn.
-/// Unchecked: their numbers, and that `blocks` are those of the graph.
+/// Unchecked: their numbers, and that `blocks` are the graph's.
 template <RestrictionMapFamily Family, class S>
 class SheafStack {
  public:

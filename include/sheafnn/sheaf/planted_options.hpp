@@ -27,7 +27,7 @@ struct PlantedOptions {
   Index nodes = 2000;  ///< n, 12 … 2³¹ − 1, and at least 3 C
   Index classes = 0;   ///< C, 2 … D + 1, for D = 2 to 100; 0: D + 1
   double degree = 8;   ///< mean degree, 1 … n/4
-  /// Standard deviation, in [0, 4], of a frame's parameters, and twice that of the logarithms of a diagonal's entries;
+  /// Standard deviation, in [0, 4], of a frame's parameters; logarithms of a diagonal's entries have half of it;
   /// frames, unreliable, general-linear, diagonal.
   double spread = 1;
   double curvature = 0;  ///< c, in [0, 4], of transports that are not flat; frames
