@@ -107,10 +107,8 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
 inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic,
                                 DataOptions& data) {
   app.add_option("--dataset", dataset,
-                 "karate, synthetic, planted-frames, planted-geometric, planted-unreliable, planted-diagonal, "
-                 "planted-general-linear, planted-signed, an .npz file, a folder with edges.csv and nodes.csv, or "
-                 "a Geom-GCN folder; "
-                 "see docs/data.md")
+                 "karate, synthetic, " + joined(sheafnn::planted_names) +
+                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; see docs/data.md")
       ->capture_default_str();
   app.add_option_function<std::string>(
       "--missing-labels",

@@ -35,6 +35,14 @@ namespace programs {
 
 inline constexpr int exit_bad_input = 2;
 
+/// Names with commas between them.
+template <class Array>
+[[nodiscard]] std::string joined(const Array& names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
 /// Brings what was printed to standard output.
 ///
 /// \throws std::runtime_error  it is full or closed: what should have been seen was not

@@ -64,13 +64,6 @@ struct TrainSettings {
   return text == "on";
 }
 
-template <class Array>
-[[nodiscard]] std::string joined(const Array& names) {
-  std::string text;
-  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
 [[nodiscard]] HelpFormatter::Defaults preset_defaults(const std::string& model);
 
 /// The options that say what is trained, on what and how.

@@ -103,17 +103,16 @@ class TrainingFolder {
     }
     // Older trainings had another default, which only their settings tell.
     const auto settings = texts_of(path, json, "settings");
-    if (const auto rows = settings.find("normalise_features"); rows != settings.end()) {
-      const bool said = std::any_of(all.begin(), all.end(), [](const std::string& argument) {
-        return argument.starts_with("--feature-treatment");
+    const auto said = [&](const std::string& option) {
+      return std::any_of(all.begin(), all.end(), [&](const std::string& argument) {
+        return argument == option || argument.starts_with(option + "=");
       });
-      if (!said) all.push_back(rows->second == "true" ? "--normalise-features" : "--no-normalise-features");
+    };
+    if (const auto rows = settings.find("normalise_features"); rows != settings.end()) {
+      if (!said("--feature-treatment")) all.push_back(rows->second == "true" ? "--normalise-features" : "--no-normalise-features");
     }
     const auto add_default = [&](const char* option, const std::string& value) {
-      const bool said = std::any_of(all.begin(), all.end(), [&](const std::string& argument) {
-        return argument == option || argument.starts_with(std::string(option) + "=");
-      });
-      if (!said) all.insert(all.end(), {option, value});
+      if (!said(option)) all.insert(all.end(), {option, value});
     };
     const auto weight = settings.find("kl_weight");
     const auto model = settings.find("model");

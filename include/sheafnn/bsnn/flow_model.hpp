@@ -60,15 +60,7 @@ class FlowModel {
       : options_(resolve<Family>(detail::without_learned_weights<Posterior>(options), bayesian)),
         posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
-    if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
-    if constexpr (requires { posterior_.spread = options_.spread; }) posterior_.spread = options_.spread;
-    if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
-      posterior_.sheaf_activation = options_.sheaf_activation;
-    } else {
-      require(options_.sheaf_activation == SheafActivation::tanh, "sheaf_activation",
-              to_string(options_.sheaf_activation),
-              detail::concat("the posterior ", Posterior::name, " has its own"));
-    }
+    detail::set_posterior(options_, posterior_);
     layout_ = detail::lay_out(network_options(), shape(), parameters_);
     const Index d = coordinates(), f = options_.channels;
     const auto add = [&](const char* name, Index extent) {

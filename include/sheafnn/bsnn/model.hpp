@@ -44,6 +44,21 @@ template <class Posterior, class Options>
   return options;
 }
 
+/// Gives a posterior what the options say of it (posterior/sheaf_posterior.hpp).
+///
+/// \throws std::invalid_argument  a sheaf activation other than tanh, of a posterior that has its own
+template <class Options, class Posterior>
+void set_posterior(const Options& options, Posterior& posterior) {
+  if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = options.parametrisation;
+  if constexpr (requires { posterior.spread = options.spread; }) posterior.spread = options.spread;
+  if constexpr (requires { posterior.sheaf_activation = options.sheaf_activation; }) {
+    posterior.sheaf_activation = options.sheaf_activation;
+  } else {
+    require(options.sheaf_activation == SheafActivation::tanh, "sheaf_activation",
+            to_string(options.sheaf_activation), concat("the posterior ", Posterior::name, " has its own"));
+  }
+}
+
 }  // namespace detail
 
 /// Architecture and parameters.
@@ -86,14 +101,7 @@ class SheafModel {
       detail::require_edges(options_);
       posterior_.check_count(sheaf_count());
     }
-    if constexpr (requires { posterior_.parametrisation; }) posterior_.parametrisation = options_.parametrisation;
-    if constexpr (requires { posterior_.spread = options_.spread; }) posterior_.spread = options_.spread;
-    if constexpr (requires { posterior_.sheaf_activation = options_.sheaf_activation; }) {
-      posterior_.sheaf_activation = options_.sheaf_activation;
-    } else {
-      require(options_.sheaf_activation == SheafActivation::tanh, "sheaf_activation",
-              to_string(options_.sheaf_activation), detail::concat("the posterior ", Posterior::name, " has its own"));
-    }
+    detail::set_posterior(options_, posterior_);
     layout_ = detail::lay_out(options_, shape(), parameters_);
   }
 

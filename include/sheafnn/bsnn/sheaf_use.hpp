@@ -108,32 +108,6 @@ struct TransportFigures {
   }
 };
 
-/// The mean over incident pairs of KL(posterior ‖ prior), after begin(); NaN without closed form.
-template <class Model>
-[[nodiscard]] double mean_kl_of(const Network<Model>& network) {
-  using Q = typename Model::Posterior;
-  if constexpr (!Q::closed_form_kl) {
-    return SheafUse::unknown;
-  } else {
-    using S = typename Model::Scalar;
-    const auto& posterior = network.sheaf_source().posterior();
-    const EdgeBlocks<S> blocks(network.graph());
-    double sum = 0;
-    for (Index block = 0; block < blocks.block_count(); ++block) {
-      for (int side = 0; side < 2; ++side) {
-        for (int lane = 0; lane < blocks.lane_count(block); ++lane) {
-          double parameters[Q::parameter_size];
-          for (int k = 0; k < Q::parameter_size; ++k) {
-            parameters[k] = static_cast<double>(posterior.parameter(block, side)[k * blocks.width + lane]);
-          }
-          sum += network.model().posterior().kl(static_cast<const double*>(parameters));
-        }
-      }
-    }
-    return sum / static_cast<double>(network.graph().arc_count());
-  }
-}
-
 /// A map drawn from the prior of a posterior; from random_map() where there is none, or it does not say how.
 template <class Posterior>
 [[nodiscard]] auto prior_map([[maybe_unused]] const Posterior& posterior, const Stream& stream,
@@ -322,7 +296,7 @@ template <HasIncidentMaps Model>
     network.begin(pass);
     detail::TransportFigures<Family> transports;
     if constexpr (has_sheaf_posterior<Model>) {
-      r.kl = detail::mean_kl_of(network);
+      if constexpr (Model::Posterior::closed_form_kl) r.kl = network.kl();
       for (NamedMatrix& matrix : detail::parameters_of(network).spread) {
         r.spread.push_back({std::move(matrix.name), detail::sheaf_quantiles(matrix.values)});
       }
