@@ -132,6 +132,8 @@ def our_options(checkout, model, options, rule):
     for theirs, ours in (("add_lp", "--add-lp"), ("add_hp", "--add-hp"), ("second_linear", "--second-linear")):
         if o[theirs]:
             words.append(ours)
+    if checkout == "bsnn":
+        words += ["--spread", "published", "--kl-weight", 1]
     if o["sparse_learner"]:
         words += ["--learner", "summed-published"]
     if "polynomial_type" in o:

@@ -32,7 +32,7 @@ run() {
   elif [ -n "${SEEDS:-}" ]; then
     seeds=(--seeds "$SEEDS" --parallel splits --predictions "$dataset-$maps.npz")
   fi
-  "$train" --preset none --feature-treatment rows --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 "${seeds[@]}" --samples 3 \
+  "$train" --preset none --spread published --kl-weight 1 --feature-treatment rows --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 "${seeds[@]}" --samples 3 \
     --report "$dataset-$maps.json" "$@"
 }
 [ $# -gt 0 ] || set -- texas wisconsin cornell film cora citeseer
