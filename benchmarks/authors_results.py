@@ -121,14 +121,16 @@ def our_options(checkout, model, options, rule):
     """The options of train that mean the same, with a stopping rule."""
     if checkout == "csnn":
         return ["--model", "csnn", "--preset", "large", "--epochs", str(options["epochs"]), "--patience",
-                str(options["early_stopping"]), "--stop-on", "loss" if rule == "loss" else "roc-auc"]
+                str(options["early_stopping"]), "--stop-on", "loss" if rule == "loss" else "roc-auc", "--sheaf-lr", "0"]
     o = {**DEFAULTS, **options}
     maps = "diagonal" if "Diag" in model else "special-orthogonal" if "Bundle" in model else "general-linear"
     words = ["--preset", "none", "--model", "bsnn" if checkout == "bsnn" else "nsd", "--maps", maps, "--stalk-dim", o["d"],
              "--layers", o["layers"], "--channels", o["hidden_channels"], "--lr", o["lr"], "--weight-decay", o["weight_decay"],
              "--sheaf-decay", o.get("sheaf_decay", o["weight_decay"]), "--input-dropout", o["input_dropout"],
              "--dropout", o["dropout"], "--epochs", o["epochs"], "--patience", o["early_stopping"],
-             "--stop-on", rule]
+             "--stop-on", rule, "--sheaf-lr", o.get("maps_lr", 0)]
+    if maps == "special-orthogonal":
+        words += ["--parametrisation", "householder", "--sheaf-activation", "tanh"]
     for theirs, ours in (("add_lp", "--add-lp"), ("add_hp", "--add-hp"), ("second_linear", "--second-linear")):
         if o[theirs]:
             words.append(ours)
@@ -137,7 +139,7 @@ def our_options(checkout, model, options, rule):
     if o["sparse_learner"]:
         words += ["--learner", "summed-published"]
     if "polynomial_type" in o:
-        words += ["--filter", "chebyshev", "--degree", o["poly_layers_K"], "--sheaf-lr", o["maps_lr"]]
+        words += ["--filter", "chebyshev", "--degree", o["poly_layers_K"]]
     return [str(word) for word in words]
 
 

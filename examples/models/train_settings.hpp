@@ -48,9 +48,9 @@ struct TrainSettings {
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string feature_treatment = "automatic";
   bool rows_to_one = false;  ///< --normalise-features
-  std::string normalisation = "augmented", parametrisation = "householder";
+  std::string normalisation = "augmented", parametrisation = "exponential";
   std::string filter = "none", coefficients = "convex", skip = "input", residual = "gated";
-  std::string learner = "concatenation", sheaf_activation = "tanh", spread = "concentrated";
+  std::string learner = "concatenation", sheaf_activation = "auto", spread = "concentrated";
   std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss", sample_loss = "expected";
   std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save, sheaf, predictions;
@@ -121,7 +121,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model->add_option("--learner", s.learner, "what it reads of two nodes: " + joined(sheafnn::learner_input_names))
       ->capture_default_str();
   model->add_option("--sheaf-activation", s.sheaf_activation,
-                    "of its outputs: " + joined(sheafnn::sheaf_activation_names) + " (nsd, general-linear)")
+                    "of its outputs: " + joined(sheafnn::sheaf_activation_names) +
+                        " (nsd, general-linear), or auto (identity for special-orthogonal, otherwise tanh)")
       ->capture_default_str();
   model
       ->add_option("--spread", s.spread,
@@ -213,8 +214,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
                        "; with a preset roc-auc where one of two classes has two thirds of the nodes")
       ->capture_default_str();
   train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
-  train->add_option("--sheaf-lr", s.train.sheaf_learning_rate, "that of the sheaf learner's weights, 0: as --lr")
-      ->capture_default_str();
+  train->add_option("--sheaf-lr", s.train.sheaf_learning_rate,
+                    "that of the sheaf learner's weights, 0: as --lr (default: 0.3 of --lr)");
   train
       ->add_option("--weight-decay", s.train.weight_decay,
                    "L2 decay of all weights but the sheaf learner's, at least 0")
@@ -499,8 +500,10 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   s.options.residual.form =
       sheafnn::parse_name<sheafnn::ResidualForm>("--residual", s.residual, sheafnn::residual_form_names);
   s.options.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
-  s.options.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.sheaf_activation,
-                                                                             sheafnn::sheaf_activation_names);
+  if (s.sheaf_activation != "auto") {
+    s.options.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>(
+        "--sheaf-activation", s.sheaf_activation, sheafnn::sheaf_activation_names);
+  }
   s.options.spread = sheafnn::parse_name<sheafnn::SpreadRange>("--spread", s.spread, sheafnn::spread_range_names);
   s.train.kl_schedule =
       sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.kl_schedule, sheafnn::kl_schedule_names);
@@ -560,7 +563,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"learner_layers", m.learner_layers},
           {"learner_width", m.learner_width},
           {"learner", s.learner},
-          {"sheaf_activation", s.sheaf_activation},
+          {"sheaf_activation", m.sheaf_activation ? to_string(*m.sheaf_activation) : s.sheaf_activation},
           {"second_linear", m.second_linear},
           {"linear", m.linear},
           {"left_weights", m.left_weights},
@@ -594,7 +597,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"patience", t.patience},
           {"stop_on", s.stop_on},
           {"lr", t.learning_rate},
-          {"sheaf_lr", t.sheaf_learning_rate},
+          {"sheaf_lr", t.sheaf_rate()},
           {"weight_decay", t.weight_decay},
           {"sheaf_decay", t.sheaf_decay},
           {"input_dropout", t.input_dropout},
@@ -643,6 +646,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     json["edge_weights"] = s.edge_weights;
     json["separate_encoder"] = s.separate_encoder;
   }
+  json["sheaf_lr"] = "auto";
+  if (s.train.sheaf_learning_rate) json["sheaf_lr"] = *s.train.sheaf_learning_rate;
   json["model"] = s.model;
   json["maps"] = s.maps;
   json["data"] = data;

@@ -114,12 +114,18 @@ class TrainingFolder {
     const auto add_default = [&](const char* option, const std::string& value) {
       if (!said(option)) all.insert(all.end(), {option, value});
     };
-    const auto weight = settings.find("kl_weight");
-    const auto model = settings.find("model");
-    if (!settings.contains("spread") && weight != settings.end() && model != settings.end() &&
-        (model->second == "bsnn" || model->second == "bflow")) {
-      add_default("--spread", "published");
-      add_default("--kl-weight", weight->second);
+    const auto is = [&](const char* key, std::initializer_list<const char*> values) {
+      const auto found = settings.find(key);
+      return found != settings.end() && std::find(values.begin(), values.end(), found->second) != values.end();
+    };
+    if (is("model", {"bsnn", "bflow"}) && settings.contains("kl_weight")) {
+      if (!settings.contains("spread")) add_default("--spread", "published");
+      if (!is("kl_schedule", {"off"})) add_default("--kl-weight", settings.at("kl_weight"));
+    }
+    if (settings.contains("lr") && !settings.contains("sheaf_lr")) add_default("--sheaf-lr", "0");
+    if (settings.contains("parametrisation")) {
+      if (is("maps", {"special-orthogonal"})) add_default("--parametrisation", settings.at("parametrisation"));
+      if (!settings.contains("sheaf_activation")) add_default("--sheaf-activation", "tanh");
     }
     all.insert(all.end(), given.begin(), given.end());
     return all;

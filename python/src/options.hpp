@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/io/model_options.hpp>
@@ -59,6 +60,9 @@ inline void parse_option(const std::string& key, const std::string& text, sheafn
 inline void parse_option(const std::string& key, const std::string& text, sheafnn::WeightDecay& value) {
   sheafnn::require(text == "l2" || text == "decoupled", key, text, "choose l2 or decoupled");
   value = text == "l2" ? sheafnn::WeightDecay::l2 : sheafnn::WeightDecay::decoupled;
+}
+inline void parse_option(const std::string& key, const std::string& text, std::optional<double>& value) {
+  parse_option(key, text, value.emplace());
 }
 inline void parse_option(const std::string& key, const std::string& text, int& value) {
   sheafnn::Index wide = 0;

@@ -257,7 +257,7 @@ class BatchNetwork {
     parts_.sheaf.build(executor_, pass, range(static_cast<Index>(l), 1),
                        detail::MeanMaps<Family, S>{learner.raw(),
                                                    {parts_.options.parametrisation,
-                                                    parts_.options.sheaf_activation}},
+                                                    *parts_.options.sheaf_activation}},
                        learner.edge_weight());
   }
 
@@ -325,7 +325,7 @@ class BatchNetwork {
                                                           learner.raw(),
                                                           learner.raw_bar(),
                                                           {parts_.options.parametrisation,
-                                                           parts_.options.sheaf_activation},
+                                                           *parts_.options.sheaf_activation},
                                                           learner.edge_weight(),
                                                           learner.edge_factor(),
                                                           learner.edge_logit_bar()});

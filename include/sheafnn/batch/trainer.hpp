@@ -227,7 +227,7 @@ class BatchTrainer {
     r.validation_nodes = validation.nodes;
     r.test_nodes = detail::set_weight(loss_, split.test).nodes;
     r.learning_rate = options.learning_rate;
-    r.sheaf_learning_rate = options.sheaf_learning_rate > 0 ? options.sheaf_learning_rate : options.learning_rate;
+    r.sheaf_learning_rate = options.sheaf_rate();
     r.weight_decay = options.weight_decay;
     r.sheaf_decay = options.sheaf_decay;
     r.decay = options.decay;

@@ -57,7 +57,7 @@ class FlowModel {
   }
   /// The same without values of the parameters.
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::without_learned_weights<Posterior>(options), bayesian)),
+      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)),
         posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
     detail::set_posterior(options_, posterior_);

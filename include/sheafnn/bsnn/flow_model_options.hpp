@@ -44,7 +44,7 @@ struct FlowOptions {
   Index learner_width = 0;
   LearnerInput learner = LearnerInput::concatenation;
   Index edge_features = 0;
-  SheafActivation sheaf_activation = SheafActivation::tanh;
+  std::optional<SheafActivation> sheaf_activation = {};
   SpreadRange spread = SpreadRange::concentrated;
   bool second_linear = false;
   bool left_weights = true;   ///< A
@@ -53,7 +53,7 @@ struct FlowOptions {
   Index readout_layers = 1;
   bool negate_inside = false;  ///< dX/dt = ELU(−Δ …) instead of −ELU(Δ …)
   Normalisation normalisation = Normalisation::augmented;
-  RotationParametrisation parametrisation = RotationParametrisation::householder;
+  RotationParametrisation parametrisation = RotationParametrisation::exponential;
   bool augmented_filters = false;
   FeaturePlan feature_plan = {};
 
@@ -90,6 +90,7 @@ template <RestrictionMapFamily Family>
   options.edge_weights = resolved.edge_weights;
   options.separate_encoder = resolved.separate_encoder;
   options.learner_width = resolved.learner_width;
+  options.sheaf_activation = resolved.sheaf_activation;
   return options;
 }
 

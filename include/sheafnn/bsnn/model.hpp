@@ -33,29 +33,35 @@ concept SheafSource = is_point_mass<Q> || SheafPosterior<Q>;
 
 namespace detail {
 
-/// Given maps come with their edge weights: none are learned.
+/// The options, with the defaults that a posterior decides: given maps come with their edge weights, and a posterior without a
+/// member sheaf_activation has an activation of its own, which the option calls tanh.
+///
+/// \throws std::invalid_argument  learned edge weights, of given maps
 template <class Posterior, class Options>
-[[nodiscard]] Options without_learned_weights(Options options) {
+[[nodiscard]] Options suited_to(Options options) {
   if constexpr (has_given_maps<Posterior>) {
     require(!options.edge_weights.value_or(false), "edge_weights", true,
             "given sheaves have edge weights of their own");
     options.edge_weights = false;
   }
+  if constexpr (!requires(Posterior posterior) { posterior.sheaf_activation; }) {
+    if (!options.sheaf_activation) options.sheaf_activation = SheafActivation::tanh;
+  }
   return options;
 }
 
-/// Gives a posterior what the options say of it (posterior/sheaf_posterior.hpp).
+/// Gives a posterior what the resolved options say of it (posterior/sheaf_posterior.hpp).
 ///
 /// \throws std::invalid_argument  a sheaf activation other than tanh, of a posterior that has its own
 template <class Options, class Posterior>
 void set_posterior(const Options& options, Posterior& posterior) {
   if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = options.parametrisation;
   if constexpr (requires { posterior.spread = options.spread; }) posterior.spread = options.spread;
-  if constexpr (requires { posterior.sheaf_activation = options.sheaf_activation; }) {
-    posterior.sheaf_activation = options.sheaf_activation;
+  if constexpr (requires { posterior.sheaf_activation; }) {
+    posterior.sheaf_activation = *options.sheaf_activation;
   } else {
     require(options.sheaf_activation == SheafActivation::tanh, "sheaf_activation",
-            to_string(options.sheaf_activation), concat("the posterior ", Posterior::name, " has its own"));
+            to_string(*options.sheaf_activation), concat("the posterior ", Posterior::name, " has its own"));
   }
 }
 
@@ -95,7 +101,7 @@ class SheafModel {
   }
   /// The same without values of the parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::without_learned_weights<Posterior>(options), bayesian)),
+      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)),
         posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) {
       detail::require_edges(options_);

@@ -51,8 +51,8 @@ struct ModelOptions {
   /// Numbers of every arc that it reads as well, the graph's arc features (0 … 1024).
   Index edge_features = 0;
   /// Of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
-  /// models with general linear maps, augmented.
-  SheafActivation sheaf_activation = SheafActivation::tanh;
+  /// models with general linear maps, augmented (default: identity for rotations, tanh for others).
+  std::optional<SheafActivation> sheaf_activation = {};
   SpreadRange spread = SpreadRange::concentrated;  ///< of Bayesian models: where it begins and how far it reaches
 
   bool second_linear = false;  ///< a second linear layer in the encoder
@@ -63,7 +63,7 @@ struct ModelOptions {
   bool layer_norm = false;     ///< of a node's h features after each layer, with a scale and a shift
   Index readout_layers = 1;    ///< the last one affine, those before it h × h with GELU (1 … 8)
   Normalisation normalisation = Normalisation::augmented;
-  RotationParametrisation parametrisation = RotationParametrisation::householder;
+  RotationParametrisation parametrisation = RotationParametrisation::exponential;
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
   /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as with the others, instead of
@@ -107,8 +107,9 @@ template <RestrictionMapFamily Family>
           to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
   require(options.edge_features == 0 || is_learned<Family>, "edge_features", options.edge_features,
           detail::concat(Family::name, " maps are not learned"));
+  if (!options.sheaf_activation) options.sheaf_activation = rotations ? SheafActivation::identity : SheafActivation::tanh;
   require(options.sheaf_activation == SheafActivation::tanh || is_learned<Family>, "sheaf_activation",
-          to_string(options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
+          to_string(*options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
   if (options.sheaf_activation == SheafActivation::attention) {
     const auto refuse = [](const std::string& why) { throw_invalid_argument("sheaf_activation", "attention", why); };
     if (!may_attend<Family>) {

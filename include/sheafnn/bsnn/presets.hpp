@@ -163,11 +163,11 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   };
   using enum FeatureTreatment;
   constexpr std::array<Values, 5> values = {{
-      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 0.03, 300, 100}},   // small
-      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 0.03, 200, 60}},  // citation
-      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 0.03, 300, 60}},    // heterophilic
-      {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.01, 300, 100}},          // large
-      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.01, 300, 60}},  // dense
+      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 0.003, 300, 100}},   // small
+      {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 0.003, 200, 60}},  // citation
+      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 0.003, 300, 60}},    // heterophilic
+      {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.003, 300, 100}},         // large
+      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},  // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;
@@ -201,8 +201,8 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   v.training.set(training, model.features);
 }
 
-/// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners, and what is set of the
-/// training above. Takes any options.
+/// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners with the other weights' learning
+/// rate, and what is set of the training above. Takes any options.
 ///
 /// \param bayesian  of Bayesian ones also whether every layer has learners
 inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, TrainOptions& training) {
@@ -231,6 +231,7 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   model.learner_layers = v.learner_layers;
   model.learner_width = v.learner_width;
   model.layer_learners = bayesian;
+  training.sheaf_learning_rate = 0;
   v.training.set(training, model.features);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -26,14 +27,16 @@ struct TrainOptions {
   Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1; not without validation nodes
   StopOn stop_on = StopOn::loss;
   double learning_rate = 0.01;          ///< > 0
-  double sheaf_learning_rate = 0;       ///< of the sheaf learner's weights, ≥ 0; 0: learning_rate
+  /// Of the sheaf learner's weights, ≥ 0; 0: learning_rate (default: 0.3 learning_rate, so that the other weights settle
+  /// first; math: "A posterior that is learned").
+  std::optional<double> sheaf_learning_rate = {};
   double weight_decay = 5e-4;           ///< L2, of all weights but the sheaf learner's, ≥ 0
   double sheaf_decay = 5e-4;            ///< L2, of the sheaf learner's weights, ≥ 0
   WeightDecay decay = WeightDecay::l2;  ///< L2 terms, or decoupled (AdamW)
   double input_dropout = 0.5;           ///< of features, in [0, 1)
   double dropout = 0.3;                 ///< of hidden features, in [0, 1)
   KlSchedule kl_schedule = KlSchedule::cyclical;
-  double kl_maximum = 0.03;  ///< largest λ, ≥ 0
+  double kl_maximum = 0.003;  ///< largest λ, ≥ 0
   KlEstimator kl_estimator = KlEstimator::automatic;
   Index training_samples = 1;  ///< K, sheaves drawn per training step, 1 … 1024
   SampleLoss sample_loss = SampleLoss::expected;
@@ -47,6 +50,12 @@ struct TrainOptions {
   /// Where to go on; null: from the beginning. With the same model, data and options the result has the same bits as
   /// that of a training that was never stopped. `epochs` and `patience` may grow.
   const TrainingState* resume = nullptr;
+
+  /// The rate of the sheaf learner's weights.
+  [[nodiscard]] double sheaf_rate() const noexcept {
+    const double rate = sheaf_learning_rate.value_or(0.3 * learning_rate);
+    return rate > 0 ? rate : learning_rate;
+  }
 };
 
 /// \throws std::invalid_argument  naming the option, its value and its limit
@@ -65,7 +74,7 @@ inline void validate(const TrainOptions& options) {
   at_least_one("checkpoint_every", options.checkpoint_every, 1'000'000'000);
   at_least_one("training_samples", options.training_samples, 1024);
   at_least_one("samples", options.samples, 1024);
-  detail::require_rates(options.learning_rate, options.sheaf_learning_rate);
+  detail::require_rates(options.learning_rate, options.sheaf_learning_rate.value_or(0));
   not_negative("weight_decay", options.weight_decay);
   not_negative("sheaf_decay", options.sheaf_decay);
   not_negative("kl_maximum", options.kl_maximum);

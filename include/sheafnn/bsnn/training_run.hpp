@@ -307,7 +307,7 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, cons
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
   constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
-  adam_.sheaf_learning_rate = options.sheaf_learning_rate;
+  adam_.sheaf_learning_rate = options.sheaf_rate();
   result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),
              std::back_inserter(evaluated_));

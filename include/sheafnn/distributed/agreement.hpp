@@ -83,7 +83,7 @@ class Fingerprint {
           {"patience", std::to_string(options.patience)},
           {"stop_on", std::string(to_string(options.stop_on))},
           {"learning_rate", text_of(options.learning_rate)},
-          {"sheaf_learning_rate", text_of(options.sheaf_learning_rate)},
+          {"sheaf_learning_rate", text_of(options.sheaf_rate())},
           {"weight_decay", text_of(options.weight_decay)},
           {"sheaf_decay", text_of(options.sheaf_decay)},
           {"decay", options.decay == WeightDecay::l2 ? "l2" : "decoupled"},

@@ -151,7 +151,7 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
   const Buffer<S> first_values = parameters.values();
   Buffer<S> best_values = parameters.values();
   Adam<S> adam(parameters.size(), options.learning_rate);
-  adam.sheaf_learning_rate = options.sheaf_learning_rate;
+  adam.sheaf_learning_rate = options.sheaf_rate();
   std::vector<double> predictions(static_cast<std::size_t>(n * outputs)), best_predictions = predictions;
   const MatrixView<const double> view(predictions.data(), n, outputs);
   TrainResult result;

@@ -108,7 +108,9 @@ inline std::string option_text(double value) { return sheafnn::detail::shortest_
 inline std::string option_text(FeatureTreatment value) { return std::string(to_string(value)); }
 inline std::string option_text(const FeaturePlan& value) { return to_text(value); }
 inline std::string option_text(SpreadRange value) { return std::string(to_string(value)); }
-inline std::string option_text(SheafActivation value) { return std::string(to_string(value)); }
+inline std::string option_text(std::optional<SheafActivation> value) {
+  return std::string(to_string(value.value_or(SheafActivation::tanh)));
+}
 inline std::string option_text(LearnerInput value) { return std::string(to_string(value)); }
 inline std::string option_text(PolynomialBasis value) { return std::string(to_string(value)); }
 inline std::string option_text(PolynomialCoefficients value) { return std::string(to_string(value)); }
@@ -143,7 +145,7 @@ inline void parse_option(const std::string& key, const std::string& text, Polyno
 inline void parse_option(const std::string& key, const std::string& text, LearnerInput& value) {
   value = parse_name<LearnerInput>(key, text, learner_input_names);
 }
-inline void parse_option(const std::string& key, const std::string& text, SheafActivation& value) {
+inline void parse_option(const std::string& key, const std::string& text, std::optional<SheafActivation>& value) {
   value = parse_name<SheafActivation>(key, text, sheaf_activation_names);
 }
 inline void parse_option(const std::string& key, const std::string& text, SpreadRange& value) {
@@ -189,11 +191,15 @@ inline void parse_option(const std::string& key, const std::string& text, Featur
   value = parse_name<FeatureNorm>(key, text, feature_norm_names);
 }
 
-/// Options that older files have in place of newer ones: whether rows are scaled to sum 1.
+/// Options that older files have in place of newer ones, whether rows are scaled to sum 1; and those whose default was another
+/// when they were not in files: the sheaf activation.
 ///
 /// \throws std::invalid_argument  a text that is no value of such an option
 template <class Options>
 void read_older_options(const std::map<std::string, std::string>& texts, Options& options) {
+  if constexpr (requires { options.sheaf_activation; }) {
+    if (!options.sheaf_activation) options.sheaf_activation = SheafActivation::tanh;
+  }
   const auto found = texts.find("normalise_features");
   if (found == texts.end() || texts.contains("feature_treatment")) return;
   bool rows = false;
