@@ -132,12 +132,12 @@ class SheafUseReader {
 
 }  // namespace detail
 
-/// The figures as JSON: NaN becomes null when it is written.
+/// The figures as JSON: NaN becomes null when it is written. Takes any.
 [[nodiscard]] inline nlohmann::ordered_json sheaf_use_json(const SheafUse& use) {
   return detail::figure_json(use);
 }
 
-/// One line of printable ASCII: same figures, same text.
+/// One line of printable ASCII: same figures, same text. Takes any.
 [[nodiscard]] inline std::string to_text(const SheafUse& use) {
   return sheaf_use_json(use).dump(-1, ' ', /*ensure_ascii=*/true);
 }
