@@ -465,7 +465,7 @@ void bind_model(nb::module_& module) {
                      const auto use = sheafnn::io::saved_sheaf_use(model.path().string(), model.file().metadata);
                      return use ? from_json(programs::sheaf_use_json(*use)) : nb::none();
                    })
-      .def_prop_ro("metadata", [const Model& model) { return model.file().metadata; })
+      .def_prop_ro("metadata", [](const Model& model) { return model.file().metadata; })
       .def("tensors", &tensors_of)
       .def("__getstate__", &state_of)
       .def("__setstate__", [](Model& model, const State& state) { new (&model) Model(model_of(state)); })
