@@ -1,5 +1,6 @@
 """The learned sheaf and Laplacians, against formulas in NumPy."""
 
+import pickle
 import warnings
 
 import numpy as np
