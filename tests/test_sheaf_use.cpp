@@ -281,8 +281,8 @@ TEST_CASE("one sentence about several trainings") {
   CHECK(said({unused}) == sheafnn::warning(unused));
   CHECK(said({used, unused, unknown, unused}) ==
         "the sheaf is not used in 2 of 3 trainings: with its maps permuted between edges the loss rises by less than "
-        "0.01 nats or 2 standard errors; try less dropout of hidden features, a smaller decay of the sheaf learner or a "
-        "network with identity maps, which is cheaper");
+        "0.01 nats or 2 standard errors; try less dropout of hidden features, a smaller decay of the sheaf learner or "
+        "a network with identity maps, which is cheaper");
 }
 
 TEST_CASE("maps of the prior") {
