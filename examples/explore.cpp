@@ -18,6 +18,7 @@
 #include "models/class_names.hpp"
 #include "models/data_options.hpp"
 #include "models/program.hpp"
+#include "models/sheaf_figures.hpp"
 
 namespace {
 
@@ -135,11 +136,12 @@ void run(Settings& settings) {
   if (!settings.report.empty()) history = read_history(settings, data.name, learned);
   const Exploration shown =
       explore_model(data, learned, nodes, nodes_name, settings.report.empty() ? nullptr : &history);
-  const std::string index = page("What was learned on " + data.name, shown.facts, shown.pictures, shown.notes);
+  const std::string index = page("What was learned on " + data.name, shown);
 
   std::filesystem::create_directory(folder);
   for (const Picture& picture : shown.pictures) sheafnn::io::write_text(folder / picture.file, picture.svg);
   sheafnn::io::write_text(folder / "index.html", index);
+  if (learned.use) programs::print_sheaf_use({*learned.use}, " in training");
   std::printf("%zu pictures: %s\n", shown.pictures.size(), (folder / "index.html").string().c_str());
 }
 

@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/file.hpp>
+#include <sheafnn/io/sheaf_use_text.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <sstream>
 #include <string>
@@ -22,6 +24,7 @@
 #include "models/device_registry.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
+#include "models/sheaf_figures.hpp"
 
 namespace {
 
@@ -63,6 +66,7 @@ void run(const Settings& s) {
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
+  const std::optional<sheafnn::SheafUse> use = sheafnn::io::saved_sheaf_use(s.model, info.metadata);
   const bool cooperative = programs::is_cooperative(info.model);
   const auto [layers, classes] =
       programs::with_kind(info.model, info.options, info.cooperative, info.flow,
@@ -104,6 +108,7 @@ void run(const Settings& s) {
   std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
               info.model.c_str(), maps.c_str(),
               cooperative && info.cooperative.directed ? " along listed arcs" : "", info.stalk_dimension);
+  if (use) programs::print_sheaf_use({*use}, " in training");
   std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n",
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
               std::accumulate(p.mutual_information.begin(), p.mutual_information.end(), 0.0) / n, p.class_count,

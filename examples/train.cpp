@@ -22,6 +22,8 @@
 
 #include "models/device_registry.hpp"
 #include "models/interruption.hpp"
+#include "models/kept_sheaf_use.hpp"
+#include "models/outcome.hpp"
 #include "models/predictions.hpp"
 #include "models/program.hpp"
 #include "models/progress.hpp"
@@ -159,13 +161,21 @@ void train_on_device(const Task& task, int device, const Use& use) {
     }
     return wanted_action();
   };
+  programs::Keep keep = task.keep();
+  keep.model = true;  // whose figures are computed on the CPU
   std::vector<programs::DeviceOutcome> outcomes =
       programs::find_device_model(task.settings.maps, task.settings.stalk_dimension)
-          .train({task.data, jobs, task.settings.options, options, task.bayesian(), task.keep(), device});
+          .train({task.data, jobs, task.settings.options, options, task.bayesian(), keep, device});
   bar.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!outcomes[i].error.empty()) throw std::runtime_error(outcomes[i].error);
-    use(i, Training{std::move(outcomes[i].result), std::move(outcomes[i].outcome)});
+    Training training{std::move(outcomes[i].result), std::move(outcomes[i].outcome)};
+    options.seed = runs[i].seed;
+    const auto best = programs::best_epoch_options(options, training.result.best_epoch);
+    programs::keep_sheaf_use(training.outcome,
+                             task.entry->sheaf_use("trained model", training.outcome.checkpoint, task.bayesian(),
+                                                   task.data, jobs[i].split->validation, best));
+    use(i, training);
   }
 }
 
@@ -239,12 +249,11 @@ void write_models(const Task& task, std::size_t i, const Training& training) {
   const auto& outcome = training.outcome;
   if (!s.save.empty()) sheafnn::io::write_safetensors(task.file_of(s.save, i), outcome.checkpoint);
   if (s.sheaf.empty()) return;
-  // The noise of the best epoch, as in the table.
-  const sheafnn::PredictOptions options{.samples = s.train.samples,
-                                        .seed = task.runs[i].seed,
-                                        .epoch = static_cast<std::uint32_t>(training.result.best_epoch),
-                                        .threads = s.train.threads};
-  task.entry->learned(s.sheaf, outcome.checkpoint, task.bayesian(), task.data, options, 0)
+  sheafnn::TrainOptions options = s.train;
+  options.seed = task.runs[i].seed;
+  task.entry
+      ->learned(s.sheaf, outcome.checkpoint, task.bayesian(), task.data,
+                programs::best_epoch_options(options, training.result.best_epoch), 0)
       .write(task.file_of(s.sheaf, i));
 }
 

@@ -108,8 +108,8 @@ losses() { grep '"validation_loss"' "$1" || fail "no loss in $1"; }
 "${train[@]}" --epochs 8 --patience 2 --make-splits 80/20/0 --split-count 2 --report untested.json --save untested.safetensors \
   > untested.txt || fail "train --make-splits 80/20/0"
 grep -q '^preset small: ' untested.txt || fail "another preset: $(cat untested.txt)"
-[ "$(grep -cE '^ +[01] +[0-9]+ +[0-9.]+% +- +- +- +[0-9.]+$' untested.txt)" -eq 2 ] || fail "test nodes: $(cat untested.txt)"
-grep -qE '^ mean +[0-9.]+% +- +- +- +[0-9.]+$' untested.txt || fail "means without test nodes: $(cat untested.txt)"
+[ "$(grep -cE '^ +[01] +[0-9]+ +[0-9.]+% +- +- +- +[-+][0-9.]+ +[0-9.]+$' untested.txt)" -eq 2 ] || fail "test nodes: $(cat untested.txt)"
+grep -qE '^ mean +[0-9.]+% +- +- +- +[-+][0-9.]+ +[0-9.]+$' untested.txt || fail "means without test nodes: $(cat untested.txt)"
 for figure in test_accuracy nll ece; do
   [ "$(grep -c "\"$figure\": null" untested.json)" -ge 2 ] || fail "$figure without test nodes: $(cat untested.json)"
 done
@@ -117,7 +117,7 @@ done
 "$bin/predict" --model untested-0.safetensors --dataset people --label trade > /dev/null || fail "predict without test nodes"
 "${train[@]}" --epochs 8 --patience 2 --make-splits 100/0/0 --split-count 1 --report all.json --checkpoint states > all.txt \
   || fail "train --make-splits 100/0/0"
-grep -qE '^ +0 +7 +- +- +- +- +[0-9.]+$' all.txt || fail "the last epoch is not the best: $(cat all.txt)"
+grep -qE '^ +0 +7 +- +- +- +- +- +[0-9.]+$' all.txt || fail "the last epoch is not the best: $(cat all.txt)"
 grep -q '"stopped_by": "epochs"' all.json || fail "patience without validation nodes"
 "$bin/train" --resume states --epochs 9 > more.txt || fail "train --resume without validation nodes"
 grep -qE '^ +0 +8 +- ' more.txt || fail "the training did not go on: $(cat more.txt)"

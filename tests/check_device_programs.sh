@@ -32,9 +32,29 @@ done
 grep -q '"device": "cuda"' device.json || fail "the report does not tell the device"
 
 # One of them alone has the numbers that it had beside the others.
-"${train[@]}" --splits 3 --seed 7 --device cuda --save alone.safetensors > alone.txt
+"${train[@]}" --splits 3 --seed 7 --device cuda --save alone.safetensors --report alone.json > alone.txt
 [ "$(rows device.txt | grep '^3 7 ' | cut -d ' ' -f 3-)" = "$(awk '$1 == 3 {print $2, $3, $4, $5, $6}' alone.txt)" ] \
   || fail "a training alone differs: $(cat alone.txt)"
+
+# Figures of the sheaf, computed on the CPU: in table, report and model, and those of trainings on the CPU.
+check_sheaf device.txt device.json
+check_sheaf alone.txt alone.json
+saved_figures alone.safetensors > figures.json
+python3 - << 'END' || fail "other figures of the sheaf on the device"
+import json
+saved, alone = json.load(open("figures.json")), json.load(open("alone.json"))["splits"][0]["sheaf"]
+assert saved == {key: value for key, value in alone.items() if key != "warning"}
+alike = 0
+for one, other in zip(*(json.load(open(name))["splits"] for name in ("cpu.json", "device.json")), strict=True):
+    if one["best_epoch"] != other["best_epoch"]:
+        continue
+    alike += 1
+    a, b = one["sheaf"], other["sheaf"]
+    assert a["nodes"] == b["nodes"] > 0 and abs(a["kl_per_pair"] - b["kl_per_pair"]) < 0.01
+    for key in ("permuted", "prior", "identity"):
+        assert abs(a[key]["rise"] - b[key]["rise"]) < 0.002, (key, a, b)
+assert alike >= 80
+END
 
 # Twice the same command gives the same bits.
 for run in once twice; do

@@ -35,13 +35,41 @@ grep -qx '8 pictures: bsnn/index.html' explore.txt || fail "explore prints $(cat
 check_page bsnn classes uncertainty edges histograms spectrum layers rejection history
 # Without validation nodes there is no validation loss.
 "${train[@]}" --epochs 5 --make-splits 80/0/20 --report none.json --history > /dev/null || fail "train without validation nodes"
-"$bin/explore" --sheaf bsnn.npz --report none.json --output none > explore.txt 2>&1 || fail "explore: $(cat explore.txt)"
+"$bin/explore" --sheaf bsnn.npz --report none.json --output none > none.txt 2>&1 || fail "explore: $(cat none.txt)"
 check_page none classes uncertainty edges histograms spectrum layers rejection history
-! grep -q 'validation loss' none/history.svg none/index.html || fail "a loss of no nodes is shown"
+! grep -q 'validation loss' none/history.svg <(grep figcaption none/index.html) || fail "a loss of no nodes is shown"
 for part in '34 nodes, 78 edges' 'Bayesian, special-orthogonal maps, stalk dimension 2' 'accuracy, test nodes of split 0' \
             'Mutual information'; do
   grep -rqF "$part" bsnn || fail "'$part' is not shown"
 done
+# Is the sheaf used: figures of the training, on the terminal and below the facts; a warning where it is not. Files without
+# figures say so.
+grep -qE '^sheaf in training: KL per pair [^ ]+, kappa [^ ]+, turns [^ ]+ deg \(at 5/50/95%\)$' none.txt ||
+  fail "explore prints no figures: $(cat none.txt)"
+python3 - << 'END' || fail "figures on the page"
+import json, re
+run = json.load(open("history.json"))["splits"][0]["sheaf"]
+page, printed = open("bsnn/index.html").read(), " ".join(open("none.txt").read().split())
+shown = dict(re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", page))
+assert shown["validation loss"] == "%.3f" % run["loss"] and shown["KL per pair"] == "%.3g" % run["kl_per_pair"]
+for name, key in (("maps permuted", "permuted"), ("drawn from the prior", "prior"), ("identity", "identity")):
+    assert shown[name] == "%+.3f" % run[key]["rise"]
+kappa = run["spread"]["kappa"]
+assert shown["kappa"] == "/".join("%.3f" % kappa[level] for level in ("5%", "50%", "95%"))
+assert page.index("accuracy, test nodes") < page.index("Is the sheaf used?") < page.index("<figure>")
+assert run["warning"] is not None  # of seven validation nodes and twenty epochs
+assert f'<p class="warning">{run["warning"]}</p>' in page and run["warning"] in printed
+END
+python3 - << 'END'
+import zipfile
+with zipfile.ZipFile("bsnn.npz") as old, zipfile.ZipFile("older.npz", "w") as new:
+    for name in old.namelist():
+        if name != "sheaf_use.npy":
+            new.writestr(name, old.read(name))
+END
+"$bin/explore" --sheaf older.npz --output older > older.txt || fail "explore a file without figures"
+! grep -q sheaf older.txt || fail "figures that no file has: $(cat older.txt)"
+grep -q 'No figures say whether the sheaf is used' older/index.html || fail "the page does not say that there are no figures"
 # A panel for the encoder and one for each layer.
 [ "$(grep -o 'after layer [0-9]*' bsnn/layers.svg | sort -u | wc -l)" -eq 2 ] || fail "not two layers"
 # Another family, a deterministic model, the same folder once more; fixed maps have nothing to show but the nodes.
@@ -55,6 +83,7 @@ check_page nsd classes uncertainty edges histograms spectrum layers rejection
 "${train[@]}" --epochs 5 --model nsd --maps identity --sheaf identity.npz > /dev/null || fail "train identity"
 "$bin/explore" --sheaf identity.npz --output identity > /dev/null || fail "explore identity"
 check_page identity classes uncertainty spectrum layers rejection
+! grep -qi 'sheaf is' identity/index.html || fail "identity maps have figures of a sheaf"
 # Maps of nodes: how strongly each listens and speaks, where the maps have scales.
 node_maps() { "${train[@]}" --epochs 5 --sheaf "$1.npz" "${@:2}" > /dev/null && "$bin/explore" --sheaf "$1.npz" --output "$1" > /dev/null; }
 node_maps csnn --model csnn || fail "explore csnn"
@@ -76,7 +105,8 @@ printf 'node\tfeature\tlabel\n0\t%s1\t-1\n1\t%s1\t-1\n2\t%s1\t-1\n' "$features" 
   > unknown/out1_node_feature_label.txt
 "${train[@]}" --epochs 5 --save bsnn.safetensors > /dev/null || fail "train --save"
 "$bin/predict" --model bsnn.safetensors --dataset unknown --sheaf unknown.npz > /dev/null || fail "predict --sheaf"
-"$bin/explore" --sheaf unknown.npz --dataset unknown --output unlabelled > /dev/null || fail "explore an unlabelled graph"
+"$bin/explore" --sheaf unknown.npz --dataset unknown --output unlabelled > unlabelled.txt || fail "explore an unlabelled graph"
+grep -q '^sheaf in training: KL per pair ' unlabelled.txt || fail "no figures of the training on another graph: $(cat unlabelled.txt)"
 check_page unlabelled classes uncertainty edges histograms spectrum layers
 
 # Keys have the names of classes, of the dataset or, where nobody knows its classes, of the model.

@@ -35,13 +35,35 @@ for key in dataset model maps options test_accuracy mean std per_split validatio
   grep -q "\"$key\"" one.json || fail "the report lacks '$key'"
 done
 diff <(facts one.json) <(facts two.json) || fail "one and two threads differ"
-# Below each row the figures of the sheaf, and a warning where it is not used.
-[ "$(grep -cE '^ +sheaf: KL [^ ]+ per pair, sigma [^ ]+, [0-9]+% negative, loss [0-9.]+, permuted [-+][0-9.]+, prior [-+][0-9.]+, identity [-+][0-9.]+$' table.txt)" \
-  -eq 2 ] || fail "no figures of the sheaf: $(cat table.txt)"
-[ "$(grep -c '"sheaf": {' one.json)" -eq 3 ] || fail "the report lacks figures of the sheaf"
-diff <(grep -o 'the sheaf is not used: .*' table.txt) <(sed -n 's/^ *"warning": "\(.*\)"$/\1/p' one.json) ||
-  fail "the report warns otherwise than the table"
-grep -q "\"unused\": $(grep -c 'the sheaf is not used' table.txt),$" one.json || fail "the report counts other warnings"
+# Figures of the sheaf: in the table, the report and the model, from which predict prints them.
+check_sheaf table.txt one.json
+grep -qE '^sheaf, medians of 2 trainings: KL per pair [^ ]+, sigma [^ ]+, negative [0-9]+% \(at 5/50/95%\)$' table.txt ||
+  fail "no figures of the maps: $(cat table.txt)"
+saved_figures model-2.safetensors > figures.json
+python3 - << 'END' || fail "the model has other figures than the report: $(cat figures.json)"
+import json
+saved, run = json.load(open("figures.json")), json.load(open("one.json"))["splits"][1]
+assert saved == {key: value for key, value in run["sheaf"].items() if key != "warning"} and saved["nodes"] > 0
+END
+"$bin/predict" --dataset karate --model model-2.safetensors --sheaf figures.npz > predicted.txt || fail "predict"
+grep -qE '^sheaf in training: KL per pair .* \(at 5/50/95%\)$' predicted.txt || fail "predict prints no figures: $(cat predicted.txt)"
+loss=$(python3 -c 'import json; print("%.3f" % json.load(open("figures.json"))["loss"])')
+grep -q "^  validation loss $loss, maps permuted " predicted.txt || fail "predict prints other figures: $(cat predicted.txt)"
+python3 - << 'END' || fail "a model with damaged figures"
+import json, struct
+content = open("model-2.safetensors", "rb").read()
+size = struct.unpack("<Q", content[:8])[0]
+header = json.loads(content[8:8 + size])
+for name, text in (("damaged", "[]"), ("none", None)):
+    header["__metadata__"]["sheaf_use"] = text
+    if text is None: del header["__metadata__"]["sheaf_use"]
+    head = json.dumps(header).encode()
+    open(name + ".safetensors", "wb").write(struct.pack("<Q", len(head)) + head + content[8 + size:])
+END
+refuse 'damaged\.safetensors: sheaf_use must be a JSON object' "$bin/predict" --dataset karate --model damaged.safetensors --output out.csv
+"$bin/predict" --dataset karate --model none.safetensors --sheaf none.npz > none.txt || fail "predict with a model without figures"
+! grep -q sheaf none.txt || fail "figures that no file has: $(cat none.txt)"
+cmp <(unzip -p figures.npz probabilities.npy) <(unzip -p none.npz probabilities.npy) || fail "figures change predictions"
 # The best epoch by another metric: two more columns.
 "${train[@]}" --stop-on roc-auc --report ranked.json > ranked.txt
 grep -q '^split .* roc-auc: validation    test  validation ' ranked.txt || fail "no column of the metric: $(cat ranked.txt)"
@@ -96,11 +118,13 @@ cmp seed.npz seeds-1-5.npz || fail "train --sheaf depends on what else is traine
 [ "$(grep -c '"seed": [25]' seeds.json)" -eq 4 ] || fail "the report does not tell the seeds"
 for maps in identity special-orthogonal general-linear; do
   "$bin/train" --dataset synthetic --synthetic-nodes 100 --maps $maps --stalk-dim 2 --channels 4 --layers 2 --model nsd \
-    --epochs 5 --splits 0 --add-lp --add-hp > maps.txt || fail "train --maps $maps"
+    --epochs 5 --splits 0 --add-lp --add-hp --report maps.json --save maps.safetensors > maps.txt || fail "train --maps $maps"
   if [ $maps = identity ]; then
-    ! grep -q 'sheaf' maps.txt || fail "identity maps have figures of a sheaf"
+    ! grep -qE 'sheaf|permuted' maps.txt || fail "identity maps have figures of a sheaf"
+    [ "$(saved_figures maps.safetensors)" = none ] || fail "a model with identity maps has figures of a sheaf"
   else
-    grep -qE '^ +sheaf: turns [^ ]+ degrees, loss ' maps.txt || fail "no figures of $maps maps: $(cat maps.txt)"
+    check_sheaf maps.txt maps.json
+    grep -qE '^sheaf: turns [^ ]+ deg \(at 5/50/95%\)$' maps.txt || fail "no figures of $maps maps: $(cat maps.txt)"
   fi
 done
 # Planted sheaves: every task can be trained on, and the truth has the family and the arcs of its sheaf.
@@ -108,6 +132,10 @@ for task in frames geometric unreliable diagonal general-linear signed; do
   "$bin/train" --dataset planted-$task --planted-nodes 100 --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --model nsd \
     --epochs 5 --splits 0 --planted-truth truth-$task.npz > /dev/null || fail "train --dataset planted-$task"
 done
+unknown='--dataset: planted-trees is not allowed; choose planted-frames, .*, planted-general-linear or planted-signed$'
+refuse "^train: $unknown" "$bin/train" --dataset planted-trees
+refuse "^train: $unknown" "$bin/train" --dataset planted-trees --planted-nodes 100
+refuse "^predict: $unknown" "$bin/predict" --model model-0.safetensors --dataset planted-trees
 python3 - << 'END' || fail "train --planted-truth"
 import zipfile
 def names(task):
@@ -129,7 +157,7 @@ for model in csnn bcsnn flow bflow; do
   "$bin/train" --resume $model-states --epochs 30 --report $model-resumed.json > /dev/null || fail "$model: train --resume"
   diff <(facts $model.json) <(facts $model-resumed.json) || fail "$model: a resumed training, with two threads, differs"
   grep -q "$option" $model.json || fail "the report of $model lacks its options"
-  [ "$(grep -cE '^ +sheaf: .*, loss [0-9.]+, permuted ' $model.txt)" -eq 2 ] || fail "no figures of the sheaf: $(cat $model.txt)"
+  check_sheaf $model.txt $model.json
   "$bin/predict" --model $model-3.safetensors --dataset karate --output $model.csv > $model-predicted.txt || fail "predict of $model"
   [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
   grep -q "$model with $maps maps" $model-predicted.txt || fail "predict does not name $model"

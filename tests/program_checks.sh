@@ -18,6 +18,49 @@ refuse() {
 }
 # usage: facts REPORT: what a report says, without time, place and command line.
 facts() { grep -vE '"(all|train|evaluate|threads|command|started|seconds|commit|machine)"' "$1"; }
+# usage: check_sheaf TABLE REPORT: the figures of the sheaves are in the table of train as in its report: a column, one summary
+# in lines of at most 100 characters, and one warning that fits the network where some trainings do not use their sheaf.
+check_sheaf() {
+  python3 - "$1" "$2" << 'END' || fail "figures of the sheaf: $(cat "$1")"
+import json, re, statistics, sys
+table, report = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
+lines = table.splitlines()
+first = next(i for i, line in enumerate(lines) if line.startswith("split "))
+assert lines[first].split()[-2:] == ["permuted", "s/epoch"]
+rows = [line.split() for line in lines[first + 1:] if re.match(r" *\d+  ", line)]
+uses = [one["sheaf"] for one in report["splits"]]
+assert [row[-2] for row in rows] == [f"{use['permuted']['rise']:+.3f}" for use in uses]
+whose = f", medians of {len(uses)} trainings" if len(uses) > 1 else ""
+begin = next(i for i, line in enumerate(lines) if line.startswith(f"sheaf{whose}: "))
+assert sum(line.startswith("sheaf") for line in lines) == 1 and all(len(line) <= 100 for line in lines[begin:])
+said = " ".join(" ".join(lines[begin:]).split())
+median = lambda *keys: statistics.median([use[keys[0]] if len(keys) == 1 else use[keys[0]][keys[1]] for use in uses])
+for text, *keys in (("validation loss %.3f", "loss"), ("maps permuted %+.3f", "permuted", "rise"),
+                    ("drawn from the prior %+.3f", "prior", "rise"), ("identity %+.3f", "identity", "rise")):
+    assert text % median(*keys) in said, text % median(*keys)
+model, summary = report["model"], report["sheaf"]
+bayesian, nodes = model in ("bsnn", "bcsnn", "bflow"), model in ("csnn", "bcsnn")
+assert ("KL per pair" in said) == bayesian and all((use["kl_per_pair"] is not None) == bayesian for use in uses)
+unused = [use["warning"] for use in uses if use["warning"] is not None]
+assert summary["unused"] == len(unused) and (summary["warning"] is None) == (not unused)
+assert said.count("the sheaf is not used") == (1 if unused else 0)
+for text in [*unused, *([summary["warning"]] if unused else [])]:
+    assert ("KL weight" in text) == bayesian and ("identity maps" in text) == (not nodes)
+    assert f"permuted between {'nodes' if nodes else 'edges'}" in text
+if unused:
+    assert said[said.index("the sheaf is not used"):].startswith(summary["warning"])
+    assert len(uses) == 1 or f"in {len(unused)} of {len(uses)} trainings" in summary["warning"]
+END
+}
+# usage: saved_figures MODEL: the figures in a checkpoint, as JSON.
+saved_figures() {
+  python3 - "$1" << 'END'
+import json, struct, sys
+with open(sys.argv[1], "rb") as file:
+    header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+print(header["__metadata__"].get("sheaf_use", "none"))
+END
+}
 # usage: check_own_parts PROGRAM: one of the examples that read or replace a part of the library. What they learn is
 # well above chance: each class of their graph has half of the members.
 check_own_parts() {

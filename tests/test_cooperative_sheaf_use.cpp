@@ -119,6 +119,9 @@ TEST_CASE("node maps that are the same everywhere") {
   CHECK(std::abs(fixed.identity.rise) <= 4096 * epsilon);  // raw outputs of 0 are identity maps
   CHECK(std::abs(fixed.prior.rise) > 1e-6);
   CHECK(sheafnn::is_unused(fixed));
+  CHECK(sheafnn::warning(fixed).starts_with("the sheaf is not used: with its maps permuted between nodes "));
+  CHECK(sheafnn::warning(fixed).find("KL weight") == std::string::npos);
+  CHECK(sheafnn::warning(fixed).find("identity maps") == std::string::npos);
 
   const auto drawn = sheafnn::sheaf_use(constant_model<Bcsnn<2, double>>(), data, nodes, {.samples = 20});
   CHECK(drawn.bayesian);

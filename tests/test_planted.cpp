@@ -442,6 +442,9 @@ TEST_CASE("planted: tasks by their names") {
                        "planted task: planted-trees is not allowed; choose planted-frames, planted-geometric, "
                        "planted-unreliable, planted-diagonal, planted-general-linear or planted-signed",
                        std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(dimension("planted-trees", 9)),
+                       doctest::Contains("planted task: planted-trees is not allowed"), std::invalid_argument);
+  CHECK_NOTHROW(sheafnn::require_planted("planted-signed"));
 }
 
 TEST_CASE("planted: an option out of its range is named, with its value and the limit") {

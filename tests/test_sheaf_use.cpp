@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -252,8 +253,36 @@ TEST_CASE("the rule and the sentence") {
   use.permuted = {1, -0.0012345, 0.0001};
   CHECK(sheafnn::warning(use) ==
         "the sheaf is not used: with its maps permuted between edges the loss changes by -0.0012 nats (standard error "
-        "0.0001); try less dropout of hidden features, a smaller decay of the sheaf learner, or a network with identity maps, "
-        "which is cheaper");
+        "0.0001); try less dropout of hidden features, a smaller decay of the sheaf learner or a network with identity "
+        "maps, which is cheaper");
+  // What is to be tried fits the network.
+  use.bayesian = true;
+  CHECK(sheafnn::warning(use).ends_with(
+      "; try a smaller KL weight, less dropout of hidden features, a smaller decay of the sheaf learner or a network "
+      "with identity maps, which is cheaper"));
+  use.of_nodes = true;
+  CHECK(sheafnn::warning(use).starts_with("the sheaf is not used: with its maps permuted between nodes the loss"));
+  CHECK(sheafnn::warning(use).ends_with(
+      "; try a smaller KL weight, less dropout of hidden features or a smaller decay of the sheaf learner"));
+  use.bayesian = false;
+  CHECK(sheafnn::warning(use).ends_with(
+      "; try less dropout of hidden features or a smaller decay of the sheaf learner"));
+}
+
+TEST_CASE("one sentence about several trainings") {
+  SheafUse unused, used, unknown;
+  unused.nodes = used.nodes = 100;
+  unused.permuted = {1, 0.001, 0.001};
+  used.permuted = {1, 0.5, 0.01};
+  const auto said = [](const std::vector<SheafUse>& trainings) { return sheafnn::warning(std::span(trainings)); };
+  CHECK(said({}).empty());
+  CHECK(said({used, used}).empty());
+  CHECK(said({unknown}).empty());
+  CHECK(said({unused}) == sheafnn::warning(unused));
+  CHECK(said({used, unused, unknown, unused}) ==
+        "the sheaf is not used in 2 of 3 trainings: with its maps permuted between edges the loss rises by less than "
+        "0.01 nats or 2 standard errors; try less dropout of hidden features, a smaller decay of the sheaf learner or "
+        "a network with identity maps, which is cheaper");
 }
 
 TEST_CASE("maps of the prior") {

@@ -6,10 +6,13 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <optional>
+#include <sheafnn/bsnn/sheaf_use_figures.hpp>
 #include <sheafnn/core/eigen.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/format_version.hpp>
 #include <sheafnn/io/npz_archive.hpp>
+#include <sheafnn/io/sheaf_use_text.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -36,6 +39,7 @@ struct Learned {
   std::vector<Eigen::MatrixXd> layers;              ///< L + 1 times n × h
   std::vector<double> entropy, mutual_information;  ///< n each, in nats
   std::vector<std::int32_t> labels, predicted;      ///< n each; −1 where unknown
+  std::optional<sheafnn::SheafUse> use;             ///< figures of the training, where the file has them
   [[nodiscard]] bool rotations() const { return family == "special-orthogonal"; }
   [[nodiscard]] bool fixed() const { return family == "identity"; }
   [[nodiscard]] bool bayesian() const { return model.starts_with('b'); }
@@ -182,6 +186,9 @@ inline Learned read_learned(const sheafnn::io::NpzArchive& file, const sheafnn::
     r.maps = read_maps(file, arcs, r.dimension);
     r.edge_weights = numbers(file.array("edge_weights"), {data.graph.edge_count()});
     r.spread = read_spread(file, arcs);
+  }
+  if (file.contains(sheafnn::io::sheaf_use_key)) {
+    r.use = sheafnn::io::parse_sheaf_use(file.file(), file.text(sheafnn::io::sheaf_use_key));
   }
   const sheafnn::io::NpyArray layers = file.array("layer_embeddings");
   const std::vector<double> features = numbers(layers, {-1, n, -1});

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "explore/pictures.hpp"
 #include "explore/subject.hpp"
 #include "models/program.hpp"
 
@@ -51,10 +52,17 @@ inline std::string escaped(const std::string& text) {
   return r;
 }
 
-/// \param facts  names and values of a table
-/// \param notes  what is not shown, and why
-inline std::string page(const std::string& title, const std::vector<std::pair<std::string, std::string>>& facts,
-                        const std::vector<Picture>& pictures, const std::vector<std::string>& notes) {
+/// Names with their values beside each other.
+inline std::string list(const std::vector<std::pair<std::string, std::string>>& facts) {
+  std::string r = "<dl>\n";
+  for (const auto& [name, value] : facts) {
+    r += "<div><dt>" + escaped(name) + "</dt><dd>" + escaped(value) + "</dd></div>\n";
+  }
+  return r + "</dl>\n";
+}
+
+/// The page of an exploration.
+inline std::string page(const std::string& title, const Exploration& shown) {
   std::string r =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
@@ -66,17 +74,21 @@ inline std::string page(const std::string& title, const std::vector<std::pair<st
       "dl { display: flex; flex-wrap: wrap; gap: 0.6em 2.2em; margin: 0 0 2em; }\n"
       "dt { color: #666; font-size: 0.85em; }\ndd { margin: 0; font-weight: bold; }\n"
       "figure { margin: 0 0 2.5em; }\nfigcaption { margin-bottom: 0.6em; max-width: 50em; }\n"
-      "img { max-width: 100%; height: auto; }\n.note { color: #666; }\n</style>\n</head>\n<body>\n<h1>" +
-      escaped(title) + "</h1>\n<dl>\n";
-  for (const auto& [name, value] : facts) {
-    r += "<div><dt>" + escaped(name) + "</dt><dd>" + escaped(value) + "</dd></div>\n";
+      "img { max-width: 100%; height: auto; }\n.note { color: #666; }\n"
+      ".warning { border-left: 4px solid #d55e00; padding-left: 0.8em; max-width: 50em; }\n"
+      "</style>\n</head>\n<body>\n<h1>" +
+      escaped(title) + "</h1>\n" + list(shown.facts);
+  if (!shown.use.empty()) {
+    r += "<h2>Is the sheaf used?</h2>\n<p>Figures of the training: of the maps, with quantiles at 5, 50 and 95 %, and "
+         "the loss of its validation nodes. Behind the loss stands what other maps add to it.</p>\n" +
+         list(shown.use);
   }
-  r += "</dl>\n";
-  for (const Picture& picture : pictures) {
+  if (!shown.warning.empty()) r += "<p class=\"warning\">" + escaped(shown.warning) + "</p>\n";
+  for (const Picture& picture : shown.pictures) {
     r += "<figure>\n<figcaption><h2>" + escaped(picture.title) + "</h2>" + escaped(picture.caption) +
          "</figcaption>\n<img src=\"" + picture.file + "\" alt=\"" + escaped(picture.caption) + "\">\n</figure>\n";
   }
-  for (const std::string& note : notes) r += "<p class=\"note\">" + escaped(note) + "</p>\n";
+  for (const std::string& note : shown.notes) r += "<p class=\"note\">" + escaped(note) + "</p>\n";
   return r + "</body>\n</html>\n";
 }
 

@@ -3,11 +3,13 @@
 #include <numeric>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/uncertainty/rejection.hpp>
+#include <utility>
 
 #include "explore/chart_pictures.hpp"
 #include "explore/graph_pictures.hpp"
 #include "explore/layout.hpp"
 #include "explore/numbers.hpp"
+#include "models/sheaf_figures.hpp"
 
 namespace explore {
 namespace {
@@ -80,6 +82,13 @@ Exploration explore_model(const sheafnn::Dataset& data, const Learned& learned,
   const Subject s = make_subject(data, learned, evaluated, evaluated_name);
   Exploration r;
   r.facts = facts_of(s);
+  if (learned.use) {
+    r.use = programs::map_figures(*learned.use);
+    for (auto& figure : programs::loss_figures(*learned.use)) r.use.push_back(std::move(figure));
+    r.warning = sheafnn::warning(*learned.use);
+  } else if (!learned.fixed()) {
+    r.notes.push_back("No figures say whether the sheaf is used: the model's file has none.");
+  }
   if (s.nodes() <= most_drawn_nodes) {
     const Eigen::MatrixXd at = layout(data.graph);
     r.pictures.push_back(draw_classes(s, at));

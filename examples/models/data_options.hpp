@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/synthetic.hpp>
@@ -17,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -140,12 +142,22 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   add_planted_options(app, data.planted);
 }
 
+/// Checks that what looks like the name of a planted task, and is no file or folder, is one.
+///
+/// \throws std::invalid_argument  it is not; names the planted tasks
+inline void refuse_unknown_planted(const std::string& dataset) {
+  std::error_code error;
+  if (!dataset.starts_with("planted") || std::filesystem::exists(dataset, error)) return;
+  sheafnn::require_planted(dataset, "--dataset");
+}
+
 /// Checks that no option of one kind of dataset was given with another.
 ///
 /// \param app  after parsing
-/// \throws std::invalid_argument  naming the option, its value and what it belongs to
+/// \throws std::invalid_argument  naming the option, its value and what it belongs to; no planted task of that name
 inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& dataset) {
   const bool planted = sheafnn::is_planted(dataset);
+  refuse_unknown_planted(dataset);
   const bool made = dataset == "karate" || dataset == "synthetic" || planted;
   const bool text = !made && sheafnn::io::is_text_folder(dataset);
   const auto refuse = [](const CLI::Option* option, const std::string& owner) {
@@ -207,6 +219,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
 /// \throws as io::load_dataset() and planted_data()
 [[nodiscard]] inline sheafnn::Dataset load(const std::string& dataset, const sheafnn::SyntheticOptions& synthetic,
                                            sheafnn::DatasetUse use, const DataOptions& options) {
+  refuse_unknown_planted(dataset);
   const bool planted = sheafnn::is_planted(dataset);
   try {
     if (planted) return planted_data(dataset, options.planted);

@@ -11,9 +11,11 @@
 #include <string_view>
 #include <tuple>
 
+#include "models/kept_sheaf_use.hpp"
 #include "models/outcome.hpp"
 #include "models/registry.hpp"
 #include "models/shared.hpp"
+#include "models/sheaf_use_of.hpp"
 
 namespace programs {
 
@@ -80,25 +82,28 @@ TrainOutcome train_on_ranks(const MpiTask& task, std::size_t split_number, std::
     };
   }
   TrainOutcome r;
+  const auto find_sheaf_use = [&] {
+    keep_sheaf_use(r, sheaf_use_of(model, task.whole, split.validation,
+                                   best_epoch_options(options, result.best_epoch)));
+  };
   if (task.clusters) {
     result = mpi::train_in_clusters(model, task.whole, *task.clusters, task.clusters_per_step, split, options);
     r.parameters = model.parameters().size();
     std::get<Options>(r.resolved) = model.options();
+    find_sheaf_use();
     return r;
   }
   result = task.own ? mpi::train_owned(model, task.part, *task.own, options, states)
                     : mpi::train(model, task.part, split, options, states);
   sheafnn::Prediction prediction;
   if (!task.own) {
-    prediction = mpi::predict(model, task.part,
-                              {.samples = options.samples,
-                               .seed = options.seed,
-                               .epoch = static_cast<std::uint32_t>(result.best_epoch),
-                               .threads = options.threads});
+    prediction = mpi::predict(model, task.part, best_epoch_options(options, result.best_epoch));
   }
   if (!task.part.ranks().is_root()) return r;
-  return outcome_of(model, result.best_epoch, [&] { return std::move(prediction); }, task.whole, split,
-                    {.model = task.keeps_model});
+  r = outcome_of(model, result.best_epoch, [&] { return std::move(prediction); }, task.whole, split,
+                 {.model = task.keeps_model});
+  if (!task.own) find_sheaf_use();  // of the whole graph, which of a folder no rank has
+  return r;
 }
 
 }  // namespace programs

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
@@ -14,6 +15,15 @@
 #include "models/registry.hpp"
 
 namespace programs {
+
+/// A prediction with the noise of the best epoch. \param train  with the training's own seed
+[[nodiscard]] inline sheafnn::PredictOptions best_epoch_options(const sheafnn::TrainOptions& train,
+                                                                sheafnn::Index best_epoch) {
+  return {.samples = train.samples,
+          .seed = train.seed,
+          .epoch = static_cast<std::uint32_t>(best_epoch),
+          .threads = train.threads};
+}
 
 /// \param predict  predict() gives the predictions with the noise of the best epoch, so that the figures belong to those
 ///                 of the table; called where there are labelled test nodes or predictions are to be kept

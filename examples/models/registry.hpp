@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <sheafnn/bsnn/cooperative_options.hpp>
@@ -14,6 +15,7 @@
 #include <sheafnn/io/tensor_file.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <sheafnn/uncertainty/sampling.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -98,10 +100,15 @@ struct ModelEntry {
   sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
                                  bool bayesian, const sheafnn::Dataset& data,
                                  const sheafnn::PredictOptions& options);
-  /// What the model of a checkpoint has learned and predicts (io::learned_arrays).
+  /// What the model of a checkpoint has learned and predicts (io::learned_arrays), and the figures of its training
+  /// where the checkpoint has them.
   sheafnn::io::NpzWriter (*learned)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
                                     bool bayesian, const sheafnn::Dataset& data,
                                     const sheafnn::PredictOptions& options, sheafnn::Index layer);
+  /// Figures of the sheaf of a checkpoint's model, with the score of these nodes.
+  sheafnn::SheafUse (*sheaf_use)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
+                                 bool bayesian, const sheafnn::Dataset& data, std::span<const std::int32_t> nodes,
+                                 const sheafnn::PredictOptions& options);
 };
 
 /// \param model  as --model and checkpoints name it

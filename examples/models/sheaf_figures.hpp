@@ -1,17 +1,20 @@
 /// \file
-/// Figures of a learned sheaf (SheafUse) as a line below the row of a training, and in its report.
+/// Figures of learned sheaves (SheafUse) as the programs print and report them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sheafnn/bsnn/sheaf_use_figures.hpp>
+#include <sheafnn/io/sheaf_use_text.hpp>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "models/progress.hpp"
-#include "models/report.hpp"
+#include "models/number_text.hpp"
 
 namespace programs {
 
@@ -20,59 +23,131 @@ namespace programs {
   return text(format, q.low) + "/" + text(format, q.median) + "/" + text(format, q.high);
 }
 
-/// One line, and the warning where the sheaf is not used; nothing of models without a sheaf.
-inline void print_sheaf_use(const sheafnn::SheafUse& use) {
-  std::string line;
-  const auto add = [&](const std::string& part) { line += (line.empty() ? "" : ", ") + part; };
-  if (!std::isnan(use.kl)) add("KL " + text("%.3g", use.kl) + " per pair");
-  for (const sheafnn::SheafSpread& spread : use.spread)
-    add(spread.name + " " + quantile_text("%.3f", spread.values));
-  if (!std::isnan(use.turn.median)) add("turns " + quantile_text("%.1f", use.turn) + " degrees");
-  if (!std::isnan(use.negative)) add(text("%.0f%%", 100 * use.negative) + " negative");
-  if (use.nodes > 0) {
-    add("loss " + text("%.3f", use.loss));
-    add(text("permuted %+.3f", use.permuted.rise));
-    add(text("prior %+.3f", use.prior.rise));
-    add(text("identity %+.3f", use.identity.rise));
+/// Names and values of the figures that a model has: of the maps, …
+[[nodiscard]] inline std::vector<std::pair<std::string, std::string>> map_figures(const sheafnn::SheafUse& use) {
+  std::vector<std::pair<std::string, std::string>> r;
+  if (!std::isnan(use.kl)) r.emplace_back("KL per pair", text("%.3g", use.kl));
+  for (const sheafnn::SheafSpread& spread : use.spread) {
+    r.emplace_back(spread.name, quantile_text("%.3f", spread.values));
   }
-  if (line.empty()) return;
-  std::printf("       sheaf: %s\n", line.c_str());
-  if (const std::string said = warning(use); !said.empty()) std::printf("       %s\n", said.c_str());
+  if (!std::isnan(use.turn.median)) r.emplace_back("turns", quantile_text("%.1f", use.turn) + " deg");
+  if (!std::isnan(use.negative)) r.emplace_back("negative", text("%.0f%%", 100 * use.negative));
+  return r;
+}
+/// … and of the loss with other maps in their place.
+[[nodiscard]] inline std::vector<std::pair<std::string, std::string>> loss_figures(const sheafnn::SheafUse& use) {
+  if (use.nodes == 0) return {};
+  return {{"validation loss", text("%.3f", use.loss)},
+          {"maps permuted", text_or("-", "%+.3f", use.permuted.rise)},
+          {"drawn from the prior", text_or("-", "%+.3f", use.prior.rise)},
+          {"identity", text_or("-", "%+.3f", use.identity.rise)}};
 }
 
-[[nodiscard]] inline nlohmann::ordered_json quantile_json(const sheafnn::SheafQuantiles& q) {
-  return {{"5%", q.low}, {"50%", q.median}, {"95%", q.high}, {"std", q.deviation}};
+/// The pieces with blanks between them, in lines of at most 100 characters.
+///
+/// \param begin   of the first line
+/// \param indent  blanks of the other lines
+[[nodiscard]] inline std::string wrapped(const std::vector<std::string>& pieces, std::string begin = "",
+                                         std::size_t indent = 0) {
+  constexpr std::size_t width = 100;
+  std::string r, line = std::move(begin);
+  bool first = true;  // of its line
+  for (const std::string& piece : pieces) {
+    if (!first && line.size() + 1 + piece.size() > width) {
+      r += line + "\n";
+      line = std::string(indent, ' ');
+      first = true;
+    }
+    line += (first ? "" : " ") + piece;
+    first = false;
+  }
+  return r + line;
 }
-[[nodiscard]] inline nlohmann::ordered_json changed_json(const sheafnn::ChangedSheafLoss& changed) {
-  return {{"loss", changed.loss}, {"rise", changed.rise}, {"standard_error", changed.standard_error}};
-}
-/// NaN becomes null when it is written.
-[[nodiscard]] inline nlohmann::ordered_json sheaf_use_json(const sheafnn::SheafUse& use) {
-  nlohmann::ordered_json r = {{"kl_per_pair", use.kl}};
-  for (const sheafnn::SheafSpread& spread : use.spread) r["spread"][spread.name] = quantile_json(spread.values);
-  r["turn_degrees"] = quantile_json(use.turn);
-  r["negative_share"] = use.negative;
-  r["nodes"] = use.nodes;
-  r["loss"] = use.loss;
-  r["permuted"] = changed_json(use.permuted);
-  r["prior"] = changed_json(use.prior);
-  r["identity"] = changed_json(use.identity);
-  const std::string said = warning(use);
-  r["warning"] = said.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(said);
+[[nodiscard]] inline std::vector<std::string> words_of(const std::string& sentence) {
+  std::vector<std::string> r(1);
+  for (const char c : sentence) {
+    if (c == ' ') {
+      r.emplace_back();
+    } else {
+      r.back() += c;
+    }
+  }
   return r;
 }
 
-/// Of all trainings: what is added to the loss by other maps, and how many trainings do not use their sheaf.
-[[nodiscard]] inline nlohmann::ordered_json sheaf_summary_json(const std::vector<sheafnn::SheafUse>& trainings) {
-  const auto rises = [&](sheafnn::ChangedSheafLoss sheafnn::SheafUse::*changed) {
-    std::vector<double> values;
-    for (const sheafnn::SheafUse& use : trainings) values.push_back((use.*changed).rise);
-    return summary_json(values);
+/// Lines with the figures; empty of models without a sheaf.
+///
+/// \param whose  behind "sheaf", as ", medians of 10 trainings"
+[[nodiscard]] inline std::string figure_lines(const sheafnn::SheafUse& use, const std::string& whose = "") {
+  std::string r;
+  const auto add = [&](const auto& figures) {
+    std::vector<std::string> pieces;
+    bool quantiles = false;
+    for (const auto& [name, value] : figures) {
+      if (!pieces.empty()) pieces.back() += ",";
+      pieces.push_back(name + " " + value);
+      quantiles = quantiles || value.find('/') != std::string::npos;
+    }
+    if (quantiles) pieces.back() += " (at 5/50/95%)";
+    if (!pieces.empty()) r += wrapped(pieces, r.empty() ? "sheaf" + whose + ": " : "  ", 2) + "\n";
   };
-  return {{"unused", std::count_if(trainings.begin(), trainings.end(), sheafnn::is_unused)},
-          {"permuted", rises(&sheafnn::SheafUse::permuted)},
-          {"prior", rises(&sheafnn::SheafUse::prior)},
-          {"identity", rises(&sheafnn::SheafUse::identity)}};
+  add(map_figures(use));
+  add(loss_figures(use));
+  return r;
+}
+
+/// The median of each figure over the trainings that have it. \param trainings  of one network, at least one
+[[nodiscard]] inline sheafnn::SheafUse median_of(const std::vector<sheafnn::SheafUse>& trainings) {
+  using sheafnn::ChangedSheafLoss, sheafnn::SheafQuantiles, sheafnn::SheafUse;
+  const auto median = [&](const auto& figure) {
+    std::vector<double> values;
+    for (const SheafUse& use : trainings) {
+      if (const double value = figure(use); !std::isnan(value)) values.push_back(value);
+    }
+    return sheafnn::detail::sheaf_quantiles(values).median;
+  };
+  const auto quantiles = [&](const auto& of) {
+    SheafQuantiles r;
+    for (double SheafQuantiles::*one :
+         {&SheafQuantiles::low, &SheafQuantiles::median, &SheafQuantiles::high, &SheafQuantiles::deviation}) {
+      r.*one = median([&](const SheafUse& use) { return of(use).*one; });
+    }
+    return r;
+  };
+  SheafUse r = trainings.front();
+  for (double SheafUse::*one : {&SheafUse::kl, &SheafUse::negative, &SheafUse::loss}) {
+    r.*one = median([&](const SheafUse& use) { return use.*one; });
+  }
+  for (std::size_t i = 0; i < r.spread.size(); ++i) {
+    r.spread[i].values = quantiles([&](const SheafUse& use) { return use.spread.at(i).values; });
+  }
+  r.turn = quantiles([](const SheafUse& use) { return use.turn; });
+  for (ChangedSheafLoss SheafUse::*changed : {&SheafUse::permuted, &SheafUse::prior, &SheafUse::identity}) {
+    for (double ChangedSheafLoss::*one :
+         {&ChangedSheafLoss::loss, &ChangedSheafLoss::rise, &ChangedSheafLoss::standard_error}) {
+      (r.*changed).*one = median([&](const SheafUse& use) { return (use.*changed).*one; });
+    }
+  }
+  return r;
+}
+
+/// Prints the figures, of several trainings their medians, and one warning where some do not use their sheaf.
+///
+/// \param whose  as figure_lines() has it
+inline void print_sheaf_use(const std::vector<sheafnn::SheafUse>& trainings, const std::string& whose) {
+  if (trainings.empty()) return;
+  const std::string lines = figure_lines(median_of(trainings), whose);
+  if (!lines.empty()) std::printf("%s", lines.c_str());
+  const std::string said = sheafnn::warning(std::span(trainings));
+  if (!said.empty()) std::printf("%s\n", wrapped(words_of(said)).c_str());
+}
+
+/// With a warning, or null. NaN becomes null when it is written.
+[[nodiscard]] inline nlohmann::ordered_json sheaf_use_json(const sheafnn::SheafUse& use) {
+  nlohmann::ordered_json r = sheafnn::io::sheaf_use_json(use);
+  const std::string said = sheafnn::warning(use);
+  r["warning"] = said.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(said);
+  return r;
 }
 
 }  // namespace programs

@@ -2,6 +2,8 @@
 /// What became of the trainings of one call of the program train: the rows of its table, and its report.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,18 +41,21 @@ struct Training {
 class TrainResults {
  public:
   TrainResults(const TrainSettings& settings, std::optional<sheafnn::Preset> preset)
-      : settings_(settings), preset_(preset), show_seeds_(!settings.seeds.empty()) {}
+      : settings_(settings),
+        preset_(preset),
+        show_seeds_(!settings.seeds.empty()),
+        show_permuted_(has_learned_sheaf(settings)) {}
 
   void print_header() const {
     std::printf("split  %sbest epoch  ", show_seeds_ ? "  seed  " : "");
     if (is_metric(settings_.train.stop_on)) {
       std::printf("%s: validation    test  ", settings_.stop_on.c_str());
     }
-    std::printf("validation     test     NLL     ECE  s/epoch\n");
+    std::printf("validation     test     NLL     ECE  %ss/epoch\n", show_permuted_ ? "permuted  " : "");
   }
   /// Adds a row and prints it.
   void add(const Run& run, const Training& training);
-  /// Prints means and standard deviations.
+  /// Prints means and standard deviations, and what became of the sheaves.
   void print_summary() const;
 
   /// \param arguments  of the program
@@ -75,6 +81,18 @@ class TrainResults {
                 text_or(unknown, "%.1f%%", 100 * test).c_str(), text_or(unknown, "%.3f", nll).c_str(),
                 text_or(unknown, "%.3f", ece).c_str());
   }
+  /// The column with what permuting the maps adds to the loss of the validation nodes, if there is one.
+  void print_permuted(double rise, const char* format = "%+.3f", const char* unknown = "-") const {
+    if (show_permuted_) std::printf("  %8s", text_or(unknown, format, rise).c_str());
+  }
+  /// What is added to the loss of each training by other maps.
+  [[nodiscard]] Values rises(sheafnn::ChangedSheafLoss sheafnn::SheafUse::*changed) const {
+    Values r;
+    for (const sheafnn::SheafUse& use : sheaf_use_) r.push_back((use.*changed).rise);
+    return r;
+  }
+  /// Of all trainings: what is added to the loss by other maps, and how many trainings do not use their sheaf.
+  [[nodiscard]] nlohmann::ordered_json sheaf_json() const;
   /// \param stop_on  its metric, where it is one, belongs to the history
   [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history,
                                                            sheafnn::StopOn stop_on);
@@ -82,7 +100,7 @@ class TrainResults {
 
   const TrainSettings& settings_;
   std::optional<sheafnn::Preset> preset_;
-  bool show_seeds_;
+  bool show_seeds_, show_permuted_;
   RunFacts facts_{"train"};
   Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
   Values validation_metric_, test_metric_, roc_auc_, average_precision_, macro_f1_, brier_;
@@ -102,8 +120,8 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   std::printf("%10td  ", result.best_epoch);
   print_metric(result.validation_metric, result.test_metric);
   print_figures(result.validation_accuracy, result.test_accuracy, result.test_nll, result.test_ece);
+  print_permuted(outcome.sheaf_use ? outcome.sheaf_use->permuted.rise : sheafnn::SheafUse::unknown);
   std::printf("  %7.4f%s\n", result.epoch_seconds, interrupted ? "  interrupted" : "");
-  if (outcome.sheaf_use) print_sheaf_use(*outcome.sheaf_use);
   validation_.push_back(result.validation_accuracy);
   test_.push_back(result.test_accuracy);
   nll_.push_back(result.test_nll);
@@ -149,15 +167,30 @@ inline void TrainResults::print_summary() const {
   if (test_.empty()) return;
   const char* gap = show_seeds_ ? "        " : "";
   const Summary validation = summary_of(validation_), test = summary_of(test_), nll = summary_of(nll_),
-                ece = summary_of(ece_), metric = summary_of(validation_metric_), test_metric = summary_of(test_metric_);
+                ece = summary_of(ece_), metric = summary_of(validation_metric_), test_metric = summary_of(test_metric_),
+                permuted = summary_of(rises(&sheafnn::SheafUse::permuted));
   std::printf(" mean              %s", gap);
   print_metric(metric.mean, test_metric.mean);
   print_figures(validation.mean, test.mean, nll.mean, ece.mean);
+  print_permuted(permuted.mean);
   std::printf("  %7.4f\n", summarise(epoch_seconds_).mean);
   std::printf("  std              %s", gap);
   print_metric(metric.deviation, test_metric.deviation, "");
   print_figures(validation.deviation, test.deviation, nll.deviation, ece.deviation, "");
+  print_permuted(permuted.deviation, "%.3f", "");
   std::printf("\n");
+  const std::size_t trainings = sheaf_use_.size();
+  if (trainings > 0 && sheafnn::has_figures(sheaf_use_.front())) std::printf("\n");
+  print_sheaf_use(sheaf_use_, trainings > 1 ? sheafnn::detail::concat(", medians of ", trainings, " trainings") : "");
+}
+
+inline nlohmann::ordered_json TrainResults::sheaf_json() const {
+  const std::string said = sheafnn::warning(std::span(sheaf_use_));
+  return {{"unused", std::count_if(sheaf_use_.begin(), sheaf_use_.end(), sheafnn::is_unused)},
+          {"permuted", summary_json(rises(&sheafnn::SheafUse::permuted))},
+          {"prior", summary_json(rises(&sheafnn::SheafUse::prior))},
+          {"identity", summary_json(rises(&sheafnn::SheafUse::identity))},
+          {"warning", said.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(said)}};
 }
 
 inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheafnn::EpochReport>& history,
@@ -223,7 +256,7 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
                                  {"train", summarise(train_seconds_).mean},
                                  {"evaluate", summarise(evaluate_seconds_).mean}};
   report["parameters"] = parameters_;
-  if (!sheaf_use_.empty()) report["sheaf"] = sheaf_summary_json(sheaf_use_);
+  if (!sheaf_use_.empty()) report["sheaf"] = sheaf_json();
   report["splits"] = per_split_;
   for (const sheafnn::ReliabilityBin& bin : reliability_) {
     report["reliability"].push_back(bin_json(bin));

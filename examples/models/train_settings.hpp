@@ -349,6 +349,10 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   return is_flow(s.model) ? concat("to time ", flow.time, " by ", to_string(flow.method))
                           : concat(s.options.layers, " layers");
 }
+/// Does the network learn maps?
+[[nodiscard]] inline bool has_learned_sheaf(const TrainSettings& s) {
+  return is_cooperative(s.model) || (s.maps != "identity" && s.options.use_edges);
+}
 /// Does the network read which arcs are listed?
 [[nodiscard]] inline bool is_directed(const TrainSettings& s) {
   return is_cooperative(s.model) && s.cooperative.options.directed;

@@ -13,5 +13,6 @@
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/safetensors.hpp"
 #include "sheafnn/io/sheaf_file.hpp"
+#include "sheafnn/io/sheaf_use_text.hpp"
 #include "sheafnn/io/text_dataset.hpp"
 #include "sheafnn/io/training_state.hpp"

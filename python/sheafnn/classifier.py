@@ -112,6 +112,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
       nodes), epoch_seconds, parameters, preset; and ``sheaf``, a dictionary that says whether the learned sheaf is used: kl_per_pair,
       quantiles of spread (kappa or sigma) and turn_degrees, and the rise of the validation loss with maps that are permuted between
       edges, drawn from the prior, or the identity; None where there is no such number. A sheaf that is not used is a warning, ``UnusedSheaf``;
+    - ``sheaf_use_``, the same dictionary, which files keep: a classifier that was loaded has it as well. None of networks
+      without a sheaf, and of files without it;
     - ``history_``, an array for each of loss, nll, kl, kl_weight, validation_loss, validation_accuracy;
     - ``search_``, after a search, a dictionary for each setting, the best first: name, model, maps, stalk_dim, round (its last),
       splits, epochs, validation_score, validation_std, validation_loss, seconds, and error, why it left the search or was left
@@ -246,6 +248,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self._set_names(data.feature_names)
         self.feature_treatment_ = model.feature_treatment
         self.model_ = model
+        self.sheaf_use_ = model.sheaf_use
         self.result_ = result
         self.history_ = history
         self.n_iter_ = result["epochs"]
@@ -407,6 +410,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self._set_names(model.feature_names)
         self.feature_treatment_ = model.feature_treatment
         self.model_ = model
+        self.sheaf_use_ = model.sheaf_use
         return self
 
     def _set_names(self, names: list[str]) -> None:

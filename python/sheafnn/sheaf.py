@@ -121,6 +121,7 @@ class NodeMaps:
 _COMMON = {
     "format_version", "family", "stalk_dimension", "node_count", "edges", "arcs", "model", "normalisation",
     "layer_embeddings", "embeddings", "probabilities", "entropy", "mutual_information", "labels", "class_names",
+    "sheaf_use",
 }
 
 

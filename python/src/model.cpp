@@ -24,6 +24,7 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/npz_writer.hpp>
+#include <sheafnn/io/sheaf_use_text.hpp>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -459,6 +460,11 @@ void bind_model(nb::module_& module) {
       .def_prop_ro("feature_names", &Model::feature_names)
       .def_prop_ro("feature_treatment", [](const Model& model) { return model.plan().describe(); })
       .def_prop_ro("given_columns", [](const Model& model) { return model.plan().given_columns(); })
+      .def_prop_ro("sheaf_use",
+                   [](const Model& model) -> nb::object {
+                     const auto use = sheafnn::io::saved_sheaf_use(model.path().string(), model.file().metadata);
+                     return use ? from_json(programs::sheaf_use_json(*use)) : nb::none();
+                   })
       .def_prop_ro("metadata", [](const Model& model) { return model.file().metadata; })
       .def("tensors", &tensors_of)
       .def("__getstate__", &state_of)

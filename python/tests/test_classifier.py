@@ -402,6 +402,7 @@ def test_old_files_without_residual_predict_what_they_did(karate, tmp_path):
     folder = pathlib.Path(__file__).parents[2] / "tests" / "files" / "1"
     expected = np.load(folder / "karate.npy")
     old = SheafClassifier.load(folder / "karate.safetensors")
+    assert old.sheaf_use_ is None
     assert np.abs(old.predict_proba(karate) - expected).max() < 1e-5  # single precision
     old.save(tmp_path / "new.safetensors")
     new = SheafClassifier.load(tmp_path / "new.safetensors")

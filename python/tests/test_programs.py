@@ -39,6 +39,7 @@ def test_training_is_the_same(tmp_path, model, maps, d):
     assert (stored["probabilities"].reshape(34, 2) == own.uncertainty_.probabilities).all()
     run = json.loads(report.read_text())["splits"][0]
     assert run["best_epoch"] == own.result_["best_epoch"]
+    assert theirs.sheaf_use_ == own.sheaf_use_ == run["sheaf"]
     assert run["test_accuracy"] == pytest.approx(own.result_["test_accuracy"], abs=1e-12)
 
 

@@ -1,5 +1,6 @@
 """The learned sheaf and Laplacians, against formulas in NumPy."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -89,7 +90,7 @@ def test_bad_input_is_named(karate, arguments, message):
     assert message in str(error.value)
 
 
-def test_whether_the_sheaf_is_used():
+def test_whether_the_sheaf_is_used(tmp_path):
     data = sheafnn.planted_frames(nodes=500, stalk_dim=2).data
     options = {"maps": "special-orthogonal", "stalk_dim": 2, "preset": "none", "dropout": 0, "input_dropout": 0, "weight_decay": 5e-3, "layers": 1, "channels": 8, "epochs": 200}
     with warnings.catch_warnings():
@@ -101,9 +102,33 @@ def test_whether_the_sheaf_is_used():
     frozen = SheafClassifier(**options, training={"sheaf_decay": 0, "sheaf_learning_rate": 1e-12})
     with pytest.warns(sheafnn.UnusedSheaf, match="the sheaf is not used"):
         frozen.fit(data, split=0)
-    assert "not used" in frozen.result_["sheaf"]["warning"]
+    assert "not used" in frozen.result_["sheaf"]["warning"] and "KL weight" in frozen.result_["sheaf"]["warning"]
+    # Files keep the figures, and those of a network that is trained anew replace them.
+    for classifier in (learned, frozen):
+        classifier.save(tmp_path / "model.safetensors")
+        loaded = SheafClassifier.load(tmp_path / "model.safetensors")
+        assert loaded.sheaf_use_ == classifier.sheaf_use_ == classifier.result_["sheaf"]
+        assert pickle.loads(pickle.dumps(loaded)).sheaf_use_ == loaded.sheaf_use_
+        loaded.save(tmp_path / "again.safetensors")
+        assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
+    assert "sheaf_use" not in learned.learned_sheaf(data).spread
+
+
+@pytest.mark.parametrize(("model", "maps"), [("nsd", "diagonal"), ("csnn", "special-orthogonal"), ("bcsnn", "special-orthogonal")])
+def test_one_warning_that_fits_the_network(karate, model, maps):
+    classifier = SheafClassifier(model, maps, 2, epochs=2, training={"sheaf_learning_rate": 1e-12})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        classifier.fit(karate, split=0)
+    texts = [str(warning.message) for warning in caught if issubclass(warning.category, sheafnn.UnusedSheaf)]
+    assert texts == [classifier.result_["sheaf"]["warning"]]
+    assert ("KL weight" in texts[0]) == (model == "bcsnn")
+    assert ("identity maps" in texts[0]) == (model == "nsd")
+    assert f"permuted between {'edges' if model == 'nsd' else 'nodes'}" in texts[0]
 
 
 def test_maps_that_are_fixed_have_no_score(karate):
-    sheaf = SheafClassifier("nsd", "identity", 1, epochs=5).fit(karate).result_["sheaf"]
+    classifier = SheafClassifier("nsd", "identity", 1, epochs=5).fit(karate)
+    assert classifier.sheaf_use_ is None
+    sheaf = classifier.result_["sheaf"]
     assert sheaf["warning"] is None and sheaf["permuted"]["rise"] is None and sheaf["nodes"] == 0

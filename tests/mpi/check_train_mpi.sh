@@ -27,8 +27,10 @@ history() { python3 -c 'import json,sys; print(json.dumps(json.load(open(sys.arg
 mpiexec=("$@")
 train 1 one || complain "one rank: $(cat "$work/one.out")"
 train 3 three || complain "three ranks: $(cat "$work/three.out")"
-train 3 again || complain "three ranks once more: $(cat "$work/again.out")"
+train 3 again --save "$work/again.safetensors" || complain "three ranks once more: $(cat "$work/again.out")"
 [ "$(history three)" = "$(history again)" ] || complain "two runs on three ranks differ"
+[ "$(grep -c '^sheaf: KL per pair ' "$work/three.out")" = 1 ] || complain "no figures of the sheaf: $(cat "$work/three.out")"
+[ "$(grep -c '^  validation loss [0-9.]*, maps permuted ' "$work/three.out")" = 1 ] || complain "no score of the sheaf: $(cat "$work/three.out")"
 awk 'BEGIN { for (i = 0; i < 60; ++i) print i % 3 }' > "$work/parts"
 train 3 file --partition "$work/parts" || complain "a partition from a file: $(cat "$work/file.out")"
 train 3 begun --epochs 3 --checkpoint "$work/state.safetensors" || complain "a checkpoint: $(cat "$work/begun.out")"
@@ -56,7 +58,12 @@ network=(--maps diagonal --layers 2)
 train 2 gone_on --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
 train 1 clusters --clusters 4 --clusters-per-step 4 || complain "clusters: $(cat "$work/clusters.out")"
 python3 - "$work" <<'PYTHON' || complain "reports differ by more than rounding"
-import json, sys
+import json, struct, sys
+def check_sheaf(found, expected):
+    assert found["nodes"] == expected["nodes"] > 0 and found["kl_per_pair"] is not None
+    for key in ("permuted", "prior", "identity"):
+        for part in ("loss", "rise"):
+            assert abs(found[key][part] - expected[key][part]) < 1e-3, (key, part, found, expected)
 reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "three", "file", "gone_on", "sharded_on", "clusters")}
 expected = reports["one"]["splits"][0]["history"]
 for name in ("three", "file", "gone_on", "sharded_on", "clusters"):
@@ -64,9 +71,15 @@ for name in ("three", "file", "gone_on", "sharded_on", "clusters"):
     for key in ("loss", "kl", "validation_loss"):
         for a, b in zip(reports[name]["splits"][0]["history"][key], expected[key], strict=True):
             assert abs(a - b) < 2e-4 * max(1, abs(b)), (name, key, a, b)
+    check_sheaf(reports[name]["splits"][0]["sheaf"], reports["one"]["splits"][0]["sheaf"])
+with open(f"{sys.argv[1]}/again.safetensors", "rb") as file:
+    header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+saved = json.loads(header["__metadata__"]["sheaf_use"])
+assert saved == {key: value for key, value in reports["three"]["splits"][0]["sheaf"].items() if key != "warning"}
 for kind in ("flow", "cooperative"):
     one, three = (json.load(open(f"{sys.argv[1]}/{kind}_{ranks}.json")) for ranks in ("one", "three"))
     assert three["bytes_per_epoch"] > 0
+    check_sheaf(three["splits"][0]["sheaf"], one["splits"][0]["sheaf"])
     for a, b in zip(three["splits"][0]["history"]["loss"], one["splits"][0]["history"]["loss"], strict=True):
         assert abs(a - b) < 2e-4 * max(1, abs(b)), (kind, a, b)
 assert reports["one"]["bytes_per_epoch"] == 0 < reports["three"]["bytes_per_epoch"] < reports["file"]["bytes_per_epoch"]

@@ -105,6 +105,7 @@ template <int D, bool Bayesian, class S>
   const std::vector<std::int32_t> labelled = labelled_nodes(data.labels, nodes);
   SheafUse r;
   r.bayesian = Bayesian;
+  r.of_nodes = true;
   if (data.graph.edge_count() == 0) return r;
   const Index n = data.graph.node_count(), layers = model.options().layers, classes = model.options().classes;
   Network<CooperativeModel<D, Bayesian, S>> network(model, data.graph, data.features,

@@ -46,28 +46,6 @@ struct SheafUseOptions {
 
 namespace detail {
 
-/// \param values  left sorted
-[[nodiscard]] inline SheafQuantiles sheaf_quantiles(std::vector<double>& values) {
-  SheafQuantiles r;
-  if (values.empty()) return r;
-  std::sort(values.begin(), values.end());
-  const double last = static_cast<double>(values.size() - 1);
-  const auto at = [&](double level) {  // linear between neighbours
-    const double place = level * last, below = std::floor(place);
-    const std::size_t i = static_cast<std::size_t>(below);
-    const double next = values[std::min(i + 1, values.size() - 1)];
-    return values[i] + (place - below) * (next - values[i]);
-  };
-  r.low = at(0.05);
-  r.median = at(0.5);
-  r.high = at(0.95);
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / (last + 1);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  r.deviation = std::sqrt(squares / (last + 1));
-  return r;
-}
-
 /// Degrees by which a rotation turns; for D ≥ 4 the largest angle between a vector and its image.
 template <int D>
 [[nodiscard]] double degrees_of(const SquareMatrix<double, D>& rotation) {

@@ -3,8 +3,12 @@
 /// computed by sheaf_use() (sheaf_use.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +44,7 @@ struct SheafUse {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
   bool bayesian = false;  ///< are the maps drawn from a posterior?
+  bool of_nodes = false;  ///< of a cooperative network: are the maps maps of nodes?
   double kl = unknown;    ///< KL(posterior ‖ prior), mean over the incident pairs; NaN without closed form
   std::vector<SheafSpread> spread;
   /// Of maps with D ≥ 2 that are not diagonal: degrees by which the mean transports F_uᵀF_v turn, or their nearest
@@ -55,6 +60,38 @@ struct SheafUse {
   ChangedSheafLoss identity;
 };
 
+namespace detail {
+
+/// \param values  left sorted
+[[nodiscard]] inline SheafQuantiles sheaf_quantiles(std::vector<double>& values) {
+  SheafQuantiles r;
+  if (values.empty()) return r;
+  std::sort(values.begin(), values.end());
+  const double last = static_cast<double>(values.size() - 1);
+  const auto at = [&](double level) {  // linear between neighbours
+    const double place = level * last, below = std::floor(place);
+    const std::size_t i = static_cast<std::size_t>(below);
+    const double next = values[std::min(i + 1, values.size() - 1)];
+    return values[i] + (place - below) * (next - values[i]);
+  };
+  r.low = at(0.05);
+  r.median = at(0.5);
+  r.high = at(0.95);
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / (last + 1);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  r.deviation = std::sqrt(squares / (last + 1));
+  return r;
+}
+
+}  // namespace detail
+
+/// Is there any figure? Not of models without edges and of maps that are fixed. Takes any.
+[[nodiscard]] inline bool has_figures(const SheafUse& use) {
+  return use.nodes > 0 || !use.spread.empty() || !std::isnan(use.kl) || !std::isnan(use.turn.median) ||
+         !std::isnan(use.negative);
+}
+
 /// A sheaf counts as used where permuting its maps raises the loss by at least this, in nats per node, …
 inline constexpr double least_sheaf_rise = 0.01;
 /// … and by this many standard errors.
@@ -67,18 +104,46 @@ inline constexpr double least_sheaf_errors = 2;
          (permuted.rise < least_sheaf_rise || permuted.rise < least_sheaf_errors * permuted.standard_error);
 }
 
-/// One sentence where the sheaf is not used, with what to try; else empty. Takes any.
-[[nodiscard]] inline std::string warning(const SheafUse& use) {
-  if (!is_unused(use)) return "";
+namespace detail {
+
+/// What may make a network like this one use its sheaf, behind "try ".
+[[nodiscard]] inline std::string what_to_try(const SheafUse& use) {
+  std::vector<std::string> ways;
+  if (use.bayesian) ways.emplace_back("a smaller KL weight");
+  ways.emplace_back("less dropout of hidden features");
+  ways.emplace_back("a smaller decay of the sheaf learner");
+  if (!use.of_nodes) ways.emplace_back("a network with identity maps, which is cheaper");
+  std::string r;
+  for (std::size_t i = 0; i < ways.size(); ++i) r += (i == 0 ? "" : i + 1 < ways.size() ? ", " : " or ") + ways[i];
+  return r;
+}
+
+}  // namespace detail
+
+/// One sentence where some of several trainings of one network do not use their sheaf, with what to try; else empty.
+/// Takes any. Trainings without a score do not count.
+[[nodiscard]] inline std::string warning(std::span<const SheafUse> trainings) {
+  const auto scored =
+      std::count_if(trainings.begin(), trainings.end(), [](const auto& use) { return use.nodes > 0; });
+  const auto unused = std::count_if(trainings.begin(), trainings.end(), is_unused);
+  if (unused == 0) return "";
+  const SheafUse& one = *std::find_if(trainings.begin(), trainings.end(), is_unused);
+  const char* between = one.of_nodes ? "nodes" : "edges";
+  const std::string permuting = detail::concat("with its maps permuted between ", between, " the loss ");
+  const std::string advice = "; try " + detail::what_to_try(one);
+  if (trainings.size() > 1) {
+    return detail::concat("the sheaf is not used in ", unused, " of ", scored, " trainings: ", permuting,
+                          "rises by less than ", least_sheaf_rise, " nats or ", least_sheaf_errors,
+                          " standard errors", advice);
+  }
   const auto rounded = [](double nats) {  // to two digits
     const double unit = nats == 0 ? 1 : std::pow(10, std::floor(std::log10(std::abs(nats))) - 1);
     return std::round(nats / unit) * unit;
   };
-  return detail::concat("the sheaf is not used: with its maps permuted between edges the loss changes by ",
-                        rounded(use.permuted.rise), " nats (standard error ", rounded(use.permuted.standard_error),
-                        "); try ", use.bayesian ? "a smaller KL weight, " : "",
-                        "less dropout of hidden features, a smaller decay of the sheaf learner, "
-                        "or a network with identity maps, which is cheaper");
+  return detail::concat("the sheaf is not used: ", permuting, "changes by ", rounded(one.permuted.rise),
+                        " nats (standard error ", rounded(one.permuted.standard_error), ")", advice);
 }
+/// The same of one training.
+[[nodiscard]] inline std::string warning(const SheafUse& use) { return warning(std::span(&use, 1)); }
 
 }  // namespace sheafnn

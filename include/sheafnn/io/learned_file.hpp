@@ -15,6 +15,7 @@
 /// | mutual_information | n               | epistemic part of the entropy, in nats; 0 of deterministic models       |
 /// | labels             | n               | class, −1 where unknown; left out where the dataset has no labels       |
 /// | class_names        | any             | their names, a CSV record in UTF-8, as bytes; left out where there are none |
+/// | sheaf_use          | text            | figures of the training (sheaf_use_text.hpp); only in files of programs |
 ///
 /// Features and probabilities are means over the same posterior samples.
 #pragma once

@@ -3,7 +3,8 @@
 ///
 /// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn,
 /// nsd, bcsnn, csnn, bflow or flow), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the
-/// options as text. "format_version" says how to read it (format_version.hpp), "sheafnn_version" who wrote it.
+/// options as text. "format_version" says how to read it (format_version.hpp), "sheafnn_version" who wrote it. What is
+/// beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes no model.
 #pragma once
 
 #include <cmath>

@@ -22,6 +22,7 @@ namespace sheafnn {
 template <class Use>
 auto with_planted_task(std::string_view name, Index stalk_dimension, const PlantedOptions& options,
                        const Use& use) {
+  require_planted(name);
   if (name == "planted-geometric") return use(planted_geometric(options));
   if (name == "planted-signed") return use(planted_signed(options));
   const auto of_dimension = [&](auto dimension) {
@@ -29,10 +30,7 @@ auto with_planted_task(std::string_view name, Index stalk_dimension, const Plant
     if (name == "planted-frames") return use(planted_frames<D>(options));
     if (name == "planted-unreliable") return use(planted_unreliable<D>(options));
     if (name == "planted-diagonal") return use(planted_diagonal<D>(options));
-    if (name == "planted-general-linear") return use(planted_general_linear<D>(options));
-    throw_invalid_argument("planted task", name,
-                           "choose planted-frames, planted-geometric, planted-unreliable, planted-diagonal, "
-                           "planted-general-linear or planted-signed");
+    return use(planted_general_linear<D>(options));
   };
   if (name == "planted-diagonal" && stalk_dimension == 1) return use(planted_diagonal<1>(options));
   require_between("stalk_dimension", stalk_dimension, name == "planted-diagonal" ? 1 : 2, 5);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
@@ -20,6 +22,17 @@ inline constexpr std::array<std::string_view, 6> planted_names = {"planted-frame
 /// Takes any text.
 [[nodiscard]] inline bool is_planted(std::string_view name) {
   return std::find(planted_names.begin(), planted_names.end(), name) != planted_names.end();
+}
+
+/// \throws std::invalid_argument  no planted task has this name: names the argument and all tasks
+inline void require_planted(std::string_view name, std::string_view argument = "planted task") {
+  if (is_planted(name)) return;
+  std::string choice;
+  for (std::size_t i = 0; i < planted_names.size(); ++i) {
+    choice += i == 0 ? "choose " : i + 1 < planted_names.size() ? ", " : " or ";
+    choice += planted_names[i];
+  }
+  throw_invalid_argument(argument, name, choice);
 }
 
 /// What a planted task is like. Where only some tasks use an option, it says so.
