@@ -41,9 +41,10 @@ def trained(program, path, network, splits, seed):
     sheaf = report.get("sheaf")
     if sheaf:
         r["unused"] = sheaf["unused"]
-        for key in ("permuted", "identity", "permuted_points"):
-            if key in sheaf:
-                r[key] = sheaf[key]["per_split"]
+        each = [split["sheaf"] for split in report["splits"]]
+        for key in ("permuted", "identity"):
+            r[key] = [one[key]["rise"] for one in each]
+        r["permuted_points"] = [100 * (one["accuracy"] - one["permuted"]["accuracy"]) for one in each]
     r["seconds"] = trainings.seconds
     return r
 

@@ -238,9 +238,26 @@ TEST_CASE("a loss that is not finite is no reason to warn") {
   changed.add_unknown();
   SheafUse use;
   use.nodes = 2;
-  use.permuted = sheafnn::detail::compare_losses(changed.losses(), losses);
+  use.permuted = sheafnn::detail::compare_losses(changed, losses);
   CHECK(std::isnan(use.permuted.rise));
+  CHECK(std::isnan(use.permuted.accuracy));
   CHECK(sheafnn::warning(use).empty());
+}
+
+TEST_CASE("accuracies are of the mean prediction, or means over the predictions") {
+  const std::vector<std::int32_t> labels = {0, 1}, nodes = {0, 1};
+  sheafnn::Prediction first, second;
+  first.class_count = second.class_count = 2;
+  first.probabilities = {0.4, 0.6, 0.3, 0.7};   // wrong, right
+  second.probabilities = {0.9, 0.1, 0.8, 0.2};  // right, wrong
+  sheafnn::detail::NodeLosses mean(labels, nodes, true), each(labels, nodes, false);
+  for (auto* losses : {&mean, &each}) {
+    losses->add(first);
+    losses->add(first);
+    losses->add(second);
+  }
+  CHECK(mean.accuracy() == 1);                                      // (0.57, 0.43) and (0.47, 0.53)
+  CHECK(each.accuracy() == doctest::Approx(0.5).epsilon(epsilon));  // 1 of 2, three times
 }
 
 TEST_CASE("the rule and the sentence") {

@@ -35,7 +35,8 @@ SheafUse some_figures() {
   use.turn = {5, 6, 7.25, 8};
   use.nodes = 12;
   use.loss = 0.5;
-  use.permuted = {1.5, 1.0, 0.125};
+  use.accuracy = 0.75;
+  use.permuted = {1.5, 1.0, 0.125, 0.375};
   use.prior = {2.5, 2.0, 0.25};
   use.identity = {0.625, 0.125, 0.0625};
   return use;
@@ -73,6 +74,8 @@ TEST_CASE("figures of a sheaf come back from their text bit by bit") {
   CHECK(std::isnan(same.negative));
   CHECK(same.nodes == 12);
   CHECK(same.loss == 0.5);
+  CHECK(same.accuracy == 0.75);
+  CHECK(same.permuted.accuracy == 0.375);
   CHECK(same.permuted.standard_error == 0.125);
   CHECK(same.prior.loss == 2.5);
   CHECK(same.identity.rise == 0.125);

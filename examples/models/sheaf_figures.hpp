@@ -115,7 +115,7 @@ namespace programs {
     return r;
   };
   SheafUse r = trainings.front();
-  for (double SheafUse::*one : {&SheafUse::kl, &SheafUse::negative, &SheafUse::loss}) {
+  for (double SheafUse::*one : {&SheafUse::kl, &SheafUse::negative, &SheafUse::loss, &SheafUse::accuracy}) {
     r.*one = median([&](const SheafUse& use) { return use.*one; });
   }
   for (std::size_t i = 0; i < r.spread.size(); ++i) {
@@ -124,7 +124,8 @@ namespace programs {
   r.turn = quantiles([](const SheafUse& use) { return use.turn; });
   for (ChangedSheafLoss SheafUse::*changed : {&SheafUse::permuted, &SheafUse::prior, &SheafUse::identity}) {
     for (double ChangedSheafLoss::*one :
-         {&ChangedSheafLoss::loss, &ChangedSheafLoss::rise, &ChangedSheafLoss::standard_error}) {
+         {&ChangedSheafLoss::loss, &ChangedSheafLoss::rise, &ChangedSheafLoss::standard_error,
+          &ChangedSheafLoss::accuracy}) {
       (r.*changed).*one = median([&](const SheafUse& use) { return (use.*changed).*one; });
     }
   }

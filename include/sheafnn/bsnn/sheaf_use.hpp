@@ -9,7 +9,7 @@
 /// permutation π of the edges for every sheaf and sample; with maps drawn from the posterior's prior (of deterministic
 /// models: random_map(), for rotations uniform); and with the identity. Edge weights stay at their edges, and so do all
 /// other parameters. Probabilities below 1e-30 count as 1e-30. A loss is NaN where the outputs with these maps are not
-/// finite, or a flow takes too many steps.
+/// finite, or a flow takes too many steps. Accuracies are computed beside the losses.
 ///
 /// Cooperative networks: cooperative_sheaf_use.hpp.
 #pragma once
@@ -131,8 +131,8 @@ template <class Family>
   });
 }
 
-/// Losses of nodes from the probabilities of several samples: of their mean, or, of deterministic models, the mean of
-/// theirs.
+/// Losses and accuracy of nodes from the probabilities of several samples: of their mean, or, of deterministic models, the means
+/// of theirs.
 class NodeLosses {
  public:
   NodeLosses(std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes, bool of_mean)
@@ -140,35 +140,61 @@ class NodeLosses {
 
   void add(const Prediction& prediction) {
     ++count_;
+    classes_ = static_cast<std::size_t>(prediction.class_count);
+    if (of_mean_) probabilities_.resize(nodes_.size() * classes_, 0.0);
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const std::int32_t u = nodes_[i];
-      const Index entry = u * prediction.class_count + labels_[static_cast<std::size_t>(u)];
-      const double p = prediction.probabilities[static_cast<std::size_t>(entry)];
-      sums_[i] += of_mean_ ? p : loss_of(p);
+      const double* p = prediction.probabilities.data() + static_cast<std::size_t>(nodes_[i]) * classes_;
+      if (of_mean_) {
+        for (std::size_t c = 0; c < classes_; ++c) probabilities_[i * classes_ + c] += p[c];
+      } else {
+        sums_[i] += loss_of(p[label(i)]);
+        right_ += is_right(p, i) ? 1 : 0;
+      }
     }
   }
-  /// Losses are then NaN.
-  void add_unknown() { sums_.assign(sums_.size(), SheafUse::unknown); }
+  /// Losses and accuracy are then NaN.
+  void add_unknown() { known_ = false; }
   [[nodiscard]] std::vector<double> losses() const {
     std::vector<double> r;
-    for (const double sum : sums_) r.push_back(of_mean_ ? loss_of(sum / count_) : sum / count_);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!known_) {
+        r.push_back(SheafUse::unknown);
+      } else {
+        r.push_back(of_mean_ ? loss_of(probabilities_[i * classes_ + label(i)] / count_) : sums_[i] / count_);
+      }
+    }
     return r;
+  }
+  [[nodiscard]] double accuracy() const {
+    if (!known_) return SheafUse::unknown;
+    const double n = static_cast<double>(nodes_.size());
+    if (!of_mean_) return right_ / (n * count_);
+    double right = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) right += is_right(probabilities_.data() + i * classes_, i) ? 1 : 0;
+    return right / n;
   }
 
  private:
   [[nodiscard]] static double loss_of(double probability) { return -std::log(std::max(probability, 1e-30)); }
+  [[nodiscard]] std::size_t label(std::size_t i) const {
+    return static_cast<std::size_t>(labels_[static_cast<std::size_t>(nodes_[i])]);
+  }
+  [[nodiscard]] bool is_right(const double* p, std::size_t i) const {
+    return static_cast<std::size_t>(std::max_element(p, p + classes_) - p) == label(i);
+  }
 
   std::span<const std::int32_t> labels_, nodes_;
-  bool of_mean_;
-  double count_ = 0;
-  std::vector<double> sums_;
+  bool of_mean_, known_ = true;
+  std::size_t classes_ = 0;
+  double count_ = 0, right_ = 0;
+  std::vector<double> sums_, probabilities_;
 };
 
 [[nodiscard]] inline double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
-[[nodiscard]] inline ChangedSheafLoss compare_losses(const std::vector<double>& changed,
-                                                     const std::vector<double>& own) {
+[[nodiscard]] inline ChangedSheafLoss compare_losses(const NodeLosses& with_changed, const std::vector<double>& own) {
+  const std::vector<double> changed = with_changed.losses();
   std::vector<double> rises;
   for (std::size_t i = 0; i < own.size(); ++i) rises.push_back(changed[i] - own[i]);
   ChangedSheafLoss r;
@@ -178,6 +204,7 @@ class NodeLosses {
   double squares = 0;
   for (const double rise : rises) squares += (rise - r.rise) * (rise - r.rise);
   if (n > 1) r.standard_error = std::sqrt(squares / (n - 1) / n);
+  r.accuracy = with_changed.accuracy();
   return r;
 }
 
@@ -186,9 +213,10 @@ inline void fill_score(const NodeLosses& own, const NodeLosses& permuted, const 
   const std::vector<double> before = own.losses();
   use.nodes = static_cast<Index>(before.size());
   use.loss = mean_of(before);
-  use.permuted = compare_losses(permuted.losses(), before);
-  use.prior = compare_losses(prior.losses(), before);
-  use.identity = compare_losses(identity.losses(), before);
+  use.accuracy = own.accuracy();
+  use.permuted = compare_losses(permuted, before);
+  use.prior = compare_losses(prior, before);
+  use.identity = compare_losses(identity, before);
 }
 
 /// Fills in the score. \param network  after begin(pass), and of a model without a posterior a draw

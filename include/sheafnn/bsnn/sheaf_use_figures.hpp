@@ -30,12 +30,13 @@ struct SheafSpread {
   SheafQuantiles values;
 };
 
-/// The loss with other maps in place of the model's.
+/// The loss and the accuracy with other maps in place of the model's.
 struct ChangedSheafLoss {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   double loss = unknown;            ///< mean over the nodes, in nats
   double rise = unknown;            ///< above the loss with the model's own maps
   double standard_error = unknown;  ///< of the rise, from its standard deviation over the nodes
+  double accuracy = unknown;        ///< share of the nodes whose most probable class is their label
 };
 
 /// See the file comment. What a model does not have is NaN or empty. Of cooperative networks incident pairs are the maps of
@@ -55,6 +56,7 @@ struct SheafUse {
 
   Index nodes = 0;  ///< whose loss the score is; 0: there is no score
   double loss = unknown;
+  double accuracy = unknown;
   ChangedSheafLoss permuted;  ///< maps of other edges
   ChangedSheafLoss prior;     ///< maps drawn from the prior
   ChangedSheafLoss identity;

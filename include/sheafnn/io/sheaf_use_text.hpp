@@ -13,8 +13,8 @@
 /// | kl_per_pair, negative_share | a number                                                                    |
 /// | spread                      | quantiles by the name of the parameter; left out where there is none        |
 /// | turn_degrees                | quantiles: numbers under 5%, 50%, 95% and std                               |
-/// | nodes, loss                 | a whole number, and a number                                                |
-/// | permuted, prior, identity   | numbers under loss, rise and standard_error                                 |
+/// | nodes, loss, accuracy       | a whole number, and numbers                                                 |
+/// | permuted, prior, identity   | numbers under loss, rise, standard_error and accuracy                       |
 ///
 /// What a model does not have is null, and what a text leaves out is read as null. Other keys are passed over.
 #pragma once
@@ -50,6 +50,7 @@ void for_each_figure(ChangedSheafLoss& of, const Visit& visit) {
   visit("loss", of.loss);
   visit("rise", of.rise);
   visit("standard_error", of.standard_error);
+  visit("accuracy", of.accuracy);
 }
 /// … and for all that a SheafUse has.
 template <class Visit>
@@ -62,6 +63,7 @@ void for_each_figure(SheafUse& of, const Visit& visit) {
   visit("negative_share", of.negative);
   visit("nodes", of.nodes);
   visit("loss", of.loss);
+  visit("accuracy", of.accuracy);
   visit("permuted", of.permuted);
   visit("prior", of.prior);
   visit("identity", of.identity);
