@@ -38,10 +38,9 @@ def trained(program, path, network, splits, seed):
     report = trainings.report
     r = {key: [f[key] for f in trainings.figures] for key in ("accuracy", "nll", "debiased_ece")}
     r["validation"] = [split["validation_accuracy"] for split in report["splits"]]
-    sheaf = report.get("sheaf")
-    if sheaf:
-        r["unused"] = sheaf["unused"]
-        each = [split["sheaf"] for split in report["splits"]]
+    each = [split["sheaf"] for split in report["splits"] if "sheaf" in split]
+    if each and each[0]["loss"] is not None:
+        r["unused"] = report["sheaf"]["unused"]
         for key in ("permuted", "identity"):
             r[key] = [one[key]["rise"] for one in each]
         r["permuted_points"] = [100 * (one["accuracy"] - one["permuted"]["accuracy"]) for one in each]
