@@ -73,7 +73,7 @@ auto with_task(const std::string& name, const sheafnn::PlantedOptions& options, 
                                   "choose frames, geometric, unreliable, diagonal, general-linear or signed");
 }
 
-/// The best of the weight decays, of the sheaf decays where maps are learned, and of the KL weights of the network predictive.
+/// The best of the weight decays, of learned maps' sheaf decays, and of the KL weights of the network predictive.
 Figures best_training(const Settings& s, const std::string& network, std::uint64_t seed) {
   sheafnn::PlantedOptions options = s.options;
   options.seed = seed;

@@ -26,8 +26,9 @@ import tempfile
 TASKS = {
     "frames": ["--task", "frames", "--spread", "0.5"],
     "frames-wide": ["--task", "frames", "--spread", "1"],
-    "unreliable": ["--task", "unreliable", "--spread", "0.5", "--sheaf-decays", "0.01",
-                   "--predictive-kl-weights", "0.015"],
+    "unreliable": ["--task", "unreliable", "--spread", "0.5"],
+    "unreliable-calibrated": ["--task", "unreliable", "--spread", "0.5", "--sheaf-decays", "0.01",
+                              "--predictive-kl-weights", "0.015"],
     "unreliable-wide": ["--task", "unreliable", "--spread", "1"],
     "general-linear": ["--task", "general-linear", "--spread", "0.5"],
     "general-linear-wide": ["--task", "general-linear", "--spread", "1"],
