@@ -3,9 +3,9 @@
 ///
 ///     planted_sheaves --task frames --nodes 5000 --spread 0.5 --seeds 0-9 --report frames.json
 ///
-/// Every seed is a task of its own, and the seed of the training. All networks have the same options. The weight decay with
-/// the smallest validation loss is kept, and so is a KL weight of the network predictive. benchmarks/planted.py runs the
-/// program for many tasks and writes the table.
+/// Every seed is a task of its own, and the seed of the training. All networks have the same options. The weight decay and
+/// the sheaf decay with the smallest validation loss are kept, and so is a KL weight of the network predictive.
+/// benchmarks/planted.py runs the program for many tasks and writes the table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ using sheafnn::Index;
 struct Settings {
   std::string task = "frames", seeds = "0-2", report, export_to;
   std::vector<std::string> networks = {"given", "nsd", "bsnn", "predictive", "identity", "csnn"};
-  std::vector<double> decays = {1e-3, 1e-2}, predictive_kl = {0.005, 0.01};
+  std::vector<double> decays = {1e-3, 1e-2}, sheaf_decays = {0}, predictive_kl = {0.005, 0.01};
   sheafnn::PlantedOptions options{.splits = 1};
   planted::Setting bsnn, predictive;
   std::string schedule = "cyclical", learner = "concatenation", normalisation = "augmented",
@@ -73,7 +73,7 @@ auto with_task(const std::string& name, const sheafnn::PlantedOptions& options, 
                                   "choose frames, geometric, unreliable, diagonal, general-linear or signed");
 }
 
-/// The best of the weight decays and, of the network predictive, KL weights.
+/// The best of the weight decays, of learned maps' sheaf decays, and of the KL weights of the network predictive.
 Figures best_training(const Settings& s, const std::string& network, std::uint64_t seed) {
   sheafnn::PlantedOptions options = s.options;
   options.seed = seed;
@@ -87,18 +87,26 @@ Figures best_training(const Settings& s, const std::string& network, std::uint64
     setting.train.seed = seed;
     const std::vector<double> kl_weights =
         network == "predictive" ? s.predictive_kl : std::vector<double>{setting.train.kl_maximum};
+    const bool learned = network != "given" && network != "expected" && network != "identity";
+    const std::vector<double> sheaf_decays = learned ? s.sheaf_decays : std::vector<double>{0};
+    const auto try_one = [&](double decay, double sheaf_decay, double kl_weight) {
+      setting.train.weight_decay = decay;
+      setting.train.sheaf_decay = sheaf_decay;
+      setting.train.kl_maximum = kl_weight;
+      try {
+        Figures figures = train(network, task, options, setting);
+        figures.weight_decay = decay;
+        if (learned) figures.sheaf_decay = sheaf_decay;
+        if (network == "predictive") figures.kl_weight = kl_weight;
+        if (!(figures.validation_loss >= best.validation_loss)) best = figures;
+      } catch (const std::exception& e) {  // parameters so large that rotations are none in single precision
+        std::fprintf(stderr, "planted_sheaves: %s with decays %g and %g and seed %llu is left out: %s\n",
+                     network.c_str(), decay, sheaf_decay, static_cast<unsigned long long>(seed), e.what());
+      }
+    };
     for (const double decay : s.decays) {
-      for (const double kl_weight : kl_weights) {
-        setting.train.weight_decay = decay;
-        setting.train.kl_maximum = kl_weight;
-        try {
-          Figures figures = train(network, task, options, setting);
-          figures.weight_decay = decay;
-          if (!(figures.validation_loss >= best.validation_loss)) best = figures;
-        } catch (const std::exception& e) {  // parameters so large that rotations are none in single precision
-          std::fprintf(stderr, "planted_sheaves: %s with weight decay %g and seed %llu is left out: %s\n",
-                       network.c_str(), decay, static_cast<unsigned long long>(seed), e.what());
-        }
+      for (const double sheaf_decay : sheaf_decays) {
+        for (const double kl_weight : kl_weights) try_one(decay, sheaf_decay, kl_weight);
       }
     }
     return best;
@@ -229,7 +237,6 @@ int main(int argc, char** argv) {
   model.edge_weights = false;
   train.epochs = 1500;
   train.patience = 300;
-  train.sheaf_decay = 0;
   train.input_dropout = train.dropout = 0;
   train.threads = 1;
   train.samples = 4;
@@ -266,7 +273,7 @@ int main(int argc, char** argv) {
   app.add_flag("!--no-activation", model.activation);
   app.add_option("--readout-layers", model.readout_layers);
   app.add_option("--decays", s.decays, "weight decays to choose from")->delimiter(',');
-  app.add_option("--sheaf-decay", train.sheaf_decay);
+  app.add_option("--sheaf-decays", s.sheaf_decays, "of the sheaf learner, to choose from")->delimiter(',');
   app.add_option("--lr", train.learning_rate);
   app.add_option("--sheaf-lr", train.sheaf_learning_rate);
   app.add_option("--epochs", train.epochs);

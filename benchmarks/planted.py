@@ -5,7 +5,7 @@ usage: planted.py PROGRAM [--tasks NAME,...] [--nodes 500,2000,10000] [--seeds 0
                   [--baselines mlp,gcn,gat] [--jobs N] [--json FILE] [-- OPTIONS of PROGRAM]
 
 PROGRAM     planted_sheaves (benchmarks/planted.cpp); `PROGRAM --help` lists its options
---tasks     of TASKS below, each with its spread: frames, frames-wide, unreliable, …
+--tasks     of TASKS below, each with its spread and settings: frames, frames-wide, unreliable, …
 --networks  the networks of PROGRAM; expected and predictive belong to unreliable relations only
 --baselines networks of PyTorch Geometric (baselines.py), two layers of 64 channels, rate 0.01, no dropout, at most 300
             epochs with patience 100; weight decay 5e-4 or 5e-3 by the validation loss; none: none
@@ -27,6 +27,8 @@ TASKS = {
     "frames": ["--task", "frames", "--spread", "0.5"],
     "frames-wide": ["--task", "frames", "--spread", "1"],
     "unreliable": ["--task", "unreliable", "--spread", "0.5"],
+    "unreliable-calibrated": ["--task", "unreliable", "--spread", "0.5", "--sheaf-decays", "0.01",
+                              "--predictive-kl-weights", "0.015"],
     "unreliable-wide": ["--task", "unreliable", "--spread", "1"],
     "general-linear": ["--task", "general-linear", "--spread", "0.5"],
     "general-linear-wide": ["--task", "general-linear", "--spread", "1"],

@@ -22,7 +22,8 @@ struct Setting {
 
 /// What a network does not have is NaN.
 struct Figures {
-  double weight_decay = unknown, validation_loss = unknown, accuracy = unknown, nll = unknown;
+  double weight_decay = unknown, sheaf_decay = unknown, kl_weight = unknown;  ///< chosen by the validation loss
+  double validation_loss = unknown, accuracy = unknown, nll = unknown;
   double share = unknown;  ///< accuracy as a share of that with the true sheaf given
   Index best_epoch = 0;
   double seconds = unknown;                                    ///< of the training
@@ -39,6 +40,8 @@ struct Figures {
 template <class Visit>
 void for_each_figure(const Figures& f, const Visit& visit) {
   visit("weight_decay", f.weight_decay);
+  visit("sheaf_decay", f.sheaf_decay);
+  visit("kl_weight", f.kl_weight);
   visit("validation_loss", f.validation_loss);
   visit("accuracy", f.accuracy);
   visit("share_of_given", f.share);
