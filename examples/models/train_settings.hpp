@@ -121,7 +121,9 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model->add_option("--learner", s.learner, "what it reads of two nodes: " + joined(sheafnn::learner_input_names))
       ->capture_default_str();
   model->add_option("--sheaf-activation", s.sheaf_activation,
-                    "of its outputs: " + joined(sheafnn::sheaf_activation_names) + " (nsd, general-linear)")
+                    "of its outputs: " + joined(sheafnn::sheaf_activation_names) +
+                        " (attention: nsd, general-linear; exponential: general-linear;"
+                        " residual: general-linear, diagonal)")
       ->capture_default_str();
   model
       ->add_option("--spread", s.spread,

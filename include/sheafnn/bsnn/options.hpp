@@ -51,7 +51,7 @@ struct ModelOptions {
   /// Numbers of every arc that it reads as well, the graph's arc features (0 … 1024).
   Index edge_features = 0;
   /// Of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
-  /// models with general linear maps, augmented.
+  /// models with general linear maps, augmented; exponential: general linear maps; residual: those and diagonal maps.
   SheafActivation sheaf_activation = SheafActivation::tanh;
   SpreadRange spread = SpreadRange::concentrated;  ///< of Bayesian models: where it begins and how far it reaches
 
@@ -109,12 +109,19 @@ template <RestrictionMapFamily Family>
           detail::concat(Family::name, " maps are not learned"));
   require(options.sheaf_activation == SheafActivation::tanh || is_learned<Family>, "sheaf_activation",
           to_string(options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
+  const auto refuse = [&](const std::string& why) {
+    throw_invalid_argument("sheaf_activation", to_string(options.sheaf_activation), why);
+  };
+  const bool needs_matrix = options.sheaf_activation == SheafActivation::attention ||
+                            options.sheaf_activation == SheafActivation::exponential;
+  if (needs_matrix && !may_attend<Family>) {
+    refuse(detail::concat("needs general linear maps of dimension 2 or more, not ", Family::name,
+                          Family::stalk_dimension > 1 ? "" : " of 1"));
+  }
+  if (options.sheaf_activation == SheafActivation::residual && !may_be_residual<Family>) {
+    refuse(detail::concat("needs diagonal or general linear maps, not ", Family::name));
+  }
   if (options.sheaf_activation == SheafActivation::attention) {
-    const auto refuse = [](const std::string& why) { throw_invalid_argument("sheaf_activation", "attention", why); };
-    if (!may_attend<Family>) {
-      refuse(detail::concat("needs general linear maps of dimension 2 or more, not ", Family::name,
-                            Family::stalk_dimension > 1 ? "" : " of 1"));
-    }
     if (bayesian) refuse("only deterministic models have such maps");
     if (options.normalisation != Normalisation::augmented)
       refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));
