@@ -421,8 +421,8 @@ TEST_CASE("planted signed: signs follow from both ends' groups, and no signs of 
   CHECK(count > 300);
   CHECK(std::abs(static_cast<double>(negative) / 6 / count - 2.0 / 9) < 0.1);
   CHECK(planted_signed({.nodes = 60, .classes = 2, .splits = 1}).data.class_count == 2);
-  CHECK_THROWS_WITH_AS(static_cast<void>(planted_signed({.classes = 5})),
-                       "classes: 5 is not allowed; must be between 2 and 4", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(planted_signed({.classes = 7})),
+                       "classes: 7 is not allowed; must be between 2 and 6", std::invalid_argument);
 }
 
 TEST_CASE("planted: neighbours' features as they are do not tell the class") {
@@ -431,7 +431,7 @@ TEST_CASE("planted: neighbours' features as they are do not tell the class") {
   check_needs_sheaf(planted_unreliable<3>(options), 0.25 + 0.1);
   check_needs_sheaf(planted_diagonal<3>(options), 0.25 + 0.1);
   check_needs_sheaf(planted_general_linear<3>(options), 0.25 + 0.1);
-  check_needs_sheaf(planted_signed(options), 0.25 + 0.2);  // on average, a neighbour's sign is −1/3
+  check_needs_sheaf(planted_signed(options), 1.0 / 6 + 0.2);  // on average, a neighbour's sign is −1/3
   check_needs_sheaf(planted_geometric(options), 1.0 / 3 + 0.1);
 }
 

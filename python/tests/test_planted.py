@@ -34,7 +34,7 @@ def sums(task, values, transports=None):
 def test_labels_follow_from_the_truth_alone(make, family, d, readable):
     task = make(nodes=2000, seed=1)
     data = task.data
-    size = 3 if make is sheafnn.planted_signed else d  # of a node's vector
+    size = 5 if make is sheafnn.planted_signed else d  # of a node's vector
     assert (task.family, task.stalk_dim, data.feature_count, data.class_count) == (family, d, readable + size, size + 1)
     assert task.maps.shape == ((2 * data.edge_count, d) if family == "diagonal" else (2 * data.edge_count, d, d))
     assert (task.concentration is not None) == (make is sheafnn.planted_unreliable)

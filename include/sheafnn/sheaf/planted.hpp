@@ -31,7 +31,7 @@
 namespace sheafnn {
 
 /// Vectors of R¹ that every node of planted_signed() has.
-inline constexpr int signed_columns = 3;
+inline constexpr int signed_columns = 5;
 
 namespace detail {
 
