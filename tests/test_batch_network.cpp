@@ -222,6 +222,8 @@ TEST_CASE("the batch engine agrees with the CPU: options of deterministic models
     o.left_weights = o.right_weights = false;
   }
   SUBCASE("attention maps") { o.sheaf_activation = SheafActivation::attention; }
+  SUBCASE("residual maps") { o.sheaf_activation = SheafActivation::residual; }
+  SUBCASE("exponential maps") { o.sheaf_activation = SheafActivation::exponential; }
   compare<Model>(o, {}, bound);
 }
 

@@ -302,7 +302,7 @@ TEST_CASE("checkpoints: another kind of model, family, dimension or option is re
   CHECK(into([](ModelOptions& o) { o.normalisation = sheafnn::Normalisation::none; }) ==
         "normalisation is augmented in the file, but none in the model");
   CHECK(into([](ModelOptions& o) { o.parametrisation = sheafnn::RotationParametrisation::cayley; }) ==
-        "parametrisation is householder in the file, but cayley in the model");
+        "parametrisation is exponential in the file, but cayley in the model");
   Nsd<SpecialOrthogonal<2>> other(tiny::options());
   CHECK(refusal(path, [&] { load_checkpoint_into(path, other); }) ==
         "model is bsnn in the file, but nsd in the program");

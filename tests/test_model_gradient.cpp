@@ -87,6 +87,10 @@ std::vector<Option> options_of(MapKind kind, int dimension, bool bayesian) {
     };
     activation("identity of the sheaf learner", sheafnn::SheafActivation::identity);
     activation("ELU of the sheaf learner", sheafnn::SheafActivation::elu);
+    if (kind == MapKind::dense || kind == MapKind::diagonal) {
+      activation("residual maps", sheafnn::SheafActivation::residual);
+    }
+    if (kind == MapKind::dense && dimension > 1) activation("exponential", sheafnn::SheafActivation::exponential);
     if (bayesian) {
       choice(
           "published range of spread", [](Setting& s) { s.model.spread = sheafnn::SpreadRange::published; },

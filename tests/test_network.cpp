@@ -581,6 +581,13 @@ TEST_CASE("options that are refused, by name, value and limit") {
   unaugmented.normalisation = sheafnn::Normalisation::block;
   check_refused<Nsd<GeneralLinear<2>>>(
       "sheaf_activation: attention is not allowed; F 1 = 0: needs the normalisation augmented, not block", unaugmented);
+  check_refused<Bsnn<Diagonal<2>>>(
+      "sheaf_activation: exponential is not allowed; needs general linear maps of dimension 2 or more, not "
+      "diagonal",
+      with(&ModelOptions::sheaf_activation, SheafActivation::exponential));
+  check_refused<Bsnn<SpecialOrthogonal<3>>>(
+      "sheaf_activation: residual is not allowed; needs diagonal or general linear maps, not special-orthogonal",
+      with(&ModelOptions::sheaf_activation, SheafActivation::residual));
   check_refused<Nsd<Identity<2>>>("sheaf_activation: elu is not allowed; identity maps are not learned",
                                   with(&ModelOptions::sheaf_activation, SheafActivation::elu));
   check_refused<Nsd<Identity<2>>>("learner: summed is not allowed; identity maps are not learned",

@@ -107,7 +107,8 @@ const sheafnn::Split split{{0, 1, 3}, {4, 5}, {6}};
 sheafnn::TrainOptions train_options(Index epochs) {
   sheafnn::TrainOptions options;
   options.epochs = epochs;
-  options.kl_maximum = 1;  // the default of the first versions
+  options.kl_maximum = 1;  // this and the next are defaults of the first versions
+  options.sheaf_learning_rate = 0;
   options.seed = 5;
   options.threads = 1;
   return options;

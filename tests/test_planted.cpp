@@ -85,7 +85,8 @@ Dense transport_of(const Sheaf& sheaf, Index a) {
 
 /// Checks every label against all ⟨c, s_u⟩ of dense sums.
 ///
-/// \param transport  a function of u and v: F_uᵀ F_v
+/// \tparam D         numbers of a node's vector
+/// \param transport  a function of u and v: F_uᵀ F_v, D × D
 template <int D, class Transport>
 void check_labels(const Dataset& data, const Transport& transport) {
   const Dense x = table(data).rightCols(D);
@@ -113,7 +114,10 @@ double readout(const Dense& inputs, const Dataset& data) {
   Dense x(inputs.rows(), inputs.cols() + 1);
   x << inputs, Dense::Ones(inputs.rows(), 1);
   Dense y = Dense::Zero(half, data.class_count);
-  for (Index u = 0; u < half; ++u) y(u, data.labels[static_cast<std::size_t>(u)]) = 1;
+  for (Index u = 0; u < half; ++u) {
+    const std::int32_t label = data.labels[static_cast<std::size_t>(u)];
+    if (label >= 0) y(u, label) = 1;  // nodes without neighbours have none
+  }
   const Dense weights = x.topRows(half).colPivHouseholderQr().solve(y);
   Index right = 0;
   for (Index u = half; u < inputs.rows(); ++u) {
@@ -132,11 +136,14 @@ Dense inputs_of(const Task& task, bool transported) {
   const Dense own = table(task.data);
   Dense sums = Dense::Zero(own.rows(), own.cols());
   if (transported) {
-    std::vector<Column<double, D>> x;
-    for (Index u = 0; u < own.rows(); ++u) x.emplace_back(own.row(u).template tail<D>());
-    const auto s = transported_sums(task.sheaf, x);
-    sums = Dense::Zero(own.rows(), D);
-    for (std::size_t u = 0; u < s.size(); ++u) sums.row(static_cast<Index>(u)) = s[u];
+    const int size = task.data.name == "planted-signed" ? signed_columns : D;
+    sums = Dense::Zero(own.rows(), size);
+    for (int first = 0; first < size; first += D) {
+      std::vector<Column<double, D>> x;
+      for (Index u = 0; u < own.rows(); ++u) x.emplace_back(own.row(u).tail(size).template segment<D>(first));
+      const auto s = transported_sums(task.sheaf, x);
+      for (std::size_t u = 0; u < s.size(); ++u) sums.row(static_cast<Index>(u)).template segment<D>(first) = s[u];
+    }
   } else {
     const Graph& graph = task.data.graph;
     for (Index a = 0; a < graph.arc_count(); ++a) sums.row(graph.source(a)) += own.row(graph.target(a));
@@ -370,17 +377,12 @@ TEST_CASE("planted geometric: transports are rotations that turn a triangle's ve
   CHECK(std::abs(octant(1, 0) - 1) < 8 * epsilon);
 }
 
-TEST_CASE("planted diagonal, signed and general-linear: labels follow from the features") {
+TEST_CASE("planted diagonal and general-linear: labels follow from the features") {
   const auto diagonal = planted_diagonal<3>({.nodes = 150, .splits = 1});
   const Dense a = table(diagonal.data);
   check_labels<3>(diagonal.data, [&](Index u, Index v) -> Dense {
     return a.row(u).head(3).cwiseProduct(a.row(v).head(3)).asDiagonal();
   });
-  const auto signs = planted_signed({.nodes = 150, .splits = 1});
-  const Dense s = table(signs.data);
-  CHECK(s.col(0).cwiseAbs() == Eigen::VectorXd::Ones(150));
-  CHECK(std::abs(s.col(0).sum()) < 4 * std::sqrt(150.0));
-  check_labels<1>(signs.data, [&](Index u, Index v) -> Dense { return Dense::Constant(1, 1, s(u, 0) * s(v, 0)); });
   const auto general = planted_general_linear<3>({.nodes = 150, .splits = 1});
   const Dense g = table(general.data);
   const auto map = [&](Index u) -> Dense {
@@ -389,13 +391,47 @@ TEST_CASE("planted diagonal, signed and general-linear: labels follow from the f
   check_labels<3>(general.data, [&](Index u, Index v) -> Dense { return map(u).transpose() * map(v); });
 }
 
+TEST_CASE("planted signed: signs follow from both ends' groups, and no signs of nodes explain them") {
+  const auto task = planted_signed({.nodes = 300, .degree = 20, .splits = 1});
+  const Graph& graph = task.data.graph;
+  const Dense s = table(task.data);
+  CHECK(s.cols() == 3 + signed_columns);
+  CHECK(task.data.class_count == signed_columns + 1);
+  CHECK(s.leftCols(3).rowwise().sum() == Eigen::VectorXd::Ones(300));
+  CHECK(s.leftCols(3).rowwise().maxCoeff() == Eigen::VectorXd::Ones(300));
+  // Every group has 100 ± √(300 · 2/9) nodes.
+  for (int k = 0; k < 3; ++k) CHECK(std::abs(s.col(k).sum() - 100) < 4 * std::sqrt(300 * 2.0 / 9));
+  const auto sign = [&](Index u, Index v) { return 2 * s.row(u).head(3).dot(s.row(v).head(3)) - 1; };
+  check_labels<signed_columns>(task.data, [&](Index u, Index v) -> Dense {
+    return sign(u, v) * Dense::Identity(signed_columns, signed_columns);
+  });
+  Index triangles = 0, negative = 0;
+  for (Index a = 0; a < graph.arc_count(); ++a) {
+    const Index u = graph.source(a), v = graph.target(a);
+    CHECK(transport_of(task.sheaf, a)(0, 0) == sign(u, v));
+    for (Index b = graph.first_arc(v); b < graph.first_arc(v + 1); ++b) {
+      const Index w = graph.target(b);
+      if (arc_of(graph, w, u) < 0) continue;
+      ++triangles;
+      negative += sign(u, v) * sign(v, w) * sign(w, u) < 0;
+    }
+  }
+  // Three groups in a triangle have a probability of 2/9; six directed triangles are one.
+  const double count = static_cast<double>(triangles) / 6;
+  CHECK(count > 300);
+  CHECK(std::abs(static_cast<double>(negative) / 6 / count - 2.0 / 9) < 0.1);
+  CHECK(planted_signed({.nodes = 60, .classes = 2, .splits = 1}).data.class_count == 2);
+  CHECK_THROWS_WITH_AS(static_cast<void>(planted_signed({.classes = 7})),
+                       "classes: 7 is not allowed; must be between 2 and 6", std::invalid_argument);
+}
+
 TEST_CASE("planted: neighbours' features as they are do not tell the class") {
   const PlantedOptions options{.nodes = 2000, .splits = 1, .seed = 1};
   check_needs_sheaf(planted_frames<3>(options), 0.25 + 0.1);
   check_needs_sheaf(planted_unreliable<3>(options), 0.25 + 0.1);
   check_needs_sheaf(planted_diagonal<3>(options), 0.25 + 0.1);
   check_needs_sheaf(planted_general_linear<3>(options), 0.25 + 0.1);
-  check_needs_sheaf(planted_signed(options), 0.5 + 0.1);
+  check_needs_sheaf(planted_signed(options), 1.0 / 6 + 0.2);  // on average, a neighbour's sign is −1/3
   check_needs_sheaf(planted_geometric(options), 1.0 / 3 + 0.1);
 }
 

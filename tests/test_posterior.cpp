@@ -214,7 +214,7 @@ TEST_CASE("the Monte Carlo form of the KL term has the KL divergence as its mean
   check_monte_carlo(Cayley<4>());
 }
 
-TEST_CASE("sheaf activations: means and point maps, attention") {
+TEST_CASE("sheaf activations: means and point maps, attention, maps that begin at the identity") {
   using sheafnn::SheafActivation;
   for (const SheafActivation activation : {SheafActivation::identity, SheafActivation::elu}) {
     CAPTURE(to_string(activation));
@@ -225,6 +225,51 @@ TEST_CASE("sheaf activations: means and point maps, attention") {
     check_packs(cayley);
     check_derivatives(normal, 0.7);
     check_derivatives(cayley, 0.7);
+  }
+  for (const SheafActivation activation : {SheafActivation::residual, SheafActivation::exponential}) {
+    CAPTURE(to_string(activation));
+    NormalPosterior<GeneralLinear<3>> normal;
+    PointMap<GeneralLinear<3>> point;
+    normal.sheaf_activation = point.sheaf_activation = activation;
+    check_packs(normal);
+    check_packs(point);
+    check_derivatives(normal, 0.7);
+    for (const double scale : {0.3, 2.5}) check_derivatives(point, scale);
+    check_monte_carlo(normal);
+    // Outputs of 0 are the identity map, where the KL term has no derivative in the means.
+    const double zero[18] = {};
+    sheafnn::SquareMatrix<double, 3> map;
+    point.map(zero, map);
+    CHECK(map.isIdentity(0));
+    double parameters[27], gradient[18] = {};
+    normal.activate(zero, parameters);
+    normal.kl_backward(parameters, 1.0, gradient);
+    for (int k = 0; k < 9; ++k) CHECK(gradient[k] == 0);
+  }
+  NormalPosterior<Diagonal<3>> diagonal;
+  diagonal.sheaf_activation = SheafActivation::residual;
+  check_packs(diagonal);
+  check_derivatives(diagonal, 0.7);
+  double parameters[9];
+  const double outputs[] = {-1, 0.5, 2, 0, 0, 0};
+  diagonal.activate(outputs, parameters);
+  CHECK(parameters[0] == 0);
+  CHECK(parameters[1] == 1.5);
+  CHECK(parameters[2] == 3);
+  // exp of a rotation's generator and of a diagonal matrix, both in closed form.
+  PointMap<GeneralLinear<2>> exponential;
+  exponential.sheaf_activation = SheafActivation::exponential;
+  sheafnn::SquareMatrix<double, 2> power;
+  for (const double angle : {0.1, 1.0, 3.0}) {
+    const double turn[] = {0, -angle, angle, 0};
+    exponential.map(turn, power);
+    const double entries[] = {std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle)};
+    for (int k = 0; k < 4; ++k) CHECK(std::abs(power(k / 2, k % 2) - entries[k]) < 1e-8);
+    const double stretch[] = {angle, 0, 0, -angle};
+    exponential.map(stretch, power);
+    CHECK(std::abs(power(0, 0) / std::exp(angle) - 1) < 1e-8);
+    CHECK(std::abs(power(1, 1) / std::exp(-angle) - 1) < 1e-8);
+    CHECK(std::abs(power(0, 1)) + std::abs(power(1, 0)) == 0);
   }
   PointMap<GeneralLinear<2>> attention;
   attention.sheaf_activation = SheafActivation::attention;

@@ -215,6 +215,17 @@ class Forward {
     }
   }
 
+  /// The prior's mean: the coordinates of the identity where raw outputs of 0 stand for it, otherwise 0.
+  Vector origin() const {
+    using sheafnn::SheafActivation;
+    const int d = p_.stalk_dimension;
+    const bool diagonal = p_.kind == MapKind::diagonal;
+    if (o_.sheaf_activation != SheafActivation::residual && o_.sheaf_activation != SheafActivation::exponential) {
+      return Vector::Zero(diagonal ? d : d * d);
+    }
+    if (diagonal) return Vector::Ones(d);
+    return identity(d).reshaped<Eigen::RowMajor>();
+  }
   /// Raw means after the sheaf activation.
   Vector mean_of(std::size_t a) const {
     using sheafnn::SheafActivation;
@@ -223,6 +234,15 @@ class Forward {
     if (o_.sheaf_activation == SheafActivation::elu) return raw.unaryExpr(&elu);
     if (o_.sheaf_activation == SheafActivation::tanh) return raw.array().tanh();
     const int d = p_.stalk_dimension;
+    if (o_.sheaf_activation == SheafActivation::residual) return raw + origin();
+    if (o_.sheaf_activation == SheafActivation::exponential) {
+      Matrix term = identity(d), sum = term;
+      for (int k = 1; k < 60; ++k) {
+        term = times(term, Matrix(raw.reshaped<Eigen::RowMajor>(d, d))) / static_cast<Real>(k);
+        sum += term;
+      }
+      return sum.reshaped<Eigen::RowMajor>();
+    }
     Vector r(d * d);
     for (int i = 0; i < d; ++i) {
       Real sum = 0;
@@ -314,7 +334,7 @@ class Forward {
         sum += d * (d - 1) / 2 * (std::log(1 + k) - std::log(1 - k)) -
                (d - 1) * (2 * half * std::log(1 + k) + series);
       } else {
-        const Vector mu = mean_of(a), s = sigma(a);
+        const Vector mu = mean_of(a) - origin(), s = sigma(a);
         sum -= 0.5 * (1 + 2 * s.array().log() - mu.array().square() - s.array().square()).sum();
       }
     }
@@ -347,8 +367,8 @@ class Forward {
         } else {
           const Vector shift = sigma(a).cwiseProduct(noise), mu = mean_of(a), z = mu + shift;
           map = p_.kind == MapKind::diagonal ? Matrix(z.asDiagonal()) : Matrix(z.reshaped<Eigen::RowMajor>(d, d));
-          monte_carlo_kl_ +=
-              0.5 * (z.squaredNorm() - noise.squaredNorm()) - sigma(a).array().log().sum();  // log q(z) − log p(z)
+          monte_carlo_kl_ += 0.5 * ((z - origin()).squaredNorm() - noise.squaredNorm()) -
+                             sigma(a).array().log().sum();  // log q(z) − log p(z)
         }
       }
       maps.push_back(weight_[a] * map);

@@ -581,7 +581,7 @@ TEST_CASE("continuous-time diffusion: training on the karate club, and predictio
   };
   Model model = new_model();
   std::optional<TrainingState> half;
-  TrainOptions how{.epochs = 60, .kl_maximum = 1, .threads = 1, .checkpoint_every = 30};
+  TrainOptions how{.epochs = 60, .sheaf_learning_rate = 0, .kl_maximum = 1, .threads = 1, .checkpoint_every = 30};
   how.on_checkpoint = [&](const TrainingState& state) {
     if (!half) half = state;
   };

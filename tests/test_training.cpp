@@ -382,6 +382,7 @@ TEST_CASE("each weight decay acts on its group") {
   using sheafnn::ParameterGroup;
   const auto none = [](TrainOptions& o) {
     o.epochs = 1;
+    o.sheaf_learning_rate = 0;
     o.weight_decay = o.sheaf_decay = 0;
   };
   const Model base = trained<Model>(none);

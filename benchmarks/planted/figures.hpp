@@ -192,7 +192,8 @@ template <int D>
   return quantile(errors, 0.5);
 }
 
-/// Share of the diagonal transports' entries with the true sign, with the coordinates in the order that suits best.
+/// Share of the diagonal transports' entries with the true sign, with the coordinates in the order that suits best, and each
+/// up to a sign that all edges share: the weights of a layer make up for it.
 template <class Family>
 [[nodiscard]] double right_signs(const sheafnn::CellularSheaf<Family>& truth,
                                  const sheafnn::CellularSheaf<Family>& learned) {
@@ -202,16 +203,19 @@ template <class Family>
   std::iota(order.begin(), order.end(), 0);
   double most = 0;
   do {
-    double right = 0;
+    std::vector<double> right(D, 0.0);
     for (Index a = 0; a < graph.arc_count(); ++a) {
       const auto sign = [&](const sheafnn::CellularSheaf<Family>& sheaf, int k) {
         return sheaf.map(a).data()[k] * sheaf.map(graph.reverse(a)).data()[k] < 0;
       };
       for (int k = 0; k < D; ++k) {
-        right += sign(truth, k) == sign(learned, order[static_cast<std::size_t>(k)]) ? 1 : 0;
+        const std::size_t at = static_cast<std::size_t>(k);
+        right[at] += sign(truth, k) == sign(learned, order[at]) ? 1 : 0;
       }
     }
-    most = std::max(most, right / static_cast<double>(D * graph.arc_count()));
+    double sum = 0;
+    for (const double r : right) sum += std::max(r, static_cast<double>(graph.arc_count()) - r);
+    most = std::max(most, sum / static_cast<double>(D * graph.arc_count()));
   } while (std::next_permutation(order.begin(), order.end()));
   return most;
 }

@@ -32,9 +32,7 @@ run() {
   elif [ -n "${SEEDS:-}" ]; then
     seeds=(--seeds "$SEEDS" --parallel splits --predictions "$dataset-$maps.npz")
   fi
-  local chart=()  # of the published rotations
-  if [ "$maps" = special-orthogonal ]; then chart=(--parametrisation householder); fi
-  "$train" --preset none --spread published --kl-weight 1 --sheaf-activation tanh --sheaf-lr 0 "${chart[@]}" --feature-treatment rows --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 "${seeds[@]}" --samples 3 \
+  "$train" --preset none --spread published --kl-weight 1 --sheaf-lr 0 --feature-treatment rows --dataset "$data/$dataset.npz" --model bsnn --maps "$maps" --splits 0-9 "${seeds[@]}" --samples 3 \
     --report "$dataset-$maps.json" "$@"
 }
 [ $# -gt 0 ] || set -- texas wisconsin cornell film cora citeseer

@@ -48,7 +48,7 @@ struct TrainSettings {
   std::string edge_weights = "auto", separate_encoder = "auto";
   std::string feature_treatment = "automatic";
   bool rows_to_one = false;  ///< --normalise-features
-  std::string normalisation = "augmented", parametrisation = "exponential";
+  std::string normalisation = "augmented", parametrisation = "auto";
   std::string filter = "none", coefficients = "convex", skip = "input", residual = "gated";
   std::string learner = "concatenation", sheaf_activation = "auto", spread = "concentrated";
   std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss", sample_loss = "expected";
@@ -122,7 +122,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   model->add_option("--sheaf-activation", s.sheaf_activation,
                     "of its outputs: " + joined(sheafnn::sheaf_activation_names) +
-                        " (nsd, general-linear), or auto (identity for special-orthogonal, otherwise tanh)")
+                        " (attention: nsd, general-linear; exponential: general-linear; residual: general-linear, diagonal),"
+                        " or auto (identity for special-orthogonal, otherwise and with --spread published tanh)")
       ->capture_default_str();
   model
       ->add_option("--spread", s.spread,
@@ -159,7 +160,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model
       ->add_option("--parametrisation", s.parametrisation,
                    "mean rotations: " + joined(sheafnn::rotation_parametrisation_names) +
-                       " (euler: stalk dimension 2, 3)")
+                       " (euler: stalk dimension 2, 3), or auto (exponential, with --spread published householder)")
       ->capture_default_str();
 
   auto& filter = s.options.filter;
@@ -494,7 +495,9 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
       sheafnn::parse_name<sheafnn::FeatureTreatment>("--feature-treatment", s.feature_treatment,
                                                      sheafnn::feature_treatment_names);
   s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
-  s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
+  if (s.parametrisation != "auto") {
+    s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
+  }
   s.options.filter.basis =
       sheafnn::parse_name<sheafnn::PolynomialBasis>("--filter", s.filter, sheafnn::polynomial_basis_names);
   s.options.filter.coefficients = sheafnn::parse_name<sheafnn::PolynomialCoefficients>(
@@ -578,7 +581,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
           {"feature_treatment", to_string(m.feature_treatment)},
           {"use_edges", m.use_edges},
           {"normalisation", s.normalisation},
-          {"parametrisation", s.parametrisation},
+          {"parametrisation", m.parametrisation ? to_string(*m.parametrisation) : s.parametrisation},
           {"filter", s.filter},
           {"filter_degree", m.filter.degree},
           {"filter_coefficients", s.coefficients},

@@ -15,7 +15,7 @@ class PlantedTask:
     """A dataset, and the sheaf that decides its labels.
 
     Of C fixed directions, a node's class is the one nearest to the sum of its neighbours' vectors, transported into the node's
-    own frame. The last ``stalk_dim`` columns of the features are the vectors, up to noise.
+    own frame. The last ``stalk_dim`` columns of the features, of ``planted_signed`` the last five, are the vectors, up to noise.
     """
 
     data: Dataset
@@ -196,7 +196,9 @@ def planted_signed(
     splits: int = 10,
     seed: _checks.Seed = 0,
 ) -> PlantedTask:
-    """Signed graphs: d = 1, every node has a sign, and two classes. Features: the sign and the vector, a number.
+    """Signed graphs: d = 1. Every node belongs to one of three groups. Edges within a group have the sign +1, others -1.
+    A node has five vectors of one number each, and there are six classes. Features: the group as three columns of 0 and 1,
+    and the five numbers.
 
     :raises ValueError: names the option, its value and the limit
     """

@@ -120,6 +120,8 @@ Task some_task(Choices& c) {
   t.moderate =
       t.moderate && (t.options.normalisation != sheafnn::Normalisation::none ||
                      (t.options.sheaf_activation == sheafnn::SheafActivation::tanh && !t.options.filter.active()));
+  // exp of large outputs is infinite.
+  t.moderate = t.moderate && t.options.sheaf_activation != sheafnn::SheafActivation::exponential;
   t.input_dropout = c.byte() < 220 ? c.below(2) * 0.4 : c.number<double>();
   t.dropout = c.byte() < 220 ? c.below(2) * 0.3 : c.number<double>();
   t.kl_weight = c.byte() < 230 ? c.below(2) * 0.5 : c.number<double>();

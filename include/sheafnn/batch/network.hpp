@@ -256,7 +256,7 @@ class BatchNetwork {
     learner.finish_hidden(executor_, parts_.view);
     parts_.sheaf.build(executor_, pass, range(static_cast<Index>(l), 1),
                        detail::MeanMaps<Family, S>{learner.raw(),
-                                                   {parts_.options.parametrisation,
+                                                   {*parts_.options.parametrisation,
                                                     *parts_.options.sheaf_activation}},
                        learner.edge_weight());
   }
@@ -324,7 +324,7 @@ class BatchNetwork {
                                                           parts_.sheaf.gradient(),
                                                           learner.raw(),
                                                           learner.raw_bar(),
-                                                          {parts_.options.parametrisation,
+                                                          {*parts_.options.parametrisation,
                                                            *parts_.options.sheaf_activation},
                                                           learner.edge_weight(),
                                                           learner.edge_factor(),

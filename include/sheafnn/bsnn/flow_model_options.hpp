@@ -53,7 +53,7 @@ struct FlowOptions {
   Index readout_layers = 1;
   bool negate_inside = false;  ///< dX/dt = ELU(−Δ …) instead of −ELU(Δ …)
   Normalisation normalisation = Normalisation::augmented;
-  RotationParametrisation parametrisation = RotationParametrisation::exponential;
+  std::optional<RotationParametrisation> parametrisation = {};
   bool augmented_filters = false;
   FeaturePlan feature_plan = {};
 
@@ -91,6 +91,7 @@ template <RestrictionMapFamily Family>
   options.separate_encoder = resolved.separate_encoder;
   options.learner_width = resolved.learner_width;
   options.sheaf_activation = resolved.sheaf_activation;
+  options.parametrisation = resolved.parametrisation;
   return options;
 }
 

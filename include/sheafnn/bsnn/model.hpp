@@ -55,7 +55,7 @@ template <class Posterior, class Options>
 /// \throws std::invalid_argument  a sheaf activation other than tanh, of a posterior that has its own
 template <class Options, class Posterior>
 void set_posterior(const Options& options, Posterior& posterior) {
-  if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = options.parametrisation;
+  if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = *options.parametrisation;
   if constexpr (requires { posterior.spread = options.spread; }) posterior.spread = options.spread;
   if constexpr (requires { posterior.sheaf_activation; }) {
     posterior.sheaf_activation = *options.sheaf_activation;

@@ -252,7 +252,7 @@ struct NetworkParts {
     if constexpr (is_sampled || has_given_maps<Posterior>) {
       return model.posterior();
     } else {
-      return PointMap<Family>{model.options().parametrisation, *model.options().sheaf_activation};
+      return PointMap<Family>{*model.options().parametrisation, *model.options().sheaf_activation};
     }
   }
   static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learners.front(); }

@@ -51,9 +51,11 @@ struct ModelOptions {
   /// Numbers of every arc that it reads as well, the graph's arc features (0 … 1024).
   Index edge_features = 0;
   /// Of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
-  /// models with general linear maps, augmented (default: identity for rotations, tanh for others).
+  /// models with general linear maps, augmented; exponential: general linear maps; residual: those and diagonal maps
+  /// (default: identity for rotations, tanh for others and with the published spread).
   std::optional<SheafActivation> sheaf_activation = {};
-  SpreadRange spread = SpreadRange::concentrated;  ///< of Bayesian models: where it begins and how far it reaches
+  /// Of Bayesian models: where it begins and how far it reaches. `published` also decides how maps are formed where that is unset.
+  SpreadRange spread = SpreadRange::concentrated;
 
   bool second_linear = false;  ///< a second linear layer in the encoder
   bool linear = false;         ///< keep the first layer's sheaf for all layers
@@ -63,7 +65,8 @@ struct ModelOptions {
   bool layer_norm = false;     ///< of a node's h features after each layer, with a scale and a shift
   Index readout_layers = 1;    ///< the last one affine, those before it h × h with GELU (1 … 8)
   Normalisation normalisation = Normalisation::augmented;
-  RotationParametrisation parametrisation = RotationParametrisation::exponential;
+  /// Of mean rotations (default: exponential, with the published spread Householder).
+  std::optional<RotationParametrisation> parametrisation = {};
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
   /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as with the others, instead of
@@ -107,15 +110,28 @@ template <RestrictionMapFamily Family>
           to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
   require(options.edge_features == 0 || is_learned<Family>, "edge_features", options.edge_features,
           detail::concat(Family::name, " maps are not learned"));
-  if (!options.sheaf_activation) options.sheaf_activation = rotations ? SheafActivation::identity : SheafActivation::tanh;
+  const bool published = options.spread == SpreadRange::published;
+  if (!options.sheaf_activation) {
+    options.sheaf_activation = rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
+  }
+  if (!options.parametrisation) {
+    options.parametrisation = published ? RotationParametrisation::householder : RotationParametrisation::exponential;
+  }
   require(options.sheaf_activation == SheafActivation::tanh || is_learned<Family>, "sheaf_activation",
           to_string(*options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
+  const auto refuse = [&](const std::string& why) {
+    throw_invalid_argument("sheaf_activation", to_string(*options.sheaf_activation), why);
+  };
+  const bool needs_matrix = options.sheaf_activation == SheafActivation::attention ||
+                            options.sheaf_activation == SheafActivation::exponential;
+  if (needs_matrix && !may_attend<Family>) {
+    refuse(detail::concat("needs general linear maps of dimension 2 or more, not ", Family::name,
+                          Family::stalk_dimension > 1 ? "" : " of 1"));
+  }
+  if (options.sheaf_activation == SheafActivation::residual && !may_be_residual<Family>) {
+    refuse(detail::concat("needs diagonal or general linear maps, not ", Family::name));
+  }
   if (options.sheaf_activation == SheafActivation::attention) {
-    const auto refuse = [](const std::string& why) { throw_invalid_argument("sheaf_activation", "attention", why); };
-    if (!may_attend<Family>) {
-      refuse(detail::concat("needs general linear maps of dimension 2 or more, not ", Family::name,
-                            Family::stalk_dimension > 1 ? "" : " of 1"));
-    }
     if (bayesian) refuse("only deterministic models have such maps");
     if (options.normalisation != Normalisation::augmented)
       refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));

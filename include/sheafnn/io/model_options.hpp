@@ -98,7 +98,9 @@ inline std::string option_text(Index value) { return std::to_string(value); }
 inline std::string option_text(bool value) { return value ? "true" : "false"; }
 inline std::string option_text(const std::optional<bool>& value) { return option_text(value.value_or(false)); }
 inline std::string option_text(Normalisation value) { return std::string(to_string(value)); }
-inline std::string option_text(RotationParametrisation value) { return std::string(to_string(value)); }
+inline std::string option_text(std::optional<RotationParametrisation> value) {
+  return std::string(to_string(value.value_or(RotationParametrisation::householder)));
+}
 inline std::string option_text(Activation value) { return std::string(to_string(value)); }
 inline std::string option_text(NodeLearnerKind value) { return std::string(to_string(value)); }
 inline std::string option_text(FlowMethod value) { return std::string(to_string(value)); }
@@ -175,7 +177,7 @@ inline void parse_option(const std::string& key, const std::string& text, std::o
 inline void parse_option(const std::string&, const std::string& text, Normalisation& value) {
   value = parse_normalisation(text);
 }
-inline void parse_option(const std::string&, const std::string& text, RotationParametrisation& value) {
+inline void parse_option(const std::string&, const std::string& text, std::optional<RotationParametrisation>& value) {
   value = parse_rotation_parametrisation(text);
 }
 inline void parse_option(const std::string& key, const std::string& text, Activation& value) {

@@ -2,6 +2,7 @@
 /// NormalPosterior: independent normal distributions of a map's coordinates, z = μ + σ ∘ ε, ε ~ N(0, I).
 ///
 ///     μ = tanh(raw_μ) (or another SheafActivation),  log σ = −ELU(−raw_σ) (see SpreadRange)
+///     With the activations `residual`, μ = I + raw_μ, and `exponential`, μ = exp(raw_μ), I is added to the prior's μ₀ too.
 ///     KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ½ ((μ − μ₀)² + σ²)/σ₀² − ½ − log(σ/σ₀)
 ///
 /// The default posterior of diagonal and general linear maps; any family can have it: its coordinates are
@@ -66,7 +67,7 @@ struct NormalPosterior {
   template <class T>
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
     using std::exp;
-    detail::activate_raw<size>(sheaf_activation, raw, parameters);
+    activate_mean(raw, parameters);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T log_sigma = -elu(-detail::spread_output(spread, raw[size + k]));
       parameters[size + k] = exp(log_sigma);
@@ -74,10 +75,9 @@ struct NormalPosterior {
     }
   }
   template <class T>
-  SHEAFNN_HD void activate_backward(const T*, const T* parameters, const T* gradient, T* raw_bar) const {
+  SHEAFNN_HD void activate_backward(const T* raw, const T* parameters, const T* gradient, T* raw_bar) const {
+    activate_mean_backward(raw, parameters, gradient, raw_bar);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
-      const T mean = parameters[k];
-      raw_bar[k] = gradient[k] * detail::raw_slope(sheaf_activation, mean);
       raw_bar[size + k] = gradient[size + k] * elu_slope(-parameters[2 * size + k]);
     }
   }
@@ -146,6 +146,30 @@ struct NormalPosterior {
   friend bool operator==(const NormalPosterior&, const NormalPosterior&) = default;
 
  private:
+  template <class T>
+  SHEAFNN_HD SHEAFNN_INLINE void activate_mean(const T* raw, T* mean) const {
+    if constexpr (may_attend<Family>) {
+      if (sheaf_activation == SheafActivation::exponential) {
+        detail::exponential_entries<Family::stalk_dimension>(raw, mean);
+        return;
+      }
+    }
+    detail::activate_raw<size>(sheaf_activation, raw, mean);
+    detail::add_identity<Family>(sheaf_activation, mean);
+  }
+  template <class T>
+  SHEAFNN_HD SHEAFNN_INLINE void activate_mean_backward([[maybe_unused]] const T* raw, const T* mean,
+                                                        const T* mean_bar, T* raw_bar) const {
+    if constexpr (may_attend<Family>) {
+      if (sheaf_activation == SheafActivation::exponential) {
+        detail::exponential_entries_backward<Family::stalk_dimension>(raw, mean_bar, raw_bar);
+        return;
+      }
+    }
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
+      raw_bar[k] = mean_bar[k] * detail::raw_slope(sheaf_activation, mean[k]);
+    }
+  }
   /// z = μ + σ ∘ ε, of the map where the chart can be inverted.
   template <class T>
   SHEAFNN_HD SHEAFNN_INLINE void coordinates(const T* parameters, const T* noise, const Map<T>& map, T* z) const {
@@ -157,7 +181,13 @@ struct NormalPosterior {
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T prior_mean(int k) const {
-    return T(static_cast<scalar_of_t<T>>(prior.mean(k)));
+    T mean = T(static_cast<scalar_of_t<T>>(prior.mean(k)));
+    if constexpr (may_be_residual<Family>) {
+      if (detail::starts_at_identity(sheaf_activation)) {
+        mean = mean + T(static_cast<scalar_of_t<T>>(detail::identity_coordinate<Family>(k)));
+      }
+    }
+    return mean;
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T prior_precision(int k) const {

@@ -52,7 +52,7 @@ struct PointMap {
   SHEAFNN_HD void backward(const T* raw, const Map<T>& map_bar, T* raw_bar) const {
     T z[detail::array_size(size)];
     squash(raw, z);
-    pull_back(z, map_bar, raw_bar);
+    pull_back(raw, z, map_bar, raw_bar);
   }
   /// The same where the map is at hand: of families whose coordinates are its entries, nothing is computed again.
   template <class T>
@@ -60,7 +60,7 @@ struct PointMap {
     if constexpr (coordinates_are_entries<Family>) {
       T z[detail::array_size(size)];
       Family::to_coordinates(map, z);
-      pull_back(z, map_bar, raw_bar);
+      pull_back(raw, z, map_bar, raw_bar);
     } else {
       backward(raw, map_bar, raw_bar);
     }
@@ -71,7 +71,8 @@ struct PointMap {
  private:
   /// \param z  the coordinates: range · act(raw)
   template <class T>
-  SHEAFNN_HD SHEAFNN_INLINE void pull_back(const T* z, const Map<T>& map_bar, T* raw_bar) const {
+  SHEAFNN_HD SHEAFNN_INLINE void pull_back([[maybe_unused]] const T* raw, const T* z, const Map<T>& map_bar,
+                                           T* raw_bar) const {
     T z_bar[detail::array_size(size)];
     if constexpr (requires { Family::from_coordinates_backward(z, map_bar, z_bar, parametrisation); }) {
       Family::from_coordinates_backward(z, map_bar, z_bar, parametrisation);
@@ -81,6 +82,10 @@ struct PointMap {
     if constexpr (may_attend<Family>) {
       if (sheaf_activation == SheafActivation::attention) {
         detail::attention_backward<Family::stalk_dimension>(z, z_bar, raw_bar);
+        return;
+      }
+      if (sheaf_activation == SheafActivation::exponential) {
+        detail::exponential_entries_backward<Family::stalk_dimension>(raw, z_bar, raw_bar);
         return;
       }
     }
@@ -106,9 +111,14 @@ struct PointMap {
         detail::attention<Family::stalk_dimension>(raw, z);
         return;
       }
+      if (sheaf_activation == SheafActivation::exponential) {
+        detail::exponential_entries<Family::stalk_dimension>(raw, z);
+        return;
+      }
     }
     detail::activate_raw<size>(sheaf_activation, raw, z);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) z[k] = T(static_cast<scalar_of_t<T>>(range(k))) * z[k];
+    detail::add_identity<Family>(sheaf_activation, z);
   }
 };
 

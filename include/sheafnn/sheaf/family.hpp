@@ -104,6 +104,12 @@ inline constexpr bool may_attend = [] {
     return false;
   }
 }();
+/// May the maps be I + coordinates, all D² or those of the diagonal?
+template <class F>
+inline constexpr bool may_be_residual = [] {
+  constexpr int D = F::stalk_dimension;
+  return coordinates_are_entries<F> && (F::coordinate_count == D || F::coordinate_count == D * D);
+}();
 /// May the model learn an edge weight w_e beside the maps?
 template <class F>
 inline constexpr bool may_have_edge_weights = [] {

@@ -2,13 +2,14 @@
 /// Seeded tasks with a planted sheaf on random graphs: frames, unreliable relations, diagonal and general-linear maps,
 /// signs. The rule of the labels: planted_task.hpp. A task on a surface: planted_geometric.hpp.
 ///
-/// Every node u has a map F_u of its own, and F_{u⊴e} = F_u but for unreliable relations and frames with curvature. Such a
+/// Every node u has a map F_u of its own, and F_{u⊴e} = F_u but for unreliable relations, frames with curvature and signs. Such a
 /// sheaf is flat: a network that multiplies every node's vector by its own map before it sums, and by the transpose behind,
 /// needs no other maps. Graphs: random_regular_graph().
 /// Every generator takes time proportional to the edges, and throws std::invalid_argument that names an option outside
 /// its range (PlantedOptions), or one that no memory holds.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,9 @@
 #include "sheafnn/sheaf/planted_task.hpp"
 
 namespace sheafnn {
+
+/// Vectors of R¹ that every node of planted_signed() has.
+inline constexpr int signed_columns = 5;
 
 namespace detail {
 
@@ -172,15 +176,35 @@ template <int D>
                               std::move(readable));
 }
 
-/// Signed graphs: D = 1 and F_u = ±1, so that edges join like or unlike nodes; the class is the sign of Σ_v F_u F_v x_v, with
-/// x_v ~ N(0, 1). Features: (F_u, x_u). Does not use the spread.
+/// Signed graphs: D = 1. Every node belongs to one of three groups, each equally likely. Edges within a group have the sign
+/// +1, edges between groups −1. A triangle of three groups has the product −1: no signs of nodes explain the edges.
+/// F_{u⊴e} = 1 at the smaller node u of an edge and ±1 at the other. A node has signed_columns vectors of R¹; x_u holds
+/// them, and is uniform on the unit sphere. The directions are the corners of a simplex of R^signed_columns. Features: the
+/// group as three columns of 0 and 1, and x_u. Does not use the spread.
 ///
 /// \throws std::invalid_argument  see the top of this file
-[[nodiscard]] inline PlantedTask<Diagonal<1>> planted_signed(PlantedOptions options = {}) {
-  options.spread = 0;
-  PlantedTask<Diagonal<1>> task = planted_diagonal<1>(options);
-  task.data.name = "planted-signed";
-  return task;
+[[nodiscard]] inline PlantedTask<Diagonal<1>> planted_signed(const PlantedOptions& options = {}) {
+  using Family = Diagonal<1>;
+  constexpr std::size_t groups = 3;
+  detail::check_planted<Family, signed_columns>(options, groups);
+  const Stream stream = detail::generator_stream(options.seed, detail::GeneratorPart::frames);
+  std::vector<std::size_t> group(static_cast<std::size_t>(options.nodes));
+  std::vector<double> readable(group.size() * groups, 0.0);
+  for (std::size_t u = 0; u < group.size(); ++u) {
+    const double uniform = uniform_from_word<double>(stream.words(static_cast<std::uint32_t>(u), 0).word[0]);
+    group[u] = std::min(groups - 1, static_cast<std::size_t>(uniform * groups));
+    readable[u * groups + group[u]] = 1;
+  }
+  CellularSheaf<Family> sheaf(random_regular_graph(options.nodes, options.degree, options.seed));
+  const Graph& graph = sheaf.graph();
+  for (Index e = 0; e < graph.edge_count(); ++e) {
+    const auto [u, v] = graph.edge(e);
+    const bool same = group[static_cast<std::size_t>(u)] == group[static_cast<std::size_t>(v)];
+    sheaf.set_map(graph.forward_arc(e), Column<double, 1>(1));
+    sheaf.set_map(graph.reverse(graph.forward_arc(e)), Column<double, 1>(same ? 1 : -1));
+  }
+  return detail::planted_task<Family, signed_columns>("planted-signed", options, std::move(sheaf),
+                                                      std::move(readable));
 }
 
 /// General-linear maps: F_u = R_u diag(2^{z_u}) with R_u as planted_frames() has them and z uniform in [−1, 1]: condition

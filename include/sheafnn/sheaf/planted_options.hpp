@@ -38,7 +38,7 @@ inline void require_planted(std::string_view name, std::string_view argument = "
 /// What a planted task is like. Where only some tasks use an option, it says so.
 struct PlantedOptions {
   Index nodes = 2000;  ///< n, 12 … 2³¹ − 1, and at least 3 C
-  Index classes = 0;   ///< C, 2 … D + 1, for D = 2 to 100; 0: D + 1
+  Index classes = 0;   ///< C, 2 … D + 1, for D = 2 to 100, for signs 2 … 6; 0: D + 1, for signs 6
   double degree = 8;   ///< mean degree, 1 … n/4
   /// Standard deviation, in [0, 4], of a frame's parameters; logarithms of a diagonal's entries have half of it;
   /// frames, unreliable, general-linear, diagonal.
@@ -62,7 +62,7 @@ inline void require_planted_classes(Index classes, Index stalk_dimension) {
 
 }  // namespace detail
 
-/// Checks the ranges above for stalks of dimension D, which is not checked.
+/// Checks the ranges above for stalks of dimension D (for signs 5), which is not checked.
 ///
 /// \throws std::invalid_argument  naming the option, its value and the limit
 inline void validate(const PlantedOptions& o, Index stalk_dimension) {

@@ -6,7 +6,8 @@
 ///     s_u = Σ_{e = {u, v}} F_{u⊴e}ᵀ F_{v⊴e} x_v,
 ///
 /// the sum of its neighbours' vectors, transported into its own frame: argmax_k ⟨c_k, s_u⟩. The maps F are the truth;
-/// features hold columns from which they can be read, and x_u. Labels do not depend on a node's own vector, and graphs not
+/// features hold columns from which they can be read, and x_u. With D = 1 a node may have several such vectors, which x_u
+/// holds; then the directions have as many coordinates. Labels do not depend on a node's own vector, and graphs not
 /// on labels. Every number is a pure function of the options.
 #pragma once
 
@@ -90,6 +91,26 @@ template <RestrictionMapFamily Family>
 
 namespace detail {
 
+/// The sums of vectors of R^Size, where D = 1 of each coordinate.
+template <int Size, RestrictionMapFamily Family>
+[[nodiscard]] std::vector<Column<double, Size>> sums_of_columns(const CellularSheaf<Family>& sheaf,
+                                                                const std::vector<Column<double, Size>>& vectors) {
+  if constexpr (Size == Family::stalk_dimension) {
+    return transported_sums<Family>(sheaf, vectors);
+  } else {
+    static_assert(Family::stalk_dimension == 1);
+    std::vector<Column<double, Size>> sums(vectors.size());
+    for (int k = 0; k < Size; ++k) {
+      std::vector<Column<double, 1>> column;
+      column.reserve(vectors.size());
+      for (const Column<double, Size>& x : vectors) column.emplace_back(x(k));
+      const std::vector<Column<double, 1>> of_column = transported_sums<Family>(sheaf, column);
+      for (std::size_t u = 0; u < sums.size(); ++u) sums[u](k) = of_column[u](0);
+    }
+    return sums;
+  }
+}
+
 /// One vector per node: uniform on the unit sphere, for D = 1 an N(0, 1) number.
 template <int D>
 [[nodiscard]] std::vector<Column<double, D>> planted_vectors(const PlantedOptions& o) {
@@ -142,25 +163,26 @@ template <RestrictionMapFamily Family>
 /// Checks the options, and that a task fits into memory.
 ///
 /// \param readable  columns from which the maps can be read
+/// \tparam Size     numbers of a node's vector
 /// \throws std::invalid_argument  naming the option, its value and the limit
-template <RestrictionMapFamily Family>
+template <RestrictionMapFamily Family, int Size = Family::stalk_dimension>
 void check_planted(const PlantedOptions& o, Index readable) {
-  validate(o, Family::stalk_dimension);
+  validate(o, Size);
   const Index shown = o.hidden_columns == 0 ? readable : o.hidden_columns;
-  require_memory("nodes", o.nodes, planted_bytes<Family>(o, shown + Family::stalk_dimension));
+  require_memory("nodes", o.nodes, planted_bytes<Family>(o, shown + Size));
 }
 
 /// The task of a sheaf.
 ///
 /// \param readable  n × p numbers, from which the maps can be read
-template <RestrictionMapFamily Family>
+/// \tparam Size     numbers of a node's vector: D, or, where D = 1, any
+template <RestrictionMapFamily Family, int Size = Family::stalk_dimension>
 [[nodiscard]] PlantedTask<Family> planted_task(std::string_view name, const PlantedOptions& o,
                                                CellularSheaf<Family> sheaf, std::vector<double> readable,
                                                std::vector<double> concentration = {}) {
-  constexpr int D = Family::stalk_dimension;
-  const std::vector<Column<double, D>> vectors = planted_vectors<D>(o);
-  const std::vector<Column<double, D>> directions = planted_directions<D>(o.classes);
-  const std::vector<Column<double, D>> sums = transported_sums<Family>(sheaf, vectors);
+  const std::vector<Column<double, Size>> vectors = planted_vectors<Size>(o);
+  const std::vector<Column<double, Size>> directions = planted_directions<Size>(o.classes);
+  const std::vector<Column<double, Size>> sums = sums_of_columns<Size, Family>(sheaf, vectors);
   PlantedTask<Family> task{{}, std::move(sheaf), std::move(concentration)};
   Dataset& data = task.data;
   data.name = name;
@@ -168,7 +190,7 @@ template <RestrictionMapFamily Family>
   data.class_count = static_cast<Index>(directions.size());
   data.labels.resize(sums.size());
   for (std::size_t u = 0; u < sums.size(); ++u) {
-    const auto nearer = [&](const Column<double, D>& a, const Column<double, D>& b) {
+    const auto nearer = [&](const Column<double, Size>& a, const Column<double, Size>& b) {
       return inner_product(a, sums[u]) < inner_product(b, sums[u]);
     };
     const auto nearest = std::max_element(directions.begin(), directions.end(), nearer);
@@ -180,15 +202,15 @@ template <RestrictionMapFamily Family>
   hide_columns(readable, p, o);
   const Stream stream = generator_stream(o.seed, GeneratorPart::noise);
   std::vector<double> features;
-  features.reserve(sums.size() * static_cast<std::size_t>(p + D));
+  features.reserve(sums.size() * static_cast<std::size_t>(p + Size));
   for (std::size_t u = 0; u < sums.size(); ++u) {
     const auto row = readable.begin() + static_cast<Index>(u) * p;
     features.insert(features.end(), row, row + p);
-    double noise[D];
-    fill_normals<D, double>(noise, stream, static_cast<std::uint32_t>(u));
-    for (int i = 0; i < D; ++i) features.push_back(vectors[u](i) + o.noise * noise[i]);
+    double noise[Size];
+    fill_normals<Size, double>(noise, stream, static_cast<std::uint32_t>(u));
+    for (int i = 0; i < Size; ++i) features.push_back(vectors[u](i) + o.noise * noise[i]);
   }
-  data.features = NodeFeatures::from_dense(features, o.nodes, p + D);
+  data.features = NodeFeatures::from_dense(features, o.nodes, p + Size);
   data.splits = make_splits(data.labels, data.class_count, o.splits, {}, o.seed);
   return task;
 }
