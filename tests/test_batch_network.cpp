@@ -223,7 +223,10 @@ TEST_CASE("the batch engine agrees with the CPU: options of deterministic models
   }
   SUBCASE("attention maps") { o.sheaf_activation = SheafActivation::attention; }
   SUBCASE("residual maps") { o.sheaf_activation = SheafActivation::residual; }
-  SUBCASE("exponential maps") { o.sheaf_activation = SheafActivation::exponential; }
+  SUBCASE("exponential maps") {
+    o.sheaf_activation = SheafActivation::exponential;
+    o.layers = 1;  // the condition of maps with large exponentials grows with every layer
+  }
   compare<Model>(o, {}, bound);
 }
 
