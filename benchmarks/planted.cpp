@@ -257,6 +257,7 @@ int main(int argc, char** argv) {
   app.add_option("--classes", s.options.classes);
   app.add_option("--spread", s.options.spread);
   app.add_option("--curvature", s.options.curvature);
+  app.add_option("--neighbour-share", s.options.neighbour_share);
   app.add_option("--noise", s.options.noise);
   app.add_option("--hidden-columns", s.options.hidden_columns);
   app.add_option("--least-concentration", s.options.least_concentration);

@@ -543,6 +543,10 @@ refuse '--synthetic-nodes: 50 .*; belongs to --dataset synthetic' "${quick[@]}" 
 refuse '--planted-nodes: 50 .*; belongs to a planted --dataset' "${quick[@]}" --planted-nodes 50
 refuse '--planted-spread: 2 .*; belongs to --dataset planted-frames, ' "${quick[@]}" --dataset planted-signed --planted-spread 2
 refuse '--planted-curvature: 1 .*; belongs to --dataset planted-frames' "${quick[@]}" --dataset planted-signed --planted-curvature 1
+refuse '--planted-neighbour-share: 0.3 .*; belongs to --dataset planted-frames' "${quick[@]}" --dataset planted-signed \
+  --planted-neighbour-share 0.3
+refuse '--planted-neighbour-share: 2 is not allowed; must be between 0 and 1' "${quick[@]}" --dataset planted-frames \
+  --planted-neighbour-share 2
 refuse '--planted-least-concentration: 0.3 .*; belongs to --dataset planted-unreliable' "${quick[@]}" --dataset planted-frames \
   --planted-least-concentration 0.3
 refuse '--sheaf-layer requires --sheaf' "$bin/predict" --model nsd.safetensors --output out.csv --sheaf-layer 1

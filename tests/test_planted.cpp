@@ -295,6 +295,67 @@ TEST_CASE("planted frames: with curvature, transports follow from both ends and 
   CHECK(flat.data.labels == planted_frames<2>(options).data.labels);
 }
 
+/// Of drawn labels: every vector is the direction of the own class, or of a neighbour's class in the neighbour's frame.
+template <int D>
+void check_shown_classes(double curvature) {
+  const PlantedOptions options{
+      .nodes = 600, .degree = 5, .curvature = curvature, .neighbour_share = 0.7, .splits = 1, .seed = 4};
+  const auto task = planted_frames<D>(options);
+  const Graph& graph = task.data.graph;
+  CHECK(task.data.class_count == D + 1);
+  const auto directions = planted_directions<D>();
+  const auto direction = [&](Index u) -> Eigen::VectorXd {
+    return directions[static_cast<std::size_t>(task.data.labels[static_cast<std::size_t>(u)])];
+  };
+  const Dense x = table(task.data).rightCols(D);
+  double own = 0, none = 0;
+  std::vector<double> count(D + 1, 0.0), place(4, 0.0);
+  for (Index u = 0; u < 600; ++u) {
+    ++count[static_cast<std::size_t>(task.data.labels[static_cast<std::size_t>(u)])];
+    const Eigen::VectorXd vector = x.row(u).transpose();
+    if ((vector - direction(u)).norm() < 16 * epsilon) {
+      ++own;
+      continue;
+    }
+    double least = 2;
+    Index nearest = 0;
+    for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
+      const double distance = (transport_of(task.sheaf, a) * direction(graph.target(a)) - vector).norm();
+      if (distance < least) nearest = a - graph.first_arc(u);
+      least = std::min(least, distance);
+    }
+    none += least > 64 * epsilon;
+    if (nearest < 4) ++place[static_cast<std::size_t>(nearest)];
+  }
+  CHECK(none == 0);
+  CHECK(std::abs(own - 180) < 4 * std::sqrt(600 * 0.3 * 0.7));
+  // Every class is equally likely, and so is every one of the five neighbours.
+  for (const double c : count) CHECK(std::abs(c - 600.0 / (D + 1)) < 4 * std::sqrt(600.0 / (D + 1)));
+  for (const double c : place) CHECK(std::abs(c - 84) < 4 * std::sqrt(84));
+}
+
+TEST_CASE("planted frames: with a neighbour share, labels are drawn and vectors show classes of neighbours") {
+  check_shown_classes<2>(0);
+  check_shown_classes<3>(0);
+  check_shown_classes<3>(1);
+  check_shown_classes<4>(0);
+  check_shown_classes<5>(0);
+  // Pairs of nodes show each other's class: with transports nothing is unknown, without them nothing is known.
+  PlantedOptions options{.nodes = 2000, .degree = 1, .neighbour_share = 1, .splits = 1, .seed = 1};
+  const auto pairs = planted_frames<3>(options);
+  check_needs_sheaf(pairs, 0.25 + 0.1);
+  check_labels<3>(pairs.data,
+                  [&](Index u, Index v) { return transport_of(pairs.sheaf, arc_of(pairs.data.graph, u, v)); });
+  check_same(pairs, planted_frames<3>(options), true);
+  // Of nodes that show a neighbour the own features do not tell the class; of the others they do.
+  options.neighbour_share = 0.5;
+  const auto half = planted_frames<3>(options);
+  CHECK(pairs.data.labels == half.data.labels);
+  CHECK(std::abs(readout(table(half.data), half.data) - (0.5 + 0.5 / 4)) < 0.1);
+  options.seed = 2;
+  check_same(half, planted_frames<3>(options), false);
+}
+
 TEST_CASE("planted unreliable: concentrations follow from the features, and draws from the concentrations") {
   const PlantedOptions options{.nodes = 3000, .least_concentration = 0.4, .most_concentration = 0.95, .splits = 1};
   const auto task = planted_unreliable<3>(options);
@@ -502,6 +563,7 @@ TEST_CASE("planted: an option out of its range is named, with its value and the 
         "degree: 2 is not allowed; a graph must have less than 2^30 edges");
   CHECK(message({.spread = -1}) == "spread: -1 is not allowed; must be between 0 and 4");
   CHECK(message({.curvature = 5}) == "curvature: 5 is not allowed; must be between 0 and 4");
+  CHECK(message({.neighbour_share = 1.5}) == "neighbour_share: 1.5 is not allowed; must be between 0 and 1");
   CHECK(message({.noise = 11}) == "noise: 11 is not allowed; must be between 0 and 10");
   CHECK(message({.hidden_columns = 1001}) == "hidden_columns: 1001 is not allowed; must be between 0 and 1000");
   CHECK(message({.least_concentration = 0.7, .most_concentration = 0.6}) ==

@@ -61,6 +61,7 @@ inline constexpr std::string_view framed_tasks =
 inline constexpr PlantedOptionUse planted_option_uses[] = {{"--planted-stalk-dim", framed_tasks},
                                                            {"--planted-spread", framed_tasks},
                                                            {"--planted-curvature", "planted-frames"},
+                                                           {"--planted-neighbour-share", "planted-frames"},
                                                            {"--planted-least-concentration", "planted-unreliable"},
                                                            {"--planted-most-concentration", "planted-unreliable"}};
 
@@ -86,6 +87,12 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
   group->add_option("--planted-curvature", o.curvature, "curvature of the frames' transports, 0 to 4; 0: flat")
       ->capture_default_str();
   group
+      ->add_option(
+          "--planted-neighbour-share", o.neighbour_share,
+          "probability, 0 to 1, that a vector shows a neighbour's class instead of the node's own, of labels "
+          "that are drawn; 0: labels follow from transported sums")
+      ->capture_default_str();
+  group
       ->add_option("--planted-noise", o.noise, "standard deviation of the vectors' noise in the features, 0 to 10")
       ->capture_default_str();
   group
@@ -108,9 +115,10 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
 /// --dataset and the options of the generated graph.
 inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic,
                                 DataOptions& data) {
-  app.add_option("--dataset", dataset,
-                 "karate, synthetic, " + joined(sheafnn::planted_names) +
-                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; see docs/data.md")
+  app.add_option(
+         "--dataset", dataset,
+         "karate, synthetic, " + joined(sheafnn::planted_names) +
+             ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; see docs/data.md")
       ->capture_default_str();
   app.add_option_function<std::string>(
       "--missing-labels",

@@ -15,7 +15,7 @@ class PlantedTask:
     """A dataset, and the sheaf that decides its labels.
 
     Of C fixed directions, a node's class is the one nearest to the sum of its neighbours' vectors, transported into the node's
-    own frame. The last ``stalk_dim`` columns of the features, of ``planted_signed`` the last five, are the vectors, up to noise.
+    own frame; ``planted_frames`` has a variant whose classes are drawn. The last ``stalk_dim`` columns of the features, of ``planted_signed`` the last five, are the vectors, up to noise.
     """
 
     data: Dataset
@@ -52,6 +52,7 @@ def _planted(
     seed: _checks.Seed,
     spread: float = 1,
     curvature: float = 0,
+    neighbour_share: float = 0,
     least_concentration: float = 0.2,
     most_concentration: float = 0.99,
 ) -> PlantedTask:
@@ -63,6 +64,7 @@ def _planted(
         _checks.any_number("degree", degree),
         _checks.any_number("spread", spread),
         _checks.any_number("curvature", curvature),
+        _checks.any_number("neighbour_share", neighbour_share),
         _checks.any_number("noise", noise),
         _checks.whole("hidden_columns", hidden_columns, 0, 1000),
         _checks.any_number("least_concentration", least_concentration),
@@ -81,6 +83,7 @@ def planted_frames(
     degree: float = 8,
     spread: float = 1,
     curvature: float = 0,
+    neighbour_share: float = 0,
     noise: float = 0,
     hidden_columns: int = 0,
     splits: int = 10,
@@ -94,6 +97,8 @@ def planted_frames(
     :param degree: mean degree, 1 to a quarter of the nodes; degrees differ by one at most
     :param spread: 0 to 4; the smaller it is, the better does a network without a sheaf
     :param curvature: c, 0 to 4: the transport from v to u is R_u' exp(c (W_u W_v - W_v W_u)) R_v, W the skew matrix of w
+    :param neighbour_share: p, 0 to 1. 0: classes follow from transported sums. Otherwise classes are drawn, and x is the
+        direction of a class: with probability p of a random neighbour's, transported into the node's frame, otherwise its own.
     :param noise: standard deviation of what is added to the vectors in the features, 0 to 10
     :param hidden_columns: 0: the features show w; 1 to 1000: as many columns of a random smooth map of it
     :param splits: number of stratified splits of 48/32/20

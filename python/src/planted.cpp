@@ -50,15 +50,24 @@ template <class Family>
 
 /// \returns  the dataset, the name of the family, the maps of the arcs and the edges' concentration
 [[nodiscard]] nb::tuple planted(const std::string& name, Index stalk_dimension, Index nodes, Index classes,
-                                double degree, double spread, double curvature, double noise, Index hidden_columns,
-                                double least_concentration, double most_concentration, Index splits,
-                                std::uint64_t seed) {
+                                double degree, double spread, double curvature, double neighbour_share,
+                                double noise, Index hidden_columns, double least_concentration,
+                                double most_concentration, Index splits, std::uint64_t seed) {
   AnyTask task;
   {
     const GilRelease release;
-    const sheafnn::PlantedOptions options = {
-        nodes,  classes, degree, spread, curvature, noise, hidden_columns, least_concentration, most_concentration,
-        splits, seed};
+    const sheafnn::PlantedOptions options = {nodes,
+                                             classes,
+                                             degree,
+                                             spread,
+                                             curvature,
+                                             neighbour_share,
+                                             noise,
+                                             hidden_columns,
+                                             least_concentration,
+                                             most_concentration,
+                                             splits,
+                                             seed};
     task = sheafnn::with_planted_task(name, stalk_dimension, options,
                                       [](auto&& made) { return without_family(std::move(made)); });
   }

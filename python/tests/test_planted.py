@@ -79,6 +79,15 @@ def test_transports_are_orthogonal_and_inverse_to_each_other():
     assert np.abs(laplacian[4 * u : 4 * u + 4, 4 * v : 4 * v + 4] + transports[0]).max() < bound
 
 
+def test_with_a_neighbour_share_of_1_pairs_show_each_others_class():
+    task = sheafnn.planted_frames(stalk_dim=2, nodes=90, degree=1, neighbour_share=1)
+    vectors, arcs, classes = task.data.features.toarray()[:, -2:], task.data.arcs, task.data.codes
+    shown = np.einsum("aij,aj->ai", task.transports, vectors[arcs[:, 1]])
+    angles = 2 * np.pi / 3 * classes[arcs[:, 0]]
+    assert len(arcs) == 90
+    assert np.abs(shown - np.stack([np.cos(angles), np.sin(angles)], 1)).max() < 64 * np.finfo(float).eps
+
+
 @pytest.mark.parametrize(
     "make, message",
     [
@@ -87,6 +96,7 @@ def test_transports_are_orthogonal_and_inverse_to_each_other():
         (lambda: sheafnn.planted_frames(degree=600), "degree: 600 is not allowed; must be between 1 and a quarter"),
         (lambda: sheafnn.planted_frames(spread=-1), "spread: -1 is not allowed; must be between 0 and 4"),
         (lambda: sheafnn.planted_frames(curvature=5), "curvature: 5 is not allowed; must be between 0 and 4"),
+        (lambda: sheafnn.planted_frames(neighbour_share=2), "neighbour_share: 2 is not allowed; must be between 0 and 1"),
         (lambda: sheafnn.planted_frames(noise="much"), "noise: 'much' is not allowed; must be a number"),
         (lambda: sheafnn.planted_geometric(classes=1), "classes: 1 is not allowed; must be between 2 and 100"),
         (lambda: sheafnn.planted_unreliable(least_concentration=1), "least_concentration: 1 is not allowed; must be between 0 and 0.99"),

@@ -86,7 +86,8 @@ void turn_edges(CellularSheaf<Family>& sheaf, const Turn& turn) {
 
 /// Local frames: F_u = R_u = exp(W_u), W_u the skew matrix of w_u ~ N(0, spread² I), D(D − 1)/2 numbers (skew_matrix()).
 /// Features: (w_u, x_u). With curvature c the transport from v to u is R_uᵀ exp(c (W_u W_v − W_v W_u)) R_v, whose holonomy no
-/// choice of frames removes; F_{u⊴e} = R_u at the smaller node u of an edge. In the plane it is flat all the same.
+/// choice of frames removes; F_{u⊴e} = R_u at the smaller node u of an edge. In the plane it is flat all the same. With a
+/// neighbour share labels are drawn, and x_u shows the class of u or of a neighbour (planted_task.hpp).
 ///
 /// \throws std::invalid_argument  see the top of this file
 template <int D>
@@ -109,7 +110,11 @@ template <int D>
       return exponential_rotation<double, D>(phi);
     });
   }
-  return detail::planted_task("planted-frames", options, std::move(sheaf), std::move(w));
+  if (options.neighbour_share == 0) {
+    return detail::planted_task("planted-frames", options, std::move(sheaf), std::move(w));
+  }
+  auto nodes = detail::vectors_of_labels<Family>(options, sheaf);
+  return detail::planted_task("planted-frames", options, std::move(sheaf), std::move(nodes), std::move(w));
 }
 
 /// Unreliable relations: as planted_frames(), but the transport from v to u is R_uᵀ N_e R_v for u < v, and its transpose

@@ -44,7 +44,10 @@ struct PlantedOptions {
   /// frames, unreliable, general-linear, diagonal.
   double spread = 1;
   double curvature = 0;  ///< c, in [0, 4], of transports that are not flat; frames
-  double noise = 0;      ///< standard deviation, in [0, 10], of what is added to entries of x_u in the features
+  /// Probability, in [0, 1], that a node's vector is the direction of a random neighbour's class instead of its own class's,
+  /// for labels that are drawn; 0: vectors are drawn, and labels follow from transported sums; frames.
+  double neighbour_share = 0;
+  double noise = 0;  ///< standard deviation, in [0, 10], of what is added to entries of x_u in the features
   /// Columns, 0 … 1000, of a random smooth map through which the features show the frames; 0: the frames' own columns.
   Index hidden_columns = 0;
   double least_concentration = 0.2;  ///< least κ_e, from 0 to the largest one; unreliable
@@ -76,6 +79,7 @@ inline void validate(const PlantedOptions& o, Index stalk_dimension) {
           "a graph must have less than 2^30 edges");
   require_between("spread", o.spread, 0, 4);
   require_between("curvature", o.curvature, 0, 4);
+  require_between("neighbour_share", o.neighbour_share, 0, 1);
   require_between("noise", o.noise, 0, 10);
   require_between("hidden_columns", o.hidden_columns, 0, 1000);
   require(o.most_concentration >= 0 && o.most_concentration < 1, "most_concentration", o.most_concentration,

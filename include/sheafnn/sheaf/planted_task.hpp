@@ -9,6 +9,14 @@
 /// features hold columns from which they can be read, and x_u. With D = 1 a node may have several such vectors, which x_u
 /// holds; then the directions have as many coordinates. Labels do not depend on a node's own vector, and graphs not
 /// on labels. Every number is a pure function of the options.
+///
+/// With a neighbour share p, labels y_u are drawn uniformly instead, and c_k stands for class k in every node's own frame.
+/// Node u's vector shows the class of one node t: with probability p a random neighbour, otherwise u itself:
+///
+///     x_u = F_{u⊴e}ᵀ F_{t⊴e} c_{y_t} with e = {u, t};  x_u = c_{y_u} for t = u.
+///
+/// Transported to a neighbour that it shows, x_u is the direction of the neighbour's class. The vector of a node that shows a
+/// neighbour does not depend on the node's own class.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +37,7 @@
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/splits.hpp"
 #include "sheafnn/random/stream.hpp"
+#include "sheafnn/random/words.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 #include "sheafnn/sheaf/planted_options.hpp"
 
@@ -70,6 +79,19 @@ template <int D>
   return directions;
 }
 
+namespace detail {
+
+/// F_{u⊴e}ᵀ F_{v⊴e} x for the arc u→v.
+template <RestrictionMapFamily Family>
+[[nodiscard]] Column<double, Family::stalk_dimension> transported_along(
+    const CellularSheaf<Family>& sheaf, Index arc, const Column<double, Family::stalk_dimension>& x) {
+  const Column<double, Family::stalk_dimension> on_edge =
+      multiply(sheaf.restriction_map(sheaf.graph().reverse(arc)), x);
+  return multiply_tn(sheaf.restriction_map(arc), on_edge);
+}
+
+}  // namespace detail
+
 /// s_u = Σ_{e = {u, v}} F_{u⊴e}ᵀ F_{v⊴e} x_v of every node.
 ///
 /// \throws std::invalid_argument  not one vector per node
@@ -82,9 +104,8 @@ template <RestrictionMapFamily Family>
           detail::concat("expected one for each of ", graph.node_count(), " nodes"));
   std::vector<Column<double, D>> sums(vectors.size(), Column<double, D>::Zero());
   for (Index a = 0; a < graph.arc_count(); ++a) {
-    const Column<double, D> on_edge =
-        multiply(sheaf.restriction_map(graph.reverse(a)), vectors[static_cast<std::size_t>(graph.target(a))]);
-    sums[static_cast<std::size_t>(graph.source(a))] += multiply_tn(sheaf.restriction_map(a), on_edge);
+    sums[static_cast<std::size_t>(graph.source(a))] +=
+        detail::transported_along<Family>(sheaf, a, vectors[static_cast<std::size_t>(graph.target(a))]);
   }
   return sums;
 }
@@ -121,6 +142,59 @@ template <int D>
     if constexpr (D > 1) vectors[u] /= std::sqrt(inner_product(vectors[u], vectors[u]));
   }
   return vectors;
+}
+
+/// The vectors of all nodes, and their labels; −1: none.
+template <int Size>
+struct LabelledVectors {
+  std::vector<Column<double, Size>> vectors;
+  std::vector<std::int32_t> labels;
+};
+
+/// Vectors that are drawn, and the labels of their sums. A node without neighbours has no label.
+template <int Size, RestrictionMapFamily Family>
+[[nodiscard]] LabelledVectors<Size> vectors_of_sums(const PlantedOptions& o, const CellularSheaf<Family>& sheaf) {
+  LabelledVectors<Size> r{planted_vectors<Size>(o), {}};
+  const std::vector<Column<double, Size>> directions = planted_directions<Size>(o.classes);
+  const std::vector<Column<double, Size>> sums = sums_of_columns<Size, Family>(sheaf, r.vectors);
+  r.labels.resize(sums.size());
+  for (std::size_t u = 0; u < sums.size(); ++u) {
+    const auto nearer = [&](const Column<double, Size>& a, const Column<double, Size>& b) {
+      return inner_product(a, sums[u]) < inner_product(b, sums[u]);
+    };
+    const auto nearest = std::max_element(directions.begin(), directions.end(), nearer);
+    const bool lonely = sheaf.graph().degree(static_cast<Index>(u)) == 0;
+    r.labels[u] = lonely ? -1 : static_cast<std::int32_t>(nearest - directions.begin());
+  }
+  return r;
+}
+
+/// Labels that are drawn, and vectors that show a neighbour's class or the node's own.
+///
+/// Unchecked: that every node has a neighbour, and that maps are rotations.
+template <RestrictionMapFamily Family>
+[[nodiscard]] LabelledVectors<Family::stalk_dimension> vectors_of_labels(const PlantedOptions& o,
+                                                                         const CellularSheaf<Family>& sheaf) {
+  constexpr int D = Family::stalk_dimension;
+  const std::vector<Column<double, D>> directions = planted_directions<D>(o.classes);
+  const Stream stream = generator_stream(o.seed, GeneratorPart::labels);
+  LabelledVectors<D> r;
+  for (Index u = 0; u < o.nodes; ++u) {
+    const std::uint32_t word = stream.words(static_cast<std::uint32_t>(u), 0).word[0];
+    r.labels.push_back(static_cast<std::int32_t>(below(word, static_cast<Index>(directions.size()))));
+  }
+  const Graph& graph = sheaf.graph();
+  const auto direction = [&](Index u) {
+    return directions[static_cast<std::size_t>(r.labels[static_cast<std::size_t>(u)])];
+  };
+  for (Index u = 0; u < o.nodes; ++u) {
+    const auto choice = stream.words(static_cast<std::uint32_t>(u), 0);
+    const Index arc = graph.first_arc(u) + below(choice.word[1], graph.degree(u));
+    const bool neighbour = uniform_from_word<double>(choice.word[2]) < o.neighbour_share;
+    r.vectors.push_back(neighbour ? transported_along<Family>(sheaf, arc, direction(graph.target(arc)))
+                                  : direction(u));
+  }
+  return r;
 }
 
 /// tanh(A r_u + b) of columns r_u, n × p, in their place, n × hidden_columns: A r_u and 2b have entries of variance 1.
@@ -172,47 +246,46 @@ void check_planted(const PlantedOptions& o, Index readable) {
   require_memory("nodes", o.nodes, planted_bytes<Family>(o, shown + Size));
 }
 
-/// The task of a sheaf.
+/// The task of a sheaf with given vectors and labels.
 ///
 /// \param readable  n × p numbers, from which the maps can be read
 /// \tparam Size     numbers of a node's vector: D, or, where D = 1, any
-template <RestrictionMapFamily Family, int Size = Family::stalk_dimension>
+template <RestrictionMapFamily Family, int Size>
 [[nodiscard]] PlantedTask<Family> planted_task(std::string_view name, const PlantedOptions& o,
-                                               CellularSheaf<Family> sheaf, std::vector<double> readable,
+                                               CellularSheaf<Family> sheaf, LabelledVectors<Size> nodes,
+                                               std::vector<double> readable,
                                                std::vector<double> concentration = {}) {
-  const std::vector<Column<double, Size>> vectors = planted_vectors<Size>(o);
-  const std::vector<Column<double, Size>> directions = planted_directions<Size>(o.classes);
-  const std::vector<Column<double, Size>> sums = sums_of_columns<Size, Family>(sheaf, vectors);
   PlantedTask<Family> task{{}, std::move(sheaf), std::move(concentration)};
   Dataset& data = task.data;
   data.name = name;
   data.graph = task.sheaf.graph();
-  data.class_count = static_cast<Index>(directions.size());
-  data.labels.resize(sums.size());
-  for (std::size_t u = 0; u < sums.size(); ++u) {
-    const auto nearer = [&](const Column<double, Size>& a, const Column<double, Size>& b) {
-      return inner_product(a, sums[u]) < inner_product(b, sums[u]);
-    };
-    const auto nearest = std::max_element(directions.begin(), directions.end(), nearer);
-    const bool lonely = data.graph.degree(static_cast<Index>(u)) == 0;
-    data.labels[u] = lonely ? -1 : static_cast<std::int32_t>(nearest - directions.begin());
-  }
+  data.class_count = static_cast<Index>(planted_directions<Size>(o.classes).size());
+  data.labels = std::move(nodes.labels);
 
   Index p = static_cast<Index>(readable.size()) / o.nodes;
   hide_columns(readable, p, o);
   const Stream stream = generator_stream(o.seed, GeneratorPart::noise);
   std::vector<double> features;
-  features.reserve(sums.size() * static_cast<std::size_t>(p + Size));
-  for (std::size_t u = 0; u < sums.size(); ++u) {
+  features.reserve(nodes.vectors.size() * static_cast<std::size_t>(p + Size));
+  for (std::size_t u = 0; u < nodes.vectors.size(); ++u) {
     const auto row = readable.begin() + static_cast<Index>(u) * p;
     features.insert(features.end(), row, row + p);
     double noise[Size];
     fill_normals<Size, double>(noise, stream, static_cast<std::uint32_t>(u));
-    for (int i = 0; i < Size; ++i) features.push_back(vectors[u](i) + o.noise * noise[i]);
+    for (int i = 0; i < Size; ++i) features.push_back(nodes.vectors[u](i) + o.noise * noise[i]);
   }
   data.features = NodeFeatures::from_dense(features, o.nodes, p + Size);
   data.splits = make_splits(data.labels, data.class_count, o.splits, {}, o.seed);
   return task;
+}
+
+/// The task of a sheaf whose labels follow from transported sums.
+template <RestrictionMapFamily Family, int Size = Family::stalk_dimension>
+[[nodiscard]] PlantedTask<Family> planted_task(std::string_view name, const PlantedOptions& o,
+                                               CellularSheaf<Family> sheaf, std::vector<double> readable,
+                                               std::vector<double> concentration = {}) {
+  LabelledVectors<Size> nodes = vectors_of_sums<Size, Family>(o, sheaf);
+  return planted_task(name, o, std::move(sheaf), std::move(nodes), std::move(readable), std::move(concentration));
 }
 
 }  // namespace detail
