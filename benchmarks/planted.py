@@ -33,7 +33,10 @@ TASKS = {
     "general-linear": ["--task", "general-linear", "--spread", "0.5", "--sheaf-activation", "exponential"],
     "general-linear-wide": ["--task", "general-linear", "--spread", "1", "--sheaf-activation", "exponential"],
     "diagonal": ["--task", "diagonal", "--spread", "1"],
-    "geometric": ["--task", "geometric"],
+    "geometric": ["--task", "geometric", "--channels", "64", "--learner-layers", "1", "--learner-width", "64", "--decays", "0.01"],
+    "frames-curved": ["--task", "frames", "--spread", "0.5", "--curvature", "1", "--channels", "32", "--learner-layers", "1",
+                      "--learner-width", "64", "--decays", "0.01"],
+    "frames-drawn": ["--task", "frames", "--spread", "1", "--degree", "2", "--neighbour-share", "1"],
     "signed": ["--task", "signed", "--sheaf-activation", "residual", "--learner-layers", "1"],
 }
 BASELINES = {"--lr": 0.01, "--epochs": 300, "--patience": 100, "--stop-on": "loss", "--channels": 64, "--layers": 2,
