@@ -22,8 +22,8 @@ largest validation accuracy (ROC AUC), among equals with the smallest loss. Ever
 In the output `protocol` has [split, seed, epochs, test figure by their rule, by loss, by accuracy] of every training of
 theirs, `ours_by` the reports of `train` with either rule.
 
-No setting of the BSNN paper is published but the grid of its study; its rows have the settings of NSD's scripts, and of
-that grid what those lack: the KL term, three samples. That of CSNN is its release script's for minesweeper; beside it
+The authors of BSNN publish the grid of a study and a script for cora, which is not among the rows; these have the settings of
+NSD's scripts, and of that grid what those lack: the KL term, three samples. That of CSNN is its release script's for minesweeper; beside it
 its first 900 epochs.
 
 The interpreter needs what authors_code.py needs, scipy for p, and scikit-learn for CSNN.

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """One table of all networks on all graphs, and one of what a learned sheaf gains, from exports of tune.py.
 
-usage: overview.py FOLDER [--datasets NAME,...] [--spaces FILE]
+usage: overview.py FOLDER [--datasets NAME,...] [--spaces FILE] [--chosen]
 
 FOLDER      an OUTPUT of `tune.py export` or `tune.py budget`, with NAME.json of every dataset
 --datasets  default: texas,wisconsin,film,citeseer,cora
 --spaces    default: search_spaces.json beside this program; says which networks learn a sheaf, which have the identity sheaf, and
             which are those of baselines.py
+--chosen    prints another table alone: what the validation nodes choose
 
 The first table has the validation accuracy of the chosen setting and the test accuracy for both rules that say which epoch is the
 best: per cent, mean ± standard deviation over splits and seeds (divided by their number minus one). Its rows are in the order of
@@ -15,8 +16,10 @@ last, after those that lack fewer.
 
 In the second a row is a graph: of the networks that learn a sheaf, the one that the validation nodes choose, and its test accuracy minus
 that of others, best epoch by loss, then by accuracy, with p of Wilcoxon's signed-rank test over the splits, means over the seeds.
-"other, chosen" is the network of baselines.py that the validation nodes choose, "other, best" that with the best mean on the
-test nodes, which nobody may choose.
+"Other, chosen" is the network of baselines.py that the validation nodes choose.
+
+With --chosen a row is a graph too: of the networks that learn a sheaf, of the networks with identity maps, and of the networks of
+baselines.py, the one that the validation nodes choose, and its test accuracy, best epoch by loss.
 
 Needs scipy from PyPI.
 """
@@ -74,20 +77,36 @@ def chosen_of(networks, names):
     return max(there, key=lambda name: rank(networks[name]["validation"], networks[name]["validation_loss"]), default=None)
 
 
+def kinds_of(spaces):
+    """Names of the networks that learn a sheaf, of those with identity maps, and of those of baselines.py."""
+    maps = {name: of["fixed"].get("--maps") for name, of in spaces.content["networks"].items()}
+    identity = [name for name in maps if maps[name] == "identity"]
+    return [name for name in maps if name not in identity], identity, list(spaces.content["baselines"])
+
+
+def print_chosen(graphs, spaces):
+    kinds = kinds_of(spaces)
+    print("| graph | learned sheaf | test | identity sheaf | test | without maps | test |")
+    print("| --- " * 7 + "|")
+    for dataset, networks in graphs.items():
+        cells = []
+        for names in kinds:
+            name = chosen_of(networks, names)
+            cells += ["", ""] if name is None else [name, percent(networks[name]["final"]["loss"])]
+        print(f"| {dataset} | " + " | ".join(cells) + " |")
+
+
 def print_differences(graphs, spaces):
-    kinds = {name: of["fixed"].get("--maps") for name, of in spaces.content["networks"].items()}
-    identity = [name for name, maps in kinds.items() if maps == "identity"]
-    learned = [name for name in kinds if name not in identity]
-    print("\n| graph | learned sheaf, chosen | " + " | ".join(identity) + " | other, chosen | other, best |")
-    print("| --- " * (4 + len(identity)) + "|")
+    learned, identity, baselines = kinds_of(spaces)
+    print("\n| graph | learned sheaf, chosen | " + " | ".join(identity) + " | other, chosen |")
+    print("| --- " * (3 + len(identity)) + "|")
     for dataset, networks in graphs.items():
         name = chosen_of(networks, learned)
         if name is None:
             continue
-        others = [other for other in spaces.content["baselines"] if other in networks]
         cells = [difference(networks[name], networks[other]) if other in networks else "" for other in identity]
-        for other in (chosen_of(networks, others), max(others, key=lambda other: test_mean(networks[other]), default=None)):
-            cells.append("" if other is None else f"{other}: {difference(networks[name], networks[other])}")
+        other = chosen_of(networks, baselines)
+        cells.append("" if other is None else f"{other}: {difference(networks[name], networks[other])}")
         print(f"| {dataset} | {name} | " + " | ".join(cells) + " |")
 
 
@@ -96,6 +115,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--datasets", default="texas,wisconsin,film,citeseer,cora")
     parser.add_argument("--spaces", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "search_spaces.json"))
+    parser.add_argument("--chosen", action="store_true")
     arguments = parser.parse_args()
     graphs = {}
     for dataset in arguments.datasets.split(","):
@@ -106,8 +126,12 @@ def main():
             missing = [rule for rule in RULES if rule not in of["final"]]
             if missing:
                 sys.exit(f"overview.py: {dataset}.json: {name} has no figures for '{missing[0]}'")
+    spaces = Spaces(arguments.spaces)
+    if arguments.chosen:
+        print_chosen(graphs, spaces)
+        return
     print_figures(graphs)
-    print_differences(graphs, Spaces(arguments.spaces))
+    print_differences(graphs, spaces)
 
 
 if __name__ == "__main__":
