@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
-#include <sheafnn/planted.hpp>
+#include <sheafnn/sheaf/planted.hpp>
 
 int main() {
   const auto task = sheafnn::planted_frames<2>({.nodes = 1000});

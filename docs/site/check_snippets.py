@@ -98,8 +98,10 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <filesystem>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
+#include <sheafnn/cooperative.hpp>
 #include <sheafnn/io.hpp>
 #include <sheafnn/rotation.hpp>
+#include <sheafnn/search.hpp>
 #include <sheafnn/sheaf.hpp>
 #include <sheafnn/uncertainty.hpp>
 #include "family_checks.hpp"

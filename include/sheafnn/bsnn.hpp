@@ -1,5 +1,6 @@
 /// \file
-/// Bayesian sheaf neural networks, neural sheaf diffusion and cooperative sheaf networks: models, training, prediction.
+/// Bayesian sheaf neural networks and neural sheaf diffusion: models, training, prediction. Other networks have headers of
+/// their own, cooperative.hpp and flow.hpp, and so has the search for settings, search.hpp: they take the compiler's time.
 ///
 ///     #include <sheafnn/bsnn.hpp>
 ///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/
@@ -7,16 +8,13 @@
 ///     auto posterior = sheafnn::predict(model, data, {.samples = 20});
 #pragma once
 
-#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/given_sheaf.hpp"
 #include "sheafnn/bsnn/layer_features.hpp"
-#include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/presets.hpp"
-#include "sheafnn/bsnn/search_models.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph.hpp"
 #include "sheafnn/layers.hpp"

@@ -1,8 +1,9 @@
 // A network of each kind, for checkers of sources; see ../../scripts/check_sources.sh.
 #include <sheafnn/batch/trainer.hpp>
-#include <sheafnn/bsnn.hpp>
+#include <sheafnn/cooperative.hpp>
 #include <sheafnn/flow.hpp>
 #include <sheafnn/layers.hpp>
+#include <sheafnn/search.hpp>
 
 namespace sheafnn {
 template class Network<SheafModel<SpecialOrthogonal<3>, CayleyPosterior<SpecialOrthogonal<3>>, float>>;

@@ -3,7 +3,8 @@
 # sanitizers. Prints executions, edges and seconds of every target; an input that breaks the contract is left in
 # build/fuzz/broken, and the exit code is 1.
 # usage: run.sh [SECONDS | RUNSx] [TARGET]...    per target: 60 seconds unless given, or 5000x for 5000 executions
-#        run.sh --minimise [TARGET]...           puts the smallest inputs that reach as much into tests/fuzz/corpus
+#        run.sh --minimise [TARGET]...           keeps in tests/fuzz/corpus.tar.xz the 50 inputs of a target that reach
+#                                                the most, and prints what they keep
 # environment: CXX (clang++), FUZZ_SEED (0: another one every time)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -32,9 +33,12 @@ out=build/fuzz
 mkdir -p "$out/broken"
 seeds=$out/seeds
 if command -v python3 > /dev/null; then python3 tests/fuzz/make_seeds.py "$seeds"; fi
+corpus=$out/corpus
+rm -rf "$corpus"
+tar -xJf tests/fuzz/corpus.tar.xz -C "$out"
 eigen=$(for folder in /usr/include/eigen3 /usr/local/include/eigen3; do [ -d "$folder" ] && echo "$folder" && break; done || true)
 status=0
-printf '%-16s %12s %8s %9s %8s\n' target executions edges 'of edges' seconds
+[ "$minimise" = 1 ] || printf '%-16s %12s %8s %9s %8s\n' target executions edges 'of edges' seconds
 for target in "${targets[@]}"; do
   source=tests/fuzz/$target.cpp
   [ -f "$source" ] || { echo "run.sh: there is no target $target; choose from ${all[*]}" >&2; exit 2; }
@@ -48,22 +52,27 @@ for target in "${targets[@]}"; do
   options=(-max_len=4096 -timeout=60 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1
     -artifact_prefix="$out/broken/$target-" -seed="${FUZZ_SEED:-0}")
   grown=$out/grown/$target
-  mkdir -p "$grown" "$seeds/$target" "tests/fuzz/corpus/$target"
+  mkdir -p "$grown" "$seeds/$target" "$corpus/$target"
   if [ "$minimise" = 1 ]; then
-    smallest=$out/smallest/$target
-    rm -rf "$smallest"
-    mkdir -p "$smallest"
-    "$program" "${options[@]}" -merge=1 -max_len=512 "$smallest" "tests/fuzz/corpus/$target" "$seeds/$target" "$grown" 2> "$out/$target.log"
-    # The whole project keeps less than 300 KB of them.
-    rm -rf "tests/fuzz/corpus/$target"
-    mkdir -p "tests/fuzz/corpus/$target"
-    find "$smallest" -type f -printf '%f %s %p\n' | sort |
-      awk '{ if (sum + $2 < 16000 && n < 150) { sum += $2; ++n; print $3 } }' | xargs -r cp -t "tests/fuzz/corpus/$target"
-    printf '%-16s %12s files\n' "$target" "$(find "tests/fuzz/corpus/$target" -type f | wc -l)"
+    # libFuzzer shortens the inputs and leaves out what adds nothing; then the features of each of the others.
+    merged=$out/merged/$target
+    rm -rf "$merged" "$merged.control" "$merged.again"
+    mkdir -p "$merged" "$merged.again"
+    "$program" "${options[@]}" -set_cover_merge=1 -max_len=512 "$merged" "$corpus/$target" "$seeds/$target" "$grown" 2> "$out/$target.log"
+    "$program" "${options[@]}" -set_cover_merge=1 -merge_control_file="$merged.control" "$merged.again" "$merged" 2>> "$out/$target.log"
+    mapfile -t kept < <(python3 tests/fuzz/most_coverage.py "$merged.control" 50 "$target")
+    [ ${#kept[@]} -gt 0 ] || exit 1
+    rm -rf "${corpus:?}/$target"
+    mkdir "$corpus/$target"
+    cp -t "$corpus/$target" "${kept[@]}"
+    # The same inputs give the same bytes.
+    tar --sort=name --format=ustar --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=a=rX,u+w -cf - -C "$out" corpus |
+      xz -9e -T1 > "$out/corpus.tar.xz"
+    cp "$out/corpus.tar.xz" tests/fuzz/corpus.tar.xz
     continue
   fi
   result=0
-  "$program" "${options[@]}" "$limit" "$grown" "tests/fuzz/corpus/$target" "$seeds/$target" > "$out/$target.log" 2>&1 || result=$?
+  "$program" "${options[@]}" "$limit" "$grown" "$corpus/$target" "$seeds/$target" > "$out/$target.log" 2>&1 || result=$?
   awk -v target="$target" -v result="$result" '
     { for (i = 1; i < NF; ++i) { if ($i == "cov:") cov = $(i + 1); if ($i == "runs" && $(i + 1) == "in") seconds = $(i + 2) } }
     /^INFO: Loaded 1 PC tables/ { edges = substr($6, 2) }
