@@ -11,13 +11,13 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 command=("$compiler" -std=c++20 "-I$root/include" "${include_flags[@]}")
 # What all of them include is precompiled.
-echo '#include <sheafnn/bsnn.hpp>' > "$work/common.hpp"
+printf '#include <sheafnn/%s.hpp>\n' bsnn cooperative > "$work/common.hpp"
 "${command[@]}" -x c++-header "$work/common.hpp" -o "$work/common.hpp.gch"
 
 # usage: refuse NAME CONCEPT: the program on stdin must not compile; CONCEPT is the one it does not fulfil.
 refuse() {
   local name=$1 concept=$2 messages
-  { echo '#include <sheafnn/bsnn.hpp>'; cat; } > "$work/program.cpp"
+  { cat "$work/common.hpp"; cat; } > "$work/program.cpp"
   if timeout 60 "${command[@]}" -fsyntax-only -include "$work/common.hpp" "$work/program.cpp" \
     > "$work/output" 2>&1; then
     echo "$name compiles"
