@@ -33,6 +33,7 @@
 
 namespace sheafnn::io {
 
+/// The key of the text in metadata and in .npz files.
 inline constexpr const char* sheaf_use_key = "sheaf_use";
 
 namespace detail {
