@@ -387,6 +387,7 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   for_each_training_value([&](const char* option, auto member) {
     if (app.get_option(option)->count() == 0) s.train.*member = train.*member;
   });
+  if (app.get_option("--sheaf-lr")->count() == 0) s.train.sheaf_learning_rate = train.sheaf_learning_rate;
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data, preset);
