@@ -21,11 +21,11 @@ OUTPUT  a JSON file; what it has already is not trained again
 
 Theirs: run_exp() of exp/run.py with their seed; between the evaluations it sees the last one. theirs-no-kl: without
 --use_kl. ours and ours-no-kl: `train` with the same options, the published range of spread, and KL weights 1 and 0.
-default: `train` without options of training. Figures are those of the epoch with the smallest validation loss, as
-`train` reports them; of theirs the output has those of the last epoch as well, without losses.
+default: `train` without options of training. Figures belong to the epoch with the smallest validation loss, as
+`train` reports them. For theirs the output also has the figures of the last epoch, without losses.
 
 A forward pre-hook of their laplacian_builder reads the parameters that it draws maps from. For the sheaf score the hook
-gives it other parameters: those of another edge (both ends, a new permutation for every layer and sample), the prior,
+gives it other parameters: another edge's (both ends, a new permutation for every layer and sample), the prior,
 or the identity. The noise is the same each time. Figures mean what `train` means by them
 (sheafnn/bsnn/sheaf_use_figures.hpp). "Differ by" is the standard deviation over the incident pairs, root mean square
 over the entries.
@@ -200,7 +200,7 @@ def read_theirs(options, cell, fold, samples):
 
 
 def read_ours(options, cell, row):
-    """The figures that `train` reports, and those of the sheaf that it writes."""
+    """The figures that `train` reports, and figures of the sheaf that it writes."""
     import numpy
     _, graph, model, _, settings = CELLS[cell]
     maps = next(name for name, (argument, _) in FAMILIES.items() if argument == model)

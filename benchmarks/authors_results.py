@@ -23,7 +23,8 @@ In the output `protocol` has [split, seed, epochs, test figure by their rule, by
 theirs, `ours_by` the reports of `train` with either rule.
 
 The authors of BSNN publish the grid of a study and a script for cora, which is not among the rows; these have the settings of
-NSD's scripts, and of that grid what those lack: the KL term, three samples. That of CSNN is its release script's for minesweeper; beside it
+NSD's scripts, and what those scripts lack from the grid: the KL term, three samples. CSNN has the setting of its release script for
+minesweeper; beside it
 its first 900 epochs.
 
 The interpreter needs what authors_code.py needs, scipy for p, and scikit-learn for CSNN.

@@ -78,7 +78,7 @@ def chosen_of(networks, names):
 
 
 def kinds_of(spaces):
-    """Names of the networks that learn a sheaf, of those with identity maps, and of those of baselines.py."""
+    """Names of the networks that learn a sheaf, of the networks with identity maps, and of the networks in baselines.py."""
     maps = {name: of["fixed"].get("--maps") for name, of in spaces.content["networks"].items()}
     identity = [name for name in maps if maps[name] == "identity"]
     return [name for name in maps if name not in identity], identity, list(spaces.content["baselines"])

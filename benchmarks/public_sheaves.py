@@ -16,7 +16,6 @@ errors.
 Needs numpy.
 """
 import argparse
-import json
 import os
 import sys
 
@@ -79,9 +78,7 @@ def main():
             if key not in results:
                 path = os.path.join(arguments.data, graph + ".npz")
                 results[key] = trained(arguments.train, path, network, arguments.splits, arguments.seed)
-                with open(arguments.file + ".part", "w", encoding="utf-8") as file:
-                    json.dump(results, file, indent=1)
-                os.replace(arguments.file + ".part", arguments.file)
+                tune.write_json(arguments.file, results)
             print("| " + " | ".join(row(graph, network, results[key])) + " |", flush=True)
 
 

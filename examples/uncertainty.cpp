@@ -162,7 +162,8 @@ void draw(const Figures& figures, const ProgramSettings& s, const std::string& d
   const std::filesystem::path folder = s.output;
   std::filesystem::create_directory(folder);
   for (const explore::Picture& picture : pictures) sheafnn::io::write_text(folder / picture.file, picture.svg);
-  sheafnn::io::write_text(folder / "index.html", explore::page("Uncertainty on " + dataset, {.facts = facts, .pictures = pictures}));
+  sheafnn::io::write_text(folder / "index.html",
+                          explore::page("Uncertainty on " + dataset, {.facts = facts, .pictures = pictures}));
   std::printf("\n%zu pictures: %s\n", pictures.size(), (folder / "index.html").string().c_str());
 }
 

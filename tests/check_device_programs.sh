@@ -36,7 +36,7 @@ grep -q '"device": "cuda"' device.json || fail "the report does not tell the dev
 [ "$(rows device.txt | grep '^3 7 ' | cut -d ' ' -f 3-)" = "$(awk '$1 == 3 {print $2, $3, $4, $5, $6}' alone.txt)" ] \
   || fail "a training alone differs: $(cat alone.txt)"
 
-# Figures of the sheaf, computed on the CPU: in table, report and model, and those of trainings on the CPU.
+# Figures of the sheaf, computed on the CPU: in table, report and model, as trainings on the CPU have them.
 check_sheaf device.txt device.json
 check_sheaf alone.txt alone.json
 saved_figures alone.safetensors > figures.json

@@ -143,6 +143,10 @@ def names(task):
 assert {"family.npy", "arcs.npy", "maps.npy"} < names("frames") and "concentration.npy" not in names("frames")
 assert names("unreliable") == names("frames") | {"concentration.npy"}
 END
+# Defaults that a training folder restores belong to its network.
+"$bin/train" --dataset karate --model bsnn --maps identity --stalk-dim 2 --splits 0 --epochs 4 --checkpoint fixed-states > /dev/null ||
+  fail "train --maps identity --checkpoint"
+"$bin/train" --resume fixed-states --epochs 6 > /dev/null || fail "a training of identity maps does not resume"
 # Cooperative and continuous-time networks: the same program, with one thread and two, interrupted and resumed, and
 # predictions.
 for model in csnn bcsnn flow bflow; do

@@ -84,21 +84,11 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task,
   }
 }
 
-/// The options of the sheaf learner as they are by default: given and identity maps have none.
-[[nodiscard]] inline sheafnn::ModelOptions without_learner(sheafnn::ModelOptions options) {
-  const sheafnn::ModelOptions defaults;
-  options.learner_layers = defaults.learner_layers;
-  options.learner_width = defaults.learner_width;
-  options.learner = defaults.learner;
-  options.sheaf_activation = defaults.sheaf_activation;
-  return options;
-}
-
 template <class Family>
 Figures train_learned(std::string_view network, const sheafnn::PlantedTask<Family>& task,
                       const sheafnn::CellularSheaf<Family>& expected, const Setting& setting) {
   if (network == "given" || network == "expected") {
-    sheafnn::ModelOptions options = without_learner(setting.model);
+    sheafnn::ModelOptions options = sheafnn::without_learner(setting.model);
     sheafnn::Snn<Family> model(options, setting.train.seed,
                                sheafnn::GivenMaps(network == "given" ? task.sheaf : expected));
     return train_model(model, task.data, setting);
@@ -117,7 +107,7 @@ Figures train_other(std::string_view network, const sheafnn::Dataset& data, cons
   const auto trained = [&](auto&& model) { return train_model(model, data, setting); };
   if (network == "csnn") return trained(sheafnn::Csnn<D>(setting.cooperative, setting.train.seed));
   if (network == "bcsnn") return trained(sheafnn::Bcsnn<D>(setting.cooperative, setting.train.seed));
-  const sheafnn::ModelOptions options = without_learner(setting.model);
+  const sheafnn::ModelOptions options = sheafnn::without_learner(setting.model);
   return trained(sheafnn::Nsd<sheafnn::Identity<D>>(options, setting.train.seed));
 }
 

@@ -11,7 +11,7 @@
 
 namespace programs {
 
-/// The figures, whose loss is that of a prediction with the same options.
+/// The figures. Their loss is the loss of a prediction with the same options.
 template <class Model>
 [[nodiscard]] sheafnn::SheafUse sheaf_use_of(const Model& model, const sheafnn::Dataset& data,
                                              std::span<const std::int32_t> nodes,

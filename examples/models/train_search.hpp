@@ -102,10 +102,14 @@ struct SearchedSettings {
       set("--learner", s.learner, to_string(setting.learner));
   }
   sheafnn::TrainOptions train;
-  setting.training.set(train, features);
+  setting.training.set(train, features, cooperative);
   for_each_training_value([&](const char* option, auto member) {
     const bool idle = std::string_view(option) == "--kl-weight" && !is_bayesian(setting.model);
-    if (!idle) set(option, s.train.*member, train.*member);
+    if constexpr (requires { (train.*member).has_value(); }) {
+      if (train.*member) set(option, s.train.*member, *(train.*member));
+    } else {
+      if (!idle) set(option, s.train.*member, train.*member);
+    }
   });
   set("--stop-on", s.stop_on, to_string(stop_on));
   resolve_options(app, s);

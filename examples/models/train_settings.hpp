@@ -122,7 +122,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   model->add_option("--sheaf-activation", s.sheaf_activation,
                     "of its outputs: " + joined(sheafnn::sheaf_activation_names) +
-                        " (attention: nsd, general-linear; exponential: general-linear; residual: general-linear, diagonal),"
+                        " (attention: nsd, general-linear; exponential: general-linear; "
+                        "residual: general-linear, diagonal),"
                         " or auto (identity for special-orthogonal, otherwise and with --spread published tanh)")
       ->capture_default_str();
   model
@@ -216,7 +217,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str();
   train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
   train->add_option("--sheaf-lr", s.train.sheaf_learning_rate,
-                    "that of the sheaf learner's weights, 0: as --lr (default: 0.3 of --lr)");
+                    "learning rate of the sheaf learner's weights, 0: as --lr (default: 0.3 of --lr)");
   train
       ->add_option("--weight-decay", s.train.weight_decay,
                    "L2 decay of all weights but the sheaf learner's, at least 0")
@@ -364,6 +365,7 @@ template <class Visit>
 void for_each_training_value(const Visit& visit) {
   using Train = sheafnn::TrainOptions;
   visit("--lr", &Train::learning_rate);
+  visit("--sheaf-lr", &Train::sheaf_learning_rate);
   visit("--weight-decay", &Train::weight_decay);
   visit("--sheaf-decay", &Train::sheaf_decay);
   visit("--input-dropout", &Train::input_dropout);
@@ -387,7 +389,6 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   for_each_training_value([&](const char* option, auto member) {
     if (app.get_option(option)->count() == 0) s.train.*member = train.*member;
   });
-  if (app.get_option("--sheaf-lr")->count() == 0) s.train.sheaf_learning_rate = train.sheaf_learning_rate;
   // The batch engine stops on loss or accuracy.
   if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
     s.train.stop_on = sheafnn::choose_stop_on(data, preset);

@@ -118,7 +118,7 @@ class TrainingFolder {
       const auto found = settings.find(key);
       return found != settings.end() && std::find(values.begin(), values.end(), found->second) != values.end();
     };
-    if (is("model", {"bsnn", "bflow"}) && settings.contains("kl_weight")) {
+    if (is("model", {"bsnn", "bflow"}) && !is("maps", {"identity"}) && settings.contains("kl_weight")) {
       if (!settings.contains("spread")) add_default("--spread", "published");
       if (!is("kl_schedule", {"off"})) add_default("--kl-weight", settings.at("kl_weight"));
     }

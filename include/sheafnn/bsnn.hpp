@@ -3,8 +3,8 @@
 /// their own, cooperative.hpp and flow.hpp, and so has the search for settings, search.hpp: they take the compiler's time.
 ///
 ///     #include <sheafnn/bsnn.hpp>
-///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/
-///     0); auto result = sheafnn::train(model, data, data.splits[0], {.epochs = 200});
+///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/ 0);
+///     auto result = sheafnn::train(model, data, data.splits[0], {.epochs = 200});
 ///     auto posterior = sheafnn::predict(model, data, {.samples = 20});
 #pragma once
 

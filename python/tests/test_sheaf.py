@@ -103,7 +103,7 @@ def test_whether_the_sheaf_is_used(tmp_path):
     with pytest.warns(sheafnn.UnusedSheaf, match="the sheaf is not used"):
         frozen.fit(data, split=0)
     assert "not used" in frozen.result_["sheaf"]["warning"] and "KL weight" in frozen.result_["sheaf"]["warning"]
-    # Files keep the figures, and those of a network that is trained anew replace them.
+    # Files keep the figures. A network that is trained anew has new figures in their place.
     for classifier in (learned, frozen):
         classifier.save(tmp_path / "model.safetensors")
         loaded = SheafClassifier.load(tmp_path / "model.safetensors")

@@ -36,15 +36,11 @@ concept HasIncidentMaps = requires {
   typename WithSheaves<Model>;
 };
 
-/// A model whose maps are these, and whose other parameters are the model's.
-///
-/// \param maps  one sheaf for all layers, or model.sheaf_count() of them, over the graph that networks of the result work on
-/// \throws std::invalid_argument  another number of sheaves, or a model that does not see edges
-template <HasIncidentMaps Model>
-[[nodiscard]] WithSheaves<Model> with_sheaves(const Model& model, GivenMaps<typename Model::Family> maps) {
-  using S = typename Model::Scalar;
-  const typename Model::Options defaults;
-  typename Model::Options options = model.options();  // but the options of the sheaf learner
+/// The options of a network without a sheaf learner, whose maps are given or fixed: the learner's own have their defaults.
+/// Takes any options.
+template <class Options>
+[[nodiscard]] Options without_learner(Options options) {
+  const Options defaults;
   options.edge_weights = false;
   options.separate_encoder = false;
   options.degree_input = defaults.degree_input;
@@ -53,7 +49,17 @@ template <HasIncidentMaps Model>
   options.learner = defaults.learner;
   options.edge_features = defaults.edge_features;
   options.sheaf_activation = defaults.sheaf_activation;
-  WithSheaves<Model> r(options, 0, std::move(maps));
+  return options;
+}
+
+/// A model whose maps are these, and whose other parameters are the model's.
+///
+/// \param maps  one sheaf for all layers, or model.sheaf_count() of them, over the graph that networks of the result work on
+/// \throws std::invalid_argument  another number of sheaves, or a model that does not see edges
+template <HasIncidentMaps Model>
+[[nodiscard]] WithSheaves<Model> with_sheaves(const Model& model, GivenMaps<typename Model::Family> maps) {
+  using S = typename Model::Scalar;
+  WithSheaves<Model> r(without_learner(model.options()), 0, std::move(maps));
   const ParameterSet<S>& from = model.parameters();
   for (std::size_t id = 0; id < r.parameters().info().size(); ++id) {
     const ParameterId to = static_cast<ParameterId>(id);

@@ -135,9 +135,11 @@ struct TrainingValues {
 
   /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped, and hidden
   ///                  features, of which a sheaf is learned, are not dropped often.
-  void set(TrainOptions& training, Index features) const {
+  /// \param cooperative  have the learners the other weights' learning rate?
+  void set(TrainOptions& training, Index features, bool cooperative = false) const {
     const bool few = features > 0 && features < 30;
     training.learning_rate = learning_rate;
+    if (cooperative) training.sheaf_learning_rate = 0;
     training.weight_decay = weight_decay;
     training.sheaf_decay = sheaf_decay;
     training.input_dropout = few ? 0 : input_dropout;
@@ -201,8 +203,8 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   v.training.set(training, model.features);
 }
 
-/// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners with the other weights' learning
-/// rate, and what is set of the training above. Takes any options.
+/// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners with the other weights'
+/// learning rate, and what is set of the training above. Takes any options.
 ///
 /// \param bayesian  of Bayesian ones also whether every layer has learners
 inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, TrainOptions& training) {
@@ -231,8 +233,7 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   model.learner_layers = v.learner_layers;
   model.learner_width = v.learner_width;
   model.layer_learners = bayesian;
-  training.sheaf_learning_rate = 0;
-  v.training.set(training, model.features);
+  v.training.set(training, model.features, /*cooperative*/ true);
 }
 
 /// The same of networks of any kind. Only for cooperative ones does it matter whether they are Bayesian. Takes any

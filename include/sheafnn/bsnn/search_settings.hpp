@@ -185,7 +185,7 @@ inline void apply(const SearchSetting& setting, CooperativeOptions& model, Train
   model.feature_treatment = setting.features;
   model.learner = setting.node_learner;
   model.layer_learners = setting.model == "bcsnn";
-  setting.training.set(training, model.features);
+  setting.training.set(training, model.features, /*cooperative*/ true);
 }
 
 }  // namespace sheafnn

@@ -67,7 +67,7 @@ struct NormalPosterior {
   template <class T>
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
     using std::exp;
-    activate_mean(raw, parameters);
+    detail::activate_coordinates<Family>(sheaf_activation, raw, parameters);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T log_sigma = -elu(-detail::spread_output(spread, raw[size + k]));
       parameters[size + k] = exp(log_sigma);
@@ -76,7 +76,7 @@ struct NormalPosterior {
   }
   template <class T>
   SHEAFNN_HD void activate_backward(const T* raw, const T* parameters, const T* gradient, T* raw_bar) const {
-    activate_mean_backward(raw, parameters, gradient, raw_bar);
+    detail::activate_coordinates_backward<Family>(sheaf_activation, raw, parameters, gradient, raw_bar);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       raw_bar[size + k] = gradient[size + k] * elu_slope(-parameters[2 * size + k]);
     }
@@ -146,31 +146,6 @@ struct NormalPosterior {
   friend bool operator==(const NormalPosterior&, const NormalPosterior&) = default;
 
  private:
-  template <class T>
-  SHEAFNN_HD SHEAFNN_INLINE void activate_mean(const T* raw, T* mean) const {
-    if constexpr (may_attend<Family>) {
-      if (sheaf_activation == SheafActivation::exponential) {
-        detail::exponential_entries<Family::stalk_dimension>(raw, mean);
-        return;
-      }
-    }
-    detail::activate_raw<size>(sheaf_activation, raw, mean);
-    detail::add_identity<Family>(sheaf_activation, mean);
-  }
-  template <class T>
-  SHEAFNN_HD SHEAFNN_INLINE void activate_mean_backward([[maybe_unused]] const T* raw, const T* mean,
-                                                        const T* mean_bar, T* raw_bar) const {
-    if constexpr (may_attend<Family>) {
-      if (sheaf_activation == SheafActivation::exponential) {
-        detail::exponential_entries_backward<Family::stalk_dimension>(raw, mean_bar, raw_bar);
-        return;
-      }
-    }
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
-      raw_bar[k] = mean_bar[k] * detail::raw_slope(sheaf_activation, mean[k]);
-    }
-  }
-  /// z = μ + σ ∘ ε, of the map where the chart can be inverted.
   template <class T>
   SHEAFNN_HD SHEAFNN_INLINE void coordinates(const T* parameters, const T* noise, const Map<T>& map, T* z) const {
     if constexpr (needs_noise) {

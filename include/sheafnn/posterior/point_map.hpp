@@ -84,16 +84,14 @@ struct PointMap {
         detail::attention_backward<Family::stalk_dimension>(z, z_bar, raw_bar);
         return;
       }
-      if (sheaf_activation == SheafActivation::exponential) {
-        detail::exponential_entries_backward<Family::stalk_dimension>(raw, z_bar, raw_bar);
-        return;
-      }
     }
+    T unit[detail::array_size(size)];
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
       const T r = T(static_cast<scalar_of_t<T>>(range(k)));
-      const T unit = z[k] / r;
-      raw_bar[k] = z_bar[k] * r * detail::raw_slope(sheaf_activation, unit);
+      unit[k] = z[k] / r;
+      z_bar[k] = z_bar[k] * r;
     }
+    detail::activate_coordinates_backward<Family>(sheaf_activation, raw, unit, z_bar, raw_bar);
   }
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE double range([[maybe_unused]] int k) const {
@@ -111,14 +109,9 @@ struct PointMap {
         detail::attention<Family::stalk_dimension>(raw, z);
         return;
       }
-      if (sheaf_activation == SheafActivation::exponential) {
-        detail::exponential_entries<Family::stalk_dimension>(raw, z);
-        return;
-      }
     }
-    detail::activate_raw<size>(sheaf_activation, raw, z);
+    detail::activate_coordinates<Family>(sheaf_activation, raw, z);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) z[k] = T(static_cast<scalar_of_t<T>>(range(k))) * z[k];
-    detail::add_identity<Family>(sheaf_activation, z);
   }
 };
 

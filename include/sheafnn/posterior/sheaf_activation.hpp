@@ -179,6 +179,33 @@ SHEAFNN_HD inline void exponential_entries_backward(const T* raw, const T* z_bar
   matrix_exponential_backward<T, D>(e, bar, raw_bar);
 }
 
+/// z = a family's coordinates from raw outputs, in all activations but attention.
+template <class Family, class T>
+SHEAFNN_HD SHEAFNN_INLINE void activate_coordinates(SheafActivation activation, const T* raw, T* z) {
+  if constexpr (may_attend<Family>) {
+    if (activation == SheafActivation::exponential) {
+      exponential_entries<Family::stalk_dimension>(raw, z);
+      return;
+    }
+  }
+  activate_raw<Family::coordinate_count>(activation, raw, z);
+  add_identity<Family>(activation, z);
+}
+/// raw̄ from z̄. raw_bar may be z_bar.
+template <class Family, class T>
+SHEAFNN_HD SHEAFNN_INLINE void activate_coordinates_backward(SheafActivation activation, [[maybe_unused]] const T* raw,
+                                                             const T* z, const T* z_bar, T* raw_bar) {
+  if constexpr (may_attend<Family>) {
+    if (activation == SheafActivation::exponential) {
+      exponential_entries_backward<Family::stalk_dimension>(raw, z_bar, raw_bar);
+      return;
+    }
+  }
+  SHEAFNN_UNROLL for (int k = 0; k < Family::coordinate_count; ++k) {
+    raw_bar[k] = z_bar[k] * raw_slope(activation, z[k]);
+  }
+}
+
 }  // namespace detail
 
 }  // namespace sheafnn

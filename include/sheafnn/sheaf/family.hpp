@@ -104,7 +104,7 @@ inline constexpr bool may_attend = [] {
     return false;
   }
 }();
-/// May the maps be I + coordinates, all D² or those of the diagonal?
+/// May the maps be I + coordinates, where these are all D² entries or the diagonal?
 template <class F>
 inline constexpr bool may_be_residual = [] {
   constexpr int D = F::stalk_dimension;
