@@ -24,7 +24,7 @@ namespace programs {
 /// \throws std::invalid_argument  naming the flag and the names
 template <class Field>
 bool set_field(const std::string& flag, const std::string& text, Field& field) {
-  if constexpr (is_optional<Field>) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
     field.reset();
     return text == "auto" || set_field(flag, text, field.emplace());
   } else if constexpr (sheafnn::NamedEnum<Field>) {
@@ -102,7 +102,7 @@ void set_others(const CLI::App& app, const Options& from, Options& to) {
 /// A value as reports have it.
 template <class Field>
 [[nodiscard]] nlohmann::ordered_json json_of(const Field& field) {
-  if constexpr (is_optional<Field>) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
     return field ? json_of(*field) : nlohmann::ordered_json("auto");
   } else if constexpr (std::is_arithmetic_v<Field>) {
     return field;

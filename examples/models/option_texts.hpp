@@ -41,15 +41,10 @@ template <class Array>
   return std::string(flag.substr(flag.starts_with('!') ? 1 : 0));
 }
 
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-
 /// A value as the command line has it: on and off, "auto" for what is not set.
 template <class Field>
 [[nodiscard]] std::string shown(const Field& field) {
-  if constexpr (is_optional<Field>) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
     return field ? shown(*field) : "auto";
   } else if constexpr (std::is_same_v<Field, bool>) {
     return field ? "on" : "off";
@@ -84,7 +79,7 @@ template <class Field>
 /// Which values an option has: names or a range.
 template <class Field>
 [[nodiscard]] std::string values_of(const sheafnn::Option& option) {
-  if constexpr (is_optional<Field>) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
     return values_of<typename Field::value_type>(option);
   } else if constexpr (std::is_same_v<Field, bool>) {
     return "on, off";
@@ -103,7 +98,7 @@ template <class Field>
   std::string text = option.summary;
   if constexpr (std::is_same_v<Field, std::optional<double>>) {
     text += ", " + values + " (default: " + automatic + ")";
-  } else if constexpr (is_optional<Field>) {
+  } else if constexpr (sheafnn::detail::is_optional<Field>) {
     text += ": " + values + ", or auto (" + automatic + ")";
   } else if constexpr (sheafnn::NamedEnum<Field>) {
     text += ": " + values;

@@ -67,7 +67,7 @@ struct CooperativeOptions {
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
 };
 
-/// Declares the options: see core/option.hpp.
+/// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<CooperativeOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;

@@ -67,7 +67,7 @@ struct FlowOptions {
   friend bool operator==(const FlowOptions&, const FlowOptions&) = default;
 };
 
-/// Declares the options: see core/option.hpp.
+/// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<FlowOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   detail::for_each_shared_option(visit, options...);

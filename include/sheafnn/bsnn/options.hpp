@@ -82,7 +82,7 @@ struct ModelOptions {
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
 
-/// Declares the options: see core/option.hpp.
+/// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<ModelOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::layers_option, options.layers...);

@@ -60,7 +60,7 @@ struct TrainOptions {
   }
 };
 
-/// Declares the options: see core/option.hpp. Callbacks and what resumes a training are none.
+/// Declares the options: see core/option.hpp. Callbacks and what resumes a training are none. Takes any options.
 template <class Visit, OptionsOf<TrainOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;

@@ -21,7 +21,7 @@ concept NamedEnum = std::is_enum_v<Enum> && requires(Enum value) {
   names_of(value).size();
 };
 
-/// Its text.
+/// Its text. Takes any value of the enumeration.
 template <NamedEnum Enum>
 [[nodiscard]] constexpr std::string_view to_string(Enum value) {
   return names_of(value)[static_cast<std::size_t>(value)];

@@ -30,16 +30,19 @@ struct OptionRange {
   bool without_least = false, without_most = false;  ///< that end of the range is no value of it
   const char* remark = "";                           ///< that follows the range in texts
 
+  /// From `least` to `most`. Takes any numbers.
   [[nodiscard]] static constexpr OptionRange between(double least, double most, const char* remark = "") {
     return {least, most, false, false, remark};
   }
+  /// From `least` on, finite. Takes any number.
   [[nodiscard]] static constexpr OptionRange at_least(double least, const char* remark = "") {
     return {.least = least, .remark = remark};
   }
+  /// Above `least`, finite. Takes any number.
   [[nodiscard]] static constexpr OptionRange above(double least) {
     return {.least = least, .without_least = true};
   }
-  /// From `least` up to `most`, which is not reached.
+  /// From `least` up to `most`, which is not reached. Takes any numbers.
   [[nodiscard]] static constexpr OptionRange below(double least, double most) {
     return {least, most, false, true, ""};
   }
@@ -64,6 +67,11 @@ template <class Options, class Struct>
 concept OptionsOf = std::same_as<std::remove_const_t<Options>, Struct>;
 
 namespace detail {
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
 
 [[nodiscard]] constexpr bool is_within(const OptionRange& range, double value) {
   const bool low = range.without_least ? value > range.least : value >= range.least;

@@ -19,45 +19,47 @@
 
 namespace sheafnn::io {
 
-/// An option as a text. One that is not set is the text of the first value of its type.
-[[nodiscard]] inline std::string option_text(bool value) { return value ? "true" : "false"; }
-[[nodiscard]] inline std::string option_text(double value) { return sheafnn::detail::shortest_text(value); }
-[[nodiscard]] inline std::string option_text(const FeaturePlan& value) { return to_text(value); }
-[[nodiscard]] std::string option_text(std::integral auto value) { return std::to_string(value); }
-[[nodiscard]] std::string option_text(NamedEnum auto value) { return std::string(to_string(value)); }
-template <class T>
-[[nodiscard]] std::string option_text(const std::optional<T>& value) {
-  return option_text(value.value_or(T{}));
+/// An option as a text; one that is not set as the first value of its type. Takes any value.
+template <class Field>
+[[nodiscard]] std::string option_text(const Field& value) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
+    return option_text(value.value_or(typename Field::value_type{}));
+  } else if constexpr (std::same_as<Field, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::same_as<Field, FeaturePlan>) {
+    return to_text(value);
+  } else if constexpr (NamedEnum<Field>) {
+    return std::string(to_string(value));
+  } else if constexpr (std::integral<Field>) {
+    return std::to_string(value);
+  } else {
+    return sheafnn::detail::shortest_text(value);
+  }
 }
 
 /// Sets an option to the value of a text.
 ///
 /// \param key  what messages call it
 /// \throws std::invalid_argument  the text is no value of its type
-inline void parse_option(std::string_view key, std::string_view text, bool& value) {
-  require(text == "true" || text == "false", key, text, "must be true or false");
-  value = text == "true";
-}
-inline void parse_option(std::string_view, std::string_view text, FeaturePlan& value) {
-  value = parse_feature_plan(text);
-}
-template <class Number>
-  requires std::integral<Number> || std::floating_point<Number>
-void parse_option(std::string_view key, std::string_view text, Number& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size(), key, text,
-          std::integral<Number> ? "must be a whole number" : "must be a number");
-}
-template <NamedEnum Enum>
-void parse_option(std::string_view key, std::string_view text, Enum& value) {
-  value = parse_name<Enum>(key, text);
-}
-template <class T>
-void parse_option(std::string_view key, std::string_view text, std::optional<T>& value) {
-  parse_option(key, text, value.emplace());
+template <class Field>
+void parse_option(std::string_view key, std::string_view text, Field& value) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
+    parse_option(key, text, value.emplace());
+  } else if constexpr (std::same_as<Field, bool>) {
+    require(text == "true" || text == "false", key, text, "must be true or false");
+    value = text == "true";
+  } else if constexpr (std::same_as<Field, FeaturePlan>) {
+    value = parse_feature_plan(text);
+  } else if constexpr (NamedEnum<Field>) {
+    value = parse_name<Field>(key, text);
+  } else {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    require(error == std::errc() && end == text.data() + text.size(), key, text,
+            std::integral<Field> ? "must be a whole number" : "must be a number");
+  }
 }
 
-/// The texts of all options by their keys.
+/// The texts of all options by their keys. Takes any options.
 template <class Options>
 [[nodiscard]] std::map<std::string, std::string> option_texts(const Options& options) {
   std::map<std::string, std::string> r;

@@ -76,6 +76,7 @@ void for_each_flow_option(const Visit& visit, Options&... options) {
 
 }  // namespace detail
 
+/// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<FlowIntegration>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   detail::for_each_flow_option(visit, options...);

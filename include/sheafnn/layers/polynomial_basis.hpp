@@ -83,7 +83,7 @@ struct PolynomialOptions {
   friend bool operator==(const PolynomialOptions&, const PolynomialOptions&) = default;
 };
 
-/// Declares the options: see core/option.hpp.
+/// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<PolynomialOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;

@@ -39,7 +39,7 @@ struct ResidualOptions {
   friend bool operator==(const ResidualOptions&, const ResidualOptions&) = default;
 };
 
-/// Declares the options: see core/option.hpp.
+/// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<ResidualOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
