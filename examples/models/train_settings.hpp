@@ -230,24 +230,24 @@ inline void set_feature_plan(TrainSettings& s, const sheafnn::NodeFeatures& feat
 
 /// For --help: of the options of a network that presets set, the value of each preset and that without one.
 inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
-  const auto values = [&](std::string_view preset) {
+  const auto values = [&](std::optional<sheafnn::Preset> preset) {
     TrainSettings s;
     s.model = model;
-    s.preset = preset;
-    CLI::App app;
-    add_training_options(app, s);
-    apply_preset(app, s, {});
     HelpFormatter::Defaults r;
     const auto add = [&](const sheafnn::Option& option, const auto& field) { r[flag_of(option)] = shown(field); };
-    with_network(s, [&](const auto& o) { for_each_option(add, o); });
+    with_network(s, [&](auto& o) {
+      if (preset) sheafnn::apply(*preset, o, is_bayesian(model), s.train);
+      for_each_option(add, o);
+      if constexpr (requires { o.norm; }) r["--layer-norm"] = shown(o.norm == sheafnn::FeatureNorm::layer);
+    });
+    if (preset) s.train.stop_on = sheafnn::choose_stop_on({}, *preset);
     for_each_option(add, s.train);
-    if (is_cooperative(model)) r["--layer-norm"] = shown(s.cooperative.norm == sheafnn::FeatureNorm::layer);
     return r;
   };
   std::vector<HelpFormatter::Defaults> with;
-  for (const std::string_view preset : sheafnn::preset_names) with.push_back(values(preset));
+  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) with.push_back(values(sheafnn::Preset(i)));
   HelpFormatter::Defaults r;
-  for (const auto& [option, plain] : values("none")) {
+  for (const auto& [option, plain] : values({})) {
     std::string list;
     bool replaced = false;
     for (std::size_t i = 0; i < with.size(); ++i) {
