@@ -288,20 +288,16 @@ int main(int argc, char** argv) {
   app.add_option("--test-samples", s.bsnn.test_samples);
   CLI11_PARSE(app, argc, argv);
   try {
-    model.learner =
-        sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
+    model.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner);
     model.normalisation = sheafnn::parse_normalisation(s.normalisation);
     model.parametrisation = sheafnn::parse_rotation_parametrisation(s.rotation);
-    model.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.activation,
-                                                                           sheafnn::sheaf_activation_names);
-    train.kl_schedule =
-        sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.schedule, sheafnn::kl_schedule_names);
+    model.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.activation);
+    train.kl_schedule = sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.schedule);
     s.predictive = s.bsnn;
     s.predictive.train.sample_loss = sheafnn::SampleLoss::predictive;
     s.predictive.train.training_samples = s.predictive.train.samples = training_samples;
     s.predictive.train.kl_schedule =
-        sheafnn::parse_name<sheafnn::KlSchedule>("--predictive-kl-schedule", predictive_schedule,
-                                                 sheafnn::kl_schedule_names);
+        sheafnn::parse_name<sheafnn::KlSchedule>("--predictive-kl-schedule", predictive_schedule);
     return run(s);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "planted_sheaves: %s\n", e.what());

@@ -55,7 +55,7 @@ struct Task {
 
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
   [[nodiscard]] programs::NetworkOptions network() const {
-    programs::NetworkOptions r{settings.options, settings.cooperative.options, settings.flow.options};
+    programs::NetworkOptions r{settings.options, settings.cooperative, settings.flow};
     if (folder != nullptr) {
       auto& [pairs, cooperative, flow] = r;
       programs::with_kind(settings.model, pairs, cooperative, flow,
@@ -267,25 +267,34 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
               data.features.given_columns(), data.class_count);
   if (preset) {
     const auto& t = s.train;
+    std::string parts;
+    programs::with_network(s, [&](const auto& o) {
+      if constexpr (requires { o.add_lp; }) {
+        parts += o.add_lp ? ", low-pass coordinate" : "";
+        parts += o.add_hp ? ", high-pass coordinate" : "";
+      }
+      if constexpr (requires { o.norm; }) parts += o.norm == sheafnn::FeatureNorm::layer ? ", layer norm" : "";
+      if constexpr (requires { o.layer_norm; }) parts += o.layer_norm ? ", layer norm" : "";
+      parts += o.left_weights ? "" : ", no left weights";
+    });
     std::printf(
-        "preset %s: lr %g, decay %g and %g, dropout %g and %g, KL weight %g, %td epochs, patience %td by %s%s%s%s%s\n",
+        "preset %s: lr %g, decay %g and %g, dropout %g and %g, KL weight %g, %td epochs, patience %td by %s%s\n",
         std::string(to_string(*preset)).c_str(), t.learning_rate, t.weight_decay, t.sheaf_decay, t.input_dropout,
-        t.dropout, t.kl_maximum, t.epochs, t.patience, s.stop_on.c_str(),
-        s.options.add_lp ? ", low-pass coordinate" : "", s.options.add_hp ? ", high-pass coordinate" : "",
-        s.options.layer_norm ? ", layer norm" : "", s.options.left_weights ? "" : ", no left weights");
+        t.dropout, t.kl_maximum, t.epochs, t.patience, programs::shown(t.stop_on).c_str(), parts.c_str());
   }
   if (is_directed(s)) {
     std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
   }
-  std::printf("features: %s\n", s.options.feature_plan.describe().c_str());
+  std::printf("features: %s\n",
+              programs::with_network(s, [](const auto& o) { return o.feature_plan.describe(); }).c_str());
   const auto& node = s.cooperative;
   const std::string learner =
       programs::is_cooperative(s.model)
-          ? sheafnn::detail::concat(", ", node.learner, " with ", node.options.learner_layers, " layers of width ",
-                                    node.options.learner_width)
+          ? sheafnn::detail::concat(", ", to_string(node.learner), " with ", node.learner_layers,
+                                    " layers of width ", node.learner_width)
           : "";
   std::printf("%s, %s maps%s, stalk dimension %d, %td channels, %s\n\n", s.model.c_str(), s.maps.c_str(),
-              learner.c_str(), s.stalk_dimension, s.options.channels, programs::depth(s).c_str());
+              learner.c_str(), s.stalk_dimension, programs::channels(s), programs::depth(s).c_str());
 }
 
 /// \param arguments  of the program, those of a resumed training included

@@ -175,7 +175,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const std::string of_data =
       folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
              : data.name + " " + programs::fingerprint(data, programs::is_directed(s));
-  const programs::MpiTask task{.models = {s.options, s.cooperative.options, s.flow.options},
+  const programs::MpiTask task{.models = {s.options, s.cooperative, s.flow},
                                .train = s.train,
                                .bayesian = programs::is_bayesian(s.model),
                                .keeps_model = !s.save.empty(),
@@ -202,7 +202,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
         "%s: %td nodes, %td edges, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
         "%s\n\n",
         data.name.c_str(), numbers.total_nodes, numbers.total_edges, s.options.features, s.options.classes,
-        cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, s.options.channels,
+        cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, programs::channels(s),
         programs::depth(s).c_str());
     std::fflush(stdout);
   }
@@ -276,9 +276,8 @@ int main(int argc, char** argv) {
                      "size of the predictions in a checkpoint, MiB, above which every rank writes its own")
         ->capture_default_str()
         ->needs(checkpoint);
-    group->add_option("--every", settings.train.checkpoint_every, "epochs between two checkpoints, at least 1")
-        ->capture_default_str()
-        ->needs(checkpoint);
+    programs::add_checkpoint_every(app, *group, settings);
+    app.get_option("--every")->needs(checkpoint);
     group->add_option(
         "--resume", settings.resume,
         "go on from the state in this file, with the same options, on any number of ranks; --epochs and "

@@ -80,9 +80,7 @@ std::vector<double> numbers(const Model& model) {
 template <class Model>
 std::vector<std::string> texts(const Model& model) {
   std::vector<std::string> r;
-  io::detail::for_each_option(model.options(), [&](const char* key, const auto& field) {
-    r.push_back(std::string(key) + "=" + io::detail::option_text(field));
-  });
+  for (const auto& [key, value] : io::option_texts(model.options())) r.push_back(key + "=" + value);
   // As versions before feature_treatment had it.
   const bool rows = model.options().feature_treatment == sheafnn::FeatureTreatment::rows;
   r.push_back(std::string("normalise_features=") + (rows ? "true" : "false"));

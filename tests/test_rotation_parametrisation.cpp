@@ -207,8 +207,8 @@ TEST_CASE("names of parametrisations") {
   CHECK(sheafnn::to_string(RotationParametrisation::exponential) == "exponential");
   CHECK_THROWS_WITH_AS(
       static_cast<void>(sheafnn::parse_rotation_parametrisation("quaternion")),
-      "rotation parametrisation: quaternion is not allowed; choose householder, cayley, exponential "
-      "or euler",
+      "rotation parametrisation: quaternion is not allowed; choose householder, cayley, exponential, "
+      "euler",
       std::invalid_argument);
 }
 

@@ -242,7 +242,7 @@ TEST_CASE("normalisations have names") {
     CHECK(parse_normalisation(to_string(n)) == n);
   }
   CHECK_THROWS_WITH_AS((void)parse_normalisation("half"),
-                       "normalisation: half is not allowed; choose none, block, augmented or degree",
+                       "normalisation: half is not allowed; choose none, block, augmented, degree",
                        std::invalid_argument);
 }
 

@@ -13,25 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/option_texts.hpp"
+
 namespace programs {
-
-/// "class_cycle" as "--class-cycle".
-[[nodiscard]] inline std::string option_name(std::string member) {
-  std::replace(member.begin(), member.end(), '_', '-');
-  return "--" + member;
-}
-
-/// Members of the library's options that are set by options of other names.
-inline constexpr std::pair<std::string_view, const char*> options_of_members[] = {
-    {"learning_rate", "--lr"},
-    {"sheaf_learning_rate", "--sheaf-lr"},
-    {"kl_maximum", "--kl-weight"},
-    {"checkpoint_every", "--every"},
-    {"learner_dropout", "--node-learner-dropout"},
-    {"published", "--published-filter"},
-    {"residual.form", "--residual"},
-    {"residual.alpha", "--residual-alpha"},
-    {"residual.theta", "--residual-theta"}};
 
 /// The option groups of a program, or its subcommands.
 [[nodiscard]] inline std::vector<const CLI::App*> parts_of(const CLI::App& app, bool groups) {
@@ -179,9 +163,9 @@ inline void collect_option_names(const CLI::App& app, std::vector<std::string>& 
   for (char& c : name) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   std::vector<std::string> options;
   detail::collect_option_names(app, options);
-  for (const auto& [member, option] : options_of_members) {
-    const bool is_there = std::find(options.begin(), options.end(), option + 2) != options.end();
-    if (is_there && option_name(std::string(member)) == "--" + name) return option;
+  for (const auto& [member, flag] : flags_of_members()) {
+    const bool is_there = std::find(options.begin(), options.end(), flag.substr(2)) != options.end();
+    if (is_there && option_name(member) == "--" + name) return flag;
   }
   // The kind of likeness and, within it, how many letters differ.
   const auto rank_of = [&](const std::string& option) {

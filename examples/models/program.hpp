@@ -35,14 +35,6 @@ namespace programs {
 
 inline constexpr int exit_bad_input = 2;
 
-/// Names with commas between them.
-template <class Array>
-[[nodiscard]] std::string joined(const Array& names) {
-  std::string text;
-  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  return text;
-}
-
 /// Brings what was printed to standard output.
 ///
 /// \throws std::runtime_error  it is full or closed: what should have been seen was not
@@ -118,13 +110,15 @@ inline void refuse_misread_numbers(CLI::App& app) {
 [[nodiscard]] inline std::string in_options(const CLI::App& app, const std::string& message) {
   const std::size_t end = message.find(": ");
   if (end == std::string::npos || message.find(": ", end + 1) < message.find(" is not allowed; ")) return message;
-  std::string member = message.substr(0, end);
-  if (member.starts_with("filter.")) member.erase(0, member.find('.') + 1);
-  std::string option = option_name(member);
-  for (const auto& [name, other] : options_of_members) {
-    if (name == member) option = other;
+  const std::string member = message.substr(0, end);
+  std::vector<std::string> options = {option_name(member)};
+  for (const auto& [name, flag] : flags_of_members()) {
+    if (name == member) options.push_back(flag);
   }
-  return app.get_option_no_throw(option) == nullptr ? message : option + message.substr(end);
+  const auto found = std::find_if(options.begin(), options.end(), [&](const std::string& option) {
+    return app.get_option_no_throw(option) != nullptr;
+  });
+  return found == options.end() ? message : *found + message.substr(end);
 }
 
 /// Steps of which each is tried, whatever became of those before: what was computed is not lost because one file cannot be

@@ -49,7 +49,7 @@ class TrainResults {
   void print_header() const {
     std::printf("split  %sbest epoch  ", show_seeds_ ? "  seed  " : "");
     if (is_metric(settings_.train.stop_on)) {
-      std::printf("%s: validation    test  ", settings_.stop_on.c_str());
+      std::printf("%s: validation    test  ", shown(settings_.train.stop_on).c_str());
     }
     std::printf("validation     test     NLL     ECE  %ss/epoch\n", show_permuted_ ? "permuted  " : "");
   }
@@ -72,7 +72,7 @@ class TrainResults {
   /// The two columns of the metric of --stop-on, if there is one, of validation and test nodes.
   void print_metric(double validation, double test, const char* unknown = "-") const {
     if (!is_metric(settings_.train.stop_on)) return;
-    std::printf("%*s  %6s  ", static_cast<int>(settings_.stop_on.size()) + 12,
+    std::printf("%*s  %6s  ", static_cast<int>(to_string(settings_.train.stop_on).size()) + 12,
                 text_or(unknown, "%.3f", validation).c_str(), text_or(unknown, "%.3f", test).c_str());
   }
   /// Four columns of the table. \param unknown  what stands for a number that is unknown

@@ -67,13 +67,13 @@ struct SearchedSettings {
                                                    sheafnn::Index features) {
   SearchedSettings r{&setting, given, "--preset none"};
   TrainSettings& s = r.settings;
-  const auto set = [&](const char* option, auto& field, const auto& value) {
-    if (app.get_option(option)->count() > 0) return;
+  const auto set = [&](const std::string& option, auto& field, const auto& value) {
+    if (is_given(app, option)) return;
     field = value;
-    r.options += sheafnn::detail::concat(" ", option, " ", value);
+    r.options += sheafnn::detail::concat(" ", option, " ", shown(field));
   };
   const auto set_flag = [&](const char* option, const char* off, bool& field, bool value) {
-    if (app.get_option(option)->count() > 0) return;
+    if (is_given(app, option)) return;
     if (field != value) r.options += sheafnn::detail::concat(" ", value ? option : off);
     field = value;
   };
@@ -81,37 +81,35 @@ struct SearchedSettings {
   set("--model", s.model, setting.model);
   if (!cooperative) set("--maps", s.maps, setting.maps);
   set("--stalk-dim", s.stalk_dimension, setting.stalk_dimension);
-  if (!says_feature_treatment(app)) {
-    s.feature_treatment = to_string(setting.features);
-    r.options += sheafnn::detail::concat(" --feature-treatment ", s.feature_treatment);
-  }
-  set("--layers", s.options.layers, setting.layers);
-  set("--channels", s.options.channels, setting.channels);
+  with_network(s, [&](auto& o) {
+    set("--feature-treatment", o.feature_treatment, setting.features);
+    if constexpr (requires { o.layers = 1; }) set("--layers", o.layers, setting.layers);
+    set("--channels", o.channels, setting.channels);
+  });
   if (cooperative) {
-    set("--node-learner", s.cooperative.learner, to_string(setting.node_learner));
+    set("--node-learner", s.cooperative.learner, setting.node_learner);
     if (is_bayesian(setting.model)) {
-      set_flag("--layer-learners", "--no-layer-learners", s.cooperative.options.layer_learners, true);
+      set_flag("--layer-learners", "--no-layer-learners", s.cooperative.layer_learners, true);
     }
   } else {
     set_flag("--add-lp", "--no-add-lp", s.options.add_lp, setting.add_lp);
     set_flag("--add-hp", "--no-add-hp", s.options.add_hp, setting.add_hp);
     set_flag("--edges", "--no-edges", s.options.use_edges, setting.use_edges);
-    set("--normalisation", s.normalisation, to_string(setting.normalisation));
-    if (setting.filter != sheafnn::PolynomialBasis::none) set("--filter", s.filter, to_string(setting.filter));
+    set("--normalisation", s.options.normalisation, setting.normalisation);
+    if (setting.filter != sheafnn::PolynomialBasis::none) set("--filter", s.options.filter.basis, setting.filter);
     if (setting.learner != sheafnn::LearnerInput::concatenation)
-      set("--learner", s.learner, to_string(setting.learner));
+      set("--learner", s.options.learner, setting.learner);
   }
   sheafnn::TrainOptions train;
   setting.training.set(train, features, cooperative);
-  for_each_training_value([&](const char* option, auto member) {
-    const bool idle = std::string_view(option) == "--kl-weight" && !is_bayesian(setting.model);
-    if constexpr (requires { (train.*member).has_value(); }) {
-      if (train.*member) set(option, s.train.*member, *(train.*member));
-    } else {
-      if (!idle) set(option, s.train.*member, train.*member);
-    }
-  });
-  set("--stop-on", s.stop_on, to_string(stop_on));
+  train.stop_on = stop_on;
+  const auto set_training = [&](const sheafnn::Option& option, auto& mine, const auto& value,
+                                const auto& initial) {
+    const bool idle = std::string_view(option.key) == "kl_maximum" && !is_bayesian(setting.model);
+    if (value != initial && !idle) set(flag_of(option), mine, value);
+  };
+  for_each_option(set_training, s.train, train,
+                  static_cast<const sheafnn::TrainOptions&>(sheafnn::TrainOptions()));
   resolve_options(app, s);
   return r;
 }
@@ -142,7 +140,7 @@ struct SearchList {
     TrainSettings& s = one.settings;
     set_sizes(s, data.feature_count(), data.class_count);
     const ModelEntry& entry = find_model(s.model, s.maps, s.stalk_dimension);
-    const NetworkOptions network(s.options, s.cooperative.options, s.flow.options);
+    const NetworkOptions network(s.options, s.cooperative, s.flow);
     entry.check(network, is_bayesian(s.model));
     list.models.push_back({std::string(setting.name), &entry, is_bayesian(s.model), network, s.train});
     list.settings.push_back(std::move(one));

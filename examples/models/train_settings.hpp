@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
@@ -24,10 +25,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/cooperative_settings.hpp"
 #include "models/data_options.hpp"
-#include "models/flow_settings.hpp"
-#include "models/option_groups.hpp"
+#include "models/option_flags.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
 
@@ -41,17 +40,12 @@ struct TrainSettings {
   std::string model = "bsnn";
   std::string maps = "special-orthogonal";
   int stalk_dimension = 3;
+  // Of the networks, by their kind, and of their training.
   sheafnn::ModelOptions options;
-  CooperativeSettings cooperative;
-  FlowSettings flow;
+  sheafnn::CooperativeOptions cooperative;
+  sheafnn::FlowOptions flow;
   sheafnn::TrainOptions train;
-  std::string edge_weights = "auto", separate_encoder = "auto";
-  std::string feature_treatment = "automatic";
-  bool rows_to_one = false;  ///< --normalise-features
-  std::string normalisation = "augmented", parametrisation = "auto";
-  std::string filter = "none", coefficients = "convex", skip = "input", residual = "gated";
-  std::string learner = "concatenation", sheaf_activation = "auto", spread = "concentrated";
-  std::string kl_schedule = "cyclical", kl_estimator = "automatic", stop_on = "loss", sample_loss = "expected";
+  bool batch_norm = false;  ///< --batch-norm
   std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save, sheaf, predictions;
   bool history = false;
@@ -59,9 +53,13 @@ struct TrainSettings {
   std::string search;  ///< the time that it may take; empty: none
 };
 
-[[nodiscard]] inline std::optional<bool> on_off(const std::string& text) {
-  if (text == "auto") return {};
-  return text == "on";
+inline constexpr const char *model_group = "Model", *cooperative_group = "Cooperative networks",
+                            *flow_group = "Continuous time";
+
+/// Calls f with the options of the network that is trained.
+template <class Settings, class F>
+decltype(auto) with_network(Settings& s, const F& f) {
+  return with_kind(s.model, s.options, s.cooperative, s.flow, f);
 }
 
 [[nodiscard]] HelpFormatter::Defaults preset_defaults(const std::string& model);
@@ -81,7 +79,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
                      "see docs/training.md")
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large", "dense"}));
-  auto* model = app.add_option_group(model_group, "the network; see docs/math.md");
+  auto* model = app.add_option_group(model_group, "the network; see docs/math.md and docs/options.md");
   model
       ->add_option("--model", s.model,
                    "maps per incident pair: bsnn (Bayesian) or nsd (deterministic); maps per node: bcsnn or csnn; "
@@ -94,156 +92,36 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   model->add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 1 to 5")
       ->capture_default_str()
       ->check(CLI::Range(1, 5));
-  model->add_option("--channels", s.options.channels, "feature channels, 1 to 1024")->capture_default_str();
-  model->add_option("--layers", s.options.layers, "diffusion layers, 1 to 64")->capture_default_str();
-  show_default(model->add_flag("--add-lp,!--no-add-lp", s.options.add_lp,
-                               "append a fixed low-pass stalk coordinate"),
-               s.options.add_lp);
-  show_default(model->add_flag("--add-hp,!--no-add-hp", s.options.add_hp,
-                               "append a fixed high-pass stalk coordinate"),
-               s.options.add_hp);
+  const auto all = [](std::string_view) { return true; };
+  add_flags(app, *model, s.options, all);
   model
-      ->add_option("--edge-weights", s.edge_weights,
-                   "learned edge weights: on, off or auto (on for special-orthogonal)")
-      ->capture_default_str()
-      ->check(one_of({"auto", "on", "off"}));
-  model
-      ->add_option("--separate-encoder", s.separate_encoder,
-                   "an encoder of the sheaf learner's own: on, off or auto (on for Bayesian special-orthogonal)")
-      ->capture_default_str()
-      ->check(one_of({"auto", "on", "off"}));
-  model->add_flag("--degree-input", s.options.degree_input,
-                  "node degree as input of the sheaf encoder (default: off)");
-  model->add_option("--learner-layers", s.options.learner_layers, "hidden layers of the sheaf learner, 0 to 8")
-      ->capture_default_str();
-  model->add_option("--learner-width", s.options.learner_width, "their width, 0 (as channels) to 1024")
-      ->capture_default_str();
-  model->add_option("--learner", s.learner, "what it reads of two nodes: " + joined(sheafnn::learner_input_names))
-      ->capture_default_str();
-  model->add_option("--sheaf-activation", s.sheaf_activation,
-                    "of its outputs: " + joined(sheafnn::sheaf_activation_names) +
-                        " (attention: nsd, general-linear; exponential: general-linear; "
-                        "residual: general-linear, diagonal),"
-                        " or auto (identity for special-orthogonal, otherwise and with --spread published tanh)")
-      ->capture_default_str();
-  model
-      ->add_option("--spread", s.spread,
-                   "of Bayesian maps, where it begins and how far it reaches: " + joined(sheafnn::spread_range_names))
-      ->capture_default_str();
-  model->add_flag("--second-linear", s.options.second_linear, "second linear layer in the encoder (default: off)");
-  model->add_flag("--linear", s.options.linear, "one sheaf for all layers (default: off)");
-  show_default(model->add_flag("--layer-norm,!--no-layer-norm", s.options.layer_norm,
-                               "layer norm after each layer"),
-               s.options.layer_norm);
-  model->add_option("--readout-layers", s.options.readout_layers,
-                    "layers of the readout, those before the last with GELU, 1 to 8")
-      ->capture_default_str();
-  show_default(model->add_flag("--left-weights,!--no-left-weights", s.options.left_weights,
-                               "mix stalk coordinates"),
-               s.options.left_weights);
-  model->add_flag("!--no-right-weights", s.options.right_weights, "do not mix channels");
-  model->add_flag("!--no-activation", s.options.activation, "no ELU");
-  auto* treatment =
-      model
-          ->add_option("--feature-treatment", s.feature_treatment,
-                       "what happens to features first: " + joined(sheafnn::feature_treatment_names) +
-                           "; see docs/data.md")
-          ->capture_default_str();
-  model
-      ->add_flag("--normalise-features,!--no-normalise-features", s.rows_to_one,
-                 "older spellings of --feature-treatment rows and none")
-      ->excludes(treatment);
-  show_default(model->add_flag("--edges,!--no-edges", s.options.use_edges,
-                               "see the edges of the graph; without them a network of the nodes alone"),
-               s.options.use_edges);
-  model->add_option("--normalisation", s.normalisation, "Laplacian: " + joined(sheafnn::normalisation_names))
-      ->capture_default_str();
-  model
-      ->add_option("--parametrisation", s.parametrisation,
-                   "mean rotations: " + joined(sheafnn::rotation_parametrisation_names) +
-                       " (euler: stalk dimension 2, 3), or auto (exponential, with --spread published householder)")
-      ->capture_default_str();
-
-  auto& filter = s.options.filter;
-  model
-      ->add_option("--filter", s.filter,
-                   "diffuse with a polynomial of the Laplacian in this basis: " +
-                       joined(sheafnn::polynomial_basis_names))
-      ->capture_default_str();
-  model->add_option("--degree", filter.degree, "degree of the filter, 0 to 64")->capture_default_str();
-  model
-      ->add_option("--coefficients", s.coefficients,
-                   "coefficients of the filter: " + joined(sheafnn::polynomial_coefficients_names))
-      ->capture_default_str();
-  model
-      ->add_option("--skip", s.skip,
-                   "the filter's high-pass term, of the layer's input or of the mixed features: " +
-                       joined(sheafnn::high_pass_skip_names))
-      ->capture_default_str();
-  model->add_flag("--published-filter", filter.published,
-                  "jacobi and chebyshev-interpolation as in the published code (default: off)");
-  model->add_option("--jacobi-alpha", filter.jacobi_alpha, "of --filter jacobi, above -1")->capture_default_str();
-  model->add_option("--jacobi-beta", filter.jacobi_beta, "of --filter jacobi, above -1")->capture_default_str();
-  model->add_option("--gegenbauer-lambda", filter.gegenbauer_lambda, "of --filter gegenbauer, above 0")
-      ->capture_default_str();
-  model
-      ->add_option("--largest-eigenvalue", filter.largest_eigenvalue,
-                   "a bound of the Laplacian's eigenvalues, above 0; 2 holds for --normalisation augmented and block")
-      ->capture_default_str();
-
-  auto& residual = s.options.residual;
-  model
-      ->add_option("--residual", s.residual,
-                   "what layers add to what they diffuse: their input (gated) or that of the first layer, for deep "
-                   "networks (initial)")
-      ->capture_default_str();
-  model->add_option("--residual-alpha", residual.alpha, "weight of the first layer's input, 0 to 1")
-      ->capture_default_str();
-  model
-      ->add_option("--residual-theta", residual.theta, "layer l mixes with weight log(1 + theta/l), 0 to 1.7")
-      ->capture_default_str();
-
-  add_cooperative_options(app, s.cooperative);
-  add_flow_options(app, s.flow);
-
+      ->add_flag_callback(
+          "--normalise-features,!--no-normalise-features", [] {},
+          "older spellings of --feature-treatment rows and none")
+      ->each([&s](const std::string& text) {
+        bool to_one = false;
+        CLI::detail::lexical_cast(text, to_one);
+        using enum sheafnn::FeatureTreatment;
+        for (auto* field :
+             {&s.options.feature_treatment, &s.cooperative.feature_treatment, &s.flow.feature_treatment}) {
+          *field = to_one ? rows : none;
+        }
+      })
+      ->excludes(app.get_option("--feature-treatment"));
+  auto* cooperative =
+      app.add_option_group(cooperative_group, "csnn and bcsnn: maps per node; see docs/networks.md");
+  add_flags(app, *cooperative, s.cooperative, all);
+  cooperative->add_flag("--batch-norm", s.batch_norm, "batch norm over the nodes after each layer (default: off)");
+  auto* flow =
+      app.add_option_group(flow_group, "flow and bflow: one sheaf, and a flow along it; see docs/networks.md");
+  add_flags(app, *flow, s.flow, all);
   auto* train = app.add_option_group("Training");
-  train->add_option("--epochs", s.train.epochs, "at most so many epochs, at least 1")->capture_default_str();
-  train->add_option("--patience", s.train.patience, "stop after so many epochs without a better one, at least 1")
-      ->capture_default_str();
-  train
-      ->add_option("--stop-on", s.stop_on,
-                   "the best epoch has the best validation " + joined(sheafnn::stop_on_names) +
-                       "; with a preset roc-auc where one of two classes has two thirds of the nodes")
-      ->capture_default_str();
-  train->add_option("--lr", s.train.learning_rate, "Adam's learning rate, above 0")->capture_default_str();
-  train->add_option("--sheaf-lr", s.train.sheaf_learning_rate,
-                    "learning rate of the sheaf learner's weights, 0: as --lr (default: 0.3 of --lr)");
-  train
-      ->add_option("--weight-decay", s.train.weight_decay,
-                   "L2 decay of all weights but the sheaf learner's, at least 0")
-      ->capture_default_str();
-  train->add_option("--sheaf-decay", s.train.sheaf_decay, "L2 decay of the sheaf learner's weights, at least 0")
-      ->capture_default_str();
-  train->add_option("--input-dropout", s.train.input_dropout, "dropout of features, 0 up to 1")
-      ->capture_default_str();
-  train->add_option("--dropout", s.train.dropout, "dropout of hidden features, 0 up to 1")->capture_default_str();
-  train->add_option("--kl-schedule", s.kl_schedule, "weight of the KL term: " + joined(sheafnn::kl_schedule_names))
-      ->capture_default_str();
-  train->add_option("--kl-weight", s.train.kl_maximum, "its largest value, at least 0")->capture_default_str();
-  train->add_option("--kl-estimator", s.kl_estimator, "KL term: " + joined(sheafnn::kl_estimator_names))
-      ->capture_default_str();
-  train
-      ->add_option("--sample-loss", s.sample_loss,
-                   "of several training samples: the mean of their losses, or the loss of their mean prediction: " +
-                       joined(sheafnn::sample_loss_names))
-      ->capture_default_str();
-  train->add_option("--training-samples", s.train.training_samples, "sheaves drawn per training step, 1 to 1024")
-      ->capture_default_str();
-  train->add_option("--samples", s.train.samples, "posterior samples averaged at evaluation, 1 to 1024")
-      ->capture_default_str();
-  train->add_option("--seed", s.train.seed, "seed of weights, dropout and noise")->capture_default_str();
-  train->add_option("--threads", s.train.threads, "threads, 0: as many as the graph is worth")
-      ->capture_default_str();
+  add_flags(app, *train, s.train, [](std::string_view key) { return key != "checkpoint_every"; });
+}
+
+/// Adds --every to a group.
+inline void add_checkpoint_every(CLI::App& app, CLI::App& group, TrainSettings& s) {
+  add_flags(app, group, s.train, [](std::string_view key) { return key == "checkpoint_every"; });
 }
 
 /// All options of the program train.
@@ -279,77 +157,40 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       "write the class probabilities and uncertainties of all nodes, of every training, to this .npz file");
   run->add_option("--checkpoint", s.checkpoint,
                   "write the state of every training to this folder, every few epochs and when it is interrupted");
-  run->add_option("--every", s.train.checkpoint_every, "epochs between two checkpoints, at least 1")
-      ->capture_default_str();
+  add_checkpoint_every(app, *run, s);
   run->add_option("--resume", s.resume,
                   "go on with the trainings of this folder, with the options that they were begun with; --epochs, "
                   "--patience, --threads and the files to write may change");
 }
 
-/// Does the command line say what happens to features? \param app  after parsing
-[[nodiscard]] inline bool says_feature_treatment(const CLI::App& app) {
-  return app.get_option("--feature-treatment")->count() + app.get_option("--normalise-features")->count() > 0;
-}
-
-/// Sets it where the command line does not. \param app  after parsing
-inline void set_feature_treatment(const CLI::App& app, TrainSettings& s, sheafnn::FeatureTreatment treatment) {
-  if (says_feature_treatment(app)) return;
-  s.options.feature_treatment = treatment;
-  s.feature_treatment = to_string(treatment);
-}
-
-/// Sets the options of the networks that the command line does not. The learner of a cooperative network is one choice
-/// with its number of layers, its norm another with batch norm.
+/// Sets the options of the network and of its training that the command line does not, as a preset has them. The learner of a
+/// cooperative network is one choice with its number of layers, its norm another with batch norm.
 inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features,
                         sheafnn::TrainOptions& train) {
-  const auto given = [&](const char* option) { return app.get_option(option)->count() > 0; };
-  const auto set = [&](const char* option, auto& field, const auto& value) {
-    if (!given(option)) field = value;
-  };
-  if (is_cooperative(s.model)) {
-    sheafnn::CooperativeOptions model{.features = features};
+  with_network(s, [&]<class Options>(Options& mine) {
+    Options model{.features = features};
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
-    set("--layers", s.options.layers, model.layers);
-    set("--channels", s.options.channels, model.channels);
-    set_feature_treatment(app, s, model.feature_treatment);
-    set("--left-weights", s.options.left_weights, model.left_weights);
-    if (!s.cooperative.batch_norm) {
-      set("--layer-norm", s.options.layer_norm, model.norm == sheafnn::FeatureNorm::layer);
+    if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
+      if (is_given(app, "--node-learner") && mine.learner != model.learner) {
+        model.learner_layers = mine.learner_layers;
+        model.learner_width = mine.learner_width;
+      }
+      if (mine.separate_encoder) model.layer_learners = mine.layer_learners;
+      if (!is_given(app, "--layer-norm") && !s.batch_norm) mine.norm = model.norm;
     }
-    set("--node-learner", s.cooperative.learner, to_string(model.learner));
-    if (s.cooperative.learner == to_string(model.learner)) {
-      s.cooperative.options.learner_layers = model.learner_layers;
-      s.cooperative.options.learner_width = model.learner_width;
-    }
-    if (s.separate_encoder != "on") set("--layer-learners", s.cooperative.options.layer_learners, model.layer_learners);
-    resolve_cooperative(app, s.model, s.options, s.cooperative);
-    return;
-  }
-  const auto set_pairs = [&](const auto& model) {
-    set("--channels", s.options.channels, model.channels);
-    set("--add-lp", s.options.add_lp, model.add_lp);
-    set("--add-hp", s.options.add_hp, model.add_hp);
-    set_feature_treatment(app, s, model.feature_treatment);
-  };
-  if (is_flow(s.model)) {
-    sheafnn::FlowOptions model{.features = features};
-    sheafnn::apply(preset, model, train);
-    set_pairs(model);
-    resolve_flow(app, s.model, s.options, s.flow);
-    return;
-  }
-  sheafnn::ModelOptions model{.features = features};
-  sheafnn::apply(preset, model, train);
-  set_pairs(model);
-  set("--layers", s.options.layers, model.layers);
+    set_others(app, model, mine);
+  });
 }
 
 /// How deep the network is, in words.
 [[nodiscard]] inline std::string depth(const TrainSettings& s) {
   using sheafnn::detail::concat;
-  const sheafnn::FlowOptions& flow = s.flow.options;
-  return is_flow(s.model) ? concat("to time ", flow.time, " by ", to_string(flow.method))
-                          : concat(s.options.layers, " layers");
+  return is_flow(s.model) ? concat("to time ", s.flow.time, " by ", to_string(s.flow.method))
+                          : concat(with_network(s, [](const auto& o) { return o.layers; }), " layers");
+}
+/// Its feature channels.
+[[nodiscard]] inline sheafnn::Index channels(const TrainSettings& s) {
+  return with_network(s, [](const auto& o) { return o.channels; });
 }
 /// Does the network learn maps?
 [[nodiscard]] inline bool has_learned_sheaf(const TrainSettings& s) {
@@ -357,22 +198,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 }
 /// Does the network read which arcs are listed?
 [[nodiscard]] inline bool is_directed(const TrainSettings& s) {
-  return is_cooperative(s.model) && s.cooperative.options.directed;
-}
-
-/// Calls visit(option, member of TrainOptions) for what presets and the settings of a search say of a training.
-template <class Visit>
-void for_each_training_value(const Visit& visit) {
-  using Train = sheafnn::TrainOptions;
-  visit("--lr", &Train::learning_rate);
-  visit("--sheaf-lr", &Train::sheaf_learning_rate);
-  visit("--weight-decay", &Train::weight_decay);
-  visit("--sheaf-decay", &Train::sheaf_decay);
-  visit("--input-dropout", &Train::input_dropout);
-  visit("--dropout", &Train::dropout);
-  visit("--kl-weight", &Train::kl_maximum);
-  visit("--epochs", &Train::epochs);
-  visit("--patience", &Train::patience);
+  return is_cooperative(s.model) && s.cooperative.directed;
 }
 
 /// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
@@ -381,59 +207,47 @@ void for_each_training_value(const Visit& visit) {
 inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
                                                    const sheafnn::Dataset& data) {
   if (s.preset == "none") return {};
-  const sheafnn::Preset preset =
-      s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
-                         : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset, sheafnn::preset_names);
+  const sheafnn::Preset preset = s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
+                                                    : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset);
   sheafnn::TrainOptions train;
   set_network(app, s, preset, data.feature_count(), train);
-  for_each_training_value([&](const char* option, auto member) {
-    if (app.get_option(option)->count() == 0) s.train.*member = train.*member;
-  });
   // The batch engine stops on loss or accuracy.
-  if (!s.device.starts_with("cuda") && app.get_option("--stop-on")->count() == 0) {
-    s.train.stop_on = sheafnn::choose_stop_on(data, preset);
-    s.stop_on = to_string(s.train.stop_on);
-  }
+  if (!s.device.starts_with("cuda")) train.stop_on = sheafnn::choose_stop_on(data, preset);
+  set_others(app, train, s.train);
   return preset;
 }
 
 /// Sets how many features networks of all kinds read, and their classes.
 inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index classes) {
-  s.options.features = s.cooperative.options.features = s.flow.options.features = features;
-  s.options.classes = s.cooperative.options.classes = s.flow.options.classes = classes;
+  s.options.features = s.cooperative.features = s.flow.features = features;
+  s.options.classes = s.cooperative.classes = s.flow.classes = classes;
 }
 
-/// Gives networks of all kinds the plan of these features, so that not every training makes it.
+/// Gives the network the plan of these features, so that not every training makes it.
 inline void set_feature_plan(TrainSettings& s, const sheafnn::NodeFeatures& features) {
-  const sheafnn::FeaturePlan plan = sheafnn::fit_features(features, s.options.feature_treatment);
-  s.options.feature_plan = s.cooperative.options.feature_plan = s.flow.options.feature_plan = plan;
+  with_network(s, [&](auto& o) { o.feature_plan = sheafnn::fit_features(features, o.feature_treatment); });
 }
 
 /// For --help: of the options of a network that presets set, the value of each preset and that without one.
 inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
-  const auto values = [&](std::string_view preset) {
+  const auto values = [&](std::optional<sheafnn::Preset> preset) {
     TrainSettings s;
     s.model = model;
-    s.preset = preset;
-    CLI::App app;
-    add_training_options(app, s);
-    apply_preset(app, s, {});
-    if (is_cooperative(model)) {  // whose learner has its own defaults
-      s.options.learner_layers = s.cooperative.options.learner_layers;
-      s.options.learner_width = s.cooperative.options.learner_width;
-    }
     HelpFormatter::Defaults r;
-    for (CLI::App* group : app.get_subcommands(std::function<bool(CLI::App*)>())) {
-      for (CLI::Option* option : group->get_options()) {
-        r[option->get_name()] = option->capture_default_str()->get_default_str();
-      }
-    }
+    const auto add = [&](const sheafnn::Option& option, const auto& field) { r[flag_of(option)] = shown(field); };
+    with_network(s, [&](auto& o) {
+      if (preset) sheafnn::apply(*preset, o, is_bayesian(model), s.train);
+      for_each_option(add, o);
+      if constexpr (requires { o.norm; }) r["--layer-norm"] = shown(o.norm == sheafnn::FeatureNorm::layer);
+    });
+    if (preset) s.train.stop_on = sheafnn::choose_stop_on({}, *preset);
+    for_each_option(add, s.train);
     return r;
   };
   std::vector<HelpFormatter::Defaults> with;
-  for (const std::string_view preset : sheafnn::preset_names) with.push_back(values(preset));
+  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) with.push_back(values(sheafnn::Preset(i)));
   HelpFormatter::Defaults r;
-  for (const auto& [option, plain] : values("none")) {
+  for (const auto& [option, plain] : values({})) {
     std::string list;
     bool replaced = false;
     for (std::size_t i = 0; i < with.size(); ++i) {
@@ -467,11 +281,11 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
   belongs({"--residual-alpha", "--residual-theta"}, s.options.residual.initial(), "--residual initial");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
-  const bool chooses_steps = s.flow.options.method == sheafnn::FlowMethod::dormand_prince;
+  const bool chooses_steps = s.flow.method == sheafnn::FlowMethod::dormand_prince;
   belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
           "--flow-method dormand-prince");
   belongs({"--fixed-steps"}, !chooses_steps, "--flow-method runge-kutta and euler");
-  belongs({"--node-learner-dropout"}, s.cooperative.options.learner == sheafnn::NodeLearnerKind::sage_projected,
+  belongs({"--node-learner-dropout"}, s.cooperative.learner == sheafnn::NodeLearnerKind::sage_projected,
           "--node-learner sage-projected");
   belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
   belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
@@ -485,45 +299,42 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   refuse_idle_dataset_options(app, s.dataset);
 }
 
-/// The options that are names, and what they mean to the library; the ranges of the others.
+/// Checks that no option of another network was given.
+///
+/// \param app  after parsing
+/// \throws std::invalid_argument  naming the option and its value
+inline void refuse_other_options(const CLI::App& app, const TrainSettings& s) {
+  std::vector<std::string> allowed = {"--model", "--stalk-dim", "--normalise-features"};
+  for (const char* own : {"--layer-norm", "--batch-norm"})
+    allowed.emplace_back(is_cooperative(s.model) ? own : "--maps");
+  const auto allow = [&](const sheafnn::Option& option, const auto&) { allowed.push_back(flag_of(option)); };
+  with_network(s, [&](const auto& o) { for_each_option(allow, o); });
+  for (const char* group : {cooperative_group, flow_group, model_group}) {
+    for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() == 0 || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+      const std::string value = option->as<std::string>();
+      const bool off = value == "false" && option->get_lnames().size() > 1;  // --no-activation
+      sheafnn::throw_invalid_argument(off ? "--" + option->get_lnames().back() : name, value,
+                                      "not an option of --model " + s.model);
+    }
+  }
+}
+
+/// Checks the options beside each other, and the ranges of those of a training.
 ///
 /// \param app  after parsing
 /// \throws std::invalid_argument  naming the option, its value and the limit
 inline void resolve_options(const CLI::App& app, TrainSettings& s) {
-  s.options.edge_weights = on_off(s.edge_weights);
-  s.options.separate_encoder = on_off(s.separate_encoder);
-  if (app.get_option("--normalise-features")->count() > 0) s.feature_treatment = s.rows_to_one ? "rows" : "none";
-  s.options.feature_treatment =
-      sheafnn::parse_name<sheafnn::FeatureTreatment>("--feature-treatment", s.feature_treatment,
-                                                     sheafnn::feature_treatment_names);
-  s.options.normalisation = sheafnn::parse_normalisation(s.normalisation);
-  if (s.parametrisation != "auto") {
-    s.options.parametrisation = sheafnn::parse_rotation_parametrisation(s.parametrisation);
-  }
-  s.options.filter.basis =
-      sheafnn::parse_name<sheafnn::PolynomialBasis>("--filter", s.filter, sheafnn::polynomial_basis_names);
-  s.options.filter.coefficients = sheafnn::parse_name<sheafnn::PolynomialCoefficients>(
-      "--coefficients", s.coefficients, sheafnn::polynomial_coefficients_names);
-  s.options.filter.skip =
-      sheafnn::parse_name<sheafnn::HighPassSkip>("--skip", s.skip, sheafnn::high_pass_skip_names);
-  s.options.residual.form =
-      sheafnn::parse_name<sheafnn::ResidualForm>("--residual", s.residual, sheafnn::residual_form_names);
-  s.options.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner, sheafnn::learner_input_names);
-  if (s.sheaf_activation != "auto") {
-    s.options.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>(
-        "--sheaf-activation", s.sheaf_activation, sheafnn::sheaf_activation_names);
-  }
-  s.options.spread = sheafnn::parse_name<sheafnn::SpreadRange>("--spread", s.spread, sheafnn::spread_range_names);
-  s.train.kl_schedule =
-      sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.kl_schedule, sheafnn::kl_schedule_names);
-  s.train.kl_estimator =
-      sheafnn::parse_name<sheafnn::KlEstimator>("--kl-estimator", s.kl_estimator, sheafnn::kl_estimator_names);
-  s.train.sample_loss =
-      sheafnn::parse_name<sheafnn::SampleLoss>("--sample-loss", s.sample_loss, sheafnn::sample_loss_names);
-  s.train.stop_on = sheafnn::parse_name<sheafnn::StopOn>("--stop-on", s.stop_on, sheafnn::stop_on_names);
   sheafnn::validate(s.train);
-  resolve_cooperative(app, s.model, s.options, s.cooperative);
-  resolve_flow(app, s.model, s.options, s.flow);
+  refuse_other_options(app, s);
+  if (is_cooperative(s.model)) {
+    sheafnn::require(!s.batch_norm || !s.options.layer_norm, "--batch-norm", "true",
+                     "layers have one norm: not with --layer-norm");
+    if (s.batch_norm) s.cooperative.norm = sheafnn::FeatureNorm::batch;
+    if (s.options.layer_norm) s.cooperative.norm = sheafnn::FeatureNorm::layer;
+  }
+  if (is_flow(s.model)) sheafnn::validate(s.flow.integration());
   refuse_idle_options(app, s);
   if (is_cooperative(s.model)) s.maps = cooperative_maps;
 }
@@ -560,101 +371,35 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   return r;
 }
 
-/// The architecture of bsnn and nsd.
-[[nodiscard]] inline nlohmann::ordered_json pairs_json(const TrainSettings& s, const sheafnn::ModelOptions& m) {
-  nlohmann::ordered_json r = {{"channels", m.channels},
-          {"layers", m.layers},
-          {"add_lp", m.add_lp},
-          {"add_hp", m.add_hp},
-          {"edge_weights", *m.edge_weights},
-          {"separate_encoder", *m.separate_encoder},
-          {"degree_input", m.degree_input},
-          {"learner_layers", m.learner_layers},
-          {"learner_width", m.learner_width},
-          {"learner", s.learner},
-          {"sheaf_activation", m.sheaf_activation ? to_string(*m.sheaf_activation) : s.sheaf_activation},
-          {"second_linear", m.second_linear},
-          {"linear", m.linear},
-          {"left_weights", m.left_weights},
-          {"right_weights", m.right_weights},
-          {"activation", m.activation},
-          {"layer_norm", m.layer_norm},
-          {"readout_layers", m.readout_layers},
-          {"feature_treatment", to_string(m.feature_treatment)},
-          {"use_edges", m.use_edges},
-          {"normalisation", s.normalisation},
-          {"parametrisation", m.parametrisation ? to_string(*m.parametrisation) : s.parametrisation},
-          {"filter", s.filter},
-          {"filter_degree", m.filter.degree},
-          {"filter_coefficients", s.coefficients},
-          {"filter_skip", s.skip},
-          {"filter_published", m.filter.published},
-          {"filter_jacobi_alpha", m.filter.jacobi_alpha},
-          {"filter_jacobi_beta", m.filter.jacobi_beta},
-          {"filter_gegenbauer_lambda", m.filter.gegenbauer_lambda},
-          {"filter_largest_eigenvalue", m.filter.largest_eigenvalue},
-          {"residual_form", s.residual},
-          {"residual_alpha", m.residual.alpha},
-          {"residual_theta", m.residual.theta}};
-  if (is_bayesian(s.model)) r["spread"] = s.spread;
-  return r;
-}
-/// The options of the group Training.
-[[nodiscard]] inline nlohmann::ordered_json training_json(const TrainSettings& s) {
-  const auto& t = s.train;
-  return {{"epochs", t.epochs},
-          {"patience", t.patience},
-          {"stop_on", s.stop_on},
-          {"lr", t.learning_rate},
-          {"sheaf_lr", t.sheaf_rate()},
-          {"weight_decay", t.weight_decay},
-          {"sheaf_decay", t.sheaf_decay},
-          {"input_dropout", t.input_dropout},
-          {"dropout", t.dropout},
-          {"kl_schedule", s.kl_schedule},
-          {"kl_weight", t.kl_maximum},
-          {"kl_estimator", s.kl_estimator},
-          {"training_samples", t.training_samples},
-          {"sample_loss", s.sample_loss},
-          {"samples", t.samples},
-          {"seed", t.seed},
-          {"threads", t.threads},
-          {"device", s.device}};
-}
-/// The architecture of bflow and flow.
-[[nodiscard]] inline nlohmann::ordered_json flow_json(const TrainSettings& s, const sheafnn::FlowOptions& flow) {
-  nlohmann::ordered_json r = flow_json(flow);
-  const nlohmann::ordered_json shared = pairs_json(s, sheafnn::detail::one_layer(flow));
-  for (const auto& [key, value] : shared.items()) {
-    const bool of_layers = key == "layers" || key == "linear" || key == "layer_norm" || key == "use_edges" ||
-                           key.starts_with("filter") || key.starts_with("residual");
-    if (!of_layers) r[key] = value;
-  }
-  return r;
-}
+/// The options of a network and of its training as reports have them.
 [[nodiscard]] inline nlohmann::ordered_json option_json(const TrainSettings& s, const NetworkOptions& resolved) {
   nlohmann::ordered_json r = {{"stalk_dim", s.stalk_dimension}};
   const auto& [pairs, cooperative, flow] = resolved;
-  r.update(is_cooperative(s.model) ? cooperative_json(cooperative)
-           : is_flow(s.model)      ? flow_json(s, flow)
-                                   : pairs_json(s, pairs));
-  r.update(training_json(s));
+  with_kind(s.model, pairs, cooperative, flow, [&](const auto& options) { r.update(options_json(options)); });
+  if (is_cooperative(s.model)) {
+    r["layer_norm"] = cooperative.norm == sheafnn::FeatureNorm::layer;
+    r["batch_norm"] = cooperative.norm == sheafnn::FeatureNorm::batch;
+  } else {
+    r.erase("spread");
+    if (is_bayesian(s.model)) r["spread"] = shown(is_flow(s.model) ? s.flow.spread : s.options.spread);
+  }
+  r.update(options_json(s.train));
+  r.erase("every");
+  r["sheaf_lr"] = s.train.sheaf_rate();
+  r["device"] = s.device;
   return r;
 }
 
 /// What decides the result of a training, as option → value, for checkpoints.
 [[nodiscard]] inline std::map<std::string, std::string> decisive_settings(const TrainSettings& s,
                                                                           const std::string& data) {
-  sheafnn::ModelOptions model = s.options;
-  sheafnn::FlowOptions flow = s.flow.options;
-  for (const auto field : {&model.edge_weights, &model.separate_encoder, &flow.edge_weights, &flow.separate_encoder}) {
-    *field = false;  // as texts below
-  }
-  nlohmann::ordered_json json = option_json(s, {model, s.cooperative.options, flow});
-  if (!is_cooperative(s.model)) {
-    json["edge_weights"] = s.edge_weights;
-    json["separate_encoder"] = s.separate_encoder;
-  }
+  nlohmann::ordered_json json = option_json(s, {s.options, s.cooperative, s.flow});
+  with_network(s, [&](const auto& o) {
+    if constexpr (requires { o.edge_weights; }) {
+      json["edge_weights"] = shown(o.edge_weights);
+      json["separate_encoder"] = shown(o.separate_encoder);
+    }
+  });
   json["sheaf_lr"] = "auto";
   if (s.train.sheaf_learning_rate) json["sheaf_lr"] = *s.train.sheaf_learning_rate;
   json["model"] = s.model;
@@ -666,30 +411,34 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     json["normalise_features"] = treatment == "rows";
     json.erase("feature_treatment");
   }
-  // Options that came later: at their default they are left out, so that older trainings can go on.
-  const nlohmann::ordered_json later = {{"sheaf_lr", 0.0},
-                                        {"learner", "concatenation"},
-                                        {"sheaf_activation", "tanh"},
-                                        {"spread", "published"},
-                                        {"sample_loss", "expected"},
-                                        {"layer_norm", false},
-                                        {"readout_layers", 1},
-                                        {"directed", false},
-                                        {"in_degree_diagonal", false},
-                                        {"batch_norm", false},
-                                        {"layer_learners", false},
-                                        {"use_edges", true}};
-  for (const auto& [key, value] : later.items()) {
+  // Options that came later: at their default, or at the one that they had then, they are left out, so that older trainings
+  // can go on. Of filters and residuals: below.
+  const nlohmann::ordered_json then = {{"sheaf_lr", 0.0},
+                                       {"sheaf_activation", "tanh"},
+                                       {"spread", "published"},
+                                       {"layer_norm", false},
+                                       {"batch_norm", false}};
+  for (const auto& [key, value] : then.items()) {
     if (json.contains(key) && json[key] == value) json.erase(key);
   }
+  const auto leave_out = [&]<class Options>(const Options& options) {
+    const auto leave = [&](const sheafnn::Option& option, const auto& field, const auto& initial) {
+      if (option.since == nullptr || option.field != nullptr || flag_of(option).empty()) return;
+      const std::string key = report_name<Options>(option);
+      if (!then.contains(key) && key != "feature_treatment" && field == initial) json.erase(key);
+    };
+    for_each_option(leave, options, static_cast<const Options&>(Options()));
+  };
+  with_network(s, leave_out);
+  leave_out(s.train);
   std::map<std::string, std::string> r;
   for (const auto& [key, value] : json.items())
     r[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  if (!model.filter.active()) {  // as in folders of versions without filters, which say nothing
+  if (!s.options.filter.active()) {  // as in folders of versions without filters, which say nothing
     std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("filter"); });
     r["filter"] = "nothing";
   }
-  if (!model.residual.initial()) {  // nor of residuals
+  if (!s.options.residual.initial()) {  // nor of residuals
     std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("residual_"); });
     r["residual_form"] = "nothing";
   }

@@ -158,9 +158,8 @@ struct Settings {
 
 /// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
 template <class Options>
-void set_network(Options& options, const Dataset& data, Texts& said, std::string_view model,
+void set_network(Options& options, const Dataset& data, Texts said, std::string_view model,
                  std::string_view maps) {
-  const auto walk = [](auto& fields, const auto& visit) { sheafnn::io::detail::for_each_option(fields, visit); };
   for (const auto& [key, text] : said) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
   if constexpr (requires { options.edge_features; }) {
     if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
@@ -173,8 +172,7 @@ void set_network(Options& options, const Dataset& data, Texts& said, std::string
     said["feature_treatment"] = rows->second == "true" ? "rows" : "none";
     said.erase("normalise_features");
   }
-  take_options(said, options, walk);
-  require_empty(said, options, walk, "network", model);
+  set_options(said, options, "network", model);
 }
 
 /// What a name of search_settings() stands for.
@@ -207,7 +205,7 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
     setting = &find_setting(std::string_view(preset).substr(searched.size()));
   } else if (preset != "none") {
     chosen = preset == "auto" ? sheafnn::choose_preset(data, split)
-                              : sheafnn::parse_name<sheafnn::Preset>("preset", preset, sheafnn::preset_names);
+                              : sheafnn::parse_name<sheafnn::Preset>("preset", preset);
     s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
     s.preset = to_string(*chosen);
   }
@@ -223,11 +221,9 @@ Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::st
     } else if (chosen) {
       sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
     }
-    set_network(options, data, network, model, maps);
+    set_network(options, data, std::move(network), model, maps);
   });
-  const auto walk = [](auto& fields, const auto& visit) { for_each_training_option(fields, visit); };
-  take_options(training, s.training, walk);
-  require_empty(training, s.training, walk, "training", "a training");
+  set_options(std::move(training), s.training, "training", "a training");
   return s;
 }
 

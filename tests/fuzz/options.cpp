@@ -86,13 +86,13 @@ SHEAFNN_FUZZ_TARGET(options, 4096, 1 << 22) {
     resolve<sheafnn::SpecialOrthogonal<4>>(s, bayesian);
     resolve<sheafnn::GeneralLinear<3>>(s, bayesian);
     fuzz::keeps_contract<std::invalid_argument>([&] {
-      sheafnn::CooperativeOptions options = s.cooperative.options;
+      sheafnn::CooperativeOptions options = s.cooperative;
       options.features = 3;
       options.classes = 2;
       static_cast<void>(sheafnn::resolve(options, 2, bayesian));
     });
     fuzz::keeps_contract<std::invalid_argument>([&] {
-      sheafnn::FlowOptions options = s.flow.options;
+      sheafnn::FlowOptions options = s.flow;
       options.features = 3;
       options.classes = 2;
       static_cast<void>(sheafnn::resolve<sheafnn::Diagonal<2>>(options, bayesian));

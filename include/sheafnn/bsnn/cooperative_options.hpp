@@ -9,6 +9,8 @@
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/node_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
@@ -23,26 +25,23 @@ enum class FeatureNorm : std::uint8_t {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> feature_norm_names = {"none", "layer", "batch"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(FeatureNorm norm) {
-  return feature_norm_names[static_cast<std::size_t>(norm)];
-}
+[[nodiscard]] constexpr const auto& names_of(FeatureNorm) { return feature_norm_names; }
 
 /// Architecture of a cooperative sheaf network; the stalk dimension D is a template parameter of the model.
 /// Throughout, h = D · channels is the hidden width.
 struct CooperativeOptions {
-  Index features = 0;   ///< p, number of input features (≥ 1)
-  Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
-  Index layers = 4;     ///< L, cooperative layers (1 … 64)
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
+  Index features = 0;   ///< p, number of input features
+  Index channels = 16;  ///< f, feature channels per stalk coordinate
+  Index layers = 4;     ///< L, cooperative layers
+  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
 
   /// What happens to features before the network reads them (math: "Features").
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   NodeLearnerKind learner = NodeLearnerKind::mlp;  ///< from features to the nodes' maps
-  Index learner_layers = 1;                        ///< convolutions of the sage learners (1 … 8); mlp: 1
-  Index learner_width = 32;                        ///< g, hidden width of the learners (1 … 1024)
-  double learner_dropout = 0.2;  ///< between the convolutions of sage_projected, in [0, 1); in training
+  Index learner_layers = 1;                        ///< convolutions of the sage learners; mlp: 1
+  Index learner_width = 32;                        ///< g, hidden width of the learners
+  double learner_dropout = 0.2;                    ///< between the convolutions of sage_projected; in training
   bool conformal = true;         ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
 
   Activation activation = Activation::gelu;  ///< in the encoders and after the two operators
@@ -58,7 +57,7 @@ struct CooperativeOptions {
   bool layer_learners = false;
   /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;
-  Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU (1 … 8)
+  Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU
   /// Without the residual: −act(Z) instead of act(Z). Set for models stored in files of version 1
   /// (io/format_version.hpp), whose layers had this sign.
   bool negate_diffused = false;
@@ -68,20 +67,67 @@ struct CooperativeOptions {
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
 };
 
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<CooperativeOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  detail::for_each_size(visit, options...);
+  visit(detail::layers_option, options.layers...);
+  visit(detail::treatment_option, options.feature_treatment...);
+  visit(detail::plan_option, options.feature_plan...);
+  visit({.key = "learner",
+         .summary = "what predicts the maps: mlp, or GraphSAGE layers, whose number is learner_layers",
+         .flag = "--node-learner"},
+        options.learner...);
+  visit({"learner_layers", "layers of the learners sage and sage-projected", Range::between(1, 8)},
+        options.learner_layers...);
+  visit({"learner_width", "hidden width of the learners", Range::between(1, 1024)}, options.learner_width...);
+  visit({.key = "learner_dropout",
+         .summary = "dropout of the learner sage-projected",
+         .range = Range::below(0, 1),
+         .flag = "--node-learner-dropout"},
+        options.learner_dropout...);
+  visit({"conformal", "maps have scales; otherwise they are rotations"}, options.conformal...);
+  visit({.key = "activation", .summary = "activation of encoder and layers", .flag = "--node-activation"},
+        options.activation...);
+  visit({.key = "norm", .summary = "what normalises the features after each layer", .flag = ""}, options.norm...);
+  visit(detail::left_weights_option, options.left_weights...);
+  visit(detail::right_weights_option, options.right_weights...);
+  visit({.key = "residual",
+         .summary = "layers change the features; otherwise they replace them",
+         .flag = "!--no-residual"},
+        options.residual...);
+  visit({.key = "directed",
+         .summary = "along arcs as the dataset lists them, instead of every edge both ways",
+         .since = "0.1"},
+        options.directed...);
+  visit({.key = "in_degree_diagonal",
+         .summary = "with directed: the second operator's diagonal counts the arcs that enter",
+         .since = "0.1"},
+        options.in_degree_diagonal...);
+  visit({.key = "layer_learners",
+         .summary = "bcsnn: learners in every layer, which read its features, as csnn has",
+         .since = "0.1"},
+        options.layer_learners...);
+  visit({"separate_encoder", "bcsnn: the learners have an encoder of their own"}, options.separate_encoder...);
+  visit(detail::readout_option, options.readout_layers...);
+  visit({.key = "negate_diffused",
+         .summary = "without the residual: the opposite sign of what is diffused, as in files of version 1",
+         .flag = "",
+         .since = "0.2"},
+        options.negate_diffused...);
+}
+
 /// Checks every field.
 ///
 /// \param stalk_dimension  D
 /// \throws std::invalid_argument  naming the option, its value and its limit
 [[nodiscard]] inline CooperativeOptions resolve(const CooperativeOptions& options, int stalk_dimension,
                                                 bool bayesian) {
-  detail::check_sizes(options);
+  check_ranges(options);
   detail::check_plan(options.feature_plan, options.features);
-  require_between("learner_layers", options.learner_layers, 1, 8);
-  require_between("learner_width", options.learner_width, 1, 1024);
   require(options.learner != NodeLearnerKind::mlp || options.learner_layers == 1, "learner_layers",
           options.learner_layers, "the learner mlp has one hidden layer: must be 1");
-  require(options.learner_dropout >= 0 && options.learner_dropout < 1, "learner_dropout", options.learner_dropout,
-          "must be at least 0 and below 1");
   require(!options.in_degree_diagonal || options.directed, "in_degree_diagonal", true,
           "needs directed: otherwise as many arcs leave a node as enter it");
   require(options.conformal || stalk_dimension > 1, "conformal", false,

@@ -22,9 +22,9 @@ struct FlowOptions {
   static constexpr PolynomialOptions filter{};  ///< none
   static constexpr ResidualOptions residual{};  ///< no layers that could have another
 
-  Index features = 0;   ///< p, number of input features (≥ 1)
-  Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
+  Index features = 0;   ///< p, number of input features
+  Index channels = 16;  ///< f, feature channels per stalk coordinate
+  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
 
   double time = 1;  ///< T; for this and what follows see FlowIntegration
   FlowMethod method = FlowMethod::dormand_prince;
@@ -66,6 +66,14 @@ struct FlowOptions {
 
   friend bool operator==(const FlowOptions&, const FlowOptions&) = default;
 };
+
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<FlowOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  detail::for_each_shared_option(visit, options...);
+  detail::for_each_flow_option(visit, options...);
+  visit({"negate_inside", "ELU(-x) instead of -ELU(x)"}, options.negate_inside...);
+}
 
 namespace detail {
 

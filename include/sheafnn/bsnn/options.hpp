@@ -10,6 +10,8 @@
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/residual_options.hpp"
@@ -26,10 +28,10 @@ namespace sheafnn {
 /// Architecture of a sheaf network; family and stalk dimension D are template parameters of the model.
 /// Throughout, d' = D + add_lp + add_hp is the number of stalk coordinates and h = d' · channels the hidden width.
 struct ModelOptions {
-  Index features = 0;   ///< p, number of input features (≥ 1)
-  Index channels = 16;  ///< f, feature channels per stalk coordinate (1 … 1024)
-  Index layers = 4;     ///< L, diffusion layers (1 … 64)
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss (≥ 1)
+  Index features = 0;   ///< p, number of input features
+  Index channels = 16;  ///< f, feature channels per stalk coordinate
+  Index layers = 4;     ///< L, diffusion layers
+  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
 
   /// What happens to features before the network reads them (math: "Features").
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
@@ -43,12 +45,12 @@ struct ModelOptions {
   std::optional<bool> separate_encoder = {};
   /// Give the sheaf encoder the node's degree as one more input (needs separate_encoder).
   bool degree_input = false;
-  /// Hidden layers (ELU) of the sheaf learner (0 … 8), and their width (0: as wide as `channels`). Without effect where maps
+  /// Hidden layers (ELU) of the sheaf learner, and their width (0: as wide as `channels`). Without effect where maps
   /// are not learned.
   Index learner_layers = 0;
   Index learner_width = 0;
   LearnerInput learner = LearnerInput::concatenation;  ///< what the sheaf learner reads of two nodes
-  /// Numbers of every arc that it reads as well, the graph's arc features (0 … 1024).
+  /// Numbers of every arc that it reads as well, the graph's arc features.
   Index edge_features = 0;
   /// Of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
   /// models with general linear maps, augmented; exponential: general linear maps; residual: those and diagonal maps
@@ -63,7 +65,7 @@ struct ModelOptions {
   bool right_weights = true;   ///< B_l, mixing channels
   bool activation = true;      ///< ELU in the encoder and after each diffusion
   bool layer_norm = false;     ///< of a node's h features after each layer, with a scale and a shift
-  Index readout_layers = 1;    ///< the last one affine, those before it h × h with GELU (1 … 8)
+  Index readout_layers = 1;    ///< the last one affine, those before it h × h with GELU
   Normalisation normalisation = Normalisation::augmented;
   /// Of mean rotations (default: exponential, with the published spread Householder).
   std::optional<RotationParametrisation> parametrisation = {};
@@ -80,6 +82,22 @@ struct ModelOptions {
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
 
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<ModelOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  visit(detail::layers_option, options.layers...);
+  detail::for_each_shared_option(visit, options...);
+  visit({"linear", "one sheaf for all layers"}, options.linear...);
+  visit({.key = "layer_norm", .summary = "layer norm after each layer", .since = "0.1"}, options.layer_norm...);
+  visit({.key = "use_edges",
+         .summary = "see the edges of the graph; without them a network of the nodes alone",
+         .flag = "--edges",
+         .since = "0.2"},
+        options.use_edges...);
+  for_each_option(visit, options.filter...);
+  for_each_option(visit, options.residual...);
+}
+
 /// Does a family's chart have a rotation parametrisation?
 template <class Family>
 inline constexpr bool has_rotation_coordinates = requires(RotationParametrisation parametrisation) {
@@ -93,10 +111,8 @@ inline constexpr bool has_rotation_coordinates = requires(RotationParametrisatio
 template <RestrictionMapFamily Family>
 [[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
   constexpr bool rotations = is_orthogonal<Family> && is_learned<Family>;
-  detail::check_sizes(options);
+  check_ranges(options);
   detail::check_plan(options.feature_plan, options.features);
-  require_between("learner_layers", options.learner_layers, 0, 8);
-  require_between("learner_width", options.learner_width, 0, 1024);
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
@@ -105,7 +121,6 @@ template <RestrictionMapFamily Family>
   require(!*options.separate_encoder || (bayesian && is_learned<Family>), "separate_encoder", true,
           "only Bayesian models with learned maps have a sheaf encoder");
   require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
-  require_between("edge_features", options.edge_features, 0, 1024);
   require(options.learner == LearnerInput::concatenation || is_learned<Family>, "learner",
           to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
   require(options.edge_features == 0 || is_learned<Family>, "edge_features", options.edge_features,
@@ -140,7 +155,6 @@ template <RestrictionMapFamily Family>
           "an option of the normalisation block; with others fixed filters are so anyway");
   if (!bayesian || !is_learned<Family>) options.spread = SpreadRange::published;  // there is none
   validate(options.filter);
-  validate(options.residual);
   require(!options.residual.initial() || !options.filter.active(), "residual.form", to_string(options.residual.form),
           "a polynomial filter has a gated residual only");
   require(options.parametrisation != RotationParametrisation::euler || Family::stalk_dimension == 2 ||
@@ -157,10 +171,7 @@ enum class KlSchedule {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical", "constant", "off"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(KlSchedule schedule) {
-  return kl_schedule_names[static_cast<std::size_t>(schedule)];
-}
+[[nodiscard]] constexpr const auto& names_of(KlSchedule) { return kl_schedule_names; }
 /// λ_t (math: "Loss"). Takes any maximum and epoch.
 [[nodiscard]] SHEAFNN_HD inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
   using std::exp;
@@ -182,10 +193,7 @@ enum class SampleLoss {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> sample_loss_names = {"expected", "predictive"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(SampleLoss loss) {
-  return sample_loss_names[static_cast<std::size_t>(loss)];
-}
+[[nodiscard]] constexpr const auto& names_of(SampleLoss) { return sample_loss_names; }
 
 /// How KL(posterior ‖ prior) is computed.
 enum class KlEstimator {
@@ -195,10 +203,7 @@ enum class KlEstimator {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> kl_estimator_names = {"automatic", "closed-form", "monte-carlo"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(KlEstimator estimator) {
-  return kl_estimator_names[static_cast<std::size_t>(estimator)];
-}
+[[nodiscard]] constexpr const auto& names_of(KlEstimator) { return kl_estimator_names; }
 
 /// Is the KL term of a posterior computed in closed form?
 ///
@@ -214,18 +219,6 @@ template <class Posterior>
     }
     return Posterior::closed_form_kl && estimator != KlEstimator::monte_carlo;
   }
-}
-
-/// \throws std::invalid_argument  unknown name
-template <class Enum, std::size_t N>
-[[nodiscard]] Enum parse_name(std::string_view argument, std::string_view text,
-                              const std::array<std::string_view, N>& names) {
-  std::string choices = "choose";
-  for (std::size_t i = 0; i < N; ++i) {
-    if (text == names[i]) return static_cast<Enum>(i);
-    choices += (i == 0 ? " " : ", ") + std::string(names[i]);
-  }
-  throw_invalid_argument(argument, text, choices);
 }
 
 }  // namespace sheafnn

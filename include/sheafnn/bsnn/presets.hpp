@@ -25,6 +25,7 @@
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/statistics.hpp"
@@ -42,10 +43,7 @@ enum class Preset : std::uint8_t {
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citation", "heterophilic", "large",
                                                                  "dense"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(Preset preset) {
-  return preset_names[static_cast<std::size_t>(preset)];
-}
+[[nodiscard]] constexpr const auto& names_of(Preset) { return preset_names; }
 
 /// Share of the edges between training and validation nodes that join nodes of one class; none where there are no such
 /// edges. The labels of test nodes are not looked at.

@@ -1,25 +1,15 @@
 /// \file
-/// What the options of several kinds of networks have in common: the checks of their sizes, and a walk over those that
-/// networks of layers and continuous-time ones share.
+/// What the options of several kinds of networks have in common: the declarations of those that they share.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::detail {
-
-/// \throws std::invalid_argument  features, channels, layers, classes or readout_layers out of range
-template <class Options>
-void check_sizes(const Options& options) {
-  require_between("features", options.features, 1, 1 << 28);
-  require_between("channels", options.channels, 1, max_channels);
-  require_between("layers", options.layers, 1, 64);
-  require_between("classes", options.classes, 1, 1 << 20);
-  require_between("readout_layers", options.readout_layers, 1, 8);
-}
 
 /// Are fixed filters normalised by (deg + 1)^{-1/2}, instead of deg^{-1/2}? math: "Fixed filters".
 template <class Options>
@@ -33,40 +23,94 @@ inline void check_plan(const FeaturePlan& plan, Index features) {
   throw_invalid_argument("feature_plan", concat(plan.columns(), " columns"), concat("the model reads ", features));
 }
 
-/// Calls visit(name, field of a, the same field of b) for the options that ModelOptions and FlowOptions share.
-///
-/// \tparam A, B  these, or const; to walk over one alone, give it twice
-template <class A, class B, class Visit>
-void for_each_shared_option(A& a, B& b, const Visit& visit) {
-  visit("features", a.features, b.features);
-  visit("channels", a.channels, b.channels);
-  visit("classes", a.classes, b.classes);
-  visit("feature_treatment", a.feature_treatment, b.feature_treatment);
-  visit("feature_plan", a.feature_plan, b.feature_plan);
-  visit("add_lp", a.add_lp, b.add_lp);
-  visit("add_hp", a.add_hp, b.add_hp);
-  visit("edge_weights", a.edge_weights, b.edge_weights);
-  visit("separate_encoder", a.separate_encoder, b.separate_encoder);
-  visit("degree_input", a.degree_input, b.degree_input);
-  visit("learner_layers", a.learner_layers, b.learner_layers);
-  visit("learner_width", a.learner_width, b.learner_width);
-  visit("second_linear", a.second_linear, b.second_linear);
-  visit("left_weights", a.left_weights, b.left_weights);
-  visit("right_weights", a.right_weights, b.right_weights);
-  visit("activation", a.activation, b.activation);
-  visit("normalisation", a.normalisation, b.normalisation);
-  visit("parametrisation", a.parametrisation, b.parametrisation);
-  visit("sheaf_activation", a.sheaf_activation, b.sheaf_activation);
-  visit("spread", a.spread, b.spread);
-  visit("readout_layers", a.readout_layers, b.readout_layers);
-  visit("learner", a.learner, b.learner);
-  visit("edge_features", a.edge_features, b.edge_features);
-  visit("augmented_filters", a.augmented_filters, b.augmented_filters);
+/// Options that networks of all kinds, or most of them, have.
+inline constexpr Option layers_option = {"layers", "diffusion layers", OptionRange::between(1, 64)};
+inline constexpr Option treatment_option = {.key = "feature_treatment",
+                                            .summary = "what happens to features before the network reads them",
+                                            .since = "0.2"};
+inline constexpr Option plan_option = {.key = "feature_plan",
+                                       .summary = "the same, column by column; data decide it",
+                                       .flag = "",
+                                       .since = "0.2"};
+inline constexpr Option left_weights_option = {"left_weights", "mix stalk coordinates"};
+inline constexpr Option right_weights_option = {"right_weights", "mix channels"};
+inline constexpr Option readout_option = {.key = "readout_layers",
+                                          .summary = "layers of the readout, those before the last with GELU",
+                                          .range = OptionRange::between(1, 8),
+                                          .since = "0.1"};
+
+/// Declares the sizes that networks of all kinds have.
+template <class Visit, class... Options>
+void for_each_size(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  visit({.key = "features",
+         .summary = "input features; data decide it",
+         .range = Range::between(1, 1 << 28),
+         .flag = ""},
+        options.features...);
+  visit({.key = "classes",
+         .summary = "classes, or outputs of another loss; data decide it",
+         .range = Range::between(1, 1 << 20),
+         .flag = ""},
+        options.classes...);
+  visit({"channels", "feature channels per stalk coordinate", Range::between(1, max_channels)},
+        options.channels...);
+}
+
+/// Declares the options that ModelOptions and FlowOptions share, of one of these or of several: see core/option.hpp.
+template <class Visit, class... Options>
+void for_each_shared_option(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  for_each_size(visit, options...);
+  visit(treatment_option, options.feature_treatment...);
+  visit(plan_option, options.feature_plan...);
+  visit({"add_lp", "append a fixed low-pass stalk coordinate"}, options.add_lp...);
+  visit({"add_hp", "append a fixed high-pass stalk coordinate"}, options.add_hp...);
+  visit({.key = "edge_weights", .summary = "learned edge weights", .automatic = "on for special-orthogonal"},
+        options.edge_weights...);
+  visit({.key = "separate_encoder",
+         .summary = "an encoder of the sheaf learner's own",
+         .automatic = "on for Bayesian special-orthogonal"},
+        options.separate_encoder...);
+  visit({"degree_input", "node degree as input of the sheaf encoder"}, options.degree_input...);
+  visit({"learner_layers", "hidden layers of the sheaf learner", Range::between(0, 8)}, options.learner_layers...);
+  visit({"learner_width", "their width; 0: as channels", Range::between(0, 1024)}, options.learner_width...);
+  visit({.key = "learner", .summary = "what it reads of two nodes", .since = "0.1"}, options.learner...);
+  visit({.key = "edge_features",
+         .summary = "numbers of every arc that it reads as well",
+         .range = Range::between(0, 1024),
+         .flag = "",
+         .since = "0.1"},
+        options.edge_features...);
+  visit({.key = "sheaf_activation",
+         .summary =
+             "what its outputs go through (attention: nsd, general-linear; exponential: general-linear; residual: "
+             "general-linear, diagonal)",
+         .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
+         .since = "0.1"},
+        options.sheaf_activation...);
+  visit({.key = "spread", .summary = "of Bayesian maps, where it begins and how far it reaches", .since = "0.2"},
+        options.spread...);
+  visit({"second_linear", "second linear layer in the encoder"}, options.second_linear...);
+  visit(readout_option, options.readout_layers...);
+  visit(left_weights_option, options.left_weights...);
+  visit(right_weights_option, options.right_weights...);
+  visit({"activation", "ELU in the encoder and after each diffusion"}, options.activation...);
+  visit({"normalisation", "normalisation of the Laplacian"}, options.normalisation...);
+  visit({.key = "parametrisation",
+         .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
+         .automatic = "exponential, with the published spread householder"},
+        options.parametrisation...);
+  visit({.key = "augmented_filters",
+         .summary = "with the normalisation block: fixed filters as with the others, as in files of version 1",
+         .flag = "",
+         .since = "0.2"},
+        options.augmented_filters...);
 }
 /// Those of `from` to `to`.
 template <class From, class To>
 void copy_shared_options(const From& from, To& to) {
-  for_each_shared_option(from, to, [](const char*, const auto& one, auto& other) { other = one; });
+  for_each_shared_option([](const Option&, const auto& one, auto& other) { other = one; }, from, to);
 }
 
 }  // namespace sheafnn::detail

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,34 +17,36 @@
 #include "sheafnn/bsnn/stop_on.hpp"
 #include "sheafnn/bsnn/training_state.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
 #include "sheafnn/nn/adam.hpp"
 
 namespace sheafnn {
 
 /// How train() trains.
 struct TrainOptions {
-  Index epochs = 500;    ///< maximum, ≥ 1
-  Index patience = 200;  ///< stop after so many epochs without a better one, ≥ 1; not without validation nodes
+  Index epochs = 500;    ///< maximum
+  Index patience = 200;  ///< stop after so many epochs without a better one; not without validation nodes
   StopOn stop_on = StopOn::loss;
-  double learning_rate = 0.01;          ///< > 0
-  /// Of the sheaf learner's weights, ≥ 0; 0: learning_rate (default: 0.3 learning_rate, so that the other weights settle
+  double learning_rate = 0.01;
+  /// Of the sheaf learner's weights; 0: learning_rate (default: 0.3 learning_rate, so that the other weights settle
   /// first; math: "A posterior that is learned").
   std::optional<double> sheaf_learning_rate = {};
-  double weight_decay = 5e-4;           ///< L2, of all weights but the sheaf learner's, ≥ 0
-  double sheaf_decay = 5e-4;            ///< L2, of the sheaf learner's weights, ≥ 0
+  double weight_decay = 5e-4;           ///< L2, of all weights but the sheaf learner's
+  double sheaf_decay = 5e-4;            ///< L2, of the sheaf learner's weights
   WeightDecay decay = WeightDecay::l2;  ///< L2 terms, or decoupled (AdamW)
-  double input_dropout = 0.5;           ///< of features, in [0, 1)
-  double dropout = 0.3;                 ///< of hidden features, in [0, 1)
+  double input_dropout = 0.5;           ///< of features
+  double dropout = 0.3;                 ///< of hidden features
   KlSchedule kl_schedule = KlSchedule::cyclical;
-  double kl_maximum = 0.003;  ///< largest λ, ≥ 0
+  double kl_maximum = 0.003;  ///< largest λ
   KlEstimator kl_estimator = KlEstimator::automatic;
-  Index training_samples = 1;  ///< K, sheaves drawn per training step, 1 … 1024
+  Index training_samples = 1;  ///< K, sheaves drawn per training step
   SampleLoss sample_loss = SampleLoss::expected;
-  Index samples = 3;           ///< posterior samples averaged at evaluation, 1 … 1024
+  Index samples = 3;           ///< posterior samples averaged at evaluation
   std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
   int threads = 0;             ///< at most; 0: as many as the graph is worth. Results do not depend on it
   EpochCallback on_epoch = {};  ///< called after every epoch; may stop the training
-  /// Called every `checkpoint_every` epochs (≥ 1) and after the last one, before train() returns.
+  /// Called every `checkpoint_every` epochs and after the last one, before train() returns.
   std::function<void(const TrainingState&)> on_checkpoint = {};
   Index checkpoint_every = 10;
   /// Where to go on; null: from the beginning. With the same model, data and options the result has the same bits as
@@ -58,40 +60,68 @@ struct TrainOptions {
   }
 };
 
+/// Declares the options: see core/option.hpp. Callbacks and what resumes a training are none. Takes any options.
+template <class Visit, OptionsOf<TrainOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  constexpr double many = 1'000'000'000;
+  visit({"epochs", "at most so many epochs", Range::between(1, many)}, options.epochs...);
+  visit({"patience", "stop after so many epochs without a better one", Range::between(1, many)},
+        options.patience...);
+  visit({"stop_on",
+         "the best epoch has the best of these on the validation nodes; with a preset roc-auc where one of two "
+         "classes "
+         "has two thirds of the nodes"},
+        options.stop_on...);
+  visit({.key = "learning_rate", .summary = "Adam's learning rate", .range = Range::above(0), .flag = "--lr"},
+        options.learning_rate...);
+  visit({.key = "sheaf_learning_rate",
+         .summary = "learning rate of the sheaf learner's weights; 0: the others' rate",
+         .range = Range::at_least(0),
+         .flag = "--sheaf-lr",
+         .automatic = "0.3 of the others' rate",
+         .since = "0.2"},
+        options.sheaf_learning_rate...);
+  visit({"weight_decay", "L2 decay of all weights but the sheaf learner's", Range::at_least(0)},
+        options.weight_decay...);
+  visit({"sheaf_decay", "L2 decay of the sheaf learner's weights", Range::at_least(0)}, options.sheaf_decay...);
+  visit({.key = "decay", .summary = "decays are L2 terms of the loss, or decoupled from it (AdamW)", .flag = ""},
+        options.decay...);
+  visit({"input_dropout", "dropout of features", Range::below(0, 1)}, options.input_dropout...);
+  visit({"dropout", "dropout of hidden features", Range::below(0, 1)}, options.dropout...);
+  visit({"kl_schedule", "how the weight of the KL term depends on the epoch"}, options.kl_schedule...);
+  visit({.key = "kl_maximum", .summary = "its largest value", .range = Range::at_least(0), .flag = "--kl-weight"},
+        options.kl_maximum...);
+  visit({"kl_estimator", "how the KL term is computed; automatic: in closed form where there is one"},
+        options.kl_estimator...);
+  visit({.key = "sample_loss",
+         .summary = "of several training samples: the mean of their losses, or the loss of their mean prediction",
+         .since = "0.2"},
+        options.sample_loss...);
+  visit({"training_samples", "sheaves drawn per training step", Range::between(1, 1024)},
+        options.training_samples...);
+  visit({"samples", "posterior samples averaged at evaluation", Range::between(1, 1024)}, options.samples...);
+  visit({"seed", "seed of weights, dropout and noise"}, options.seed...);
+  visit({"threads", "so many threads at most", Range::at_least(0, " (0: as many as the graph is worth)")},
+        options.threads...);
+  visit({.key = "checkpoint_every",
+         .summary = "epochs between two checkpoints",
+         .range = Range::between(1, many),
+         .flag = "--every"},
+        options.checkpoint_every...);
+}
+
 /// \throws std::invalid_argument  naming the option, its value and its limit
 inline void validate(const TrainOptions& options) {
-  const auto at_least_one = [](std::string_view name, Index value, Index most) {
-    require(value >= 1 && value <= most, name, value, detail::concat("must be between 1 and ", most));
-  };
-  const auto rate = [](std::string_view name, double value) {
-    require(value >= 0 && value < 1, name, value, "must be at least 0 and below 1");
-  };
-  const auto not_negative = [](std::string_view name, double value) {
-    require(value >= 0 && std::isfinite(value), name, value, "must be finite and at least 0");
-  };
-  at_least_one("epochs", options.epochs, 1'000'000'000);
-  at_least_one("patience", options.patience, 1'000'000'000);
-  at_least_one("checkpoint_every", options.checkpoint_every, 1'000'000'000);
-  at_least_one("training_samples", options.training_samples, 1024);
-  at_least_one("samples", options.samples, 1024);
   detail::require_rates(options.learning_rate, options.sheaf_learning_rate.value_or(0));
-  not_negative("weight_decay", options.weight_decay);
-  not_negative("sheaf_decay", options.sheaf_decay);
-  not_negative("kl_maximum", options.kl_maximum);
-  rate("input_dropout", options.input_dropout);
-  rate("dropout", options.dropout);
-  require(options.threads >= 0, "threads", options.threads,
-          "must be at least 0 (0: as many as the graph is worth)");
+  check_ranges(options);
 }
 
 /// Why a training ended: its last epoch, no better epoch for `patience` epochs, or on_epoch.
 enum class StopReason { epochs, patience, callback };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", "patience", "callback"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(StopReason reason) {
-  return stop_reason_names[static_cast<std::size_t>(reason)];
-}
+[[nodiscard]] constexpr const auto& names_of(StopReason) { return stop_reason_names; }
 
 /// Outcome of training. The model ends with the parameters of the best epoch.
 struct TrainResult {

@@ -9,13 +9,14 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
-#include "sheafnn/io/model_options.hpp"
+#include "sheafnn/io/option_text.hpp"
 #include "sheafnn/version.hpp"
 
 namespace sheafnn::distributed {
@@ -76,27 +77,20 @@ class Fingerprint {
   std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
-[[nodiscard]] inline std::string text_of(double value) { return io::detail::option_text(value); }
+/// Options that decide the result: not the number of threads.
+template <class Options>
+void add_options(const Options& options, Settings& settings) {
+  const auto add = [&](const Option& option, const auto& field) {
+    if (std::string_view(option.key) != "threads") settings.emplace_back(option.key, io::option_text(field));
+  };
+  for_each_option(add, options);
+}
 
-[[nodiscard]] inline Settings settings_of(const TrainOptions& options) {
-  return {{"epochs", std::to_string(options.epochs)},
-          {"patience", std::to_string(options.patience)},
-          {"stop_on", std::string(to_string(options.stop_on))},
-          {"learning_rate", text_of(options.learning_rate)},
-          {"sheaf_learning_rate", text_of(options.sheaf_rate())},
-          {"weight_decay", text_of(options.weight_decay)},
-          {"sheaf_decay", text_of(options.sheaf_decay)},
-          {"decay", options.decay == WeightDecay::l2 ? "l2" : "decoupled"},
-          {"input_dropout", text_of(options.input_dropout)},
-          {"dropout", text_of(options.dropout)},
-          {"kl_schedule", std::string(to_string(options.kl_schedule))},
-          {"kl_maximum", text_of(options.kl_maximum)},
-          {"kl_estimator", std::string(to_string(options.kl_estimator))},
-          {"training_samples", std::to_string(options.training_samples)},
-          {"sample_loss", std::string(to_string(options.sample_loss))},
-          {"samples", std::to_string(options.samples)},
-          {"seed", std::to_string(options.seed)},
-          {"checkpoint_every", std::to_string(options.checkpoint_every)}};
+[[nodiscard]] inline Settings settings_of(TrainOptions options) {
+  options.sheaf_learning_rate = options.sheaf_rate();  // set or not, ranks agree in what it is
+  Settings r;
+  add_options(options, r);
+  return r;
 }
 
 template <class Model>
@@ -106,9 +100,7 @@ template <class Model>
                 {"family", std::string(Model::Family::name)},
                 {"stalk dimension", std::to_string(Model::stalk_dimension)},
                 {"bytes of a number", std::to_string(sizeof(typename Model::Scalar))}};
-  io::detail::for_each_option(model.options(), [&](const char* key, const auto& value) {
-    r.emplace_back(key, io::detail::option_text(value));
-  });
+  add_options(model.options(), r);
   Fingerprint parameters;
   parameters.add(model.parameters().values().view());
   r.emplace_back("fingerprint of the parameters", parameters.text());

@@ -16,6 +16,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/graph/features.hpp"
 
 namespace sheafnn {
@@ -30,10 +31,7 @@ enum class FeatureTreatment : std::uint8_t {
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> feature_treatment_names = {"automatic", "rows", "columns",
                                                                             "none"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(FeatureTreatment treatment) {
-  return feature_treatment_names[static_cast<std::size_t>(treatment)];
-}
+[[nodiscard]] constexpr const auto& names_of(FeatureTreatment) { return feature_treatment_names; }
 
 /// What happens to one column.
 struct FeatureColumn {

@@ -52,17 +52,13 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
   const TensorFile file = read_safetensors(path);
   const CheckpointInfo info = checkpoint_info(path, file);
   detail::check_kind<Model>(path, info);
-  std::map<std::string, std::string> expected, found;
-  detail::for_each_option(model.options(),
-                          [&](const char* key, const auto& field) { expected[key] = detail::option_text(field); });
-  detail::for_each_option(detail::options_of<Model>(info),
-                          [&](const char* key, const auto& field) { found[key] = detail::option_text(field); });
+  const std::map<std::string, std::string> found = option_texts(detail::options_of<Model>(info));
   const bool has_plan = !detail::options_of<Model>(info).feature_plan.empty();
-  for (const auto& [key, value] : expected) {
+  for (const auto& [key, value] : option_texts(model.options())) {
     if (key == "feature_plan" || (key == "feature_treatment" && has_plan)) continue;  // belong to the parameters
-    if (found[key] != value) {
-      throw std::runtime_error(
-          sheafnn::detail::concat(path.string(), ": ", key, " is ", found[key], " in the file, but ", value, " in the model"));
+    if (found.at(key) != value) {
+      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", key, " is ", found.at(key),
+                                                       " in the file, but ", value, " in the model"));
     }
   }
   FeaturePlan plan = detail::options_of<Model>(info).feature_plan;

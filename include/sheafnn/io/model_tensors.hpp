@@ -19,11 +19,12 @@
 
 #include "sheafnn/bsnn/conventions.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
+#include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/format_version.hpp"
-#include "sheafnn/io/model_options.hpp"
+#include "sheafnn/io/option_text.hpp"
 #include "sheafnn/io/tensor_file.hpp"
 #include "sheafnn/version.hpp"
 
@@ -53,6 +54,23 @@ namespace detail {
   return found->second;
 }
 
+/// Options that older files have in place of newer ones, whether rows are scaled to sum 1; and those whose default was another
+/// when they were not in files: the sheaf activation.
+///
+/// \throws std::invalid_argument  a text that is no value of such an option
+template <class Options>
+void read_older_options(const std::map<std::string, std::string>& texts, Options& options) {
+  if constexpr (requires { options.sheaf_activation; }) {
+    if (!options.sheaf_activation) options.sheaf_activation = SheafActivation::tanh;
+  }
+  const auto found = texts.find("normalise_features");
+  if (found == texts.end() || texts.contains("feature_treatment")) return;
+  bool rows = false;
+  parse_option(found->first, printable(found->second), rows);
+  options.feature_treatment = rows ? FeatureTreatment::rows : FeatureTreatment::none;
+  options.feature_plan = FeaturePlan(options.feature_treatment, {{FeatureColumn{}, options.features}});
+}
+
 }  // namespace detail
 
 /// Kind, family, dimension and options of a checkpoint.
@@ -70,20 +88,20 @@ namespace detail {
   }
   try {
     Index dimension = 0;
-    detail::parse_option("stalk_dimension", detail::printable(detail::metadata_value(path, file, "stalk_dimension")),
-                         dimension);
+    parse_option("stalk_dimension", detail::printable(detail::metadata_value(path, file, "stalk_dimension")),
+                 dimension);
     require(dimension >= 1 && dimension <= max_stalk_dimension, "stalk_dimension", dimension,
             "must be between 1 and 8");
     info.stalk_dimension = static_cast<int>(dimension);
-    const auto read = [&](const char* key, auto& field) {
-      if (detail::is_newer_option(key) && !file.metadata.contains(key)) return;
-      const std::string& text = detail::metadata_value(path, file, key);
+    const auto read = [&](const Option& option, auto& field) {
+      if (option.since != nullptr && !file.metadata.contains(option.key)) return;  // it keeps its default
+      const std::string& text = detail::metadata_value(path, file, option.key);
       // What is not printable is no option, and belongs into no message; a plan is long, and checks that itself.
       constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<decltype(field)>, FeaturePlan>;
-      detail::parse_option(key, is_plan ? text : detail::printable(text), field);
+      parse_option(option.key, is_plan ? text : detail::printable(text), field);
     };
     const auto read_all = [&](auto& options) {
-      detail::for_each_option(options, read);
+      for_each_option(read, options);
       detail::read_older_options(file.metadata, options);
       sheafnn::detail::use_conventions(version, options);
     };
@@ -226,9 +244,7 @@ template <class Model>
                    {"posterior", std::string(Model::Posterior::name)},
                    {"maps", std::string(Model::Family::name)},
                    {"stalk_dimension", std::to_string(Model::stalk_dimension)}};
-  detail::for_each_option(model.options(), [&](const char* key, const auto& field) {
-    file.metadata[key] = detail::option_text(field);
-  });
+  file.metadata.merge(option_texts(model.options()));
   for (const auto& [key, value] : more) {
     require(file.metadata.emplace(key, value).second, "metadata key", key, "is one of the model's own");
   }

@@ -10,6 +10,8 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
 
 namespace sheafnn {
 
@@ -30,10 +32,7 @@ enum class FlowMethod {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> flow_method_names = {"dormand-prince", "runge-kutta", "euler"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(FlowMethod method) {
-  return flow_method_names[static_cast<std::size_t>(method)];
-}
+[[nodiscard]] constexpr const auto& names_of(FlowMethod) { return flow_method_names; }
 
 /// What a flow throws whose steps do not reach X(T).
 class FlowError : public std::runtime_error {
@@ -45,32 +44,49 @@ class FlowError : public std::runtime_error {
 /// absolute_tolerance + relative_tolerance · (|x| + h |dx/dt|), both taken at the beginning of the step.
 struct FlowIntegration {
   FlowMethod method = FlowMethod::dormand_prince;
-  double time = 1;                   ///< T > 0
-  double absolute_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0
-  double relative_tolerance = 1e-3;  ///< Dormand–Prince: ≥ 0; not both 0
-  double first_step = 0.25;  ///< Dormand–Prince: size of the first step to be tried, > 0; T if that is smaller
-  Index max_steps = 1000;    ///< Dormand–Prince: steps that may be tried, accepted or not, 1 … 10⁶
-  Index fixed_steps = 8;     ///< of the other methods, 1 … 10⁶
+  double time = 1;                   ///< T
+  double absolute_tolerance = 1e-3;  ///< Dormand–Prince
+  double relative_tolerance = 1e-3;  ///< Dormand–Prince; not both 0
+  double first_step = 0.25;  ///< Dormand–Prince: size of the first step to be tried; T if that is smaller
+  Index max_steps = 1000;    ///< Dormand–Prince: steps that may be tried, accepted or not
+  Index fixed_steps = 8;     ///< of the other methods
 
   friend bool operator==(const FlowIntegration&, const FlowIntegration&) = default;
 };
 
+namespace detail {
+
+/// Declares the options of structs that have the members of FlowIntegration: see core/option.hpp.
+template <class Visit, class... Options>
+void for_each_flow_option(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  visit({"time", "where the flow ends", Range::above(0)}, options.time...);
+  visit({.key = "method",
+         .summary = "its integration: steps by tolerances (dormand-prince), or fixed_steps equal ones",
+         .flag = "--flow-method"},
+        options.method...);
+  visit({"absolute_tolerance", "error of a step of dormand-prince", Range::at_least(0)},
+        options.absolute_tolerance...);
+  visit({"relative_tolerance", "the same, relative to the features", Range::at_least(0)},
+        options.relative_tolerance...);
+  visit({"first_step", "the first step that it tries", Range::above(0)}, options.first_step...);
+  visit({"max_steps", "most steps that it tries", Range::between(1, 1'000'000)}, options.max_steps...);
+  visit({"fixed_steps", "steps of runge-kutta and euler", Range::between(1, 1'000'000)}, options.fixed_steps...);
+}
+
+}  // namespace detail
+
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<FlowIntegration>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  detail::for_each_flow_option(visit, options...);
+}
+
 /// \throws std::invalid_argument  naming the option, its value and its limit
 inline void validate(const FlowIntegration& options) {
-  const auto positive = [](std::string_view name, double value) {
-    require(value > 0 && std::isfinite(value), name, value, "must be positive and finite");
-  };
-  const auto tolerance = [](std::string_view name, double value) {
-    require(value >= 0 && std::isfinite(value), name, value, "must be at least 0 and finite");
-  };
-  positive("time", options.time);
-  tolerance("absolute_tolerance", options.absolute_tolerance);
-  tolerance("relative_tolerance", options.relative_tolerance);
+  check_ranges(options);
   require(options.absolute_tolerance > 0 || options.relative_tolerance > 0, "absolute_tolerance",
           options.absolute_tolerance, "must be positive where relative_tolerance is 0");
-  positive("first_step", options.first_step);
-  require_between("max_steps", options.max_steps, 1, 1000000);
-  require_between("fixed_steps", options.fixed_steps, 1, 1000000);
 }
 
 }  // namespace sheafnn

@@ -8,6 +8,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/layers/limits.hpp"
 
 namespace sheafnn {
@@ -16,10 +17,7 @@ namespace sheafnn {
 enum class NodeLearnerKind : std::uint8_t { mlp, sage, sage_projected };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> node_learner_names = {"mlp", "sage", "sage-projected"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(NodeLearnerKind kind) {
-  return node_learner_names[static_cast<std::size_t>(kind)];
-}
+[[nodiscard]] constexpr const auto& names_of(NodeLearnerKind) { return node_learner_names; }
 
 /// What a node learner is made of.
 struct NodeLearnerOptions {

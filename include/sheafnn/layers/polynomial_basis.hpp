@@ -17,6 +17,8 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
 #include "sheafnn/core/views.hpp"
 
 namespace sheafnn {
@@ -37,10 +39,7 @@ enum class PolynomialBasis {
 inline constexpr std::array<std::string_view, 9> polynomial_basis_names = {
     "none",     "chebyshev",  "chebyshev-second", "chebyshev-third", "chebyshev-fourth", "chebyshev-interpolation",
     "legendre", "gegenbauer", "jacobi"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(PolynomialBasis basis) {
-  return polynomial_basis_names[static_cast<std::size_t>(basis)];
-}
+[[nodiscard]] constexpr const auto& names_of(PolynomialBasis) { return polynomial_basis_names; }
 
 /// How the coefficients w come from the K + 1 numbers θ that are learned; without effect on interpolation.
 enum class PolynomialCoefficients {
@@ -49,10 +48,7 @@ enum class PolynomialCoefficients {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> polynomial_coefficients_names = {"convex", "free"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(PolynomialCoefficients coefficients) {
-  return polynomial_coefficients_names[static_cast<std::size_t>(coefficients)];
-}
+[[nodiscard]] constexpr const auto& names_of(PolynomialCoefficients) { return polynomial_coefficients_names; }
 
 /// The high-pass term that is added to a filter, with a learned factor α.
 enum class HighPassSkip {
@@ -62,10 +58,7 @@ enum class HighPassSkip {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> high_pass_skip_names = {"off", "input", "mixed"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(HighPassSkip skip) {
-  return high_pass_skip_names[static_cast<std::size_t>(skip)];
-}
+[[nodiscard]] constexpr const auto& names_of(HighPassSkip) { return high_pass_skip_names; }
 
 /// Largest degree of a filter.
 inline constexpr Index max_polynomial_degree = 64;
@@ -73,15 +66,15 @@ inline constexpr Index max_polynomial_degree = 64;
 /// A polynomial filter p(L̂), L̂ = (2/λ_max) Δ − I, in place of Δ: Z = p(L̂) Y + α (X − ΔY/λ_max).
 struct PolynomialOptions {
   PolynomialBasis basis = PolynomialBasis::none;
-  Index degree = 3;  ///< K (0 … 64)
+  Index degree = 3;  ///< K
   PolynomialCoefficients coefficients = PolynomialCoefficients::convex;
   HighPassSkip skip = HighPassSkip::input;
   /// What the published code computes where that is something else: the recurrence of `jacobi`, the coefficients of
   /// `chebyshev_interpolation`. For comparisons with its results only; refused with other bases.
   bool published = false;
-  double jacobi_alpha = 0, jacobi_beta = 0;  ///< α, β > −1
-  double gegenbauer_lambda = 1;              ///< λ > 0
-  /// A bound of the eigenvalues of Δ, positive and finite, a constant. 2 holds for the augmented and the block
+  double jacobi_alpha = 0, jacobi_beta = 0;  ///< α, β
+  double gegenbauer_lambda = 1;              ///< λ
+  /// A bound of the eigenvalues of Δ, a constant. 2 holds for the augmented and the block
   /// normalisation, whatever the maps are. Without normalisation, or by degrees with maps that stretch, it has to be set:
   /// beyond [−1, 1] polynomials of high degree grow without bounds.
   double largest_eigenvalue = 2;
@@ -90,18 +83,73 @@ struct PolynomialOptions {
   friend bool operator==(const PolynomialOptions&, const PolynomialOptions&) = default;
 };
 
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<PolynomialOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  visit({.key = "filter",
+         .summary = "diffuse with a polynomial of the Laplacian in this basis",
+         .field = "filter.basis",
+         .since = "0.1"},
+        options.basis...);
+  visit({.key = "filter_degree",
+         .summary = "degree of the filter",
+         .range = Range::between(0, max_polynomial_degree),
+         .flag = "--degree",
+         .field = "filter.degree",
+         .since = "0.1"},
+        options.degree...);
+  visit({.key = "filter_coefficients",
+         .summary = "coefficients of the filter",
+         .flag = "--coefficients",
+         .field = "filter.coefficients",
+         .since = "0.1"},
+        options.coefficients...);
+  visit({.key = "filter_skip",
+         .summary = "the filter's high-pass term, of the layer's input or of the mixed features",
+         .flag = "--skip",
+         .field = "filter.skip",
+         .since = "0.1"},
+        options.skip...);
+  visit({.key = "filter_published",
+         .summary = "jacobi and chebyshev-interpolation as in the published code",
+         .flag = "--published-filter",
+         .field = "filter.published",
+         .since = "0.1"},
+        options.published...);
+  visit({.key = "filter_jacobi_alpha",
+         .summary = "alpha of the filter jacobi",
+         .range = Range::above(-1),
+         .flag = "--jacobi-alpha",
+         .field = "filter.jacobi_alpha",
+         .since = "0.1"},
+        options.jacobi_alpha...);
+  visit({.key = "filter_jacobi_beta",
+         .summary = "beta of the filter jacobi",
+         .range = Range::above(-1),
+         .flag = "--jacobi-beta",
+         .field = "filter.jacobi_beta",
+         .since = "0.1"},
+        options.jacobi_beta...);
+  visit({.key = "filter_gegenbauer_lambda",
+         .summary = "lambda of the filter gegenbauer",
+         .range = Range::above(0),
+         .flag = "--gegenbauer-lambda",
+         .field = "filter.gegenbauer_lambda",
+         .since = "0.1"},
+        options.gegenbauer_lambda...);
+  visit({.key = "filter_largest_eigenvalue",
+         .summary = "a bound of the Laplacian's eigenvalues; 2 holds for the normalisations augmented and block",
+         .range = Range::above(0),
+         .flag = "--largest-eigenvalue",
+         .field = "filter.largest_eigenvalue",
+         .since = "0.1"},
+        options.largest_eigenvalue...);
+}
+
 /// \throws std::invalid_argument  naming the option, its value and its limit
 inline void validate(const PolynomialOptions& options) {
-  const auto above = [](std::string_view name, double value, double least, std::string_view limit) {
-    require(value > least && std::isfinite(value), name, value, limit);
-  };
-  static_assert(max_polynomial_degree == 64);
-  require(options.degree >= 0 && options.degree <= max_polynomial_degree, "filter.degree", options.degree,
-          "must be between 0 and 64");
-  above("filter.jacobi_alpha", options.jacobi_alpha, -1, "must be finite and above -1");
-  above("filter.jacobi_beta", options.jacobi_beta, -1, "must be finite and above -1");
-  above("filter.gegenbauer_lambda", options.gegenbauer_lambda, 0, "must be finite and above 0");
-  above("filter.largest_eigenvalue", options.largest_eigenvalue, 0, "must be finite and above 0");
+  check_ranges(options);
   require(!options.published || options.basis == PolynomialBasis::jacobi ||
               options.basis == PolynomialBasis::chebyshev_interpolation,
           "filter.published", "true",

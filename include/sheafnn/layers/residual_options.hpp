@@ -10,6 +10,8 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
 
 namespace sheafnn {
 
@@ -20,16 +22,13 @@ enum class ResidualForm {
 };
 /// Their texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> residual_form_names = {"gated", "initial"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(ResidualForm form) {
-  return residual_form_names[static_cast<std::size_t>(form)];
-}
+[[nodiscard]] constexpr const auto& names_of(ResidualForm) { return residual_form_names; }
 
 /// The form, and the two numbers that the initial one has.
 struct ResidualOptions {
   ResidualForm form = ResidualForm::gated;
-  double alpha = 0.1;  ///< α, weight of X_1, 0 … 1
-  double theta = 0.5;  ///< θ, from which β_l = log(1 + θ/l), weight of the mixing of layer l, 0 … 1.7
+  double alpha = 0.1;  ///< α, weight of X_1
+  double theta = 0.5;  ///< θ, from which β_l = log(1 + θ/l), weight of the mixing of layer l
 
   [[nodiscard]] bool initial() const noexcept { return form == ResidualForm::initial; }
   /// β of the layer with this index, 0 for the first. Unchecked: at least 0.
@@ -40,11 +39,33 @@ struct ResidualOptions {
   friend bool operator==(const ResidualOptions&, const ResidualOptions&) = default;
 };
 
-/// \throws std::invalid_argument  α or θ out of range
-inline void validate(const ResidualOptions& options) {
-  require(options.alpha >= 0 && options.alpha <= 1, "residual.alpha", options.alpha, "must be between 0 and 1");
-  require(options.theta >= 0 && options.theta <= 1.7, "residual.theta", options.theta,
-          "must be between 0 and 1.7, where log(1 + theta) is at most 1");
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<ResidualOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  visit({.key = "residual_form",
+         .summary =
+             "what layers add to what they diffuse: their input (gated) or that of the first layer, for deep "
+             "networks (initial)",
+         .flag = "--residual",
+         .field = "residual.form",
+         .since = "0.2"},
+        options.form...);
+  visit({.key = "residual_alpha",
+         .summary = "weight of the first layer's input",
+         .range = Range::between(0, 1),
+         .field = "residual.alpha",
+         .since = "0.2"},
+        options.alpha...);
+  visit({.key = "residual_theta",
+         .summary = "layer l mixes with weight log(1 + theta/l)",
+         .range = Range::between(0, 1.7, ", where log(1 + theta) is at most 1"),
+         .field = "residual.theta",
+         .since = "0.2"},
+        options.theta...);
 }
+
+/// \throws std::invalid_argument  α or θ out of range
+inline void validate(const ResidualOptions& options) { check_ranges(options); }
 
 }  // namespace sheafnn

@@ -8,6 +8,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
 
 namespace sheafnn {
 
@@ -21,10 +22,7 @@ enum class LearnerInput : std::uint8_t {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> learner_input_names = {"concatenation", "summed", "summed-published"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(LearnerInput input) {
-  return learner_input_names[static_cast<std::size_t>(input)];
-}
+[[nodiscard]] constexpr const auto& names_of(LearnerInput) { return learner_input_names; }
 
 /// Most hidden layers of a sheaf learner.
 inline constexpr Index max_learner_layers = 8;

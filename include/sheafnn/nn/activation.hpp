@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/nn/error_function.hpp"
 
@@ -67,10 +68,7 @@ enum class Activation : std::uint8_t { gelu, elu, relu, tanh, sigmoid, identity 
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 6> activation_names = {"gelu", "elu",     "relu",
                                                                      "tanh", "sigmoid", "identity"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(Activation activation) {
-  return activation_names[static_cast<std::size_t>(activation)];
-}
+[[nodiscard]] constexpr const auto& names_of(Activation) { return activation_names; }
 
 /// A(x).
 template <Activation A, class T>

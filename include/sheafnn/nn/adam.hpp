@@ -2,17 +2,20 @@
 /// Adam (Kingma, Ba 2015) with a weight decay and a learning rate for each parameter group.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/nn/parameters.hpp"
@@ -59,6 +62,9 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
 /// How weight decay acts: as an L2 term, λ · value added to the gradient, or decoupled from it (AdamW; Loshchilov,
 /// Hutter 2019), value −= rate · λ · value.
 enum class WeightDecay : std::uint8_t { l2, decoupled };
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 2> weight_decay_names = {"l2", "decoupled"};
+[[nodiscard]] constexpr const auto& names_of(WeightDecay) { return weight_decay_names; }
 
 namespace detail {
 

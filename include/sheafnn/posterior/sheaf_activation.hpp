@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/sheaf/family.hpp"
@@ -26,10 +27,7 @@ enum class SheafActivation : std::uint8_t { tanh, identity, elu, attention, resi
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 6> sheaf_activation_names = {"tanh",      "identity", "elu",
                                                                            "attention", "residual", "exponential"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(SheafActivation activation) {
-  return sheaf_activation_names[static_cast<std::size_t>(activation)];
-}
+[[nodiscard]] constexpr const auto& names_of(SheafActivation) { return sheaf_activation_names; }
 
 namespace detail {
 

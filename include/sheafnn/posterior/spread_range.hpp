@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
@@ -22,10 +23,7 @@ namespace sheafnn {
 enum class SpreadRange : std::uint8_t { concentrated, published };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> spread_range_names = {"concentrated", "published"};
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(SpreadRange range) {
-  return spread_range_names[static_cast<std::size_t>(range)];
-}
+[[nodiscard]] constexpr const auto& names_of(SpreadRange) { return spread_range_names; }
 
 namespace detail {
 

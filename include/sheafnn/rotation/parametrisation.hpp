@@ -13,6 +13,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/cayley_transform.hpp"
 #include "sheafnn/rotation/euler.hpp"
@@ -28,18 +29,11 @@ enum class RotationParametrisation { householder, cayley, exponential, euler };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> rotation_parametrisation_names = {"householder", "cayley",
                                                                                    "exponential", "euler"};
-
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(RotationParametrisation parametrisation) {
-  return rotation_parametrisation_names[static_cast<std::size_t>(parametrisation)];
-}
+[[nodiscard]] constexpr const auto& names_of(RotationParametrisation) { return rotation_parametrisation_names; }
 
 /// \throws std::invalid_argument  unknown name
 [[nodiscard]] inline RotationParametrisation parse_rotation_parametrisation(std::string_view text) {
-  for (std::size_t i = 0; i < rotation_parametrisation_names.size(); ++i) {
-    if (text == rotation_parametrisation_names[i]) return static_cast<RotationParametrisation>(i);
-  }
-  throw_invalid_argument("rotation parametrisation", text, "choose householder, cayley, exponential or euler");
+  return parse_name<RotationParametrisation>("rotation parametrisation", text);
 }
 
 /// Q(φ) ∈ SO(N).

@@ -17,6 +17,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
@@ -28,18 +29,11 @@ enum class Normalisation { none, block, augmented, degree };
 
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> normalisation_names = {"none", "block", "augmented", "degree"};
-
-/// Its text.
-[[nodiscard]] constexpr std::string_view to_string(Normalisation normalisation) {
-  return normalisation_names[static_cast<std::size_t>(normalisation)];
-}
+[[nodiscard]] constexpr const auto& names_of(Normalisation) { return normalisation_names; }
 
 /// \throws std::invalid_argument  unknown name
 [[nodiscard]] inline Normalisation parse_normalisation(std::string_view text) {
-  for (std::size_t i = 0; i < normalisation_names.size(); ++i) {
-    if (text == normalisation_names[i]) return static_cast<Normalisation>(i);
-  }
-  throw_invalid_argument("normalisation", text, "choose none, block, augmented or degree");
+  return parse_name<Normalisation>("normalisation", text);
 }
 
 /// S_u and what its backward pass needs. For dense Gram matrices S = Q diag(s) Qᵀ; otherwise S alone suffices.

@@ -1,0 +1,135 @@
+/// \file
+/// The library's options on the command line, from their declarations (sheafnn/core/option.hpp).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <concepts>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/core/names.hpp>
+#include <sheafnn/core/option.hpp>
+#include <sheafnn/graph/feature_treatment.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "models/option_texts.hpp"
+
+namespace programs {
+
+/// Sets a field to the value of a text of the command line.
+///
+/// \returns  whether it is a value; what is no name of an enumeration throws
+/// \throws std::invalid_argument  naming the flag and the names
+template <class Field>
+bool set_field(const std::string& flag, const std::string& text, Field& field) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
+    field.reset();
+    return text == "auto" || set_field(flag, text, field.emplace());
+  } else if constexpr (sheafnn::NamedEnum<Field>) {
+    field = sheafnn::parse_name<Field>(flag, text);
+    return true;
+  } else if constexpr (std::is_same_v<Field, bool>) {
+    return CLI::detail::lexical_cast(text == "auto" ? "off" : text, field);
+  } else {
+    return CLI::detail::lexical_cast(text, field);
+  }
+}
+
+/// Adds one option to a group of the command line. A bool has a flag that sets it and one that unsets it.
+template <class Field>
+void add_flag(CLI::App& group, const sheafnn::Option& option, Field& field) {
+  const std::string flag = flag_of(option), text = description_of<Field>(option);
+  if constexpr (std::is_same_v<Field, bool>) {
+    const bool only_off = option.flag != nullptr && *option.flag == '!';
+    const std::string names = only_off ? option.flag : flag + ",!--no-" + flag.substr(2);
+    group.add_flag(names, field, only_off ? "switches off: " + text : text)
+        ->default_function([&field] { return shown(field); })
+        ->capture_default_str();
+  } else if constexpr (std::is_arithmetic_v<Field>) {
+    group.add_option(flag, field, text)->capture_default_str();
+  } else if constexpr (std::same_as<Field, std::optional<double>>) {
+    group.add_option(flag, field, text);
+  } else if constexpr (!std::same_as<Field, sheafnn::FeaturePlan>) {
+    const auto set = [flag, &field](const CLI::results_t& texts) { return set_field(flag, texts.front(), field); };
+    auto* added = group.add_option(flag, CLI::callback_t(set), text, true, [&field] { return shown(field); });
+    added->type_name("TEXT");
+    if constexpr (std::same_as<Field, std::optional<bool>>) added->check(CLI::IsMember({"auto", "on", "off"}));
+  }
+}
+
+/// Adds the options of a struct to a group of the command line. A flag that is there already, of another struct, sets the
+/// fields of both.
+///
+/// \param wanted  wanted(key) says which
+template <class Options, class Wanted>
+void add_flags(CLI::App& app, CLI::App& group, Options& options, const Wanted& wanted) {
+  const auto add = [&](const sheafnn::Option& option, auto& field) {
+    const std::string flag = flag_of(option);
+    if (flag.empty() || !wanted(std::string_view(option.key))) return;
+    if constexpr (!std::is_same_v<decltype(field), sheafnn::FeaturePlan&>) {
+      if (CLI::Option* const shared = app.get_option_no_throw(flag)) {
+        shared->each([flag, &field](const std::string& text) { set_field(flag, text, field); });
+        return;
+      }
+    }
+    add_flag(group, option, field);
+  };
+  for_each_option(add, options);
+}
+
+/// Does the command line say what this option is? \param app  after parsing; a program without the option says nothing
+[[nodiscard]] inline bool is_given(const CLI::App& app, const std::string& flag) {
+  const auto count = [&](const std::string& name) {
+    const CLI::Option* const option = app.get_option_no_throw(name);
+    return option == nullptr ? 0 : option->count();
+  };
+  // With its older spelling.
+  return count(flag) > 0 || (flag == "--feature-treatment" && count("--normalise-features") > 0);
+}
+
+/// Sets the options that the command line does not, as in `from`. \param app  after parsing
+template <class Options>
+void set_others(const CLI::App& app, const Options& from, Options& to) {
+  const auto set = [&](const sheafnn::Option& option, auto& field, const auto& value) {
+    const std::string flag = flag_of(option);
+    if (!flag.empty() && app.get_option_no_throw(flag) != nullptr && !is_given(app, flag)) field = value;
+  };
+  for_each_option(set, to, from);
+}
+
+/// A value as reports have it.
+template <class Field>
+[[nodiscard]] nlohmann::ordered_json json_of(const Field& field) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
+    return field ? json_of(*field) : nlohmann::ordered_json("auto");
+  } else if constexpr (std::is_arithmetic_v<Field>) {
+    return field;
+  } else {
+    return shown(field);
+  }
+}
+
+/// What reports call an option: a network of layers has names as in files, others as on the command line.
+template <class Options>
+[[nodiscard]] std::string report_name(const sheafnn::Option& option) {
+  if constexpr (std::same_as<Options, sheafnn::ModelOptions>) return option.key;
+  std::string name = flag_of(option).substr(2);
+  if (name.starts_with("no-")) name.erase(0, 3);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+/// The options that the command line has.
+template <class Options>
+[[nodiscard]] nlohmann::ordered_json options_json(const Options& options) {
+  nlohmann::ordered_json r;
+  const auto add = [&](const sheafnn::Option& option, const auto& field) {
+    if (!flag_of(option).empty()) r[report_name<Options>(option)] = json_of(field);
+  };
+  for_each_option(add, options);
+  return r;
+}
+
+}  // namespace programs

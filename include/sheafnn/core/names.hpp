@@ -1,0 +1,44 @@
+/// \file
+/// Texts of enumerations. An enumeration declares them once, by a function beside it that returns all of them in order:
+///
+///     enum class SampleLoss { expected, predictive };
+///     inline constexpr std::array<std::string_view, 2> sample_loss_names = {"expected", "predictive"};
+///     [[nodiscard]] constexpr const auto& names_of(SampleLoss) { return sample_loss_names; }
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// An enumeration whose values have texts: see the file comment.
+template <class Enum>
+concept NamedEnum = std::is_enum_v<Enum> && requires(Enum value) {
+  names_of(value).size();
+};
+
+/// Its text. Takes any value of the enumeration.
+template <NamedEnum Enum>
+[[nodiscard]] constexpr std::string_view to_string(Enum value) {
+  return names_of(value)[static_cast<std::size_t>(value)];
+}
+
+/// The value of a text.
+///
+/// \throws std::invalid_argument  unknown name; names the argument and all texts
+template <NamedEnum Enum>
+[[nodiscard]] Enum parse_name(std::string_view argument, std::string_view text) {
+  std::string choices;
+  std::size_t value = 0;
+  for (const std::string_view name : names_of(Enum{})) {
+    if (text == name) return static_cast<Enum>(value);
+    choices += (value++ == 0 ? "choose " : ", ") + std::string(name);
+  }
+  throw_invalid_argument(argument, text, choices);
+}
+
+}  // namespace sheafnn

@@ -1,0 +1,120 @@
+/// \file
+/// How an option is declared: once, beside the struct that has it. A struct of options has a function
+///
+///     template <class Visit, OptionsOf<TrainOptions>... Options>
+///     void for_each_option(const Visit& visit, Options&... options) {
+///       visit({"samples", "posterior samples averaged at evaluation", OptionRange::between(1, 1024)}, options.samples...);
+///       …
+///
+/// that calls visit(Option, field) for each of them, or visit(Option, field, field, …) for several structs. From this function
+/// follow the checks of ranges (check_ranges()), the texts of files and of Python (io/option_text.hpp), the command line of the
+/// programs and docs/options.md.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+
+namespace sheafnn {
+
+/// Which numbers an option may have.
+struct OptionRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool without_least = false, without_most = false;  ///< that end of the range is no value of it
+  const char* remark = "";                           ///< that follows the range in texts
+
+  /// From `least` to `most`. Takes any numbers.
+  [[nodiscard]] static constexpr OptionRange between(double least, double most, const char* remark = "") {
+    return {least, most, false, false, remark};
+  }
+  /// From `least` on, finite. Takes any number.
+  [[nodiscard]] static constexpr OptionRange at_least(double least, const char* remark = "") {
+    return {.least = least, .remark = remark};
+  }
+  /// Above `least`, finite. Takes any number.
+  [[nodiscard]] static constexpr OptionRange above(double least) {
+    return {.least = least, .without_least = true};
+  }
+  /// From `least` up to `most`, which is not reached. Takes any numbers.
+  [[nodiscard]] static constexpr OptionRange below(double least, double most) {
+    return {least, most, false, true, ""};
+  }
+};
+
+/// What is said of an option. Texts are those of a program's --help: no capital at the beginning, no full stop.
+struct Option {
+  const char* key;                  ///< its name in files and in Python
+  const char* summary;              ///< what it is, in a sentence that its names or its range follow
+  OptionRange range = {};           ///< of a number
+  const char* flag = nullptr;       ///< on the command line, where that is not the key with dashes; "": none
+  const char* field = nullptr;      ///< the member in C++, where that is not the key
+  const char* automatic = nullptr;  ///< of a std::optional: what it is where it is not set
+  const char* since = nullptr;      ///< version of the library, of an option that older files do not have
+
+  /// The member in C++, which messages name.
+  [[nodiscard]] constexpr const char* member() const { return field != nullptr ? field : key; }
+};
+
+/// Is Options, which may be const, this struct?
+template <class Options, class Struct>
+concept OptionsOf = std::same_as<std::remove_const_t<Options>, Struct>;
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+[[nodiscard]] constexpr bool is_within(const OptionRange& range, double value) {
+  const bool low = range.without_least ? value > range.least : value >= range.least;
+  const bool high = range.without_most ? value < range.most : value <= range.most;
+  return low && high;
+}
+
+/// Numbers are printed as Number, Index or double.
+template <class Number>
+void check_number(const Option& option, Number value) {
+  const OptionRange& range = option.range;
+  const bool real = std::is_floating_point_v<Number>;
+  if (std::isinf(range.least) && std::isinf(range.most)) return;
+  if (std::isfinite(static_cast<double>(value)) && is_within(range, static_cast<double>(value))) return;
+  const auto least = static_cast<Number>(range.least);
+  std::string limit = "must be ";
+  if (std::isinf(range.most)) {
+    limit += concat(real ? "finite and " : "", range.without_least ? "above " : "at least ", least);
+  } else if (range.without_most) {
+    limit += concat("at least ", least, " and below ", static_cast<Number>(range.most));
+  } else {
+    limit += concat("between ", least, " and ", static_cast<Number>(range.most));
+  }
+  throw_invalid_argument(option.member(), value, limit + range.remark);
+}
+inline void check_option(const Option& option, double value) { check_number(option, value); }
+inline void check_option(const Option& option, Index value) { check_number(option, value); }
+inline void check_option(const Option& option, int value) { check_number<Index>(option, value); }
+inline void check_option(const Option& option, const std::optional<double>& value) {
+  if (value) check_number(option, *value);
+}
+/// Options of other types have no range.
+template <class Field>
+void check_option(const Option&, const Field&) {}
+
+}  // namespace detail
+
+/// Checks every option that is a number.
+///
+/// \throws std::invalid_argument  naming the option, its value and its range
+template <class Options>
+void check_ranges(const Options& options) {
+  for_each_option([](const Option& option, const auto& field) { detail::check_option(option, field); }, options);
+}
+
+}  // namespace sheafnn

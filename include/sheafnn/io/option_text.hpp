@@ -1,0 +1,70 @@
+/// \file
+/// Options as texts, as checkpoints, Python and the command line have them. What an option is called and which values it
+/// has: core/option.hpp.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
+#include "sheafnn/graph/feature_plan_text.hpp"
+
+namespace sheafnn::io {
+
+/// An option as a text; one that is not set as the first value of its type. Takes any value.
+template <class Field>
+[[nodiscard]] std::string option_text(const Field& value) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
+    return option_text(value.value_or(typename Field::value_type{}));
+  } else if constexpr (std::same_as<Field, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::same_as<Field, FeaturePlan>) {
+    return to_text(value);
+  } else if constexpr (NamedEnum<Field>) {
+    return std::string(to_string(value));
+  } else if constexpr (std::integral<Field>) {
+    return std::to_string(value);
+  } else {
+    return sheafnn::detail::shortest_text(value);
+  }
+}
+
+/// Sets an option to the value of a text.
+///
+/// \param key  what messages call it
+/// \throws std::invalid_argument  the text is no value of its type
+template <class Field>
+void parse_option(std::string_view key, std::string_view text, Field& value) {
+  if constexpr (sheafnn::detail::is_optional<Field>) {
+    parse_option(key, text, value.emplace());
+  } else if constexpr (std::same_as<Field, bool>) {
+    require(text == "true" || text == "false", key, text, "must be true or false");
+    value = text == "true";
+  } else if constexpr (std::same_as<Field, FeaturePlan>) {
+    value = parse_feature_plan(text);
+  } else if constexpr (NamedEnum<Field>) {
+    value = parse_name<Field>(key, text);
+  } else {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    require(error == std::errc() && end == text.data() + text.size(), key, text,
+            std::integral<Field> ? "must be a whole number" : "must be a number");
+  }
+}
+
+/// The texts of all options by their keys. Takes any options.
+template <class Options>
+[[nodiscard]] std::map<std::string, std::string> option_texts(const Options& options) {
+  std::map<std::string, std::string> r;
+  for_each_option([&](const Option& option, const auto& field) { r[option.key] = option_text(field); }, options);
+  return r;
+}
+
+}  // namespace sheafnn::io

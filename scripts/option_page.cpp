@@ -1,0 +1,74 @@
+/// \file
+/// Prints docs/options.md: a table of the options of every struct, from their declarations (sheafnn/core/option.hpp).
+///
+///     option_page > docs/options.md
+#include <cstdio>
+#include <sheafnn/bsnn/cooperative_options.hpp>
+#include <sheafnn/bsnn/flow_model_options.hpp>
+#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/core/option.hpp>
+#include <string>
+
+#include "models/option_texts.hpp"
+
+namespace {
+
+using programs::shown;
+
+std::string code(const std::string& text) { return text.empty() ? "" : "`" + text + "`"; }
+
+/// The default; of an option that is not set also what that means. Sizes without one are left empty.
+template <class Field>
+std::string default_of(const sheafnn::Option& option, const Field& field) {
+  if constexpr (std::is_same_v<Field, sheafnn::Index>) {
+    if (!sheafnn::detail::is_within(option.range, static_cast<double>(field))) return "";
+  }
+  const std::string text = code(shown(field));
+  return option.automatic == nullptr ? text : text + ": " + option.automatic;
+}
+
+/// A table of the options of one struct.
+template <class Options>
+void print_table(const char* title, const char* about) {
+  std::printf("\n## %s\n\n%s\n\n", title, about);
+  std::printf("| option | C++ | command line | default | values | meaning | since |\n");
+  std::printf("| --- | --- | --- | --- | --- | --- | --- |\n");
+  const auto print_row = [](const sheafnn::Option& option, const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    const std::string flag = programs::flag_of(option);
+    std::printf("| %s | %s | %s | %s | %s | %s | %s |\n", code(option.key).c_str(), code(option.member()).c_str(),
+                code(flag).c_str(), default_of(option, field).c_str(), programs::values_of<Field>(option).c_str(),
+                option.summary, option.since == nullptr ? "0.1" : option.since);
+  };
+  const Options options;
+  for_each_option(print_row, options);
+}
+
+}  // namespace
+
+int main() {
+  std::printf(
+      "# Options\n\n"
+      "All options of networks and trainings. `option` is the name in checkpoints, in reports of errors and in "
+      "Python\n"
+      "(`SheafClassifier(network={\"add_hp\": True}, training={\"samples\": 8})`), `C++` the member of the "
+      "struct, `command line`\n"
+      "the option of `train`, `train_mpi` and `uncertainty`. An option that is `on` or `off` is set by `--add-lp` "
+      "and\n"
+      "unset by `--no-add-lp`.\n"
+      "Files from before the version in the last column have the default, or what their networks did then\n"
+      "([Old files](reliability.md#old-files)). Which options suit a graph: [Training](training.md) and\n"
+      "[Which network](networks.md).\n\n"
+      "`scripts/option_page.cpp` prints this page from the declarations beside the structs "
+      "(`core/option.hpp`).\n");
+  print_table<sheafnn::ModelOptions>("Networks of layers", "`ModelOptions`, of the models `bsnn` and `nsd`.");
+  print_table<sheafnn::FlowOptions>("Networks in continuous time",
+                                    "`FlowOptions`, of the models `bflow` and `flow`.");
+  print_table<sheafnn::CooperativeOptions>(
+      "Cooperative networks",
+      "`CooperativeOptions`, of the models `bcsnn` and `csnn`. On the command line, "
+      "`--layer-norm` and `--batch-norm` choose the `norm`.");
+  print_table<sheafnn::TrainOptions>("Training",
+                                     "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
+}
