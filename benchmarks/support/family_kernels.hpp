@@ -74,7 +74,7 @@ struct FamilyFixture {
         model(options),
         blocks(graph),
         shape(graph, Family::stalk_dimension, false, false, options.channels),
-        learner(graph, blocks, model.layout().learners[0]),
+        learner(graph, blocks, model.layout().learner),
         posterior(blocks, model.posterior()),
         sheaf(graph, blocks, options.normalisation),
         gradient(graph, blocks),
@@ -84,8 +84,12 @@ struct FamilyFixture {
         embedding_bar(embedding.size()),
         scaled(embedding.size()),
         diffused(embedding.size()) {
-    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
-    weights_bar.bind(model.layout(), model.parameters(), weight_gradient.data());
+    sheafnn::ParameterList<const float> values(model.parameters(), model.parameters().values().data());
+    sheafnn::LayerWeights<const float> layers;
+    model.declare(values, weights, layers);
+    sheafnn::ParameterList<float> gradients(model.parameters(), weight_gradient.data());
+    sheafnn::LayerWeights<float> layer_gradients;
+    model.declare(gradients, weights_bar, layer_gradients);
     learner_forward(1);
     posterior.activate(1, learner);
     posterior.begin_backward(1, 1.0);
@@ -181,7 +185,7 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
   const double n = static_cast<double>(data.node_count()), m = static_cast<double>(data.graph.edge_count());
   const double h = static_cast<double>(x->shape.row()), f = static_cast<double>(options.channels);
   const double features = 4 * n * h;  // bytes of one array of node features
-  const auto& learner = x->model.layout().learners[0];
+  const auto& learner = x->model.layout().learner;
   const double columns = static_cast<double>(learner.first_outputs());
   const double raw = 2 * m * columns;
   const double parameters = Q::parameter_size, maps = 2 * m * Sizes::map;

@@ -5,7 +5,6 @@
 
 #include <sheafnn/bsnn/losses.hpp>
 #include <sheafnn/bsnn/model_layout.hpp>
-#include <sheafnn/bsnn/model_parameters.hpp>
 #include <sheafnn/layers/dense_layer.hpp>
 #include <sheafnn/layers/diffusion.hpp>
 #include <sheafnn/layers/dropout_layer.hpp>
@@ -31,10 +30,8 @@
   declare_or_define class sheafnn::ParameterSet<S>;                                                               \
   declare_or_define struct sheafnn::NetworkWeights<S>;                                                            \
   declare_or_define struct sheafnn::NetworkWeights<const S>;                                                      \
-  declare_or_define sheafnn::ModelLayout sheafnn::detail::lay_out(const ModelOptions&, const ParameterShape&,     \
-                                                                  ParameterSet<S>&);                              \
-  declare_or_define void sheafnn::detail::initialise(const ModelOptions&, const ParameterShape&,                  \
-                                                     const ModelLayout&, std::uint64_t, ParameterSet<S>&);        \
+  declare_or_define struct sheafnn::LayerWeights<S>;                                                              \
+  declare_or_define struct sheafnn::LayerWeights<const S>;                                                        \
   declare_or_define struct sheafnn::Adam<S>;                                                                      \
   declare_or_define class sheafnn::SparseInput<S>;                                                                \
   declare_or_define class sheafnn::Encoder<S>;                                                                    \

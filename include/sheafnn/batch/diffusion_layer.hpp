@@ -39,15 +39,16 @@ class BatchDiffusionLayer {
   /// \param number  of the layer, which is one of `layout`
   /// \param filter  the network's, which must outlive the layer
   BatchDiffusionLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
-                      const ModelLayout& layout, std::size_t number, const BatchFilter<Executor, S>& filter,
+                      const ModelLayout& layout, bool activation, std::size_t number,
+                      const BatchFilter<Executor, S>& filter,
                       const ResidualOptions& residual, const ParameterSet<S>& parameters, const BatchSize& batch,
                       bool dropout, PartialSums& sums)
       : graph_(graph),
         shape_(shape),
         filter_(&filter),
         number_(static_cast<std::uint32_t>(number)),
-        activation_(layout.layers[number].activation) {
-    const DiffusionLayout& layer = layout.layers[number];
+        activation_(activation) {
+    const DiffusionWeights<ParameterSlot>& layer = layout.layers[number];
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
     const auto offset = [&](ParameterId id) { return id >= 0 ? parameters.info(id).offset : Index{-1}; };
     left_ = offset(layer.left);

@@ -17,7 +17,6 @@
 
 #include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
-#include "sheafnn/bsnn/model_parameters.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
@@ -96,8 +95,7 @@ class SheafModel {
   ///                                that does not fit the layers, learned edge weights, or no edges
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : SheafModel(detail::LayoutOnly{}, options, posterior) {
-    parameters_.finish();
-    detail::initialise(options_, shape(), layout_, seed, parameters_);
+    parameters_.initialise(seed);
   }
   /// The same without values of the parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
@@ -108,7 +106,10 @@ class SheafModel {
       posterior_.check_count(sheaf_count());
     }
     detail::set_posterior(options_, posterior_);
-    layout_ = detail::lay_out(options_, shape(), parameters_);
+    static_cast<NetworkSizes&>(layout_) = network_sizes(options_, coordinates(), sheaf_count(), Posterior::mean_size,
+                                                        Posterior::spread_size, bayesian);
+    ParameterList<ParameterSlot> list(parameters_);
+    declare(list, layout_.at, layout_);
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
@@ -131,12 +132,17 @@ class SheafModel {
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
-
- private:
-  [[nodiscard]] detail::ParameterShape shape() const noexcept {
-    return {coordinates(), hidden_width(), sheaf_count(), Posterior::mean_size, Posterior::spread_size, bayesian};
+  /// Declares all parameters.
+  template <class T>
+  void declare(ParameterList<T>& list, NetworkWeights<T>& weights, LayerWeights<T>& layers) const {
+    const DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
+                                 !options_.residual.initial()};
+    weights.declare(list, options_, layout_, [&](ParameterList<T>&) {
+      layers.declare(list, options_.layers, parts, options_.layer_norm, coordinates(), options_.channels);
+    });
   }
 
+ private:
   ModelOptions options_;
   [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;

@@ -69,11 +69,11 @@ struct NetworkParts {
         input(seen.features),
         blocks(graph),
         shape(shape_of(of.options(), graph)),
-        embedding(input, graph, of.layout().encoder, of.layout().second_weight >= 0),
+        embedding(input, graph, of.layout().encoder, of.options().second_linear),
         source(graph, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
         output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
-      if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, graph, of.layout().sheaf_encoder);
+      if (*of.options().separate_encoder) source.add_encoder(input, graph, of.layout().sheaf_encoder);
     }
     add_layers(of, graph);
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
@@ -86,6 +86,10 @@ struct NetworkParts {
   NetworkParts& operator=(const NetworkParts&) = delete;
 
   [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
+  /// Of these, those that a stack of layers has: a flow is none.
+  [[nodiscard]] Index own_layer_count() const noexcept {
+    return requires { model.options().layer_norm; } ? layer_count() : 0;
+  }
   [[nodiscard]] bool has_filter() const noexcept { return !filter_layers.empty(); }
   [[nodiscard]] bool has_initial_residual() const noexcept { return !residual_layers.empty(); }
   /// X_{l+1} of the last pass, the same before its norm, and the mask of the dropout of X_l.
@@ -117,8 +121,15 @@ struct NetworkParts {
 
   /// Points the views at the parameters, and at the gradient before a training pass.
   void bind(bool training) {
-    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
-    if (training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
+    const S* const values = model.parameters().values().data();
+    if (std::exchange(bound_, values) != values) {
+      ParameterList<const S> list(model.parameters(), values);
+      model.declare(list, weights, layer_weights);
+    }
+    if (training && std::exchange(bound_gradient_, gradient.data()) != gradient.data()) {
+      ParameterList<S> list(model.parameters(), gradient.data());
+      model.declare(list, weights_bar, layer_weights_bar);
+    }
   }
   [[nodiscard]] SheafSourceWeights<const S> source_weights() const {
     return {weights.sheaf_encoder, weights.learners};
@@ -132,8 +143,8 @@ struct NetworkParts {
     const ModelLayout& layout = model.layout();
     for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
       const ParameterInfo& info = model.parameters().info()[id];
-      const bool overwritten = static_cast<ParameterId>(id) == layout.encoder.weight ||
-                               static_cast<ParameterId>(id) == layout.sheaf_encoder.weight;
+      const bool overwritten = static_cast<ParameterId>(id) == layout.at.encoder.weight ||
+                               static_cast<ParameterId>(id) == layout.at.sheaf_encoder.weight;
       if (!overwritten) std::fill_n(gradient.data() + info.offset, info.size, S(0));
     }
   }
@@ -185,6 +196,8 @@ struct NetworkParts {
   ReadoutHead<S> output;
   NetworkWeights<const S> weights;
   NetworkWeights<S> weights_bar;
+  LayerWeights<const S> layer_weights;
+  LayerWeights<S> layer_weights_bar;
   Buffer<S> gradient;
   Buffer<S> x_bar, embedding_bar;
   bool kept = false;  ///< do the layers hold what a backward pass reads?
@@ -207,10 +220,11 @@ struct NetworkParts {
     }
     embedding.entry_mask().set_runs(entries);
     embedding.mask().set_runs(rows);
-    for (Index l = 0; l < static_cast<Index>(model.layout().layers.size()); ++l) layer_mask(l).set_runs(rows);
+    for (Index l = 0; l < own_layer_count(); ++l) layer_mask(l).set_runs(rows);
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
   }
   void add_layers(const Model& of, const Graph& on) {
+    if constexpr (requires { of.options().layer_norm; }) {
     const PolynomialOptions& filter = of.options().filter;
     const std::size_t bytes = static_cast<std::size_t>(on.node_count() * shape.row()) * sizeof(S);
     // All parts must choose the same, since they exchange rows of the terms that are recomputed.
@@ -218,7 +232,7 @@ struct NetworkParts {
         on.part() == nullptr ? choose_terms(filter, of.options().normalisation, bytes) : FilterTerms::keep;
     const auto workspace = std::make_shared<FilterWorkspace<Family, S>>();
     const ResidualOptions& residual = of.options().residual;
-    const std::size_t count = of.layout().layers.size();
+    const std::size_t count = static_cast<std::size_t>(own_layer_count());
     if (filter.active()) {
       filter_layers.reserve(count);
     } else if (residual.initial()) {
@@ -226,9 +240,9 @@ struct NetworkParts {
     } else {
       layers.reserve(count);
     }
-    for (const DiffusionLayout& layer : of.layout().layers) {
-      if (layer.norm_scale >= 0) norms.emplace_back(on.node_count(), shape.row());
-      const DiffusionOptions options{layer.left >= 0, layer.right >= 0, layer.activation};
+    const DiffusionOptions options{of.options().left_weights, of.options().right_weights, of.options().activation};
+    for (std::size_t l = 0; l < count; ++l) {
+      if (of.options().layer_norm) norms.emplace_back(on.node_count(), shape.row());
       if (filter.active()) {
         filter_layers.emplace_back(on, shape, options, filter, terms, workspace);
       } else if (residual.initial()) {
@@ -237,6 +251,7 @@ struct NetworkParts {
       } else {
         layers.emplace_back(on, shape, options);
       }
+    }
     }
   }
   /// With an initial residual layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
@@ -255,9 +270,10 @@ struct NetworkParts {
       return PointMap<Family>{*model.options().parametrisation, *model.options().sheaf_activation};
     }
   }
-  static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learners.front(); }
+  static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learner; }
 
   Buffer<S> scratch_[2];
+  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };
 
 }  // namespace sheafnn::detail

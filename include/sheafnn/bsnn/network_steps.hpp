@@ -67,8 +67,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   void for_masks(const ForwardPass<S>& of, const Use& use) {
     use(this->embedding.entry_mask(), of.of_features());
     use(this->embedding.mask(), of.of_hidden());
-    const Index count = static_cast<Index>(this->model.layout().layers.size());  // a flow has none
-    for (Index l = 0; l < count; ++l) use(this->layer_mask(l), of.of_layer(l, 0));
+    for (Index l = 0; l < this->own_layer_count(); ++l) use(this->layer_mask(l), of.of_layer(l, 0));
     this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
   }
 
@@ -80,7 +79,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// X_{l+1} from x = X_l; the last layer for the requested nodes only.
   [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
     const std::size_t i = static_cast<std::size_t>(l);
-    const auto& layer_weights = this->weights.layers[i];
+    const auto& layer_weights = this->layer_weights.layers[i];
     const NodeSelection all(this->graph.node_count());
     const NodeSelection& here = l + 1 < this->layer_count() ? all : nodes;
     const MixedFeatures mixing = l == 0 ? first_mixing : MixedFeatures::compute;
@@ -101,7 +100,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       this->layers[i].evaluate(execution, layer_weights, this->sheaf_of(l), x, here, mixing, this->scratch(0));
     }
     if (!this->norms.empty()) {
-      this->norms[i].forward(execution, this->weights.norms[i], this->diffused(l).rows());
+      this->norms[i].forward(execution, this->layer_weights.norms[i], this->diffused(l).rows());
     }
     return this->layer_output(l);
   }
@@ -111,27 +110,27 @@ struct NetworkSteps : NetworkParts<ModelType> {
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
     const std::size_t i = static_cast<std::size_t>(l);
     if (!this->norms.empty()) {
-      this->norms[i].backward(execution, this->weights.norms[i], this->diffused(l).rows(), bar.rows(), bar.rows(),
-                              this->weights_bar.norms[i]);
+      this->norms[i].backward(execution, this->layer_weights.norms[i], this->diffused(l).rows(), bar.rows(), bar.rows(),
+                              this->layer_weights_bar.norms[i]);
     }
     const bool shares_sheaf =
         l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
     if (this->has_filter()) {
-      this->filter_layers[i].backward(execution, this->weights.layers[i], this->weights.filter, this->sheaf_of(l),
+      this->filter_layers[i].backward(execution, this->layer_weights.layers[i], this->weights.filter, this->sheaf_of(l),
                                       this->source.gradient(), shares_sheaf, bar, this->x_bar_view(),
-                                      this->weights_bar.layers[i], this->weights_bar.filter);
+                                      this->layer_weights_bar.layers[i], this->weights_bar.filter);
       return;
     }
     if (this->has_initial_residual()) {
-      this->residual_layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l),
+      this->residual_layers[i].backward(execution, this->layer_weights.layers[i], this->sheaf_of(l),
                                         this->source.gradient(), shares_sheaf, bar, this->x_bar_view(),
                                         this->embedding_bar_view(), this->scratch(0), this->scratch(1),
-                                        this->weights_bar.layers[i]);
+                                        this->layer_weights_bar.layers[i]);
       return;
     }
-    this->layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l), this->source.gradient(),
+    this->layers[i].backward(execution, this->layer_weights.layers[i], this->sheaf_of(l), this->source.gradient(),
                              shares_sheaf, bar, this->x_bar_view(), this->scratch(0), this->scratch(1),
-                             this->weights_bar.layers[i]);
+                             this->layer_weights_bar.layers[i]);
   }
   /// From the derivatives of the blocks of F^l to those of Q's parameters, or of X_l and the learner's weights.
   void sheaf_backward(Index l) {

@@ -18,13 +18,6 @@
 
 namespace sheafnn {
 
-/// Which parts a diffusion layer has.
-struct DiffusionOptions {
-  bool left = true;        ///< A, mixing stalk coordinates
-  bool right = true;       ///< B, mixing channels
-  bool activation = true;  ///< ELU
-};
-
 /// Whether an evaluation computes Y = (I ⊗ A) X Bᵀ, computes and keeps it for the next one with the same X, or takes
 /// what the last one kept.
 enum class MixedFeatures { compute, compute_and_keep, reuse };

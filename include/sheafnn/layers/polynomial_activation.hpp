@@ -18,6 +18,7 @@
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
+#include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
@@ -25,8 +26,19 @@ namespace sheafnn {
 /// What a filter has learned, the same for all layers. \tparam T const S or S
 template <class T>
 struct FilterWeights {
-  std::span<T> theta;  ///< K + 1 numbers, see Polynomial
-  std::span<T> skip;   ///< α, one number; empty without the high-pass term
+  WeightVector<T> theta;  ///< K + 1 numbers, see Polynomial
+  WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
+
+  /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
+  void declare(ParameterList<T>& list, const PolynomialOptions& options) {
+    if (!options.active()) return;
+    list.vector(theta, "poly.logits", {options.degree + 1}, [options](const Stream&, std::span<double> values) {
+      for (std::size_t j = 0; j < values.size(); ++j) {
+        values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
+      }
+    });
+    if (options.skip != HighPassSkip::off) list.vector(skip, "poly.skip", {1}, {});
+  }
 };
 
 /// The elementwise end of a polynomial layer, X' = (1 + tanh ε) ∘ X − ELU(Z + α X), with its backward pass, and the

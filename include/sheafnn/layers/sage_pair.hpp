@@ -27,8 +27,16 @@ namespace sheafnn {
 template <class T>
 struct SageWeights {
   LinearWeights<T> neighbour;   ///< W and b
-  MatrixView<T> self;           ///< V
+  WeightMatrix<T> self;         ///< V
   LinearWeights<T> projection;  ///< W_p, in × in, and b_p; empty without
+
+  /// \param first_bias  the initial b, as in LinearWeights
+  void declare(ParameterList<T>& list, const std::string& name, Index outputs, Index inputs, bool projected,
+               InitialValues first_bias) {
+    neighbour.declare(list, name + ".neighbour", outputs, inputs, std::move(first_bias));
+    list.matrix(self, name + ".self.weight", outputs, inputs, uniform_values(inputs), true);
+    if (projected) projection.declare(list, name + ".projection", inputs, inputs);
+  }
 };
 
 namespace detail {

@@ -1,5 +1,6 @@
 /// \file
-/// Weights of the layers as typed views; with T = const S for reading, with T = S for gradients of the same shape.
+/// Weights of the layers as typed views, with their declarations: with T = const S for reading, with T = S for gradients of
+/// the same shape, and with T = ParameterSlot their positions among the parameters of a model (nn/parameter_list.hpp).
 ///
 /// Gradients of layers add to what is there, unless a layer says otherwise. Views that are empty stand for weights
 /// that an architecture leaves out.
@@ -8,26 +9,64 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <utility>
 
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/sheaf_learner_options.hpp"
+#include "sheafnn/nn/parameter_list.hpp"
 
 namespace sheafnn {
 
 /// y = x W + b. Layers read the weight by inputs, so W lies in × out, the transpose of what users and files see.
 template <class T>
 struct LinearWeights {
-  MatrixView<T> weight;  ///< W, in × out
-  std::span<T> bias;     ///< b, out
+  WeightMatrix<T> weight;  ///< W, in × out
+  WeightVector<T> bias;    ///< b, out
+
+  /// \param first_bias  the initial b; null: like W uniform in ±1/√inputs
+  void declare(ParameterList<T>& list, const std::string& name, Index outputs, Index inputs,
+               InitialValues first_bias = {}) {
+    list.matrix(weight, name + ".weight", outputs, inputs, uniform_values(inputs), true);
+    list.vector(bias, name + ".bias", {outputs}, first_bias ? std::move(first_bias) : uniform_values(inputs));
+  }
+};
+
+/// Scale w and shift b of a normalisation, h numbers each.
+template <class T>
+struct NormWeights {
+  WeightVector<T> scale, shift;
+
+  void declare(ParameterList<T>& list, const std::string& name, Index width) {
+    list.vector(scale, name + ".weight", {width}, constant_values(1));
+    list.vector(shift, name + ".bias", {width}, {});
+  }
 };
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
 struct SheafLearnerWeights {
-  static constexpr int max_hidden_layers = 8;
-  std::array<MatrixView<T>, max_hidden_layers> hidden{};  ///< width × inputs, then width × width
-  MatrixView<T> mean;                                     ///< mean outputs × (inputs or width)
-  MatrixView<T> spread;                                   ///< spread outputs × (inputs or width)
-  MatrixView<T> edge;                                     ///< 1 × 2h
+  std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
+  WeightMatrix<T> mean;                                       ///< mean outputs × (inputs or width)
+  WeightMatrix<T> spread;                                     ///< spread outputs × (inputs or width)
+  WeightMatrix<T> edge;                                       ///< 1 × 2h
+
+  /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
+  void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
+    const std::string of = number < 0 ? "" : detail::concat(".", number), sheaf = "sheaf" + of;
+    const auto add = [&](WeightMatrix<T>& weight, const std::string& name, Index rows, Index columns) {
+      list.matrix(weight, name + ".weight", rows, columns, uniform_values(columns));
+    };
+    Index inputs = options.first_inputs();
+    for (Index k = 0; k < options.hidden_layers; ++k) {
+      add(hidden[static_cast<std::size_t>(k)], detail::concat(sheaf, ".hidden.", k), options.width, inputs);
+      inputs = options.width;
+    }
+    if (options.mean > 0) add(mean, number < 0 ? sheaf + ".mean" : sheaf, options.mean, inputs);
+    if (options.spread > 0) add(spread, sheaf + ".var", options.spread, inputs);
+    if (options.edge_weights) add(edge, "edge" + of, 1, 2 * options.inputs);
+  }
 };
 
 /// Of a sheaf source: an encoder of its own, if it has one, and one learner, or one per sheaf.
@@ -37,12 +76,26 @@ struct SheafSourceWeights {
   std::span<const SheafLearnerWeights<T>> learners;
 };
 
+/// Which parts a diffusion layer has.
+struct DiffusionOptions {
+  bool left = true;        ///< A, mixing stalk coordinates
+  bool right = true;       ///< B, mixing channels
+  bool activation = true;  ///< ELU
+  bool residual = true;    ///< ε; not a choice of the layers, which have it or not
+};
 /// Of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) X Bᵀ).
 template <class T>
 struct DiffusionWeights {
-  MatrixView<T> left;    ///< A, d' × d'
-  MatrixView<T> right;   ///< B, f × f
-  std::span<T> epsilon;  ///< ε, d'
+  WeightMatrix<T> left;     ///< A, d' × d'
+  WeightMatrix<T> right;    ///< B, f × f
+  WeightVector<T> epsilon;  ///< ε, d'
+
+  /// A = I, B random orthogonal, ε = 0. \param d, f  d' and f
+  void declare(ParameterList<T>& list, const DiffusionOptions& options, Index d, Index f) {
+    if (options.left) list.matrix(left, "left", d, d, identity_values(d));
+    if (options.right) list.matrix(right, "right", f, f, orthogonal_values(f));
+    if (options.residual) list.vector(epsilon, "eps", {d, 1}, {});
+  }
 };
 /// The same as matrices of its own, or their derivatives; converts to views.
 template <class S>
