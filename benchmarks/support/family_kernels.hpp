@@ -86,10 +86,13 @@ struct FamilyFixture {
         diffused(embedding.size()) {
     sheafnn::ParameterList<const float> values(model.parameters(), model.parameters().values().data());
     sheafnn::LayerWeights<const float> layers;
-    model.declare(values, weights, layers);
+    const auto declare = [&](auto& list, auto& of_layers) {
+      of_layers.declare(list, model.layer_setting(), options.layers, options.layer_norm);
+    };
+    model.declare(values, weights, [&](auto& list) { declare(list, layers); });
     sheafnn::ParameterList<float> gradients(model.parameters(), weight_gradient.data());
     sheafnn::LayerWeights<float> layer_gradients;
-    model.declare(gradients, weights_bar, layer_gradients);
+    model.declare(gradients, weights_bar, [&](auto& list) { declare(list, layer_gradients); });
     learner_forward(1);
     posterior.activate(1, learner);
     posterior.begin_backward(1, 1.0);
@@ -136,14 +139,12 @@ struct FamilyFixture {
   }
   void diffuse(int threads) {
     float* out = diffused.data();
-    sheafnn::detail::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
-                                     scaled.data(),
-                                     [=, row = shape.row(),
-                                      f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
-                                                                          sheafnn::Index c, const T*, const T* z) {
-                                       for (int k = 0; k < N; ++k)
-                                         sheafnn::detail::store(out + u * row + (i + k) * f + c, z[k]);
-                                     });
+    sheafnn::detail::apply_laplacian<Family>(
+        threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()), scaled.data(),
+        [=, row = shape.row(), f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
+                                                                   sheafnn::Index c, const T*, const T* z) {
+          for (int k = 0; k < N; ++k) sheafnn::detail::store(out + u * row + (i + k) * f + c, z[k]);
+        });
   }
 
   const sheafnn::Graph& graph;
@@ -221,7 +222,7 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
   add_kernel(threads, "block gradient", name,
              {2 * f * 2 * m * terms, 2 * features + 4 * 2 * m * Sizes::transport + 8 * m}, [x](int t) {
                sheafnn::detail::add_off_diagonal_gradient<Family>(t, x->graph, x->shape, x->scaled.data(),
-                                                          x->diffused.data(), x->gradient);
+                                                                  x->diffused.data(), x->gradient);
              });
 }
 

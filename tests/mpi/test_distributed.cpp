@@ -636,8 +636,8 @@ TEST_CASE("a flow whose steps are chosen sends what its steps say") {
   ranks().broadcast(std::span<double>(of_root));
   CHECK(everywhere(steps == of_root));
   const Index flow = mpi::flow_exchanges(options.method, accepted, rejected, true);
-  const mpi::RowVolume volume{flow + 2, flow * model.hidden_width() +
-                                            2 * model.layout().learner.projection_width()};
+  const mpi::RowVolume volume{flow + 2,
+                              flow * model.hidden_width() + 2 * model.layout().learner.projection_width()};
   const mpi::Traffic formula = volume.of(mpi::describe(data.graph, partition), sizeof(double));
   std::int64_t messages = 0, bytes = 0;
   for (const std::int64_t count : ranks().all(sent.messages)) messages += count;

@@ -87,7 +87,8 @@ class BatchEncoder {
   BatchEncoder() = default;
   /// \param dropout  may inputs and outputs be dropped? (The sheaf's encoder has none.)
   BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderOptions shape,
-               const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, const BatchSize& batch, bool dropout, PartialSums& sums)
+               const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, const BatchSize& batch,
+               bool dropout, PartialSums& sums)
       : input_(&input),
         shape_(shape),
         weight_(parameters.info(at.weight).offset),
@@ -128,7 +129,9 @@ class BatchEncoder {
   }
   [[nodiscard]] Items<DropEntries<S>> drop_entries(const Run* runs) {
     const InputView<S> view = input_->view();
-    return {dropped_ ? sheafnn::detail::dropout_blocks(view.entries) : 0, runs_, {runs, view.value, view.entries, entry_.data()}};
+    return {dropped_ ? sheafnn::detail::dropout_blocks(view.entries) : 0,
+            runs_,
+            {runs, view.value, view.entries, entry_.data()}};
   }
   [[nodiscard]] Items<RowSegments<S>> row_segments(const ParameterView<S>& parameters) {
     const InputView<S> view = input_->view();

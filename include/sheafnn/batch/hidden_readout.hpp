@@ -49,14 +49,16 @@ class BatchHiddenReadout {
  public:
   BatchHiddenReadout() = default;
   BatchHiddenReadout(Executor& executor, std::span<const LinearWeights<ParameterSlot>> layers,
-                     const ParameterSet<S>& parameters, Index nodes, Index width, const BatchSize& batch, PartialSums& sums)
+                     const ParameterSet<S>& parameters, Index nodes, Index width, const BatchSize& batch,
+                     PartialSums& sums)
       : nodes_(nodes), width_(width) {
     const auto array = [&](Index instances) {
       return Array<Executor, S>(executor, "readout", instances * nodes * width);
     };
     for (const LinearWeights<ParameterSlot>& at : layers) {
-      layers_.push_back({BatchLinear<S>(at, parameters, batch.runs, batch.training_copies * nodes, width, width, sums),
-                         array(batch.instances()), array(batch.instances())});
+      layers_.push_back(
+          {BatchLinear<S>(at, parameters, batch.runs, batch.training_copies * nodes, width, width, sums),
+           array(batch.instances()), array(batch.instances())});
     }
     if (layers_.empty()) return;
     require_countable("features of a run's copies", batch.copies * nodes * width);

@@ -161,8 +161,8 @@ struct NormProducts {
 template <class Executor, class S>
 class BatchLayerNorm {
  public:
-  BatchLayerNorm(Executor& executor, const NormWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, Index nodes,
-                 Index width, const BatchSize& batch, PartialSums& sums)
+  BatchLayerNorm(Executor& executor, const NormWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
+                 Index nodes, Index width, const BatchSize& batch, PartialSums& sums)
       : nodes_(nodes),
         width_(width),
         scale_(parameters.info(at.scale).offset),

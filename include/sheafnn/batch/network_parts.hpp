@@ -68,6 +68,8 @@ struct CommonArrays {
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, BatchModel Model>
 struct NetworkParts {
+  static_assert(std::same_as<typename Model::Layers, LibraryLayers>,
+                "this engine has the library's layers alone; sheafnn::train trains models with other LayerKinds");
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
   using Common = CommonArrays<Executor, S>;
@@ -174,8 +176,8 @@ struct NetworkParts {
     const Index n = shape.nodes, h = shape.row();
     encoder.emplace(executor, input, g.degree, layout.encoder, layout.at.encoder, p, batch, dropout, sums);
     if (*options.separate_encoder) {
-      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, layout.at.sheaf_encoder, p, batch, false,
-                            sums);
+      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, layout.at.sheaf_encoder, p, batch,
+                            false, sums);
     }
     if (options.second_linear) second.emplace(executor, layout.at.second, p, n, h, batch.runs, sums);
     if constexpr (is_learned<Family>) {
@@ -187,13 +189,13 @@ struct NetworkParts {
                                             batch.training_instances() * sheaf_count, options.normalisation);
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(executor, g, shape, layout, options.activation, l, filter, options.residual, p, batch, dropout, sums);
+      layers.emplace_back(executor, g, shape, layout, options.activation, l, filter, options.residual, p, batch,
+                          dropout, sums);
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout.at.readout, p, n, h, batch, sums);
     right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
-    output.emplace(executor, layout.at.output, p, targets, n, h, options.classes, batch,
-                   sums);
+    output.emplace(executor, layout.at.output, p, targets, n, h, options.classes, batch, sums);
     if constexpr (sampled) posterior.emplace(executor, g, batch.runs, model.posterior());
   }
 

@@ -39,8 +39,8 @@ template <class Executor, class S>
 class RightTransposes {
  public:
   RightTransposes() = default;
-  RightTransposes(Executor& executor, std::span<const DiffusionWeights<ParameterSlot>> layers, const ParameterSet<S>& parameters,
-                  Index channels, Index runs)
+  RightTransposes(Executor& executor, std::span<const DiffusionWeights<ParameterSlot>> layers,
+                  const ParameterSet<S>& parameters, Index channels, Index runs)
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
     require_countable("weights of all layers", static_cast<Index>(layers.size()) * channels * channels);

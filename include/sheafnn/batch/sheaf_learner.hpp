@@ -23,7 +23,8 @@ class BatchSheafLearner {
  public:
   BatchSheafLearner() = default;
   BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerOptions& shape,
-                    const SheafLearnerWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums)
+                    const SheafLearnerWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
+                    const BatchSize& batch, PartialSums& sums)
       : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(batch.runs) {
     hidden_layers_ = shape.hidden_layers;
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
@@ -34,10 +35,9 @@ class BatchSheafLearner {
     const auto add_first = [&](ParameterId id, Index rows, bool whole_pair = false) {
       if (id < 0 || rows == 0) return;
       const Index columns = whole_pair ? 2 * inputs_ : shape.first_inputs();
-      first_.matrix[first_.count++] = {offset(id), first_.columns,
-                                       rows,       columns,
-                                       whole_pair ? LearnerInput::concatenation : shape.input,
-                                       first_.entries};
+      first_.matrix[first_.count++] = {
+          offset(id),    first_.columns, rows, columns, whole_pair ? LearnerInput::concatenation : shape.input,
+          first_.entries};
       first_.columns = first_.columns + rows;
       first_.entries = first_.entries + rows * columns;
     };
@@ -190,9 +190,7 @@ class BatchSheafLearner {
 
  private:
   /// Entries of the first layer's matrices as AssembleFirstLayer writes them, per run.
-  [[nodiscard]] Index assembled() const noexcept {
-    return first_.columns * (2 * inputs_ + first_.arc_features);
-  }
+  [[nodiscard]] Index assembled() const noexcept { return first_.columns * (2 * inputs_ + first_.arc_features); }
   /// A weight matrix after the first layer, rows × width, that reads hidden layer `input`; its output is the next
   /// hidden layer, or raw outputs from `column` on.
   struct DeepWeight {

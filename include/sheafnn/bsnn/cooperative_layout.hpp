@@ -35,7 +35,8 @@ struct CooperativeWeights : LayerWeights<T> {
   /// \param outputs  of the learners, per node
   void declare(ParameterList<T>& list, const CooperativeOptions& options, Index d, Index outputs, bool bayesian) {
     constexpr double raw_concentration = -4, raw_deviation = -2;
-    const Index f = options.channels, h = d * f, rotation = d * (d - 1) / 2;  // κ_raw, μ, s_raw follow the rotation
+    const Index f = options.channels, h = d * f,
+                rotation = d * (d - 1) / 2;  // κ_raw, μ, s_raw follow the rotation
     list.as_stored = true;
     encoder.declare(list, "lin1", h, options.features);
     list.group = ParameterGroup::sheaf_learner;
@@ -51,8 +52,10 @@ struct CooperativeWeights : LayerWeights<T> {
       learners[l][1].declare(list, "in" + number, node_learner(options, h, outputs), raised);
     }
     list.group = ParameterGroup::network;
-    const DiffusionOptions parts{options.left_weights, options.right_weights, true, options.residual};
-    LayerWeights<T>::declare(list, options.layers, parts, options.norm != FeatureNorm::none, d, f);
+    const LayerSetting layer{.diffusion = {options.left_weights, options.right_weights, true, options.residual},
+                             .coordinates = d,
+                             .channels = f};
+    LayerWeights<T>::declare(list, layer, options.layers, options.norm != FeatureNorm::none);
     declare_readout(list, readout, output, options.readout_layers, options.classes, h);
   }
 };

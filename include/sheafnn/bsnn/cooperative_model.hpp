@@ -53,7 +53,8 @@ class CooperativeModel {
     parameters_.initialise(seed);
   }
   /// The same without values of the parameters.
-  CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options) : options_(resolve(options, D, bayesian)) {
+  CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options)
+      : options_(resolve(options, D, bayesian)) {
     ParameterList<ParameterSlot> list(parameters_);
     declare(list, layout_);
   }

@@ -21,6 +21,32 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// The weights of a flow, in place of layers.
+template <class S>
+struct FlowWeights {
+  template <class Model>
+  FlowWeights(const Model& model, const Graph&, const DiffusionShape<S>&) : of(model.layer_setting()) {}
+
+  [[nodiscard]] LayerReads reads() const noexcept { return {}; }
+  template <class Use>
+  void for_masks(const Use&) const {}
+  template <class T>
+  void declare(ParameterList<T>& list) {
+    list.suffix = ".0";
+    if constexpr (std::is_const_v<T>) weights.declare(list, of);
+    if constexpr (!std::is_const_v<T>) weights_bar.declare(list, of);
+    list.suffix.clear();
+  }
+
+  LayerSetting of;
+  DiffusionWeights<const S> weights;
+  DiffusionWeights<S> weights_bar;
+};
+
+}  // namespace detail
+
 /// Architecture and parameters.
 ///
 /// \tparam PosteriorType  as for SheafModel
@@ -34,6 +60,7 @@ class FlowModel {
   using Posterior = PosteriorType;
   using Options = FlowOptions;
   using Scalar = S;
+  using Stack = detail::FlowWeights<S>;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
@@ -54,14 +81,15 @@ class FlowModel {
   }
   /// The same without values of the parameters.
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)),
-        posterior_(posterior) {
+      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) = network_sizes(detail::one_layer(options_), coordinates(), sheaf_count(),
                                                         Posterior::mean_size, Posterior::spread_size, bayesian);
     ParameterList<ParameterSlot> list(parameters_);
-    declare(list, layout_.at, layout_);
+    declare(list, layout_.at, [&](ParameterList<ParameterSlot>&) {
+      static_cast<LayerWeights<ParameterSlot>&>(layout_).declare(list, layer_setting(), 1, false);
+    });
   }
 
   [[nodiscard]] const FlowOptions& options() const noexcept { return options_; }
@@ -85,16 +113,20 @@ class FlowModel {
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return 1; }
-  /// Declares all parameters; the flow is the only layer.
-  template <class T>
-  void declare(ParameterList<T>& list, NetworkWeights<T>& weights, LayerWeights<T>& layers) const {
+  /// What the flow is made from.
+  [[nodiscard]] LayerSetting layer_setting() const {
+    return {.diffusion = {options_.left_weights, options_.right_weights, options_.activation, false},
+            .coordinates = coordinates(),
+            .channels = options_.channels};
+  }
+  /// Declares all parameters; declare_flow(list) those of the flow, the only layer.
+  template <class T, class DeclareFlow>
+  void declare(ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareFlow& declare_flow) const {
     weights.declare(list, detail::one_layer(options_), layout_, [](ParameterList<T>&) {});
-    const DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation, false};
-    layers.declare(list, 1, parts, false, coordinates(), options_.channels);
+    declare_flow(list);
   }
 
  private:
-
   FlowOptions options_;
   [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;

@@ -90,8 +90,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     this->begin_draw(sample);
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
     steps_.build_sheaf(0, start);                                // F
-    flow_.forward(steps_.execution, steps_.layer_weights.layers.front(), steps_.sheaf_of(0),
-                  start, steps_.pass.training, replay_);                                                 // X(T)
+    flow_.forward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), start, steps_.pass.training,
+                  replay_);                                                                              // X(T)
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, end_rows());  // Y
     this->end_draw();
     return steps_.output.output();
@@ -109,9 +109,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, selected_rows_,
                            outputs_bar, rows, steps_.weights_bar.readout, steps_.weights_bar.output);
     if (!steps_.nodes.all()) spread_rows(rows, bar.rows());
-    flow_.backward(steps_.execution, steps_.layer_weights.layers.front(), steps_.sheaf_of(0),
-                   steps_.source.gradient(), false, bar, steps_.scratch(0), steps_.scratch(1),
-                   steps_.layer_weights_bar.layers.front());
+    flow_.backward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), steps_.source.gradient(), false,
+                   bar, steps_.scratch(0), steps_.scratch(1), steps_.layers.weights_bar);
     steps_.sheaf_backward(0);
     steps_.add_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.first_sample = steps_.kept = false;

@@ -29,8 +29,8 @@ struct NetworkSizes {
 /// \param d             stalk coordinates, fixed filters counted
 /// \param sheaf_count   different sheaves in a forward pass
 /// \param mean, spread  raw numbers of the posterior per map
-[[nodiscard]] inline NetworkSizes network_sizes(const ModelOptions& options, Index d, Index sheaf_count, Index mean,
-                                                Index spread, bool bayesian) {
+[[nodiscard]] inline NetworkSizes network_sizes(const ModelOptions& options, Index d, Index sheaf_count,
+                                                Index mean, Index spread, bool bayesian) {
   NetworkSizes r;
   r.coordinates = d;
   r.hidden_width = d * options.channels;
@@ -65,9 +65,9 @@ void declare_readout(ParameterList<T>& list, std::vector<LinearWeights<T>>& hidd
 template <class T>
 struct NetworkWeights {
   LinearWeights<T> encoder, second, output;
-  LinearWeights<T> sheaf_encoder;                 ///< of models with a separate encoder
+  LinearWeights<T> sheaf_encoder;                ///< of models with a separate encoder
   std::vector<SheafLearnerWeights<T>> learners;  ///< one (BSNN) or one per layer (NSD; `linear`: one)
-  std::vector<LinearWeights<T>> readout;          ///< of the hidden layers
+  std::vector<LinearWeights<T>> readout;         ///< of the hidden layers
   FilterWeights<T> filter;
 
   /// Linear layers start uniform in ±1/√inputs. The order is the order of files, and selects initial values.
@@ -97,15 +97,15 @@ struct LayerWeights {
   std::vector<DiffusionWeights<T>> layers;
   std::vector<NormWeights<T>> norms;  ///< one per layer, or none
 
-  void declare(ParameterList<T>& list, Index count, const DiffusionOptions& options, bool norm, Index d, Index f) {
+  void declare(ParameterList<T>& list, LayerSetting of, Index count, bool norm) {
     layers.resize(static_cast<std::size_t>(count));
     if (norm) norms.resize(layers.size());
     for (std::size_t l = 0; l < layers.size(); ++l) {
       list.suffix = detail::concat(".", l);
-      layers[l].declare(list, options, d, f);
-      list.suffix.clear();
-      if (norm) norms[l].declare(list, detail::concat("norm.", l), d * f);
+      layers[l].declare(list, of);
+      if (norm) norms[l].declare_after_layer(list, of.coordinates * of.channels);
     }
+    list.suffix.clear();
   }
 };
 

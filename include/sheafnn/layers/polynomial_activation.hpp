@@ -56,7 +56,8 @@ class FilterActivation {
 
   /// 1 + tanh ε_i.
   void gains(std::span<const S> epsilon, S* gain) const {
-    for (Index i = 0; i < tiles_.coordinates; ++i) gain[i] = S(1) + std::tanh(epsilon[static_cast<std::size_t>(i)]);
+    for (Index i = 0; i < tiles_.coordinates; ++i)
+      gain[i] = S(1) + std::tanh(epsilon[static_cast<std::size_t>(i)]);
   }
 
   /// out = (1 + tanh ε) ∘ x − ELU(z + skip · base) at some nodes, one row each.

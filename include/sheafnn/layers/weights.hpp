@@ -14,6 +14,7 @@
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/layer_setting.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
@@ -42,15 +43,21 @@ struct NormWeights {
     list.vector(scale, name + ".weight", {width}, constant_values(1));
     list.vector(shift, name + ".bias", {width}, {});
   }
+  /// Of the norm after a layer, which has the list's suffix.
+  void declare_after_layer(ParameterList<T>& list, Index width) {
+    const std::string number = std::exchange(list.suffix, "");
+    declare(list, "norm" + number, width);
+    list.suffix = number;
+  }
 };
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
 struct SheafLearnerWeights {
   std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
-  WeightMatrix<T> mean;                                       ///< mean outputs × (inputs or width)
-  WeightMatrix<T> spread;                                     ///< spread outputs × (inputs or width)
-  WeightMatrix<T> edge;                                       ///< 1 × 2h
+  WeightMatrix<T> mean;                                      ///< mean outputs × (inputs or width)
+  WeightMatrix<T> spread;                                    ///< spread outputs × (inputs or width)
+  WeightMatrix<T> edge;                                      ///< 1 × 2h
 
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
   void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
@@ -76,13 +83,6 @@ struct SheafSourceWeights {
   std::span<const SheafLearnerWeights<T>> learners;
 };
 
-/// Which parts a diffusion layer has.
-struct DiffusionOptions {
-  bool left = true;        ///< A, mixing stalk coordinates
-  bool right = true;       ///< B, mixing channels
-  bool activation = true;  ///< ELU
-  bool residual = true;    ///< ε; not a choice of the layers, which have it or not
-};
 /// Of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) X Bᵀ).
 template <class T>
 struct DiffusionWeights {
@@ -90,11 +90,20 @@ struct DiffusionWeights {
   WeightMatrix<T> right;    ///< B, f × f
   WeightVector<T> epsilon;  ///< ε, d'
 
-  /// A = I, B random orthogonal, ε = 0. \param d, f  d' and f
-  void declare(ParameterList<T>& list, const DiffusionOptions& options, Index d, Index f) {
+  /// A = I, B random orthogonal, ε = 0.
+  void declare(ParameterList<T>& list, const LayerSetting& of) {
+    const DiffusionOptions& options = of.diffusion;
+    const Index d = of.coordinates, f = of.channels;
     if (options.left) list.matrix(left, "left", d, d, identity_values(d));
     if (options.right) list.matrix(right, "right", f, f, orthogonal_values(f));
     if (options.residual) list.vector(epsilon, "eps", {d, 1}, {});
+  }
+  /// \throws std::invalid_argument  a weight of another shape
+  void check(const LayerSetting& of) const {
+    const Index d = of.coordinates, f = of.channels;
+    if (of.diffusion.left) require_array(left, d, d, "left weights");
+    if (of.diffusion.right) require_array(right, f, f, "right weights");
+    if (of.diffusion.residual) require_size(epsilon, d, "epsilon");
   }
 };
 /// The same as matrices of its own, or their derivatives; converts to views.

@@ -60,7 +60,8 @@ using InitialValues = std::function<void(const Stream&, std::span<double>)>;
   };
 }
 /// Others, but for the values at some indices.
-[[nodiscard]] inline InitialValues replaced_values(InitialValues others, std::vector<std::pair<Index, double>> at) {
+[[nodiscard]] inline InitialValues replaced_values(InitialValues others,
+                                                   std::vector<std::pair<Index, double>> at) {
   return [others = std::move(others), at = std::move(at)](const Stream& stream, std::span<double> values) {
     others(stream, values);
     for (const auto& [index, value] : at) values[static_cast<std::size_t>(index)] = value;

@@ -52,7 +52,8 @@ class ParameterTable {
   /// \throws std::invalid_argument  no extent, or one outside 1 … 2147483647
   ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false,
                   InitialValues initial = {}, bool as_stored = false) {
-    ParameterInfo info{std::move(name), std::move(shape), transposed, group, size_, 1, std::move(initial), as_stored};
+    ParameterInfo info{std::move(name),    std::move(shape), transposed, group, size_, 1,
+                       std::move(initial), as_stored};
     require(!info.shape.empty(), "extent of " + info.name, "no extent", "at least one is needed");
     for (const Index extent : info.shape) info.size *= checked_extent("extent of " + info.name, extent);
     size_ += info.size;
@@ -118,7 +119,8 @@ void ParameterSet<S>::initialise(std::uint64_t seed) {
     const ParameterInfo& p = info(id);
     if (!p.initial) continue;
     std::vector<double> numbers(static_cast<std::size_t>(p.size));
-    p.initial({seed, Purpose::weights, 0, static_cast<std::uint32_t>(id % 1024), static_cast<std::uint32_t>(id / 1024)},
+    p.initial({seed, Purpose::weights, 0, static_cast<std::uint32_t>(id % 1024),
+               static_cast<std::uint32_t>(id / 1024)},
               numbers);
     for_each(p, [&](Index visible, Index stored) {
       data(id)[stored] = static_cast<S>(numbers[static_cast<std::size_t>(p.as_stored ? stored : visible)]);
