@@ -7,6 +7,7 @@
 
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn::batch::detail {

@@ -58,8 +58,6 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
     of.residual = false;
     return of;
   }
-  /// Rows of output() that are this process's own.
-  [[nodiscard]] Index own_rows() const { return nodes_.lower_bound(graph_->own_node_count()); }
 
   /// (1 − β) I + β M.
   void map_identity(const MatrixView<const S>& m, Buffer<S>& out) const {
@@ -112,7 +110,7 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
       });
     };
     mixing_.begin(execution, weights, mixing_.buffer(), {});
-    parallel_for(execution, own_rows(), 16,
+    parallel_for(execution, this->own_nodes().count(), 16,
                  [&](Index begin, Index end) { mixing_.forward_rows(weights, begin, end, nullptr, finish); });
   }
 
@@ -129,7 +127,7 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
       });
       return scratch;
     };
-    const NodeChunks chunks{own_rows(), mixing_.chunks().count};
+    const NodeChunks chunks{this->own_nodes().count(), mixing_.chunks().count};
     chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
       S* partial = partial_.data() + chunk * size;
       std::fill_n(partial, size, S(0));

@@ -139,6 +139,19 @@ class WeightedLayer : public Layer<Family, S> {
   void check_features(const FeatureView<T>& x, std::string_view name) const {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
   }
+  /// Those of the last pass's nodes whose rows are this process's own.
+  [[nodiscard]] NodeSelection own_nodes() const {
+    return nodes_.first(nodes_.lower_bound(graph_->own_node_count()));
+  }
+  /// Rows of the own nodes among those of all.
+  template <class T>
+  [[nodiscard]] FeatureView<T> own(const FeatureView<T>& x) const {
+    return x.first(graph_->own_node_count());
+  }
+  /// A buffer of at least as many rows as the last pass has nodes.
+  [[nodiscard]] FeatureView<S> at_nodes(Buffer<S>& buffer) const {
+    return {buffer.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
+  }
   /// Checks a call, and keeps its nodes.
   void begin(const LayerCall<Family, S>& call) {
     check_features(call.x, "x");

@@ -34,36 +34,6 @@
 
 namespace sheafnn {
 
-/// Weights of a learner: the two layers of mlp, or the convolutions with the norms that follow all but the last.
-template <class T>
-struct NodeLearnerWeights {
-  LinearWeights<T> hidden, output;
-  std::vector<SageWeights<T>> convolutions;
-  std::vector<NormWeights<T>> norms;
-
-  /// \param raised  indices of outputs whose bias starts at a number of its own, and that number
-  void declare(ParameterList<T>& list, const std::string& name, const NodeLearnerOptions& options,
-               const std::vector<std::pair<Index, double>>& raised) {
-    const Index g = options.width;
-    if (options.kind == NodeLearnerKind::mlp) {
-      hidden.declare(list, name + ".hidden", g, options.inputs);
-      output.declare(list, name + ".output", options.outputs, g, replaced_values(uniform_values(g), raised));
-      return;
-    }
-    const bool projected = options.kind == NodeLearnerKind::sage_projected;
-    convolutions.resize(static_cast<std::size_t>(options.layers));
-    if (!projected) norms.resize(convolutions.size() - 1);
-    for (std::size_t k = 0; k < convolutions.size(); ++k) {
-      const bool last = k + 1 == convolutions.size();
-      const std::string of = options.layers == 1 ? name : detail::concat(name, ".", k);
-      const Index in = k == 0 ? options.inputs : g;
-      convolutions[k].declare(list, of, last ? options.outputs : g, in, projected,
-                              last ? replaced_values(uniform_values(in), raised) : InitialValues());
-      if (!last && !projected) norms[k].declare(list, of + ".norm", g);
-    }
-  }
-};
-
 /// The learners of a pair on one graph. Rows of what they compute are [that of T | that of S]. Unchecked: in what works
 /// on groups of rows, their numbers, those of rounds, and the sizes of arrays.
 template <class S>

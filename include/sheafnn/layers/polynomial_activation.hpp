@@ -23,24 +23,6 @@
 
 namespace sheafnn {
 
-/// What a filter has learned, the same for all layers. \tparam T const S or S
-template <class T>
-struct FilterWeights {
-  WeightVector<T> theta;  ///< K + 1 numbers, see Polynomial
-  WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
-
-  /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
-  void declare(ParameterList<T>& list, const PolynomialOptions& options) {
-    if (!options.active()) return;
-    list.vector(theta, "poly.logits", {options.degree + 1}, [options](const Stream&, std::span<double> values) {
-      for (std::size_t j = 0; j < values.size(); ++j) {
-        values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
-      }
-    });
-    if (options.skip != HighPassSkip::off) list.vector(skip, "poly.skip", {1}, {});
-  }
-};
-
 /// The elementwise end of a polynomial layer, X' = (1 + tanh ε) ∘ X − ELU(Z + α X), with its backward pass, and the
 /// sums over nodes of the whole layer. Arrays are n × d' × f, or in tiles of channels where that is said. Unchecked:
 /// their sizes.

@@ -99,10 +99,6 @@ class PolynomialDiffusionLayer final : public WeightedLayer<Family, S, Diffusion
   [[nodiscard]] S* term(Index k) {
     return terms_.data() + tiles_.size() * (k == 0 || kept_ == FilterTerms::keep ? k : 1 + k % 2);
   }
-  /// Those of nodes_ whose rows are this process's own.
-  [[nodiscard]] NodeSelection own_nodes() const {
-    return nodes_.first(nodes_.lower_bound(graph_->own_node_count()));
-  }
   /// Y, in tiles.
   void mix(Execution execution, const DiffusionWeights<const S>& weights, const Dropout& dropout, bool keep,
            S* y) {
@@ -189,8 +185,8 @@ void PolynomialDiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& ca
     }
     z = add_by_clenshaw(call.execution, recurrence);
   }
-  activation_.forward(call.execution, own_nodes(), weights_.epsilon, input_, skip_base(), static_cast<S>(skip), z,
-                      call.training ? z_.data() : nullptr, output_.data());
+  activation_.forward(call.execution, this->own_nodes(), weights_.epsilon, input_, skip_base(),
+                      static_cast<S>(skip), z, call.training ? z_.data() : nullptr, output_.data());
   keeps_pass_ = call.training;
 }
 

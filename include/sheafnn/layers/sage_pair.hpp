@@ -23,22 +23,6 @@
 
 namespace sheafnn {
 
-/// Weights of a convolution, all in × out.
-template <class T>
-struct SageWeights {
-  LinearWeights<T> neighbour;   ///< W and b
-  WeightMatrix<T> self;         ///< V
-  LinearWeights<T> projection;  ///< W_p, in × in, and b_p; empty without
-
-  /// \param first_bias  the initial b, as in LinearWeights
-  void declare(ParameterList<T>& list, const std::string& name, Index outputs, Index inputs, bool projected,
-               InitialValues first_bias) {
-    neighbour.declare(list, name + ".neighbour", outputs, inputs, std::move(first_bias));
-    list.matrix(self, name + ".self.weight", outputs, inputs, uniform_values(inputs), true);
-    if (projected) projection.declare(list, name + ".projection", inputs, inputs);
-  }
-};
-
 namespace detail {
 
 /// Calls body.template operator()<T, Tiles>(c) for groups of up to four tiles of type T that cover [0, width): sums

@@ -11,10 +11,13 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/layers/layer_setting.hpp"
+#include "sheafnn/layers/node_learner_options.hpp"
+#include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
@@ -118,6 +121,70 @@ struct DiffusionParameters {
   }
   operator DiffusionWeights<S>() {  // NOLINT
     return {MatrixView(left), MatrixView(right), {epsilon.data(), static_cast<std::size_t>(epsilon.size())}};
+  }
+};
+
+/// What a filter has learned, the same for all layers. \tparam T const S or S
+template <class T>
+struct FilterWeights {
+  WeightVector<T> theta;  ///< K + 1 numbers, see Polynomial
+  WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
+
+  /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
+  void declare(ParameterList<T>& list, const PolynomialOptions& options) {
+    if (!options.active()) return;
+    list.vector(theta, "poly.logits", {options.degree + 1}, [options](const Stream&, std::span<double> values) {
+      for (std::size_t j = 0; j < values.size(); ++j) {
+        values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
+      }
+    });
+    if (options.skip != HighPassSkip::off) list.vector(skip, "poly.skip", {1}, {});
+  }
+};
+
+/// Weights of a convolution, all in × out.
+template <class T>
+struct SageWeights {
+  LinearWeights<T> neighbour;   ///< W and b
+  WeightMatrix<T> self;         ///< V
+  LinearWeights<T> projection;  ///< W_p, in × in, and b_p; empty without
+
+  /// \param first_bias  the initial b, as in LinearWeights
+  void declare(ParameterList<T>& list, const std::string& name, Index outputs, Index inputs, bool projected,
+               InitialValues first_bias) {
+    neighbour.declare(list, name + ".neighbour", outputs, inputs, std::move(first_bias));
+    list.matrix(self, name + ".self.weight", outputs, inputs, uniform_values(inputs), true);
+    if (projected) projection.declare(list, name + ".projection", inputs, inputs);
+  }
+};
+
+/// Weights of a learner: the two layers of mlp, or the convolutions with the norms that follow all but the last.
+template <class T>
+struct NodeLearnerWeights {
+  LinearWeights<T> hidden, output;
+  std::vector<SageWeights<T>> convolutions;
+  std::vector<NormWeights<T>> norms;
+
+  /// \param raised  indices of outputs whose bias starts at a number of its own, and that number
+  void declare(ParameterList<T>& list, const std::string& name, const NodeLearnerOptions& options,
+               const std::vector<std::pair<Index, double>>& raised) {
+    const Index g = options.width;
+    if (options.kind == NodeLearnerKind::mlp) {
+      hidden.declare(list, name + ".hidden", g, options.inputs);
+      output.declare(list, name + ".output", options.outputs, g, replaced_values(uniform_values(g), raised));
+      return;
+    }
+    const bool projected = options.kind == NodeLearnerKind::sage_projected;
+    convolutions.resize(static_cast<std::size_t>(options.layers));
+    if (!projected) norms.resize(convolutions.size() - 1);
+    for (std::size_t k = 0; k < convolutions.size(); ++k) {
+      const bool last = k + 1 == convolutions.size();
+      const std::string of = options.layers == 1 ? name : detail::concat(name, ".", k);
+      const Index in = k == 0 ? options.inputs : g;
+      convolutions[k].declare(list, of, last ? options.outputs : g, in, projected,
+                              last ? replaced_values(uniform_values(in), raised) : InitialValues());
+      if (!last && !projected) norms[k].declare(list, of + ".norm", g);
+    }
   }
 };
 
