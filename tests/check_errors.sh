@@ -16,7 +16,7 @@ printf '#include <sheafnn/%s.hpp>\n' bsnn cooperative > "$work/common.hpp"
 
 # usage: refuse NAME CONCEPT: the program on stdin must not compile; CONCEPT is the one it does not fulfil.
 refuse() {
-  local name=$1 concept=$2 messages
+  local name=$1 concept=$2 messages first
   { cat "$work/common.hpp"; cat; } > "$work/program.cpp"
   if timeout 60 "${command[@]}" -fsyntax-only -include "$work/common.hpp" "$work/program.cpp" \
     > "$work/output" 2>&1; then
@@ -25,7 +25,8 @@ refuse() {
     return
   fi
   messages=$(grep -E '(error|warning|note): |required (from|for)' "$work/output" || true)
-  if ! { head -n 2 <<< "$messages"; grep -m 1 "error: " <<< "$messages"; } | grep -qw "$concept"; then
+  first=$(head -n 2 <<< "$messages"; grep -m 1 'error: ' <<< "$messages" || true)
+  if ! grep -qw "$concept" <<< "$first"; then
     printf '%s: the first error does not name %s:\n%s\n' "$name" "$concept" "$(head -n 5 <<< "$messages")"
     failed=1
   elif [ "$(wc -l <<< "$messages")" -gt 15 ]; then
