@@ -55,7 +55,9 @@ mv "$work/first" "$work/second"
 examples=("$root"/examples/own_*.cpp "$root"/examples/{sheaf_layer,learned_sheaf}.cpp)
 consume installed -Og "-DCMAKE_PREFIX_PATH=$work/second" "-DCONSUMER_EXAMPLES=$(IFS=';'; echo "${examples[*]}")"
 for file in "${examples[@]}"; do
-  [ "$(wc -l < "$file")" -le 60 ] || fail "$file is longer than 60 lines"
+  most=60
+  [ "$(basename "$file")" != own_layer.cpp ] || most=80
+  [ "$(wc -l < "$file")" -le $most ] || fail "$file is longer than $most lines"
   check_own_parts "$work/installed/$(basename "$file" .cpp)"
 done
 # Here the library's headers are not the system's: -O3 warns of what is wrong in them, and of what only looks so.

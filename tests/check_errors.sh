@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: check_errors.sh [COMPILER]
-# Programs that must not compile, and what the compiler says of them: the concept that is not fulfilled in the first
+# Programs that must not compile, and what the compiler says of them: the concept that is not fulfilled, or the reason, in the first
 # error or the note behind it, and at most 15 errors, warnings and notes in all. CPPFLAGS says where Eigen is.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,7 +16,7 @@ printf '#include <sheafnn/%s.hpp>\n' bsnn cooperative > "$work/common.hpp"
 
 # usage: refuse NAME CONCEPT: the program on stdin must not compile; CONCEPT is the one it does not fulfil.
 refuse() {
-  local name=$1 concept=$2 messages
+  local name=$1 concept=$2 messages first
   { cat "$work/common.hpp"; cat; } > "$work/program.cpp"
   if timeout 60 "${command[@]}" -fsyntax-only -include "$work/common.hpp" "$work/program.cpp" \
     > "$work/output" 2>&1; then
@@ -25,7 +25,8 @@ refuse() {
     return
   fi
   messages=$(grep -E '(error|warning|note): |required (from|for)' "$work/output" || true)
-  if ! head -n 2 <<< "$messages" | grep -qw "$concept"; then
+  first=$(head -n 2 <<< "$messages"; grep -m 1 'error: ' <<< "$messages" || true)
+  if ! grep -qw "$concept" <<< "$first"; then
     printf '%s: the first error does not name %s:\n%s\n' "$name" "$concept" "$(head -n 5 <<< "$messages")"
     failed=1
   elif [ "$(wc -l <<< "$messages")" -gt 15 ]; then
@@ -65,5 +66,19 @@ void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Csnn<2>& model, co
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END
-[ "$failed" -eq 0 ] && echo "8 programs are refused as they should be"
+refuse "a layer of one's own in a batch" "the library's layers alone" << 'END'
+#include <sheafnn/batch/host_executor.hpp>
+#include <sheafnn/batch/prediction.hpp>
+#include <sheafnn/layers.hpp>
+template <class Family, class S>
+class Own final : public sheafnn::WeightedLayer<Family, S, sheafnn::DiffusionWeights> {
+  using sheafnn::WeightedLayer<Family, S, sheafnn::DiffusionWeights>::WeightedLayer;
+};
+using Maps = sheafnn::Diagonal<2>;
+using Model = sheafnn::SheafModel<Maps, sheafnn::PointMass<Maps>, float, sheafnn::LayerKinds<Own>>;
+void f(sheafnn::batch::HostExecutor& executor, const Model& model, const sheafnn::Dataset& data) {
+  static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
+}
+END
+[ "$failed" -eq 0 ] && echo "9 programs are refused as they should be"
 exit "$failed"

@@ -16,8 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "sheafnn/bsnn/cooperative_network.hpp"
+#include "shared_networks.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/flow_network.hpp"
 #include "sheafnn/bsnn/layer_features.hpp"
@@ -37,7 +38,6 @@
 #include "sheafnn/sheaf/laplacian_operator.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 #include "sheafnn/uncertainty/sampling.hpp"
-#include "shared_networks.hpp"
 #include "tiny_task.hpp"
 
 namespace test_boundaries {
@@ -144,9 +144,8 @@ TEST_CASE("boundaries: passes of networks") {
   const Pass training = {.training = true};
   refused("nodes: an empty set", [&] { static_cast<void>(elbo(network, training, loss, {})); });
   refused("nodes[1]: 7", [&] { static_cast<void>(elbo(network, training, loss, outside)); });
-  refused("nodes[0]: 0", [&] {
-    static_cast<void>(elbo(network, {.training = true, .nodes = some}, loss, task.train));
-  });
+  refused("nodes[0]: 0",
+          [&] { static_cast<void>(elbo(network, {.training = true, .nodes = some}, loss, task.train)); });
   too_early("a backward pass needs", [&] { static_cast<void>(elbo(network, {}, loss, task.train)); });
 
   // Labels.
@@ -154,11 +153,14 @@ TEST_CASE("boundaries: passes of networks") {
   labels[3] = 3;
   refused("labels[3]: 3", [&] { static_cast<void>(elbo(network, training, Classification(labels), task.train)); });
   labels[3] = -2;
-  refused("labels[3]: -2", [&] { static_cast<void>(elbo(network, training, Classification(labels), task.train)); });
+  refused("labels[3]: -2",
+          [&] { static_cast<void>(elbo(network, training, Classification(labels), task.train)); });
   labels.pop_back();
-  refused("size of labels: 6", [&] { static_cast<void>(elbo(network, training, Classification(labels), task.train)); });
+  refused("size of labels: 6",
+          [&] { static_cast<void>(elbo(network, training, Classification(labels), task.train)); });
   labels.assign(7, -1);
-  refused("nodes: 6 nodes", [&] { static_cast<void>(elbo(network, training, Classification(labels), task.train)); });
+  refused("nodes: 6 nodes",
+          [&] { static_cast<void>(elbo(network, training, Classification(labels), task.train)); });
   const std::vector<double> two = {1, 1}, negative = {1, 1, -1};
   refused("size of class_weights: 2",
           [&] { static_cast<void>(elbo(network, training, Classification(task.labels, two), task.train)); });
@@ -166,9 +168,10 @@ TEST_CASE("boundaries: passes of networks") {
           [&] { static_cast<void>(elbo(network, training, Classification(task.labels, negative), task.train)); });
 
   // Options of the backward pass.
-  for (const auto& [message, options] :
-       {std::pair{"samples: 0", BackwardOptions{.samples = 0}}, {"samples: 32769", {.samples = 32769}},
-        {"kl_weight: -1", {.kl_weight = -1}}, {"kl_weight: nan", {.kl_weight = nan}}}) {
+  for (const auto& [message, options] : {std::pair{"samples: 0", BackwardOptions{.samples = 0}},
+                                         {"samples: 32769", {.samples = 32769}},
+                                         {"kl_weight: -1", {.kl_weight = -1}},
+                                         {"kl_weight: nan", {.kl_weight = nan}}}) {
     refused(message, [&] { static_cast<void>(elbo(network, training, loss, task.train, options)); });
   }
 
@@ -276,7 +279,8 @@ static_assert(std::is_constructible_v<Layer, Graph&, Shape&> && !std::is_constru
               !std::is_constructible_v<Layer, Graph&, Shape> && !std::is_constructible_v<Layer, Graph, Shape>);
 static_assert(!std::is_constructible_v<Blocks, Graph, Edges&, sheafnn::Normalisation> &&
               !std::is_constructible_v<Blocks, Graph&, Edges, sheafnn::Normalisation>);
-static_assert(!std::is_constructible_v<sheafnn::SheafLearner<double>, Graph, Edges&, sheafnn::SheafLearnerOptions>);
+static_assert(
+    !std::is_constructible_v<sheafnn::SheafLearner<double>, Graph, Edges&, sheafnn::SheafLearnerOptions>);
 static_assert(!std::is_constructible_v<sheafnn::Encoder<double>, sheafnn::SparseInput<double>, Graph&,
                                        sheafnn::EncoderOptions>);
 
@@ -305,22 +309,25 @@ TEST_CASE("boundaries: a diffusion layer") {
   const sheafnn::NodeSelection all(7);
   using View = FeatureView<double>;
   const auto evaluate = [&](const auto& w, const Blocks& of, const View& in, const View& to) {
-    layer.evaluate(1, w, of, in, all, sheafnn::MixedFeatures::compute, to);
+    layer.set_weights(w);
+    layer.forward({.execution = 1, .sheaf = of, .x = in, .nodes = all, .training = false, .scratch = to});
   };
   refused("size of epsilon: 2", [&] { evaluate(narrow, sheaf, x, x); });
   refused("shape of x: 6 x 3 x 2", [&] { evaluate(weights, sheaf, less, x); });
-  refused("shape of w: 6 x 3 x 2", [&] { evaluate(weights, sheaf, x, less); });
+  refused("shape of scratch: 6 x 3 x 2", [&] { evaluate(weights, sheaf, x, less); });
   refused("sheaf: none", [&] { evaluate(weights, none, x, x); });
   refused("sheaf: one over 7 nodes and 0 edges", [&] { evaluate(weights, elsewhere, x, x); });
-  refused("shape of x: 6 x 3 x 2", [&] { layer.forward(1, weights, sheaf, less, {}, all); });
-  layer.forward(1, weights, sheaf, x, {}, all);
+  layer.set_weights(weights);
+  layer.set_gradient(out);
+  refused("shape of x: 6 x 3 x 2", [&] { layer.forward({1, sheaf, less, less, all}); });
+  layer.forward({1, sheaf, x, x, all});
   const auto backward = [&](const FeatureView<double>& x_bar, const FeatureView<double>& y_bar,
                             const FeatureView<double>& r_bar) {
-    layer.backward(1, weights, sheaf, gradient, false, x, x_bar, y_bar, r_bar, out);
+    layer.backward({1, sheaf, gradient, false, x, x_bar, {}, {y_bar, r_bar}});
   };
   refused("shape of x_bar: 6 x 3 x 2", [&] { backward(less, x, x); });
-  refused("shape of y_bar: 6 x 3 x 2", [&] { backward(x, less, x); });
-  refused("shape of r_bar: 6 x 3 x 2", [&] { backward(x, x, less); });
+  refused("shape of scratch[0]: 6 x 3 x 2", [&] { backward(x, less, x); });
+  refused("shape of scratch[1]: 6 x 3 x 2", [&] { backward(x, x, less); });
 
   const sheafnn::PolynomialOptions filter{sheafnn::PolynomialBasis::chebyshev, 2};
   const std::vector<double> theta(3);
@@ -358,7 +365,8 @@ TEST_CASE("boundaries: parameters and Adam") {
 using Operator = sheafnn::LaplacianOperator<Diagonal<2>, double>;
 using Laplacian = sheafnn::SheafLaplacian<Diagonal<2>, double>;
 static_assert(std::is_constructible_v<Operator, const Laplacian&, double, Execution>);
-static_assert(!std::is_constructible_v<Operator, Laplacian> && !std::is_constructible_v<Operator, Laplacian, double> &&
+static_assert(!std::is_constructible_v<Operator, Laplacian> &&
+              !std::is_constructible_v<Operator, Laplacian, double> &&
               !std::is_constructible_v<Operator, Laplacian, double, Execution> &&
               !std::is_constructible_v<Operator, const Laplacian, double, int>);
 

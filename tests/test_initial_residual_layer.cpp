@@ -80,7 +80,8 @@ double distance(const Matrix& a, const Matrix& b) {
 template <int D>
 Matrix forward(Setup<D>& s, const DiffusionOptions& options, double alpha, double beta) {
   InitialResidualLayer<Identity<D>, double> layer(s.graph, s.shape, options, alpha, beta);
-  layer.forward(1, s.weights, s.sheaf, s.view(s.x), s.view(s.first), {}, NodeSelection(s.n));
+  layer.set_weights(s.weights);
+  layer.forward({1, s.sheaf, s.view(s.x), s.view(s.first), NodeSelection(s.n)});
   return layer.output().eigen();
 }
 
@@ -118,7 +119,8 @@ TEST_CASE("initial residual: derivatives with respect to X and X_1, of all nodes
     CAPTURE(nodes.count());
     const Dropout dropout{0.4, {.seed = 3}};
     const auto loss = [&] {
-      layer.forward(1, s.weights, s.sheaf, s.view(s.x), s.view(s.first), dropout, nodes);
+      layer.set_weights(s.weights);
+      layer.forward({1, s.sheaf, s.view(s.x), s.view(s.first), nodes, dropout});
       const auto output = layer.output().eigen();
       double sum = 0;
       for (Index i = 0; i < output.size(); ++i) sum += output.data()[i] * s.output_bar.data()[i];
@@ -128,9 +130,15 @@ TEST_CASE("initial residual: derivatives with respect to X and X_1, of all nodes
     const Matrix before = s.numbers(7);
     Matrix x_bar = s.numbers(6), first_bar = before, y_bar = x_bar, r_bar = x_bar;
     DiffusionParameters<double> weights_bar = s.weights;
-    layer.backward(1, s.weights, s.sheaf, s.sheaf_bar, false,
-                   s.view(std::as_const(s.output_bar)).first(nodes.count()), s.view(x_bar), s.view(first_bar),
-                   s.view(y_bar), s.view(r_bar), weights_bar);
+    layer.set_gradient(weights_bar);
+    layer.backward({1,
+                    s.sheaf,
+                    s.sheaf_bar,
+                    false,
+                    s.view(std::as_const(s.output_bar)).first(nodes.count()),
+                    s.view(x_bar),
+                    s.view(first_bar),
+                    {s.view(y_bar), s.view(r_bar)}});
     first_bar -= before;  // which it adds to
     const double step = std::cbrt(std::numeric_limits<double>::epsilon());
     for (const auto& [of, bar] : {std::pair{&s.x, &x_bar}, std::pair{&s.first, &first_bar}}) {
@@ -181,7 +189,8 @@ TEST_CASE("initial residual: refused arguments, no nodes") {
   const FeatureView<const double> x = s.view(std::as_const(s.x));
   const auto run = [&](const DiffusionWeights<const double>& weights, const auto& sheaf,
                        const FeatureView<const double>& of, const FeatureView<const double>& first) {
-    layer.forward(1, weights, sheaf, of, first, {}, all);
+    layer.set_weights(weights);
+    layer.forward({1, sheaf, of, first, all});
   };
   const Graph other(s.n, {});
   const EdgeBlocks<double> edges(other);
@@ -195,7 +204,8 @@ TEST_CASE("initial residual: refused arguments, no nodes") {
   DiffusionParameters<double> weights_bar = s.weights;
   const auto backward = [&](const FeatureView<double>& x_bar, const FeatureView<double>& first_bar,
                             const FeatureView<double>& y_bar, const FeatureView<double>& r_bar) {
-    layer.backward(1, s.weights, s.sheaf, s.sheaf_bar, false, x, x_bar, first_bar, y_bar, r_bar, weights_bar);
+    layer.set_gradient(weights_bar);
+    layer.backward({1, s.sheaf, s.sheaf_bar, false, x, x_bar, first_bar, {y_bar, r_bar}});
   };
   const FeatureView<double> good = s.view(bar), bad = s.view(less);
   CHECK_THROWS_AS(backward(bad, good, good, good), std::invalid_argument);
@@ -204,7 +214,8 @@ TEST_CASE("initial residual: refused arguments, no nodes") {
   CHECK_THROWS_AS(backward(good, good, good, bad), std::invalid_argument);
   const auto with = [&](const SheafBlocks<Identity<2>, double>& sheaf, const FeatureView<const double>& output_bar,
                         const DiffusionWeights<double>& into) {
-    layer.backward(1, s.weights, sheaf, s.sheaf_bar, false, output_bar, good, good, good, good, into);
+    layer.set_gradient(into);
+    layer.backward({1, sheaf, s.sheaf_bar, false, output_bar, good, good, {good, good}});
   };
   CHECK_THROWS_AS(with(elsewhere, x, weights_bar), std::invalid_argument);
   CHECK_THROWS_AS(with(s.sheaf, x.first(3), weights_bar), std::invalid_argument);
@@ -217,7 +228,8 @@ TEST_CASE("initial residual: refused arguments, no nodes") {
   nothing.build(1, nullptr, true, [](Index, auto&) {});
   Layer empty(none, shape, {}, 0.5, 0.5);
   const FeatureView<const double> no_rows(s.x.data(), 0, 2, 5);
-  empty.forward(1, s.weights, nothing, no_rows, no_rows, {}, NodeSelection(0));
+  empty.set_weights(s.weights);
+  empty.forward({1, nothing, no_rows, no_rows, NodeSelection(0)});
   CHECK(empty.output().nodes() == 0);
 }
 

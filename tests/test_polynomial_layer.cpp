@@ -93,9 +93,11 @@ Outcome<Family> run(const Setup<Family>& of, const PolynomialOptions& filter, Fi
   const FeatureView<const double> x(of.x, of.d);
   const NodeSelection all(of.n);
   Outcome<Family> r;
-  layer.evaluate(1, weights, filter_weights, of.blocks, x, all, MixedFeatures::compute);
+  layer.set_weights(weights);
+  layer.forward(
+      {.execution = 1, .sheaf = of.blocks, .x = x, .nodes = all, .training = false, .filter = filter_weights});
   r.evaluated = layer.output().eigen();
-  layer.forward(1, weights, filter_weights, of.blocks, x, {}, all);
+  layer.forward({.execution = 1, .sheaf = of.blocks, .x = x, .nodes = all, .filter = filter_weights});
   r.output = layer.output().eigen();
   SheafBlocksGradient<Family, double> gradient(of.graph, of.edges);
   DiffusionParameters<double> weights_bar = of.weights;
@@ -105,9 +107,14 @@ Outcome<Family> run(const Setup<Family>& of, const PolynomialOptions& filter, Fi
   r.theta_bar.assign(theta.size() + 1, 0.0);
   const std::span<double> bars(r.theta_bar);
   r.x_bar.resize(of.x.rows(), of.x.cols());
-  layer.backward(1, weights, filter_weights, of.blocks, gradient, false,
-                 FeatureView<const double>(of.output_bar, of.d), FeatureView<double>(r.x_bar, of.d), weights_bar,
-                 {bars.first(theta.size()), bars.last(1)});
+  layer.set_gradient(weights_bar);
+  layer.backward({.execution = 1,
+                  .sheaf = of.blocks,
+                  .sheaf_gradient = gradient,
+                  .output_bar = FeatureView<const double>(of.output_bar, of.d),
+                  .x_bar = FeatureView<double>(r.x_bar, of.d),
+                  .filter = filter_weights,
+                  .filter_bar = {bars.first(theta.size()), bars.last(1)}});
   for (const auto& matrix : {weights_bar.left, weights_bar.right}) {
     r.weights_bar.insert(r.weights_bar.end(), matrix.data(), matrix.data() + matrix.size());
   }
@@ -213,17 +220,23 @@ TEST_CASE("polynomial layers: T_0 and T_1 in equal parts, doubled, are the layer
   const NodeSelection all(setup.n);
   DiffusionLayer<Family, double> plain(setup.graph, setup.shape);
   PolynomialDiffusionLayer<Family, double> layer(setup.graph, setup.shape, {}, filter);
-  plain.forward(1, setup.weights, setup.blocks, x, {}, all);
+  plain.set_weights(setup.weights);
+  plain.forward({1, setup.blocks, x, x, all});
   const Matrix expected = plain.output().eigen();
   setup.weights.right *= 2;
-  layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x, {}, all);
+  layer.set_weights(setup.weights);
+  const auto run_layer = [&](const SheafBlocks<Family, double>& blocks, bool training) {
+    layer.forward(
+        {.execution = 1, .sheaf = blocks, .x = x, .nodes = all, .training = training, .filter = {theta, skip}});
+  };
+  run_layer(setup.blocks, true);
   CHECK(distance(layer.output().eigen(), expected) <= 1e-15);
-  layer.evaluate(1, setup.weights, {theta, skip}, setup.blocks, x, all, MixedFeatures::compute);
+  run_layer(setup.blocks, false);
   CHECK(distance(layer.output().eigen(), expected) <= 1e-15);
   const Graph other(setup.n, {});
   const EdgeBlocks<double> edges(other);
   const SheafBlocks<Family, double> elsewhere(other, edges, Setup<Family>::normalisation);
-  CHECK_THROWS_WITH_AS(layer.evaluate(1, setup.weights, {theta, skip}, elsewhere, x, all, MixedFeatures::compute),
+  CHECK_THROWS_WITH_AS(run_layer(elsewhere, false),
                        "sheaf: one over 7 nodes and 0 edges is not allowed; the layer's graph has 7 and 9",
                        std::invalid_argument);
 }
@@ -269,10 +282,15 @@ TEST_CASE("polynomial layers: refused arguments") {
   const Numbers theta(3), skip(1);
   const FeatureView<const double> x(setup.x, setup.d);
   const NodeSelection all(setup.n);
-  CHECK_THROWS_AS(layer.forward(1, setup.weights, {theta, {}}, setup.blocks, x, {}, all), std::invalid_argument);
-  CHECK_THROWS_AS(layer.forward(1, setup.weights, {skip, skip}, setup.blocks, x, {}, all), std::invalid_argument);
-  CHECK_THROWS_AS(layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x.first(3), {}, all),
-                  std::invalid_argument);
+  layer.set_weights(setup.weights);
+  const auto forward = [&](const FilterWeights<const double>& filter, const FeatureView<const double>& of,
+                           bool training = true) {
+    layer.forward(
+        {.execution = 1, .sheaf = setup.blocks, .x = of, .nodes = all, .training = training, .filter = filter});
+  };
+  CHECK_THROWS_AS(forward({theta, {}}, x), std::invalid_argument);
+  CHECK_THROWS_AS(forward({skip, skip}, x), std::invalid_argument);
+  CHECK_THROWS_AS(forward({theta, skip}, x.first(3)), std::invalid_argument);
   const DiffusionShape<double> no_shape;
   CHECK_THROWS_AS(Layer(setup.graph, no_shape, {}, {PolynomialBasis::legendre, 2}), std::invalid_argument);
 
@@ -281,19 +299,28 @@ TEST_CASE("polynomial layers: refused arguments") {
   Matrix x_bar = setup.x;
   DiffusionParameters<double> weights_bar = setup.weights;
   Numbers theta_bar(3), skip_bar(1);
-  const auto backward = [&](const DiffusionWeights<const double>& weights, const FilterWeights<const double>& filter) {
-    layer.backward(1, weights, filter, setup.blocks, sheaf_bar, false,
-                   FeatureView<const double>(setup.output_bar, setup.d), FeatureView<double>(x_bar, setup.d),
-                   weights_bar, {theta_bar, skip_bar});
+  const auto backward = [&](const DiffusionWeights<const double>& weights,
+                            const FilterWeights<const double>& filter) {
+    layer.set_weights(weights);
+    layer.set_gradient(weights_bar);
+    layer.backward({.execution = 1,
+                    .sheaf = setup.blocks,
+                    .sheaf_gradient = sheaf_bar,
+                    .output_bar = FeatureView<const double>(setup.output_bar, setup.d),
+                    .x_bar = FeatureView<double>(x_bar, setup.d),
+                    .filter = filter,
+                    .filter_bar = {theta_bar, skip_bar}});
+    layer.set_weights(setup.weights);
   };
   CHECK_THROWS_AS(backward(setup.weights, {theta, skip}), std::logic_error);
-  layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x, {}, all);
+  layer.set_weights(setup.weights);
+  forward({theta, skip}, x);
   CHECK_THROWS_AS(backward({}, {theta, skip}), std::invalid_argument);
   CHECK_THROWS_AS(backward(setup.weights, {theta, {}}), std::invalid_argument);
   backward(setup.weights, {theta, skip});
   CHECK_THROWS_AS(backward(setup.weights, {theta, skip}), std::logic_error);
-  layer.forward(1, setup.weights, {theta, skip}, setup.blocks, x, {}, all);
-  layer.evaluate(1, setup.weights, {theta, skip}, setup.blocks, x, all, MixedFeatures::compute);
+  forward({theta, skip}, x);
+  forward({theta, skip}, x, false);
   CHECK_THROWS_AS(backward(setup.weights, {theta, skip}), std::logic_error);
 }
 
@@ -310,8 +337,15 @@ TEST_CASE("polynomial layers: no nodes, and workspaces of one graph") {
   const Numbers theta(3), skip(1);
   Layer layer(none, shape, {}, filter);
   const FeatureView<const double> x(setup.x.data(), 0, 2, 5);
-  layer.forward(1, setup.weights, {theta, skip}, blocks, x, {}, NodeSelection(0));
-  layer.evaluate(1, setup.weights, {theta, skip}, blocks, x, NodeSelection(0), MixedFeatures::compute);
+  layer.set_weights(setup.weights);
+  for (const bool training : {true, false}) {
+    layer.forward({.execution = 1,
+                   .sheaf = blocks,
+                   .x = x,
+                   .nodes = NodeSelection(0),
+                   .training = training,
+                   .filter = {theta, skip}});
+  }
   CHECK(layer.output().nodes() == 0);
 
   const auto workspace = std::make_shared<detail::FilterWorkspace<Family, double>>();

@@ -74,7 +74,7 @@ struct FamilyFixture {
         model(options),
         blocks(graph),
         shape(graph, Family::stalk_dimension, false, false, options.channels),
-        learner(graph, blocks, model.layout().learners[0]),
+        learner(graph, blocks, model.layout().learner),
         posterior(blocks, model.posterior()),
         sheaf(graph, blocks, options.normalisation),
         gradient(graph, blocks),
@@ -84,8 +84,15 @@ struct FamilyFixture {
         embedding_bar(embedding.size()),
         scaled(embedding.size()),
         diffused(embedding.size()) {
-    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
-    weights_bar.bind(model.layout(), model.parameters(), weight_gradient.data());
+    sheafnn::ParameterList<const float> values(model.parameters(), model.parameters().values().data());
+    sheafnn::LayerWeights<const float> layers;
+    const auto declare = [&](auto& list, auto& of_layers) {
+      of_layers.declare(list, model.layer_setting(), options.layers, options.layer_norm);
+    };
+    model.declare(values, weights, [&](auto& list) { declare(list, layers); });
+    sheafnn::ParameterList<float> gradients(model.parameters(), weight_gradient.data());
+    sheafnn::LayerWeights<float> layer_gradients;
+    model.declare(gradients, weights_bar, [&](auto& list) { declare(list, layer_gradients); });
     learner_forward(1);
     posterior.activate(1, learner);
     posterior.begin_backward(1, 1.0);
@@ -132,14 +139,12 @@ struct FamilyFixture {
   }
   void diffuse(int threads) {
     float* out = diffused.data();
-    sheafnn::detail::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
-                                     scaled.data(),
-                                     [=, row = shape.row(),
-                                      f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
-                                                                          sheafnn::Index c, const T*, const T* z) {
-                                       for (int k = 0; k < N; ++k)
-                                         sheafnn::detail::store(out + u * row + (i + k) * f + c, z[k]);
-                                     });
+    sheafnn::detail::apply_laplacian<Family>(
+        threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()), scaled.data(),
+        [=, row = shape.row(), f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
+                                                                   sheafnn::Index c, const T*, const T* z) {
+          for (int k = 0; k < N; ++k) sheafnn::detail::store(out + u * row + (i + k) * f + c, z[k]);
+        });
   }
 
   const sheafnn::Graph& graph;
@@ -181,7 +186,7 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
   const double n = static_cast<double>(data.node_count()), m = static_cast<double>(data.graph.edge_count());
   const double h = static_cast<double>(x->shape.row()), f = static_cast<double>(options.channels);
   const double features = 4 * n * h;  // bytes of one array of node features
-  const auto& learner = x->model.layout().learners[0];
+  const auto& learner = x->model.layout().learner;
   const double columns = static_cast<double>(learner.first_outputs());
   const double raw = 2 * m * columns;
   const double parameters = Q::parameter_size, maps = 2 * m * Sizes::map;
@@ -217,7 +222,7 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
   add_kernel(threads, "block gradient", name,
              {2 * f * 2 * m * terms, 2 * features + 4 * 2 * m * Sizes::transport + 8 * m}, [x](int t) {
                sheafnn::detail::add_off_diagonal_gradient<Family>(t, x->graph, x->shape, x->scaled.data(),
-                                                          x->diffused.data(), x->gradient);
+                                                                  x->diffused.data(), x->gradient);
              });
 }
 

@@ -5,7 +5,6 @@
 
 #include <sheafnn/bsnn/losses.hpp>
 #include <sheafnn/bsnn/model_layout.hpp>
-#include <sheafnn/bsnn/model_parameters.hpp>
 #include <sheafnn/layers/dense_layer.hpp>
 #include <sheafnn/layers/diffusion.hpp>
 #include <sheafnn/layers/dropout_layer.hpp>
@@ -27,42 +26,41 @@
 
 /// \param declare_or_define  `extern template` or `template`
 /// \param S                  float or double
-#define SHEAFNN_SHARED_BY_MODELS(declare_or_define, S)                                                            \
-  declare_or_define class sheafnn::ParameterSet<S>;                                                               \
-  declare_or_define struct sheafnn::NetworkWeights<S>;                                                            \
-  declare_or_define struct sheafnn::NetworkWeights<const S>;                                                      \
-  declare_or_define sheafnn::ModelLayout sheafnn::detail::lay_out(const ModelOptions&, const ParameterShape&,     \
-                                                                  ParameterSet<S>&);                              \
-  declare_or_define void sheafnn::detail::initialise(const ModelOptions&, const ParameterShape&,                  \
-                                                     const ModelLayout&, std::uint64_t, ParameterSet<S>&);        \
-  declare_or_define struct sheafnn::Adam<S>;                                                                      \
-  declare_or_define class sheafnn::SparseInput<S>;                                                                \
-  declare_or_define class sheafnn::Encoder<S>;                                                                    \
-  declare_or_define class sheafnn::NodeEmbedding<S>;                                                              \
-  declare_or_define class sheafnn::EdgeBlocks<S>;                                                                 \
-  declare_or_define class sheafnn::SheafLearnerInput<S>;                                                          \
-  declare_or_define class sheafnn::SheafLearner<S>;                                                               \
-  declare_or_define class sheafnn::DropoutLayer<S>;                                                               \
-  declare_or_define class sheafnn::FeatureMixing<S>;                                                              \
-  declare_or_define class sheafnn::FilterActivation<S>;                                                           \
-  declare_or_define struct sheafnn::DiffusionShape<S>;                                                            \
-  declare_or_define class sheafnn::OutputLayer<S>;                                                                \
-  declare_or_define class sheafnn::ReadoutHead<S>;                                                                \
-  declare_or_define class sheafnn::DenseLayer<S>;                                                                 \
-  declare_or_define class sheafnn::LayerNorm<S>;                                                                  \
-  declare_or_define void sheafnn::detail::multiply_block<S>(const StridedMatrix<S>&, const MatrixView<const S>&,  \
-                                                            const MatrixView<S>&, bool);                          \
-  declare_or_define void sheafnn::detail::multiply_dense<S>(Execution, const StridedMatrix<S>&,                   \
-                                                            const MatrixView<const S>&, const MatrixView<S>&, bool);\
-  declare_or_define void sheafnn::detail::add_column_sums(Index, Index, const S*, Index, S*);                     \
-  declare_or_define void sheafnn::log_softmax_rows(Execution, Index, Index, S*, Index);                           \
-  declare_or_define void sheafnn::detail::add_probabilities(Execution, const NodeSelection&, Index, const S*,     \
-                                                            Index, double*);                                      \
-  declare_or_define double sheafnn::Classification::value_and_derivative(Execution, const MatrixView<S>&,         \
-                                                                         const NodeSelection&,                    \
-                                                                         std::span<const std::int32_t>, double,   \
-                                                                         const MatrixView<S>&) const;             \
-  declare_or_define void sheafnn::Classification::predict(Execution, const MatrixView<S>&, const NodeSelection&,  \
+#define SHEAFNN_SHARED_BY_MODELS(declare_or_define, S)                                                           \
+  declare_or_define class sheafnn::ParameterSet<S>;                                                              \
+  declare_or_define struct sheafnn::NetworkWeights<S>;                                                           \
+  declare_or_define struct sheafnn::NetworkWeights<const S>;                                                     \
+  declare_or_define struct sheafnn::LayerWeights<S>;                                                             \
+  declare_or_define struct sheafnn::LayerWeights<const S>;                                                       \
+  declare_or_define struct sheafnn::Adam<S>;                                                                     \
+  declare_or_define class sheafnn::SparseInput<S>;                                                               \
+  declare_or_define class sheafnn::Encoder<S>;                                                                   \
+  declare_or_define class sheafnn::NodeEmbedding<S>;                                                             \
+  declare_or_define class sheafnn::EdgeBlocks<S>;                                                                \
+  declare_or_define class sheafnn::SheafLearnerInput<S>;                                                         \
+  declare_or_define class sheafnn::SheafLearner<S>;                                                              \
+  declare_or_define class sheafnn::DropoutLayer<S>;                                                              \
+  declare_or_define class sheafnn::FeatureMixing<S>;                                                             \
+  declare_or_define class sheafnn::FilterActivation<S>;                                                          \
+  declare_or_define struct sheafnn::DiffusionShape<S>;                                                           \
+  declare_or_define class sheafnn::OutputLayer<S>;                                                               \
+  declare_or_define class sheafnn::ReadoutHead<S>;                                                               \
+  declare_or_define class sheafnn::DenseLayer<S>;                                                                \
+  declare_or_define class sheafnn::LayerNorm<S>;                                                                 \
+  declare_or_define void sheafnn::detail::multiply_block<S>(const StridedMatrix<S>&, const MatrixView<const S>&, \
+                                                            const MatrixView<S>&, bool);                         \
+  declare_or_define void sheafnn::detail::multiply_dense<S>(Execution, const StridedMatrix<S>&,                  \
+                                                            const MatrixView<const S>&, const MatrixView<S>&,    \
+                                                            bool);                                               \
+  declare_or_define void sheafnn::detail::add_column_sums(Index, Index, const S*, Index, S*);                    \
+  declare_or_define void sheafnn::log_softmax_rows(Execution, Index, Index, S*, Index);                          \
+  declare_or_define void sheafnn::detail::add_probabilities(Execution, const NodeSelection&, Index, const S*,    \
+                                                            Index, double*);                                     \
+  declare_or_define double sheafnn::Classification::value_and_derivative(Execution, const MatrixView<S>&,        \
+                                                                         const NodeSelection&,                   \
+                                                                         std::span<const std::int32_t>, double,  \
+                                                                         const MatrixView<S>&) const;            \
+  declare_or_define void sheafnn::Classification::predict(Execution, const MatrixView<S>&, const NodeSelection&, \
                                                           const MatrixView<double>&) const;
 
 SHEAFNN_SHARED_BY_MODELS(extern template, float)

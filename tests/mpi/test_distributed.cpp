@@ -23,7 +23,15 @@
 #include "sheafnn/distributed.hpp"
 #include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
+#include "sheafnn/layers.hpp"
 #include "tiny_task.hpp"
+
+namespace own_layer {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wreturn-type"  // main() is one function among others here
+#include "../../examples/own_layer.cpp"
+#pragma GCC diagnostic pop
+}  // namespace own_layer
 
 namespace test_distributed {
 
@@ -222,6 +230,20 @@ TEST_CASE("steps of Bayesian networks are those of one process") {
   using Tangent =
       sheafnn::SheafModel<SpecialOrthogonal<2>, sheafnn::TangentNormalPosterior<SpecialOrthogonal<2>>, double>;
   check_steps<Tangent>(settings<Tangent>());
+}
+
+/// A deterministic network with layers from outside the library.
+template <class Family>
+using OwnLayers =
+    sheafnn::SheafModel<Family, sheafnn::PointMass<Family>, double, sheafnn::LayerKinds<own_layer::ReactionLayer>>;
+
+TEST_CASE("steps of networks with a layer of one's own are those of one process") {
+  const sheafnn::ModelOptions plain = {.features = 20, .channels = 3, .layers = 3, .classes = 3};
+  sheafnn::ModelOptions more = plain;
+  more.add_lp = more.add_hp = more.layer_norm = true;
+  const std::vector<Setting> both = {{"own layer", plain}, {"own layer, filters, norm", more}};
+  check_steps<OwnLayers<SpecialOrthogonal<3>>>(both);
+  check_steps<OwnLayers<sheafnn::Identity<2>>>(both);
 }
 
 /// Settings of cooperative networks.
@@ -557,6 +579,10 @@ TEST_CASE("a training of a deep network is that of one process") {
   check_training<Nsd<Diagonal<2>, double>>(architecture);
 }
 
+TEST_CASE("a training with a layer of one's own is that of one process") {
+  check_training<OwnLayers<Diagonal<2>>>({.features = 20, .channels = 5, .layers = 2, .classes = 3});
+}
+
 TEST_CASE("a training that stops on a metric of classes is that of one process") {
   using Model = Nsd<Diagonal<2>, double>;
   const sheafnn::ModelOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
@@ -636,8 +662,8 @@ TEST_CASE("a flow whose steps are chosen sends what its steps say") {
   ranks().broadcast(std::span<double>(of_root));
   CHECK(everywhere(steps == of_root));
   const Index flow = mpi::flow_exchanges(options.method, accepted, rejected, true);
-  const mpi::RowVolume volume{flow + 2, flow * model.hidden_width() +
-                                            2 * model.layout().learners.front().projection_width()};
+  const mpi::RowVolume volume{flow + 2,
+                              flow * model.hidden_width() + 2 * model.layout().learner.projection_width()};
   const mpi::Traffic formula = volume.of(mpi::describe(data.graph, partition), sizeof(double));
   std::int64_t messages = 0, bytes = 0;
   for (const std::int64_t count : ranks().all(sent.messages)) messages += count;

@@ -39,15 +39,15 @@ class BatchDiffusionLayer {
   /// \param number  of the layer, which is one of `layout`
   /// \param filter  the network's, which must outlive the layer
   BatchDiffusionLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
-                      const ModelLayout& layout, std::size_t number, const BatchFilter<Executor, S>& filter,
-                      const ResidualOptions& residual, const ParameterSet<S>& parameters, const BatchSize& batch,
-                      bool dropout, PartialSums& sums)
+                      const ModelLayout& layout, bool activation, std::size_t number,
+                      const BatchFilter<Executor, S>& filter, const ResidualOptions& residual,
+                      const ParameterSet<S>& parameters, const BatchSize& batch, bool dropout, PartialSums& sums)
       : graph_(graph),
         shape_(shape),
         filter_(&filter),
         number_(static_cast<std::uint32_t>(number)),
-        activation_(layout.layers[number].activation) {
-    const DiffusionLayout& layer = layout.layers[number];
+        activation_(activation) {
+    const DiffusionWeights<ParameterSlot>& layer = layout.layers[number];
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
     const auto offset = [&](ParameterId id) { return id >= 0 ? parameters.info(id).offset : Index{-1}; };
     left_ = offset(layer.left);
@@ -102,8 +102,15 @@ class BatchDiffusionLayer {
     if (!mixed) {
       executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
     }
-    const LayerOutput<S> output{weights(parameters, epsilon_), parameters.stride, activation_, x, output_.data(),
-                                runs, pass, number_ + 1, next};
+    const LayerOutput<S> output{weights(parameters, epsilon_),
+                                parameters.stride,
+                                activation_,
+                                x,
+                                output_.data(),
+                                runs,
+                                pass,
+                                number_ + 1,
+                                next};
     if (filter_->active()) {
       filtered_.forward(executor, pass, range, sheaf.view(), output, y_, scratch);
       return false;
@@ -188,30 +195,28 @@ class BatchDiffusionLayer {
     }
     Items mix{initial_.active() ? 0 : items, instances,
               MixBackward<Family, S>{shape_, runs, pass, number_, drop_, right, left,
-                                     weights(parameters, epsilon_), parameters.stride, y_bar,
-                                     side.p_bar.data(), x_bar, filter_->input_skip(),
-                                     filter_->weight_stride(), scratch.g.data()}};
+                                     weights(parameters, epsilon_), parameters.stride, y_bar, side.p_bar.data(),
+                                     x_bar, filter_->input_skip(), filter_->weight_stride(), scratch.g.data()}};
     if (below != nullptr && !initial_.active()) {
       mix.kernel.go_on = true;
       mix.kernel.below = below->first_step(sheaf, below_range, x_bar, scratch);
     }
     const StackedFeatures<S> y = filtered ? filtered_.terms() : StackedFeatures<S>{y_};
-    const auto coefficients = filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y,
-                                                filtered_.high_pass());
+    const auto coefficients =
+        filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y, filtered_.high_pass());
     if constexpr (is_learned<Family>) {
       const int lanes = quad_lanes(shape_);
       const S* w = filtered ? std::as_const(filtered_).scaled() : scaled_.data();
       const S* r = filtered ? filtered_.diffused() : diffused_.data();
       const Index applications = filter_->steps(), stride = filtered_.stride();
-      executor.launch_together(Teams{graph_.edges, instances, lanes,
-                                     EdgeGradient<Family, S>{graph_, range, shape_, w, r_bar,
-                                                             sheaf.gradient().off_diagonal, add, lanes, applications,
-                                                             stride}},
-                               Teams{shape_.nodes, instances, lanes,
-                                     NodeGradient<Family, S>{range, shape_, y, w, r, z_bar, r_bar,
-                                                             scratch.w_bar.data(), sheaf.gradient(), add, lanes,
-                                                             applications, stride}},
-                               mix, coefficients);
+      executor.launch_together(
+          Teams{graph_.edges, instances, lanes,
+                EdgeGradient<Family, S>{graph_, range, shape_, w, r_bar, sheaf.gradient().off_diagonal, add, lanes,
+                                        applications, stride}},
+          Teams{shape_.nodes, instances, lanes,
+                NodeGradient<Family, S>{range, shape_, y, w, r, z_bar, r_bar, scratch.w_bar.data(),
+                                        sheaf.gradient(), add, lanes, applications, stride}},
+          mix, coefficients);
     } else {
       executor.launch_together(mix, coefficients);
     }
@@ -305,7 +310,8 @@ class BatchDiffusionLayer {
   FeatureShape<S> shape_;
   const BatchFilter<Executor, S>* filter_ = nullptr;
   BatchFilterLayer<Executor, Family, S> filtered_;  ///< with a filter, in the place of scaled_ and diffused_
-  BatchInitialResidual<Executor, Family, S> initial_;  ///< with an initial residual, in the place of product_ and mixed_
+  BatchInitialResidual<Executor, Family, S>
+      initial_;  ///< with an initial residual, in the place of product_ and mixed_
   std::uint32_t number_ = 0;
   bool activation_ = true, drop_ = false;
   Index left_ = -1, right_ = -1, epsilon_ = -1;

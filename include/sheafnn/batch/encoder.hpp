@@ -86,12 +86,13 @@ class BatchEncoder {
  public:
   BatchEncoder() = default;
   /// \param dropout  may inputs and outputs be dropped? (The sheaf's encoder has none.)
-  BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderLayout shape,
-               const ParameterSet<S>& parameters, const BatchSize& batch, bool dropout, PartialSums& sums)
+  BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderOptions shape,
+               const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, const BatchSize& batch,
+               bool dropout, PartialSums& sums)
       : input_(&input),
         shape_(shape),
-        weight_(parameters.info(shape.weight).offset),
-        bias_(parameters.info(shape.bias).offset),
+        weight_(parameters.info(at.weight).offset),
+        bias_(parameters.info(at.bias).offset),
         degree_(shape.degrees ? degree : nullptr),
         runs_(batch.runs),
         dropout_(dropout) {
@@ -128,7 +129,9 @@ class BatchEncoder {
   }
   [[nodiscard]] Items<DropEntries<S>> drop_entries(const Run* runs) {
     const InputView<S> view = input_->view();
-    return {dropped_ ? sheafnn::detail::dropout_blocks(view.entries) : 0, runs_, {runs, view.value, view.entries, entry_.data()}};
+    return {dropped_ ? sheafnn::detail::dropout_blocks(view.entries) : 0,
+            runs_,
+            {runs, view.value, view.entries, entry_.data()}};
   }
   [[nodiscard]] Items<RowSegments<S>> row_segments(const ParameterView<S>& parameters) {
     const InputView<S> view = input_->view();
@@ -183,7 +186,7 @@ class BatchEncoder {
 
  private:
   const InputFeatures<Executor, S>* input_ = nullptr;
-  EncoderLayout shape_;
+  EncoderOptions shape_;
   Index weight_ = 0, bias_ = 0;
   const S* degree_ = nullptr;
   Index runs_ = 0, sums_ = 0;

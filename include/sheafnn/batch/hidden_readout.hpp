@@ -6,6 +6,7 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -47,16 +48,17 @@ template <class Executor, class S>
 class BatchHiddenReadout {
  public:
   BatchHiddenReadout() = default;
-  BatchHiddenReadout(Executor& executor, const ModelLayout& layout, const ParameterSet<S>& parameters, Index nodes,
-                     Index width, const BatchSize& batch, PartialSums& sums)
+  BatchHiddenReadout(Executor& executor, std::span<const LinearWeights<ParameterSlot>> layers,
+                     const ParameterSet<S>& parameters, Index nodes, Index width, const BatchSize& batch,
+                     PartialSums& sums)
       : nodes_(nodes), width_(width) {
     const auto array = [&](Index instances) {
       return Array<Executor, S>(executor, "readout", instances * nodes * width);
     };
-    for (std::size_t i = 0; i < layout.readout_weight.size(); ++i) {
-      layers_.push_back({BatchLinear<S>(layout.readout_weight[i], layout.readout_bias[i], parameters, batch.runs,
-                                        batch.training_copies * nodes, width, width, sums),
-                         array(batch.instances()), array(batch.instances())});
+    for (const LinearWeights<ParameterSlot>& at : layers) {
+      layers_.push_back(
+          {BatchLinear<S>(at, parameters, batch.runs, batch.training_copies * nodes, width, width, sums),
+           array(batch.instances()), array(batch.instances())});
     }
     if (layers_.empty()) return;
     require_countable("features of a run's copies", batch.copies * nodes * width);

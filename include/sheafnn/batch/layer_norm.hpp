@@ -161,12 +161,12 @@ struct NormProducts {
 template <class Executor, class S>
 class BatchLayerNorm {
  public:
-  BatchLayerNorm(Executor& executor, const DiffusionLayout& layer, const ParameterSet<S>& parameters, Index nodes,
-                 Index width, const BatchSize& batch, PartialSums& sums)
+  BatchLayerNorm(Executor& executor, const NormWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
+                 Index nodes, Index width, const BatchSize& batch, PartialSums& sums)
       : nodes_(nodes),
         width_(width),
-        scale_(parameters.info(layer.norm_scale).offset),
-        shift_(parameters.info(layer.norm_shift).offset),
+        scale_(parameters.info(at.scale).offset),
+        shift_(parameters.info(at.shift).offset),
         output_(executor, "norms", batch.instances() * nodes * width),
         moments_(executor, "norms", 2 * batch.instances() * nodes),
         means_(executor, "norms", 2 * batch.training_instances() * nodes) {

@@ -7,6 +7,7 @@
 
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
 namespace sheafnn::batch::detail {
@@ -17,10 +18,10 @@ template <class S>
 class BatchLinear {
  public:
   /// \param rows  of X per run in a training pass
-  BatchLinear(ParameterId weight, ParameterId bias, const ParameterSet<S>& parameters, Index runs, Index rows,
+  BatchLinear(const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, Index runs, Index rows,
               Index inputs, Index outputs, PartialSums& sums)
-      : weight_(parameters.info(weight).offset),
-        bias_(parameters.info(bias).offset),
+      : weight_(parameters.info(at.weight).offset),
+        bias_(parameters.info(at.bias).offset),
         runs_(runs),
         inputs_(inputs),
         outputs_(outputs) {

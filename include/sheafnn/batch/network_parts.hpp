@@ -68,6 +68,8 @@ struct CommonArrays {
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, BatchModel Model>
 struct NetworkParts {
+  static_assert(std::same_as<typename Model::Layers, LibraryLayers>,
+                "this engine has the library's layers alone; sheafnn::train trains models with other LayerKinds");
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
   using Common = CommonArrays<Executor, S>;
@@ -158,7 +160,7 @@ struct NetworkParts {
 
   /// May the derivative of the logits go on with the last layer in one launch?
   [[nodiscard]] bool enters_last_layer() const {
-    return norms.empty() && !filter.active() && !options.residual.initial() && layout.readout_weight.empty() &&
+    return norms.empty() && !filter.active() && !options.residual.initial() && layout.at.readout.empty() &&
            output->few_classes() && !layers.empty();
   }
 
@@ -172,29 +174,28 @@ struct NetworkParts {
     const ParameterSet<S>& p = model.parameters();
     const GraphView<S> g = graph.view();
     const Index n = shape.nodes, h = shape.row();
-    encoder.emplace(executor, input, g.degree, layout.encoder, p, batch, dropout, sums);
-    if (layout.sheaf_encoder.weight >= 0) {
-      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, p, batch, false, sums);
+    encoder.emplace(executor, input, g.degree, layout.encoder, layout.at.encoder, p, batch, dropout, sums);
+    if (*options.separate_encoder) {
+      sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, layout.at.sheaf_encoder, p, batch,
+                            false, sums);
     }
-    if (layout.second_weight >= 0) {
-      second.emplace(executor, layout.second_weight, layout.second_bias, p, n, h, batch.runs, sums);
-    }
+    if (options.second_linear) second.emplace(executor, layout.at.second, p, n, h, batch.runs, sums);
     if constexpr (is_learned<Family>) {
-      for (const SheafLearnerLayout& learner : layout.learners) {
-        learners.emplace_back(executor, g, learner, p, batch, sums);
+      for (const SheafLearnerWeights<ParameterSlot>& learner : layout.at.learners) {
+        learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums);
       }
     }
     sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count,
                                             batch.training_instances() * sheaf_count, options.normalisation);
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(executor, g, shape, layout, l, filter, options.residual, p, batch, dropout, sums);
-      if (options.layer_norm) norms.emplace_back(executor, layout.layers[l], p, n, h, batch, sums);
+      layers.emplace_back(executor, g, shape, layout, options.activation, l, filter, options.residual, p, batch,
+                          dropout, sums);
+      if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
-    hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout, p, n, h, batch, sums);
+    hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout.at.readout, p, n, h, batch, sums);
     right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
-    output.emplace(executor, layout.output_weight, layout.output_bias, p, targets, n, h, options.classes, batch,
-                   sums);
+    output.emplace(executor, layout.at.output, p, targets, n, h, options.classes, batch, sums);
     if constexpr (sampled) posterior.emplace(executor, g, batch.runs, model.posterior());
   }
 

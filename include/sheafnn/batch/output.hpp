@@ -63,10 +63,10 @@ inline void check(const NodeTargetLists& targets, Index nodes, Index classes) {
 template <class Executor, class S>
 class BatchOutput {
  public:
-  BatchOutput(Executor& executor, ParameterId weight, ParameterId bias, const ParameterSet<S>& parameters,
+  BatchOutput(Executor& executor, const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
               const NodeTargetLists& targets, Index nodes, Index width, Index classes, const BatchSize& batch,
               PartialSums& sums)
-      : linear_(weight, bias, parameters, batch.runs, batch.training_copies * nodes, width, classes, sums),
+      : linear_(at, parameters, batch.runs, batch.training_copies * nodes, width, classes, sums),
         nodes_(nodes),
         classes_(classes),
         label_(executor, "labels", targets.labels),

@@ -40,14 +40,14 @@ class BatchFilter {
       jacobian_ = Array<Executor, double>(executor, "filter", jacobian(p));
     }
     values_ = Array<Executor, S>(executor, "filter", runs_ * (terms() + 1));
-    theta_ = parameters.info(layout.filter_theta).offset;
+    theta_ = parameters.info(layout.at.filter.theta).offset;
     const Index layers = static_cast<Index>(layout.layers.size()), rows = chunks_.count() * layers;
     const Index stride = (terms() + (has_skip() ? 1 : 0)) * shape.channels;
     sums_ = sums.reserve(rows, stride);
     layer_sums_ = chunks_.count() * stride;
     sums.assign(theta_, terms(), sums_, rows, stride, shape.channels);
     if (has_skip()) {
-      skip_ = parameters.info(layout.filter_skip).offset;
+      skip_ = parameters.info(layout.at.filter.skip).offset;
       sums.assign(skip_, 1, sums_ + terms() * shape.channels, rows, stride, shape.channels);
     }
   }

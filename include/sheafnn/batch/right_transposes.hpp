@@ -39,14 +39,14 @@ template <class Executor, class S>
 class RightTransposes {
  public:
   RightTransposes() = default;
-  RightTransposes(Executor& executor, std::span<const DiffusionLayout> layers, const ParameterSet<S>& parameters,
-                  Index channels, Index runs)
+  RightTransposes(Executor& executor, std::span<const DiffusionWeights<ParameterSlot>> layers,
+                  const ParameterSet<S>& parameters, Index channels, Index runs)
       : runs_(runs) {
     if (layers.empty() || layers.front().right < 0) return;
     require_countable("weights of all layers", static_cast<Index>(layers.size()) * channels * channels);
     transpose_.channels = channels;
     transpose_.square = channels * channels;
-    for (const DiffusionLayout& layer : layers) {
+    for (const DiffusionWeights<ParameterSlot>& layer : layers) {
       transpose_.offset[transpose_.layers++] = parameters.info(layer.right).offset;
     }
     values_ = Array<Executor, S>(executor, "layers", runs * run_stride());

@@ -28,9 +28,9 @@ struct AddBias {
 template <class Executor, class S>
 class BatchSecondLinear {
  public:
-  BatchSecondLinear(Executor& executor, ParameterId weight, ParameterId bias, const ParameterSet<S>& parameters,
+  BatchSecondLinear(Executor& executor, const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
                     Index nodes, Index width, Index runs, PartialSums& sums)
-      : linear_(weight, bias, parameters, runs, nodes, width, width, sums),
+      : linear_(at, parameters, runs, nodes, width, width, sums),
         nodes_(nodes),
         width_(width),
         runs_(runs),

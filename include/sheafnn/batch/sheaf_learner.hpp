@@ -22,10 +22,11 @@ template <class Executor, class S>
 class BatchSheafLearner {
  public:
   BatchSheafLearner() = default;
-  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerLayout& shape,
-                    const ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums)
+  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerOptions& shape,
+                    const SheafLearnerWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
+                    const BatchSize& batch, PartialSums& sums)
       : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(batch.runs) {
-    hidden_layers_ = static_cast<Index>(shape.hidden.size());
+    hidden_layers_ = shape.hidden_layers;
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
     first_.inputs = inputs_;
     first_.channels = shape.channels;
@@ -34,20 +35,19 @@ class BatchSheafLearner {
     const auto add_first = [&](ParameterId id, Index rows, bool whole_pair = false) {
       if (id < 0 || rows == 0) return;
       const Index columns = whole_pair ? 2 * inputs_ : shape.first_inputs();
-      first_.matrix[first_.count++] = {offset(id), first_.columns,
-                                       rows,       columns,
-                                       whole_pair ? LearnerInput::concatenation : shape.input,
-                                       first_.entries};
+      first_.matrix[first_.count++] = {
+          offset(id),    first_.columns, rows, columns, whole_pair ? LearnerInput::concatenation : shape.input,
+          first_.entries};
       first_.columns = first_.columns + rows;
       first_.entries = first_.entries + rows * columns;
     };
     if (hidden_layers_ > 0) {
-      add_first(shape.hidden.front(), width_);
+      add_first(at.hidden.front(), width_);
     } else {
-      add_first(shape.mean_weight, shape.mean);
-      add_first(shape.spread_weight, shape.spread);
+      add_first(at.mean, shape.mean);
+      add_first(at.spread, shape.spread);
     }
-    add_first(shape.edge_weight, 1, true);
+    add_first(at.edge, 1, true);
     if (first_.columns == 0) return;
     const Index pairs = graph.pairs(), q = first_.columns;
     require_countable("projections of the sheaf learner", graph.nodes * 2 * q);
@@ -58,7 +58,7 @@ class BatchSheafLearner {
     projection_ = array(graph.nodes * 2 * q);
     raw_ = array(pairs * outputs_);
     raw_bar_ = bar(pairs * bar_row());
-    if (shape.edge_weight >= 0) {
+    if (at.edge >= 0) {
       edge_factor_ = array(pairs);
       edge_logit_bar_ = bar(pairs);
       edge_weight_ = array(graph.edges);
@@ -74,11 +74,11 @@ class BatchSheafLearner {
     for (Array<Executor, S>& hidden_bar : hidden_bar_) hidden_bar = bar(pairs * width_);
     // Weights after the first layer read hidden outputs of all pairs.
     for (Index k = 1; k < hidden_layers_; ++k) {
-      deep_.push_back({offset(shape.hidden[static_cast<std::size_t>(k)]), width_, k - 1, 0, 0});
+      deep_.push_back({offset(at.hidden[static_cast<std::size_t>(k)]), width_, k - 1, 0, 0});
     }
-    if (shape.mean > 0) deep_.push_back({offset(shape.mean_weight), shape.mean, hidden_layers_ - 1, 0, 0});
+    if (shape.mean > 0) deep_.push_back({offset(at.mean), shape.mean, hidden_layers_ - 1, 0, 0});
     if (shape.spread > 0) {
-      deep_.push_back({offset(shape.spread_weight), shape.spread, hidden_layers_ - 1, shape.mean, 0});
+      deep_.push_back({offset(at.spread), shape.spread, hidden_layers_ - 1, shape.mean, 0});
     }
     const RowChunks rows{pairs};
     for (DeepWeight& w : deep_) {
@@ -190,9 +190,7 @@ class BatchSheafLearner {
 
  private:
   /// Entries of the first layer's matrices as AssembleFirstLayer writes them, per run.
-  [[nodiscard]] Index assembled() const noexcept {
-    return first_.columns * (2 * inputs_ + first_.arc_features);
-  }
+  [[nodiscard]] Index assembled() const noexcept { return first_.columns * (2 * inputs_ + first_.arc_features); }
   /// A weight matrix after the first layer, rows × width, that reads hidden layer `input`; its output is the next
   /// hidden layer, or raw outputs from `column` on.
   struct DeepWeight {

@@ -50,12 +50,13 @@ class CooperativeModel {
   /// \throws std::invalid_argument  an option out of range (see resolve())
   explicit CooperativeModel(const CooperativeOptions& options, std::uint64_t seed = 0)
       : CooperativeModel(detail::LayoutOnly{}, options) {
-    parameters_.finish();
-    detail::initialise(options_, D, bayesian, layout_, seed, parameters_);
+    parameters_.initialise(seed);
   }
   /// The same without values of the parameters.
-  CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options) : options_(resolve(options, D, bayesian)) {
-    layout_ = detail::lay_out(options_, D, learner_outputs(), bayesian, parameters_);
+  CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options)
+      : options_(resolve(options, D, bayesian)) {
+    ParameterList<ParameterSlot> list(parameters_);
+    declare(list, layout_);
   }
 
   [[nodiscard]] const CooperativeOptions& options() const noexcept { return options_; }
@@ -66,7 +67,7 @@ class CooperativeModel {
     detail::check_plan(plan, options_.features);
     options_.feature_plan = std::move(plan);
   }
-  [[nodiscard]] const CooperativeLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const CooperativeWeights<ParameterSlot>& layout() const noexcept { return layout_; }
   [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
   [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] Index coordinates() const noexcept { return D; }
@@ -83,9 +84,15 @@ class CooperativeModel {
     }
   }
 
+  /// Declares all parameters.
+  template <class T>
+  void declare(ParameterList<T>& list, CooperativeWeights<T>& weights) const {
+    weights.declare(list, options_, D, learner_outputs(), bayesian);
+  }
+
  private:
   CooperativeOptions options_;
-  CooperativeLayout layout_;
+  CooperativeWeights<ParameterSlot> layout_;
   ParameterSet<S> parameters_;
 };
 

@@ -120,8 +120,7 @@ struct CooperativeParts {
         execution(with) {
     const CooperativeOptions& architecture = of.options();
     const Index n = on.node_count(), h = of.hidden_width();
-    const NodeLearnerOptions learner{architecture.learner, h, architecture.learner_width, of.learner_outputs(),
-                                     architecture.learner_layers};
+    const NodeLearnerOptions learner = node_learner(architecture, h, of.learner_outputs());
     const auto workspace = std::make_shared<NodeLearnerWorkspace<S>>(n, learner);
     learners.reserve(of.layout().learners.size());
     for (std::size_t i = 0; i < of.layout().learners.size(); ++i)
@@ -183,12 +182,19 @@ struct CooperativeParts {
 
   /// Points the views at the parameters, and at the gradient before a training pass.
   void bind(bool training) {
-    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
-    if (training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
+    const S* const values = model.parameters().values().data();
+    if (std::exchange(bound_, values) != values) {
+      ParameterList<const S> list(model.parameters(), values);
+      model.declare(list, weights);
+    }
+    if (training && std::exchange(bound_gradient_, gradient.data()) != gradient.data()) {
+      ParameterList<S> list(model.parameters(), gradient.data());
+      model.declare(list, weights_bar);
+    }
   }
   /// Zeros what backward passes add to: all but the encoders' weights, which they write.
   void clear_gradient() {
-    const CooperativeLayout& layout = model.layout();
+    const CooperativeWeights<ParameterSlot>& layout = model.layout();
     for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
       const ParameterInfo& info = model.parameters().info()[id];
       const ParameterId number = static_cast<ParameterId>(id);
@@ -346,6 +352,8 @@ struct CooperativeParts {
   Execution execution;
 
  private:
+  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
+
   /// On a part of a graph: masks are those that the nodes and features have in the whole.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const Index h = model.hidden_width(), g = model.options().learner_width;

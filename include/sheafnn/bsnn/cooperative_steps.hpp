@@ -211,8 +211,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   double kl = 0;  ///< KL term of the backward pass
 
  private:
-  [[nodiscard]] const auto& weights_of(Index l) const noexcept {
-    return weights.layers[static_cast<std::size_t>(l)];
+  [[nodiscard]] const NormWeights<const S>& norm_of(Index l) const noexcept {
+    return weights.norms[static_cast<std::size_t>(l)];
   }
   /// X̃_l: H itself where nothing is dropped before the first layer.
   [[nodiscard]] const S* input_of(Index l) const noexcept {
@@ -235,8 +235,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (stage.dropout.active()) draw(stage.mask, stage.dropout);
     if (after.active()) draw(stage.layer.mask(), after);
     if (learns_per_layer()) begin_learner(pair_of(l), l);
-    if (normalises()) stage.norm.check(weights_of(l).norm);
-    stage.layer.begin(weights_of(l).diffusion, stage.maps, input_of(l), after,
+    if (normalises()) stage.norm.check(norm_of(l));
+    stage.layer.begin(weights.layers[static_cast<std::size_t>(l)], stage.maps, input_of(l), after,
                       stage.batch ? all_nodes() : nodes_of(l), pass.training);
   }
   /// The dropout of a learner between convolutions k and k + 1. \param l  layer
@@ -293,7 +293,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     walk(work.sent_on, [&](Index first, Index count) {
       stage.layer.leave_rows(first, count, stage.unnormalised.data() + first * model.hidden_width());
     });
-    stage.batch->forward(execution, weights_of(l).norm, own_rows(stage.unnormalised), owned(nodes_of(l)));
+    stage.batch->forward(execution, norm_of(l), own_rows(stage.unnormalised), owned(nodes_of(l)));
   }
   /// Rows of X_{l+1}, from layer l and its norm. \param first, count  of the layer's nodes, by index
   void leave(Index l, Index first, Index count, S* to) {
@@ -305,7 +305,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     S* out = normalises() && pass.training ? stage.unnormalised.data() + first * model.hidden_width() : to;
     stage.layer.leave_rows(first, count, out);
     if (normalises()) {
-      stage.norm.forward_rows(weights_of(l).norm, count, out, to, pass.training ? &stage.moments[first] : nullptr);
+      stage.norm.forward_rows(norm_of(l), count, out, to, pass.training ? &stage.moments[first] : nullptr);
     }
   }
   [[nodiscard]] NodeNoise<S> noise_of(Index l) const {
@@ -327,7 +327,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (normalises()) {
       const NodeSelection here = nodes_of(l);
       const Index from = here.lower_bound(first), rows = here.lower_bound(first + count) - from;
-      stage.norm.backward_rows(weights_of(l).norm, rows, stage.unnormalised.data() + from * model.hidden_width(),
+      stage.norm.backward_rows(norm_of(l), rows, stage.unnormalised.data() + from * model.hidden_width(),
                                stage.moments.data() + from, out_bar, out_bar,
                                sums + stage.layer.leave_partial_size());
     }
@@ -335,8 +335,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   }
   /// Backwards through leave_together(). \param normed_bar  derivative of the norm's output; may be x_bar
   void leave_together_backward(Index l, const MatrixView<const S>& normed_bar) {
-    stage_of(l).batch->backward(execution, weights_of(l).norm, own_rows(stage_of(l).unnormalised), normed_bar,
-                                own_rows(x_bar), weights_bar.layers[static_cast<std::size_t>(l)].norm);
+    stage_of(l).batch->backward(execution, norm_of(l), own_rows(stage_of(l).unnormalised), normed_bar,
+                                own_rows(x_bar), weights_bar.norms[static_cast<std::size_t>(l)]);
     for_chunks(
         [&](Index, Index first, Index count, S* sums) {
           leave_backward(l, first, count, x_bar.data() + first * model.hidden_width(), sums);
@@ -378,13 +378,13 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     const std::size_t i = static_cast<std::size_t>(l);
     const Stage& stage = stages[i];
     const S* left = sum_chunks(l % 2 * leave_size, leave_size);
-    stage.layer.add_leave_partial(left, weights_bar.layers[i].diffusion);
+    stage.layer.add_leave_partial(left, weights_bar.layers[i]);
     if (normalises()) {
-      stage.norm.add_partial(left + stage.layer.leave_partial_size(), weights_bar.layers[i].norm);
+      stage.norm.add_partial(left + stage.layer.leave_partial_size(), weights_bar.norms[i]);
     }
     const bool learns = learns_per_layer();
     const S* entered = sum_chunks(2 * leave_size, enter_size + (learns ? learners.front().partial_size() : 0));
-    stage.layer.add_enter_partial(entered, weights_bar.layers[i].diffusion);
+    stage.layer.add_enter_partial(entered, weights_bar.layers[i]);
     if (learns) learners[i].add_partial(entered + enter_size, weights_bar.learners[i]);
   }
 };

@@ -21,6 +21,32 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// The weights of a flow, in place of layers.
+template <class S>
+struct FlowWeights {
+  template <class Model>
+  FlowWeights(const Model& model, const Graph&, const DiffusionShape<S>&) : of(model.layer_setting()) {}
+
+  [[nodiscard]] LayerReads reads() const noexcept { return {}; }
+  template <class Use>
+  void for_masks(const Use&) const {}
+  template <class T>
+  void declare(ParameterList<T>& list) {
+    list.suffix = ".0";
+    if constexpr (std::is_const_v<T>) weights.declare(list, of);
+    if constexpr (!std::is_const_v<T>) weights_bar.declare(list, of);
+    list.suffix.clear();
+  }
+
+  LayerSetting of;
+  DiffusionWeights<const S> weights;
+  DiffusionWeights<S> weights_bar;
+};
+
+}  // namespace detail
+
 /// Architecture and parameters.
 ///
 /// \tparam PosteriorType  as for SheafModel
@@ -34,6 +60,7 @@ class FlowModel {
   using Posterior = PosteriorType;
   using Options = FlowOptions;
   using Scalar = S;
+  using Stack = detail::FlowWeights<S>;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
@@ -50,25 +77,19 @@ class FlowModel {
   ///                                weights
   explicit FlowModel(const FlowOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : FlowModel(detail::LayoutOnly{}, options, posterior) {
-    parameters_.finish();
-    ModelLayout with_flow = layout_;
-    with_flow.layers.push_back(flow_);
-    detail::initialise(network_options(), shape(), with_flow, seed, parameters_);
+    parameters_.initialise(seed);
   }
   /// The same without values of the parameters.
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)),
-        posterior_(posterior) {
+      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
     detail::set_posterior(options_, posterior_);
-    layout_ = detail::lay_out(network_options(), shape(), parameters_);
-    const Index d = coordinates(), f = options_.channels;
-    const auto add = [&](const char* name, Index extent) {
-      return parameters_.add(name, {extent, extent}, ParameterGroup::network);
-    };
-    if (options_.left_weights) flow_.left = add("left.0", d);
-    if (options_.right_weights) flow_.right = add("right.0", f);
-    flow_.activation = options_.activation;
+    static_cast<NetworkSizes&>(layout_) = network_sizes(detail::one_layer(options_), coordinates(), sheaf_count(),
+                                                        Posterior::mean_size, Posterior::spread_size, bayesian);
+    ParameterList<ParameterSlot> list(parameters_);
+    declare(list, layout_.at, [&](ParameterList<ParameterSlot>&) {
+      static_cast<LayerWeights<ParameterSlot>&>(layout_).declare(list, layer_setting(), 1, false);
+    });
   }
 
   [[nodiscard]] const FlowOptions& options() const noexcept { return options_; }
@@ -79,10 +100,8 @@ class FlowModel {
     detail::check_plan(plan, options_.features);
     options_.feature_plan = std::move(plan);
   }
-  /// Of everything but the flow: no diffusion layers.
+  /// With the flow, which has no ε, as the only layer.
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
-  /// A and B; there is no ε.
-  [[nodiscard]] const DiffusionLayout& flow_layout() const noexcept { return flow_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
   [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
   [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
@@ -94,22 +113,23 @@ class FlowModel {
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return 1; }
+  /// What the flow is made from.
+  [[nodiscard]] LayerSetting layer_setting() const {
+    return {.diffusion = {options_.left_weights, options_.right_weights, options_.activation, false},
+            .coordinates = coordinates(),
+            .channels = options_.channels};
+  }
+  /// Declares all parameters; declare_flow(list) those of the flow, the only layer.
+  template <class T, class DeclareFlow>
+  void declare(ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareFlow& declare_flow) const {
+    weights.declare(list, detail::one_layer(options_), layout_, [](ParameterList<T>&) {});
+    declare_flow(list);
+  }
 
  private:
-  [[nodiscard]] detail::ParameterShape shape() const noexcept {
-    return {coordinates(), hidden_width(), sheaf_count(), Posterior::mean_size, Posterior::spread_size, bayesian};
-  }
-  /// Those of everything but the flow.
-  [[nodiscard]] ModelOptions network_options() const {
-    ModelOptions r = detail::one_layer(options_);
-    r.layers = 0;
-    return r;
-  }
-
   FlowOptions options_;
   [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;
-  DiffusionLayout flow_;
   ParameterSet<S> parameters_;
 };
 

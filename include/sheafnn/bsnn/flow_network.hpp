@@ -90,8 +90,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     this->begin_draw(sample);
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
     steps_.build_sheaf(0, start);                                // F
-    flow_.forward(steps_.execution, weights<const S>(steps_.model.parameters().values()), steps_.sheaf_of(0),
-                  start, steps_.pass.training, replay_);                                                 // X(T)
+    flow_.forward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), start, steps_.pass.training,
+                  replay_);                                                                              // X(T)
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, end_rows());  // Y
     this->end_draw();
     return steps_.output.output();
@@ -109,9 +109,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, selected_rows_,
                            outputs_bar, rows, steps_.weights_bar.readout, steps_.weights_bar.output);
     if (!steps_.nodes.all()) spread_rows(rows, bar.rows());
-    flow_.backward(steps_.execution, weights<const S>(steps_.model.parameters().values()), steps_.sheaf_of(0),
-                   steps_.source.gradient(), false, bar, steps_.scratch(0), steps_.scratch(1),
-                   weights<S>(steps_.gradient));
+    flow_.backward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), steps_.source.gradient(), false,
+                   bar, steps_.scratch(0), steps_.scratch(1), steps_.layers.weights_bar);
     steps_.sheaf_backward(0);
     steps_.add_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.first_sample = steps_.kept = false;
@@ -131,16 +130,6 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   template <class>
   friend class detail::EpochSchedule;
 
-  /// A and B, or their gradients, in an array laid out like the parameters.
-  template <class T, class Array>
-  [[nodiscard]] DiffusionWeights<T> weights(Array& array) const {
-    const auto square = [&](ParameterId id) -> MatrixView<T> {
-      if (id < 0) return {};
-      const ParameterInfo& info = steps_.model.parameters().info(id);
-      return {array.data() + info.offset, info.shape[0], info.shape[1]};
-    };
-    return {square(steps_.model.flow_layout().left), square(steps_.model.flow_layout().right), {}};
-  }
   /// The rows of X(T) at steps_.nodes.
   [[nodiscard]] MatrixView<const S> end_rows() {
     const FeatureView<const S> end = flow_.output();

@@ -4,6 +4,7 @@
 ///     using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;   // Bayesian sheaf neural network
 ///     using Model = sheafnn::Nsd<sheafnn::Diagonal<2>>;             // deterministic neural sheaf diffusion
 ///     using Model = sheafnn::Snn<sheafnn::Diagonal<2>>;             // with a sheaf that is given
+///     using Model = sheafnn::SheafModel<Family, Posterior, float, sheafnn::LayerKinds<MyLayer>>;  // with layers of your own
 ///
 /// Source: math.md "The model"; Bayesian Sheaf Neural Networks (Gillespie et al.); Neural Sheaf Diffusion (Bodnar
 /// et al.).
@@ -16,8 +17,8 @@
 #include <utility>
 
 #include "sheafnn/bsnn/edgeless.hpp"
+#include "sheafnn/bsnn/layer_stack.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
-#include "sheafnn/bsnn/model_parameters.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
@@ -72,7 +73,9 @@ void set_posterior(const Options& options, Posterior& posterior) {
 /// \tparam PosteriorType  CayleyPosterior<FamilyType>, NormalPosterior<FamilyType>, PointMass<FamilyType>,
 ///                        GivenMaps<FamilyType>, … or your own
 /// \tparam S              float (default) or double
-template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float>
+/// \tparam LayersType     LayerKinds<…>, of which networks may have layers
+template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float,
+          class LayersType = LibraryLayers>
 class SheafModel {
   static_assert(std::is_same_v<typename PosteriorType::family, FamilyType>, "the posterior of another family");
 
@@ -81,6 +84,8 @@ class SheafModel {
   using Posterior = PosteriorType;
   using Options = ModelOptions;
   using Scalar = S;
+  using Layers = LayersType;
+  using Stack = detail::LayerStack<Family, S>;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
@@ -96,19 +101,23 @@ class SheafModel {
   ///                                that does not fit the layers, learned edge weights, or no edges
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : SheafModel(detail::LayoutOnly{}, options, posterior) {
-    parameters_.finish();
-    detail::initialise(options_, shape(), layout_, seed, parameters_);
+    parameters_.initialise(seed);
   }
   /// The same without values of the parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)),
-        posterior_(posterior) {
+      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) {
       detail::require_edges(options_);
       posterior_.check_count(sheaf_count());
     }
     detail::set_posterior(options_, posterior_);
-    layout_ = detail::lay_out(options_, shape(), parameters_);
+    static_cast<NetworkSizes&>(layout_) = network_sizes(options_, coordinates(), sheaf_count(),
+                                                        Posterior::mean_size, Posterior::spread_size, bayesian);
+    ParameterList<ParameterSlot> list(parameters_);
+    declare(list, layout_.at, [&](ParameterList<ParameterSlot>&) {
+      detail::declare_layers<Layers, Family, S>(list, layer_setting(), options_.layers, options_.layer_norm,
+                                                layout_);
+    });
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
@@ -131,12 +140,23 @@ class SheafModel {
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
-
- private:
-  [[nodiscard]] detail::ParameterShape shape() const noexcept {
-    return {coordinates(), hidden_width(), sheaf_count(), Posterior::mean_size, Posterior::spread_size, bayesian};
+  /// What layers are made from.
+  [[nodiscard]] LayerSetting layer_setting() const {
+    const DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
+                                 !options_.residual.initial()};
+    return {.diffusion = parts,
+            .filter = options_.filter,
+            .residual = options_.residual,
+            .coordinates = coordinates(),
+            .channels = options_.channels};
+  }
+  /// Declares all parameters; declare_layers(list) those of the layers.
+  template <class T, class DeclareLayers>
+  void declare(ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareLayers& declare_layers) const {
+    weights.declare(list, options_, layout_, declare_layers);
   }
 
+ private:
   ModelOptions options_;
   [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;

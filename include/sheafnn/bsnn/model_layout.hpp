@@ -1,110 +1,117 @@
 /// \file
-/// ModelLayout: where the parameters of each part of a network are in its ParameterSet, and NetworkWeights: the same
-/// as the views that layers take, of the values or of an array laid out like them (a gradient).
+/// NetworkWeights: all parameters of a network, declared once, and ModelLayout: the sizes of its parts, and where the
+/// parameters of each are in a ParameterSet.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "sheafnn/core/buffer.hpp"
-#include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/layers/encoder.hpp"
-#include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/weights.hpp"
-#include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/nn/parameter_list.hpp"
 
 namespace sheafnn {
 
-/// Of an encoder. The weight (h × p, or h × (p + 1) with degrees) is stored transposed.
-struct EncoderLayout : EncoderOptions {
-  ParameterId weight = -1;
-  ParameterId bias = -1;
+/// Sizes of the parts of a network, from its options and its types.
+struct NetworkSizes {
+  Index coordinates = 0;   ///< d'
+  Index hidden_width = 0;  ///< h
+  Index learner_count = 0;
+  bool bayesian = false;
+  EncoderOptions encoder, sheaf_encoder;
+  SheafLearnerOptions learner;  ///< each of them
 };
 
-/// Of a sheaf learner.
-struct SheafLearnerLayout : SheafLearnerOptions {
-  std::vector<ParameterId> hidden;  ///< width × first_inputs(), then width × width
-  ParameterId mean_weight = -1;     ///< mean × (first_inputs() or width)
-  ParameterId spread_weight = -1;   ///< spread × (first_inputs() or width)
-  ParameterId edge_weight = -1;     ///< 1 × 2h
-};
+/// \param options       resolved
+/// \param d             stalk coordinates, fixed filters counted
+/// \param sheaf_count   different sheaves in a forward pass
+/// \param mean, spread  raw numbers of the posterior per map
+[[nodiscard]] inline NetworkSizes network_sizes(const ModelOptions& options, Index d, Index sheaf_count,
+                                                Index mean, Index spread, bool bayesian) {
+  NetworkSizes r;
+  r.coordinates = d;
+  r.hidden_width = d * options.channels;
+  r.learner_count = bayesian ? 1 : sheaf_count;
+  r.bayesian = bayesian;
+  r.encoder = {r.hidden_width, options.activation, false};
+  r.sheaf_encoder = {r.hidden_width, options.activation, options.degree_input};
+  r.learner.inputs = r.hidden_width;
+  r.learner.input = options.learner;
+  r.learner.channels = options.channels;
+  r.learner.edge_features = options.edge_features;
+  r.learner.mean = mean;
+  r.learner.spread = spread;
+  r.learner.edge_weights = *options.edge_weights;
+  if (r.learner.outputs() > 0) {
+    r.learner.width = options.learner_width;
+    r.learner.hidden_layers = options.learner_layers;
+  }
+  return r;
+}
 
-/// Of a diffusion layer; −1 where the architecture leaves a weight out.
-struct DiffusionLayout {
-  ParameterId left = -1;     ///< A, d' × d'
-  ParameterId right = -1;    ///< B, f × f
-  ParameterId epsilon = -1;  ///< ε, d'; not with an initial residual
-  ParameterId norm_scale = -1, norm_shift = -1;  ///< of the layer norm, h
-  bool activation = true;
-};
+/// The weights of a readout. \param layers  the hidden ones and the last
+template <class T>
+void declare_readout(ParameterList<T>& list, std::vector<LinearWeights<T>>& hidden, LinearWeights<T>& output,
+                     Index layers, Index classes, Index h) {
+  hidden.resize(static_cast<std::size_t>(layers - 1));
+  for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i].declare(list, detail::concat("head.", i), h, h);
+  output.declare(list, "lin2", classes, h);
+}
 
-/// Of a whole network.
-struct ModelLayout {
-  EncoderLayout encoder;
-  ParameterId second_weight = -1, second_bias = -1;  ///< second linear layer, h × h (stored transposed) and h
-  EncoderLayout sheaf_encoder;                       ///< weight −1 where the model has none
-  std::vector<SheafLearnerLayout> learners;          ///< one (BSNN) or one per layer (NSD; `linear`: one)
-  std::vector<DiffusionLayout> layers;
-  std::vector<ParameterId> readout_weight, readout_bias;  ///< of hidden layers, h × h (stored transposed) and h
-  ParameterId output_weight = -1, output_bias = -1;  ///< C × h (stored transposed) and C
-  ParameterId filter_theta = -1, filter_skip = -1;   ///< of a polynomial filter, K + 1 numbers and α; −1 without
-};
-
-/// All weights of a network, or their gradients. \tparam T const S or S
+/// All weights of a network but those of its layers, or their gradients or places. \tparam T const S, S or ParameterSlot
 template <class T>
 struct NetworkWeights {
-  using S = std::remove_const_t<T>;
-  LinearWeights<T> encoder, second, sheaf_encoder, output;
-  std::vector<SheafLearnerWeights<T>> learners;
-  std::vector<DiffusionWeights<T>> layers;
-  std::vector<NormWeights<T>> norms;      ///< one per layer, or none
-  std::vector<LinearWeights<T>> readout;  ///< of the hidden layers
+  LinearWeights<T> encoder, second, output;
+  LinearWeights<T> sheaf_encoder;                ///< of models with a separate encoder
+  std::vector<SheafLearnerWeights<T>> learners;  ///< one (BSNN) or one per layer (NSD; `linear`: one)
+  std::vector<LinearWeights<T>> readout;         ///< of the hidden layers
   FilterWeights<T> filter;
 
-  /// Views of `array`, which is laid out like the parameters. Unchecked: it has as many numbers as they, and the layout
-  /// is theirs.
-  void bind(const ModelLayout& layout, const ParameterSet<S>& parameters, T* array);
+  /// Linear layers start uniform in ±1/√inputs. The order is the order of files, and selects initial values.
+  ///
+  /// \param declare_layers  declare_layers(list) declares the weights of the layers
+  template <class Layers>
+  void declare(ParameterList<T>& list, const ModelOptions& options, const NetworkSizes& sizes,
+               const Layers& declare_layers) {
+    const Index h = sizes.hidden_width, p = options.features;
+    encoder.declare(list, "lin1", h, p);
+    if (options.second_linear) second.declare(list, "lin12", h, h);
+    list.group = ParameterGroup::sheaf_learner;
+    if (*options.separate_encoder) sheaf_encoder.declare(list, "lin_maps", h, p + (options.degree_input ? 1 : 0));
+    learners.resize(static_cast<std::size_t>(sizes.learner_count));
+    Index number = sizes.bayesian ? -1 : 0;
+    for (SheafLearnerWeights<T>& learner : learners) learner.declare(list, sizes.learner, number++);
+    list.group = ParameterGroup::network;
+    declare_layers(list);
+    declare_readout(list, readout, output, options.readout_layers, options.classes, h);
+    filter.declare(list, options.filter);
+  }
 };
 
+/// The weights of diffusion layers, and of the norms that follow them.
 template <class T>
-void NetworkWeights<T>::bind(const ModelLayout& layout, const ParameterSet<S>& parameters, T* array) {
-  const auto matrix = [&](ParameterId id) -> MatrixView<T> {
-    if (id < 0) return {};
-    const ParameterInfo& info = parameters.info(id);
-    const Index rows = info.transposed ? info.size / info.shape.front() : info.shape.front();
-    return {array + info.offset, rows, info.size / rows};
-  };
-  const auto vector = [&](ParameterId id) -> std::span<T> {
-    if (id < 0) return {};
-    const ParameterInfo& info = parameters.info(id);
-    return {array + info.offset, static_cast<std::size_t>(info.size)};
-  };
-  encoder = {matrix(layout.encoder.weight), vector(layout.encoder.bias)};
-  second = {matrix(layout.second_weight), vector(layout.second_bias)};
-  sheaf_encoder = {matrix(layout.sheaf_encoder.weight), vector(layout.sheaf_encoder.bias)};
-  output = {matrix(layout.output_weight), vector(layout.output_bias)};
-  filter = {vector(layout.filter_theta), vector(layout.filter_skip)};
-  learners.resize(layout.learners.size());
-  for (std::size_t l = 0; l < learners.size(); ++l) {
-    const SheafLearnerLayout& from = layout.learners[l];
-    for (std::size_t k = 0; k < from.hidden.size(); ++k) learners[l].hidden[k] = matrix(from.hidden[k]);
-    learners[l].mean = matrix(from.mean_weight);
-    learners[l].spread = matrix(from.spread_weight);
-    learners[l].edge = matrix(from.edge_weight);
+struct LayerWeights {
+  std::vector<DiffusionWeights<T>> layers;
+  std::vector<NormWeights<T>> norms;  ///< one per layer, or none
+
+  void declare(ParameterList<T>& list, LayerSetting of, Index count, bool norm) {
+    layers.resize(static_cast<std::size_t>(count));
+    if (norm) norms.resize(layers.size());
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      list.suffix = detail::concat(".", l);
+      layers[l].declare(list, of);
+      if (norm) norms[l].declare_after_layer(list, of.coordinates * of.channels);
+    }
+    list.suffix.clear();
   }
-  layers.resize(layout.layers.size());
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const DiffusionLayout& from = layout.layers[l];
-    layers[l] = {matrix(from.left), matrix(from.right), vector(from.epsilon)};
-    if (from.norm_scale < 0) continue;
-    norms.resize(layers.size());
-    norms[l] = {vector(from.norm_scale), vector(from.norm_shift)};
-  }
-  readout.resize(layout.readout_weight.size());
-  for (std::size_t i = 0; i < readout.size(); ++i) {
-    readout[i] = {matrix(layout.readout_weight[i]), vector(layout.readout_bias[i])};
-  }
-}
+};
+
+/// The sizes of a network's parts, and where their parameters are.
+struct ModelLayout : NetworkSizes, LayerWeights<ParameterSlot> {
+  NetworkWeights<ParameterSlot> at;
+};
 
 }  // namespace sheafnn

@@ -48,7 +48,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, steps_.layer_count());
     if (layer_count == 0) return steps_.start_features();
-    return steps_.layer_output(layer_count - 1);
+    return steps_.layers[layer_count - 1].output();
   }
   /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
@@ -107,7 +107,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
     FeatureView<S> bar = steps_.scratch(0).first(steps_.nodes.count());
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
-                           steps_.layer_output(steps_.layer_count() - 1).rows(), outputs_bar, bar.rows(),
+                           steps_.layers[steps_.layer_count() - 1].output().rows(), outputs_bar, bar.rows(),
                            steps_.weights_bar.readout, steps_.weights_bar.output);
     for (Index l = steps_.layer_count(); l-- > 0;) {
       steps_.diffuse_backward(l, bar);

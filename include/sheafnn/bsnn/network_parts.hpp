@@ -17,13 +17,9 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
-#include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/given_source.hpp"
-#include "sheafnn/layers/initial_residual_layer.hpp"
-#include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/point_source.hpp"
-#include "sheafnn/layers/polynomial_diffusion_layer.hpp"
 #include "sheafnn/layers/readout_head.hpp"
 #include "sheafnn/layers/variational_source.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -69,13 +65,13 @@ struct NetworkParts {
         input(seen.features),
         blocks(graph),
         shape(shape_of(of.options(), graph)),
-        embedding(input, graph, of.layout().encoder, of.layout().second_weight >= 0),
+        embedding(input, graph, of.layout().encoder, of.options().second_linear),
         source(graph, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
+        layers(of, graph, shape),
         output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
-      if (of.layout().sheaf_encoder.weight >= 0) source.add_encoder(input, graph, of.layout().sheaf_encoder);
+      if (*of.options().separate_encoder) source.add_encoder(input, graph, of.layout().sheaf_encoder);
     }
-    add_layers(of, graph);
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
       buffer->resize(graph.node_count() * shape.row());
     }
@@ -86,18 +82,6 @@ struct NetworkParts {
   NetworkParts& operator=(const NetworkParts&) = delete;
 
   [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
-  [[nodiscard]] bool has_filter() const noexcept { return !filter_layers.empty(); }
-  [[nodiscard]] bool has_initial_residual() const noexcept { return !residual_layers.empty(); }
-  /// X_{l+1} of the last pass, the same before its norm, and the mask of the dropout of X_l.
-  [[nodiscard]] FeatureView<const S> layer_output(Index l) const noexcept {
-    return norms.empty() ? diffused(l) : features_of(norms[static_cast<std::size_t>(l)].output());
-  }
-  [[nodiscard]] FeatureView<const S> diffused(Index l) const noexcept {
-    return with_layer(*this, l, [](const auto& layer) { return layer.output(); });
-  }
-  [[nodiscard]] DropoutMask& layer_mask(Index l) noexcept {
-    return with_layer(*this, l, [](auto& layer) -> DropoutMask& { return layer.mask(); });
-  }
   [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
   /// The sheaf of a layer.
   [[nodiscard]] const SheafBlocks<Family, S>& sheaf_of(Index layer) const noexcept {
@@ -117,8 +101,15 @@ struct NetworkParts {
 
   /// Points the views at the parameters, and at the gradient before a training pass.
   void bind(bool training) {
-    weights.bind(model.layout(), model.parameters(), model.parameters().values().data());
-    if (training) weights_bar.bind(model.layout(), model.parameters(), gradient.data());
+    const S* const values = model.parameters().values().data();
+    if (std::exchange(bound_, values) != values) {
+      ParameterList<const S> list(model.parameters(), values);
+      model.declare(list, weights, [&](ParameterList<const S>&) { layers.declare(list); });
+    }
+    if (training && std::exchange(bound_gradient_, gradient.data()) != gradient.data()) {
+      ParameterList<S> list(model.parameters(), gradient.data());
+      model.declare(list, weights_bar, [&](ParameterList<S>&) { layers.declare(list); });
+    }
   }
   [[nodiscard]] SheafSourceWeights<const S> source_weights() const {
     return {weights.sheaf_encoder, weights.learners};
@@ -132,21 +123,22 @@ struct NetworkParts {
     const ModelLayout& layout = model.layout();
     for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
       const ParameterInfo& info = model.parameters().info()[id];
-      const bool overwritten = static_cast<ParameterId>(id) == layout.encoder.weight ||
-                               static_cast<ParameterId>(id) == layout.sheaf_encoder.weight;
+      const bool overwritten = static_cast<ParameterId>(id) == layout.at.encoder.weight ||
+                               static_cast<ParameterId>(id) == layout.at.sheaf_encoder.weight;
       if (!overwritten) std::fill_n(gradient.data() + info.offset, info.size, S(0));
     }
   }
-  /// Before the backward pass of a sample: layers with an initial residual add to embedding_bar.
+  /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar.
   ///
   /// \returns will add_embedding_bar() be the first to write there?
   bool begin_embedding_bar(Execution execution, bool first) {
-    if (first && has_initial_residual()) {
+    const bool added = layers.reads().first;
+    if (first && added) {
       parallel_for(execution, embedding_bar.size(), 4096, [&](Index begin, Index end) {
         std::fill(embedding_bar.data() + begin, embedding_bar.data() + end, S(0));
       });
     }
-    return first && !has_initial_residual();
+    return first && !added;
   }
   /// embedding_bar (+)= x_bar.
   void add_embedding_bar(Execution execution, bool first) {
@@ -177,11 +169,7 @@ struct NetworkParts {
   DiffusionShape<S> shape;
   NodeEmbedding<S> embedding;
   Source source;
-  // One of these three has all layers; the others are empty.
-  std::vector<DiffusionLayer<Family, S>> layers;
-  std::vector<PolynomialDiffusionLayer<Family, S>> filter_layers;
-  std::vector<InitialResidualLayer<Family, S>> residual_layers;
-  std::vector<LayerNorm<S>> norms;  ///< empty without
+  typename Model::Stack layers;
   ReadoutHead<S> output;
   NetworkWeights<const S> weights;
   NetworkWeights<S> weights_bar;
@@ -190,14 +178,6 @@ struct NetworkParts {
   bool kept = false;  ///< do the layers hold what a backward pass reads?
 
  private:
-  /// use(layer l), of whichever kind. \param parts  these
-  template <class Parts, class Use>
-  static decltype(auto) with_layer(Parts& parts, Index l, const Use& use) {
-    const std::size_t i = static_cast<std::size_t>(l);
-    if (parts.has_filter()) return use(parts.filter_layers[i]);
-    if (parts.has_initial_residual()) return use(parts.residual_layers[i]);
-    return use(parts.layers[i]);
-  }
   /// On a part of a graph: masks are those that the nodes and features have in the whole.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = std::make_shared<ElementRuns>(), entries = std::make_shared<ElementRuns>();
@@ -207,37 +187,8 @@ struct NetworkParts {
     }
     embedding.entry_mask().set_runs(entries);
     embedding.mask().set_runs(rows);
-    for (Index l = 0; l < static_cast<Index>(model.layout().layers.size()); ++l) layer_mask(l).set_runs(rows);
+    layers.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
-  }
-  void add_layers(const Model& of, const Graph& on) {
-    const PolynomialOptions& filter = of.options().filter;
-    const std::size_t bytes = static_cast<std::size_t>(on.node_count() * shape.row()) * sizeof(S);
-    // All parts must choose the same, since they exchange rows of the terms that are recomputed.
-    const FilterTerms terms =
-        on.part() == nullptr ? choose_terms(filter, of.options().normalisation, bytes) : FilterTerms::keep;
-    const auto workspace = std::make_shared<FilterWorkspace<Family, S>>();
-    const ResidualOptions& residual = of.options().residual;
-    const std::size_t count = of.layout().layers.size();
-    if (filter.active()) {
-      filter_layers.reserve(count);
-    } else if (residual.initial()) {
-      residual_layers.reserve(count);
-    } else {
-      layers.reserve(count);
-    }
-    for (const DiffusionLayout& layer : of.layout().layers) {
-      if (layer.norm_scale >= 0) norms.emplace_back(on.node_count(), shape.row());
-      const DiffusionOptions options{layer.left >= 0, layer.right >= 0, layer.activation};
-      if (filter.active()) {
-        filter_layers.emplace_back(on, shape, options, filter, terms, workspace);
-      } else if (residual.initial()) {
-        const double beta = residual.beta(static_cast<Index>(residual_layers.size()));
-        residual_layers.emplace_back(on, shape, options, residual.alpha, beta);
-      } else {
-        layers.emplace_back(on, shape, options);
-      }
-    }
   }
   /// With an initial residual layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
@@ -255,9 +206,10 @@ struct NetworkParts {
       return PointMap<Family>{*model.options().parametrisation, *model.options().sheaf_activation};
     }
   }
-  static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learners.front(); }
+  static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learner; }
 
   Buffer<S> scratch_[2];
+  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };
 
 }  // namespace sheafnn::detail

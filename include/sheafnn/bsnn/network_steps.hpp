@@ -17,7 +17,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
       : Parts(of, over, features), execution(on) {}
 
   void set_pass(const ForwardPass<S>& of) {
-    this->kept = false;  // what an earlier draw has kept is of another pass
+    this->kept = false;                     // what an earlier draw has kept is of another pass
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
@@ -67,71 +67,40 @@ struct NetworkSteps : NetworkParts<ModelType> {
   void for_masks(const ForwardPass<S>& of, const Use& use) {
     use(this->embedding.entry_mask(), of.of_features());
     use(this->embedding.mask(), of.of_hidden());
-    const Index count = static_cast<Index>(this->model.layout().layers.size());  // a flow has none
-    for (Index l = 0; l < count; ++l) use(this->layer_mask(l), of.of_layer(l, 0));
+    this->layers.for_masks([&](Index l, DropoutMask& mask) { use(mask, of.of_layer(l, 0)); });
     this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
   }
 
   /// F^l: drawn from Q, or computed from x = X_l.
   void build_sheaf(Index l, const FeatureView<const S>& x) {
     this->source.build(execution, this->source_weights(), sheaf_input(l, x));
-    if (this->has_filter()) this->source.stack()[l].fetch_scales();
+    if (this->layers.reads().scales) this->source.stack()[l].fetch_scales();
   }
   /// X_{l+1} from x = X_l; the last layer for the requested nodes only.
   [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
-    const std::size_t i = static_cast<std::size_t>(l);
-    const auto& layer_weights = this->weights.layers[i];
-    const NodeSelection all(this->graph.node_count());
-    const NodeSelection& here = l + 1 < this->layer_count() ? all : nodes;
-    const MixedFeatures mixing = l == 0 ? first_mixing : MixedFeatures::compute;
-    if (this->has_filter()) {
-      auto& layer = this->filter_layers[i];
-      if (pass.training) {
-        layer.forward(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x,
-                      pass.of_layer(l, sample), here);
-      } else {
-        layer.evaluate(execution, layer_weights, this->weights.filter, this->sheaf_of(l), x, here, mixing);
-      }
-    } else if (this->has_initial_residual()) {
-      this->residual_layers[i].forward(execution, layer_weights, this->sheaf_of(l), x, start_features(),
-                                       pass.of_layer(l, sample), here);
-    } else if (pass.training) {
-      this->layers[i].forward(execution, layer_weights, this->sheaf_of(l), x, pass.of_layer(l, sample), here);
-    } else {
-      this->layers[i].evaluate(execution, layer_weights, this->sheaf_of(l), x, here, mixing, this->scratch(0));
-    }
-    if (!this->norms.empty()) {
-      this->norms[i].forward(execution, this->weights.norms[i], this->diffused(l).rows());
-    }
-    return this->layer_output(l);
+    const bool last = l + 1 == this->layer_count();
+    this->layers[l].forward({execution, this->sheaf_of(l), x, start_features(),
+                             last ? nodes : NodeSelection(this->graph.node_count()), pass.of_layer(l, sample),
+                             pass.training, l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
+                             this->weights.filter});
+    return this->layers[l].output();
   }
 
   /// From the derivative of X_{l+1} (overwritten) to that of X_l, in x_bar, of the layer's weights and of its sheaf's
   /// blocks.
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
-    const std::size_t i = static_cast<std::size_t>(l);
-    if (!this->norms.empty()) {
-      this->norms[i].backward(execution, this->weights.norms[i], this->diffused(l).rows(), bar.rows(), bar.rows(),
-                              this->weights_bar.norms[i]);
-    }
     const bool shares_sheaf =
         l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
-    if (this->has_filter()) {
-      this->filter_layers[i].backward(execution, this->weights.layers[i], this->weights.filter, this->sheaf_of(l),
-                                      this->source.gradient(), shares_sheaf, bar, this->x_bar_view(),
-                                      this->weights_bar.layers[i], this->weights_bar.filter);
-      return;
-    }
-    if (this->has_initial_residual()) {
-      this->residual_layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l),
-                                        this->source.gradient(), shares_sheaf, bar, this->x_bar_view(),
-                                        this->embedding_bar_view(), this->scratch(0), this->scratch(1),
-                                        this->weights_bar.layers[i]);
-      return;
-    }
-    this->layers[i].backward(execution, this->weights.layers[i], this->sheaf_of(l), this->source.gradient(),
-                             shares_sheaf, bar, this->x_bar_view(), this->scratch(0), this->scratch(1),
-                             this->weights_bar.layers[i]);
+    this->layers[l].backward({execution,
+                              this->sheaf_of(l),
+                              this->source.gradient(),
+                              shares_sheaf,
+                              bar,
+                              this->x_bar_view(),
+                              this->embedding_bar_view(),
+                              {this->scratch(0), this->scratch(1)},
+                              this->weights.filter,
+                              this->weights_bar.filter});
   }
   /// From the derivatives of the blocks of F^l to those of Q's parameters, or of X_l and the learner's weights.
   void sheaf_backward(Index l) {

@@ -44,11 +44,10 @@ template <class Model>
 template <class Model>
 void add_projections(const Model& model, Index exchanges, RowVolume& r) {
   if (!is_learned<typename Model::Family>) return;
-  for (const auto& learner : model.layout().learners) {
-    if (learner.first_outputs() == 0) continue;
-    r.exchanges += exchanges;
-    r.numbers += exchanges * learner.projection_width();
-  }
+  const NetworkSizes& sizes = model.layout();
+  if (sizes.learner.first_outputs() == 0) return;
+  r.exchanges += exchanges * sizes.learner_count;
+  r.numbers += exchanges * sizes.learner_count * sizes.learner.projection_width();
 }
 
 }  // namespace detail
@@ -87,7 +86,7 @@ template <class Model>
     r.exchanges += copies;
     r.numbers += copies * BlockSizes<typename Model::Family>::gram;
   }
-  const bool shared = model.layout().sheaf_encoder.weight >= 0;
+  const bool shared = *model.options().separate_encoder;
   detail::add_projections(model, (shared ? epochs + 1 : 2 * epochs) + epochs, r);
   return r;
 }

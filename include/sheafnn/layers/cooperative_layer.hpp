@@ -224,9 +224,9 @@ class CooperativeLayer {
   [[nodiscard]] S sign() const noexcept { return options_.residual || options_.negate_diffused ? S(-1) : S(1); }
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights) const {
-    if (options_.left) require_array(weights.left, D, D, "left weights");
-    if (options_.right) require_array(weights.right, channels_, channels_, "right weights");
-    if (options_.residual) require_size(weights.epsilon, D, "epsilon");
+    weights.check({.diffusion = {options_.left, options_.right, true, options_.residual},
+                   .coordinates = D,
+                   .channels = channels_});
   }
   [[nodiscard]] S* mixed() noexcept { return keep_ ? mixing_.buffer() : work_->mixed.data(); }
   /// Y, wherever it is.

@@ -13,91 +13,33 @@
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/layers/layer.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
 namespace sheafnn {
 
-/// Which parts a diffusion layer has.
-struct DiffusionOptions {
-  bool left = true;        ///< A, mixing stalk coordinates
-  bool right = true;       ///< B, mixing channels
-  bool activation = true;  ///< ELU
-};
-
-/// Whether an evaluation computes Y = (I ⊗ A) X Bᵀ, computes and keeps it for the next one with the same X, or takes
-/// what the last one kept.
-enum class MixedFeatures { compute, compute_and_keep, reuse };
-
-/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "The model" (3.6).
+/// math: "The model" (3.6).
 template <RestrictionMapFamily Family, class S>
-class DiffusionLayer {
+class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
+  using Base = WeightedLayer<Family, S, DiffusionWeights>;
+  using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
+      Base::output_;
+
  public:
-  DiffusionLayer() = default;
   /// `graph` and `diffusion` must outlive the layer.
   ///
   /// \throws std::invalid_argument  a shape of another graph or family
-  DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options = {});
-  DiffusionLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions& = {}) = delete;  // they would dangle
-  DiffusionLayer(const Graph&, const DiffusionShape<S>&&, const DiffusionOptions& = {}) = delete;
+  DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& setting = {});
+  DiffusionLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting& = {}) = delete;  // they would dangle
+  DiffusionLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting& = {}) = delete;
 
-  /// X' at the nodes of the last pass, one row of d' × f each.
-  [[nodiscard]] FeatureView<const S> output() const noexcept {
-    return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
-  }
-
-  /// That of the dropout of X.
-  [[nodiscard]] DropoutMask& mask() noexcept { return mixing_.mask(); }
-
-  /// Computes output() at some nodes from x (n × d' × f), which must not change until backward().
-  ///
-  /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph. Unchecked:
-  ///                                `nodes` are nodes of the graph, and must outlive the pass
-  void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-               const FeatureView<const S>& x, const Dropout& dropout, const NodeSelection& nodes);
-
-  /// Computes output() without dropout, and nothing that only backward() needs.
-  ///
-  /// \param mixed  reuse: after a pass with compute_and_keep
-  /// \param w      a buffer of the shape of x, overwritten
-  /// \throws std::invalid_argument  as forward(), or w of another shape
-  void evaluate(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-                const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed,
-                const FeatureView<S>& w);
-
-  /// From the derivative of output() to that of the input, and to the gradients of weights (added to) and of the
-  /// sheaf's blocks.
-  ///
-  /// \param accumulate    add to sheaf_gradient instead of overwriting it
-  /// \param output_bar    of the same shape as output(); where that has all nodes, may be x_bar
-  /// \param x_bar         n × d' × f, overwritten
-  /// \param y_bar, r_bar  two buffers of the same shape, overwritten; y_bar may be output_bar
-  /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
-  ///                                the graph
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-                const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const FeatureView<S>& y_bar,
-                const FeatureView<S>& r_bar, const DiffusionWeights<S>& weights_bar);
+  [[nodiscard]] DropoutMask& mask() noexcept override { return mixing_.mask(); }
+  /// \throws std::invalid_argument  see Layer; also weights of another shape
+  void forward(const LayerCall<Family, S>& call) override;
+  void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:
-  template <class T>
-  void check_weights(const DiffusionWeights<T>& weights) const {
-    const Index d = diffusion_->coordinates, f = diffusion_->channels;
-    if (options_.left) require_array(weights.left, d, d, "left weights");
-    if (options_.right) require_array(weights.right, f, f, "right weights");
-    require_size(weights.epsilon, d, "epsilon");
-  }
-  template <class T>
-  void check_features(const FeatureView<T>& x, std::string_view name) const {
-    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
-  }
-  void check(const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-             const FeatureView<const S>& x) const {
-    check_features(x, "x");
-    check_weights(weights);
-    detail::require_over(*graph_, sheaf);
-  }
-
   /// w = S (I ⊗ A) dropout(X) Bᵀ.
   void mix_and_scale(Execution execution, const DiffusionWeights<const S>& weights,
                      const SheafBlocks<Family, S>& sheaf, const S* x, const Dropout& dropout, bool keep, S* w) {
@@ -115,7 +57,7 @@ class DiffusionLayer {
     gains(weights, gain);
     S* out = output_.data();
     S* diffused = diffused_.data();
-    const bool activation = options_.activation;
+    const bool activation = setting_.diffusion.activation;
     detail::with_halo(*graph_, nodes, w, row, [&](Index from, Index to) {
       detail::apply_laplacian<Family>(
           execution, *graph_, *diffusion_, sheaf, nodes, from, to, w,
@@ -150,7 +92,7 @@ class DiffusionLayer {
     constexpr int D = Family::stalk_dimension;
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = diffusion_->channels, d = diffusion_->coordinates, row = d * f;
-    const bool activation = options_.activation;
+    const bool activation = setting_.diffusion.activation;
     mixing_.chunks().for_each(execution, [&](Index chunk, Index begin, Index end) {
       S* sum = partial_.data() + chunk * max_coordinates;
       std::fill_n(sum, d, S(0));
@@ -187,7 +129,8 @@ class DiffusionLayer {
             T one = detail::load<T>(output_bar + from + i * f);
             detail::store(x_bar + at + i * f, one);
             products[i] += detail::load<T>(input_ + at + i * f) * one;
-            one = activation ? -one * elu_derivative(root * detail::load<T>(diffused_.data() + from + i * f)) : -one;
+            one =
+                activation ? -one * elu_derivative(root * detail::load<T>(diffused_.data() + from + i * f)) : -one;
             detail::store(r_bar + at + i * f, root * one);
           }
         }
@@ -203,84 +146,59 @@ class DiffusionLayer {
     }
   }
 
-  const Graph* graph_ = nullptr;
-  const DiffusionShape<S>* diffusion_ = nullptr;
-  DiffusionOptions options_;
   FeatureMixing<S> mixing_;
   Buffer<S> scaled_;    ///< W = S Y
   Buffer<S> diffused_;  ///< R = L W, before the second scaling
-  Buffer<S> output_;
-  Buffer<S> partial_;  ///< per chunk of nodes: Σ x x̄ of each coordinate
+  Buffer<S> partial_;   ///< per chunk of nodes: Σ x x̄ of each coordinate
   const S* input_ = nullptr;
-  NodeSelection nodes_;  ///< at which forward() computed output()
 };
 
 template <RestrictionMapFamily Family, class S>
 DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion,
-                                          const DiffusionOptions& options)
-    : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
-      diffusion_(&diffusion),
-      options_(options),
-      mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
+                                          const LayerSetting& setting)
+    : Base(graph, diffusion, setting),
+      mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, setting.diffusion.left,
+              setting.diffusion.right),
       scaled_(graph.node_count() * diffusion.row()),
       diffused_(scaled_.size()),
-      output_(scaled_.size()),
       partial_(mixing_.chunks().count * max_coordinates) {}
 
 template <RestrictionMapFamily Family, class S>
-void DiffusionLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
-                                        const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
-                                        const Dropout& dropout, const NodeSelection& nodes) {
-  check(weights, sheaf, x);
-  input_ = x.data();
-  nodes_ = nodes;
-  mix_and_scale(execution, weights, sheaf, x.data(), dropout, true, scaled_.data());
-  diffuse_and_activate(execution, weights, sheaf, x.data(), scaled_.data(), true);
-}
-
-template <RestrictionMapFamily Family, class S>
-void DiffusionLayer<Family, S>::evaluate(Execution execution, const DiffusionWeights<const S>& weights,
-                                         const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
-                                         const NodeSelection& nodes, MixedFeatures mixed,
-                                         const FeatureView<S>& w) {
-  check(weights, sheaf, x);
-  check_features(w, "w");
-  nodes_ = nodes;
-  if (mixed == MixedFeatures::reuse) {
-    detail::scale_features<Family>(execution, *graph_, *diffusion_, sheaf, mixing_.output(), w.data());
+void DiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
+  this->begin(call);
+  weights_.check(setting_);
+  if (!call.training) this->check_features(call.scratch, "scratch");
+  const S* const x = call.x.data();
+  S* const w = call.training ? scaled_.data() : call.scratch.data();
+  input_ = x;
+  if (!call.training && call.mixing == MixedFeatures::reuse) {
+    detail::scale_features<Family>(call.execution, *graph_, *diffusion_, call.sheaf, mixing_.output(), w);
   } else {
-    const bool keep = mixed == MixedFeatures::compute_and_keep;
-    mix_and_scale(execution, weights, sheaf, x.data(), Dropout{}, keep, w.data());
+    const bool keep = call.training || call.mixing == MixedFeatures::compute_and_keep;
+    mix_and_scale(call.execution, weights_, call.sheaf, x, call.training ? call.dropout : Dropout{}, keep, w);
   }
-  diffuse_and_activate(execution, weights, sheaf, x.data(), w.data(), false);
+  diffuse_and_activate(call.execution, weights_, call.sheaf, x, w, call.training);
 }
 
 template <RestrictionMapFamily Family, class S>
-void DiffusionLayer<Family, S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
-                                         const SheafBlocks<Family, S>& sheaf,
-                                         SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-                                         const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
-                                         const FeatureView<S>& y_bar, const FeatureView<S>& r_bar,
-                                         const DiffusionWeights<S>& weights_bar) {
-  require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
-  check_features(x_bar, "x_bar");
-  check_features(y_bar, "y_bar");
-  check_features(r_bar, "r_bar");
-  check_weights(weights);
-  check_weights(weights_bar);
-  detail::require_over(*graph_, sheaf);
+void DiffusionLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& call) {
+  this->check(call);
+  this->check_scratch(call);
+  weights_.check(setting_);
+  weights_bar_.check(setting_);
   S gain[max_coordinates];
-  gains(weights, gain);
-  backward_activation(execution, sheaf, gain, output_bar.data(), x_bar.data(), r_bar.data(), sheaf_gradient,
-                      accumulate, weights_bar);
+  gains(weights_, gain);
+  S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(), *const r_bar = call.scratch[1].data();
+  backward_activation(call.execution, call.sheaf, gain, call.output_bar.data(), x_bar, r_bar, call.sheaf_gradient,
+                      call.accumulate, weights_bar_);
   const NodeSelection all(graph_->node_count());
-  detail::with_halo(*graph_, all, r_bar.data(), diffusion_->row(), [&](Index from, Index to) {
-    detail::apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf, from, to,
-                                             {mixing_.output(), scaled_.data(), r_bar.data()}, y_bar.data(),
-                                             sheaf_gradient, accumulate);
+  detail::with_halo(*graph_, all, r_bar, diffusion_->row(), [&](Index from, Index to) {
+    detail::apply_laplacian_backward<Family>(call.execution, *graph_, *diffusion_, call.sheaf, from, to,
+                                             {mixing_.output(), scaled_.data(), r_bar}, y_bar, call.sheaf_gradient,
+                                             call.accumulate);
   });
-  detail::clear_halo(*graph_, x_bar.data(), diffusion_->row());
-  mixing_.backward(execution, weights, gain, y_bar.data(), x_bar.data(), weights_bar);
+  detail::clear_halo(*graph_, x_bar, diffusion_->row());
+  mixing_.backward(call.execution, weights_, gain, y_bar, x_bar, weights_bar_);
 }
 
 }  // namespace sheafnn

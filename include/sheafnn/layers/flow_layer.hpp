@@ -92,9 +92,9 @@ class FlowLayer {
   [[nodiscard]] Index own_size() const noexcept { return graph_->own_node_count() * shape_->row(); }
   template <class T>
   void check(const DiffusionWeights<T>& weights) const {
-    const Index d = shape_->coordinates, f = shape_->channels;
-    if (field_.left) require_array(weights.left, d, d, "left weights");
-    if (field_.right) require_array(weights.right, f, f, "right weights");
+    weights.check({.diffusion = {field_.left, field_.right, true, false},
+                   .coordinates = shape_->coordinates,
+                   .channels = shape_->channels});
   }
   void check(const FeatureView<const S>& x, const char* name) const {
     require_shape(x, graph_->node_count(), shape_->coordinates, shape_->channels, name);

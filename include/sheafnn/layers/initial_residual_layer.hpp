@@ -16,19 +16,23 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion.hpp"
-#include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/layers/layer.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
 namespace sheafnn {
 
-/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "Deep networks" (3.39).
+/// math: "Deep networks" (3.39).
 template <RestrictionMapFamily Family, class S>
-class InitialResidualLayer {
+class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
+  using Base = WeightedLayer<Family, S, DiffusionWeights>;
+  using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
+      Base::output_;
+
  public:
-  InitialResidualLayer() = default;
+  [[nodiscard]] static bool suits(const LayerSetting& of) { return of.residual.initial(); }
   /// `graph` and `diffusion` must outlive the layer. (3.39) diffuses with I − Δ where others have Δ: for fixed filters the
   /// caller negates diffusion.filter_sign, so that `lp` is a low pass here as well.
   ///
@@ -37,56 +41,23 @@ class InitialResidualLayer {
   /// \throws std::invalid_argument  a weight out of range, a shape of another graph or family
   InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                        double alpha, double beta);
+  /// Layer of a network.
+  InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& of)
+      : InitialResidualLayer(graph, diffusion, of.diffusion, of.residual.alpha, of.residual.beta(of.number)) {}
   InitialResidualLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions&, double, double) = delete;
   InitialResidualLayer(const Graph&, const DiffusionShape<S>&&, const DiffusionOptions&, double, double) = delete;
 
-  /// X' at the nodes of the last pass, one row of d' × f each.
-  [[nodiscard]] FeatureView<const S> output() const noexcept {
-    return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
-  }
-  /// That of the dropout of X.
-  [[nodiscard]] DropoutMask& mask() noexcept { return dropping_.mask(); }
-
-  /// Computes output() at some nodes. `x` must not change until backward(); an evaluation needs no dropout and is a pass
-  /// that no backward() follows.
-  ///
-  /// \param weights   epsilon is ignored
-  /// \param x, first  X and X₁, n × d' × f; may be the same
-  /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph. Unchecked:
-  ///                                `nodes` are nodes of the graph, and must outlive the pass
-  void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-               const FeatureView<const S>& x, const FeatureView<const S>& first, const Dropout& dropout,
-               const NodeSelection& nodes);
-
-  /// From the derivative of output() to those of X and X₁, and to the gradients of weights (added to) and of the
-  /// sheaf's blocks.
-  ///
-  /// \param accumulate    add to sheaf_gradient instead of overwriting it
-  /// \param output_bar    of the same shape as output(); where that has all nodes, may be x_bar
-  /// \param x_bar         n × d' × f, overwritten
-  /// \param first_bar     n × d' × f, added to; none of the others
-  /// \param y_bar, r_bar  two buffers of the same shape, overwritten; y_bar may be output_bar
-  /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
-  ///                                the graph, forward() came before
-  void backward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
-                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-                const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
-                const FeatureView<S>& first_bar, const FeatureView<S>& y_bar, const FeatureView<S>& r_bar,
-                const DiffusionWeights<S>& weights_bar);
+  [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
+  [[nodiscard]] LayerReads reads() const noexcept override { return {.first = true}; }
+  /// \throws std::invalid_argument  see Layer; also weights of another shape
+  void forward(const LayerCall<Family, S>& call) override;
+  void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:
-  template <class T>
-  void check_weights(const DiffusionWeights<T>& weights) const {
-    const Index d = diffusion_->coordinates, f = diffusion_->channels;
-    if (options_.left) require_array(weights.left, d, d, "left weights");
-    if (options_.right) require_array(weights.right, f, f, "right weights");
+  static DiffusionOptions without_residual(DiffusionOptions of) {
+    of.residual = false;
+    return of;
   }
-  template <class T>
-  void check_features(const FeatureView<T>& x, std::string_view name) const {
-    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
-  }
-  /// Rows of output() that are this process's own.
-  [[nodiscard]] Index own_rows() const { return nodes_.lower_bound(graph_->own_node_count()); }
 
   /// (1 − β) I + β M.
   void map_identity(const MatrixView<const S>& m, Buffer<S>& out) const {
@@ -97,11 +68,11 @@ class InitialResidualLayer {
   DiffusionWeights<const S> mapped(const DiffusionWeights<const S>& weights) {
     const Index d = diffusion_->coordinates, f = diffusion_->channels;
     DiffusionWeights<const S> r;
-    if (options_.left) {
+    if (setting_.diffusion.left) {
       map_identity(weights.left, left_);
       r.left = {left_.data(), d, d};
     }
-    if (options_.right) {
+    if (setting_.diffusion.right) {
       map_identity(weights.right, right_);
       r.right = {right_.data(), f, f};
     }
@@ -131,7 +102,7 @@ class InitialResidualLayer {
   void mix(Execution execution, const DiffusionWeights<const S>& weights) {
     const Index row = diffusion_->row();
     S* out = output_.data();
-    const bool activation = options_.activation;
+    const bool activation = setting_.diffusion.activation;
     const auto finish = [=](Index first, Index rows, const S* y) {
       detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
         const T value = detail::load<T>(y + i);
@@ -139,7 +110,7 @@ class InitialResidualLayer {
       });
     };
     mixing_.begin(execution, weights, mixing_.buffer(), {});
-    parallel_for(execution, own_rows(), 16,
+    parallel_for(execution, this->own_nodes().count(), 16,
                  [&](Index begin, Index end) { mixing_.forward_rows(weights, begin, end, nullptr, finish); });
   }
 
@@ -147,7 +118,7 @@ class InitialResidualLayer {
   void mix_backward(Execution execution, const DiffusionWeights<const S>& weights, const S* output_bar, S* g_bar,
                     const DiffusionWeights<S>& weights_bar) {
     const Index row = diffusion_->row(), size = mixing_.partial_size();
-    const bool activation = options_.activation;
+    const bool activation = setting_.diffusion.activation;
     const auto z_bar = [&](Index first, Index rows, S* scratch) -> const S* {
       const S *bar = output_bar + first * row, *value = output_.data() + first * row;
       if (!activation) return bar;
@@ -156,7 +127,7 @@ class InitialResidualLayer {
       });
       return scratch;
     };
-    const NodeChunks chunks{own_rows(), mixing_.chunks().count};
+    const NodeChunks chunks{this->own_nodes().count(), mixing_.chunks().count};
     chunks.for_each(execution, [&](Index chunk, Index begin, Index end) {
       S* partial = partial_.data() + chunk * size;
       std::fill_n(partial, size, S(0));
@@ -213,26 +184,19 @@ class InitialResidualLayer {
     });
   }
 
-  const Graph* graph_ = nullptr;
-  const DiffusionShape<S>* diffusion_ = nullptr;
-  DiffusionOptions options_;
   S alpha_ = S(0), beta_ = S(1);
   FeatureMixing<S> dropping_;  ///< X̃ = dropout(X)
   FeatureMixing<S> mixing_;    ///< (I ⊗ A_β) G B_βᵀ at the nodes of the pass; its buffer has G
   Buffer<S> left_, right_;     ///< A_β, d' × d', and B_β, f × f
   Buffer<S> scaled_;           ///< W = S X̃
   Buffer<S> diffused_;         ///< R = L W, before the second scaling; of learned maps
-  Buffer<S> output_;
-  Buffer<S> partial_;    ///< per chunk of rows: derivatives of A_β and B_β
-  NodeSelection nodes_;  ///< at which forward() computed output()
+  Buffer<S> partial_;          ///< per chunk of rows: derivatives of A_β and B_β
 };
 
 template <RestrictionMapFamily Family, class S>
 InitialResidualLayer<Family, S>::InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion,
                                                       const DiffusionOptions& options, double alpha, double beta)
-    : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
-      diffusion_(&diffusion),
-      options_(options),
+    : Base(graph, diffusion, {.diffusion = without_residual(options)}),
       alpha_(static_cast<S>(alpha)),
       beta_(static_cast<S>(beta)),
       dropping_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, false, false),
@@ -241,66 +205,52 @@ InitialResidualLayer<Family, S>::InitialResidualLayer(const Graph& graph, const 
       right_(options.right ? diffusion.channels * diffusion.channels : 0),
       scaled_(graph.node_count() * diffusion.row()),
       diffused_(is_learned<Family> ? scaled_.size() : 0),
-      output_(scaled_.size()),
       partial_(mixing_.chunks().count * mixing_.partial_size()) {
   require(alpha >= 0 && alpha <= 1, "alpha", alpha, "must be between 0 and 1");
   require(beta >= 0 && beta <= 1, "beta", beta, "must be between 0 and 1");
 }
 
 template <RestrictionMapFamily Family, class S>
-void InitialResidualLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
-                                              const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x,
-                                              const FeatureView<const S>& first, const Dropout& dropout,
-                                              const NodeSelection& nodes) {
-  check_features(x, "x");
-  check_features(first, "first");
-  check_weights(weights);
-  detail::require_over(*graph_, sheaf);
-  nodes_ = nodes;
+void InitialResidualLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
+  this->begin(call);
+  weights_.check(setting_);
   const Index row = diffusion_->row();
-  dropping_.forward(execution, {}, x.data(), dropout, true, [&](Index begin, Index count, const S* rows) {
-    detail::scale_rows<Family>(*diffusion_, sheaf, begin, count, rows, scaled_.data() + begin * row);
-  });
-  diffuse(execution, sheaf, first.data());
-  mix(execution, mapped(weights));
+  dropping_.forward(call.execution, {}, call.x.data(), call.dropout, true,
+                    [&](Index begin, Index count, const S* rows) {
+                      detail::scale_rows<Family>(*diffusion_, call.sheaf, begin, count, rows,
+                                                 scaled_.data() + begin * row);
+                    });
+  diffuse(call.execution, call.sheaf, call.first.data());
+  mix(call.execution, mapped(weights_));
 }
 
 template <RestrictionMapFamily Family, class S>
-void InitialResidualLayer<Family, S>::backward(Execution execution, const DiffusionWeights<const S>& weights,
-                                               const SheafBlocks<Family, S>& sheaf,
-                                               SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-                                               const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
-                                               const FeatureView<S>& first_bar, const FeatureView<S>& y_bar,
-                                               const FeatureView<S>& r_bar,
-                                               const DiffusionWeights<S>& weights_bar) {
-  require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
-  check_features(x_bar, "x_bar");
-  check_features(first_bar, "first_bar");
-  check_features(y_bar, "y_bar");
-  check_features(r_bar, "r_bar");
-  check_weights(weights);
-  check_weights(weights_bar);
-  detail::require_over(*graph_, sheaf);
+void InitialResidualLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& call) {
+  this->check(call);
+  this->check_scratch(call);
+  weights_.check(setting_);
+  weights_bar_.check(setting_);
   const Index row = diffusion_->row();
-  mix_backward(execution, mapped(weights), output_bar.data(), y_bar.data(), weights_bar);
-  residual_backward(execution, sheaf, y_bar.data(), x_bar.data(), first_bar.data(), r_bar.data(), sheaf_gradient,
-                    accumulate);
+  S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(), *const r_bar = call.scratch[1].data();
+  mix_backward(call.execution, mapped(weights_), call.output_bar.data(), y_bar, weights_bar_);
+  residual_backward(call.execution, call.sheaf, y_bar, x_bar, call.first_bar.data(), r_bar, call.sheaf_gradient,
+                    call.accumulate);
   const NodeSelection all(graph_->node_count());
-  detail::with_halo(*graph_, all, r_bar.data(), row, [&](Index from, Index to) {
-    detail::apply_laplacian_backward<Family>(execution, *graph_, *diffusion_, sheaf, from, to,
-                                             {dropping_.output(), scaled_.data(), r_bar.data()}, y_bar.data(),
-                                             sheaf_gradient, accumulate);
+  detail::with_halo(*graph_, all, r_bar, row, [&](Index from, Index to) {
+    detail::apply_laplacian_backward<Family>(call.execution, *graph_, *diffusion_, call.sheaf, from, to,
+                                             {dropping_.output(), scaled_.data(), r_bar}, y_bar,
+                                             call.sheaf_gradient, call.accumulate);
   });
   // X̄ = the derivative of X̃, (1 − α) Ḡ + ȳ, through the dropout.
   const auto dropped_bar = [&](Index begin, Index count, S* scratch) {
-    const S *own = x_bar.data() + begin * row, *through = y_bar.data() + begin * row;
+    const S *own = x_bar + begin * row, *through = y_bar + begin * row;
     detail::for_tiles<S>(0, count * row, [&]<class T>(Index i) {
       detail::store(scratch + i, detail::load<T>(own + i) + detail::load<T>(through + i));
     });
     return static_cast<const S*>(scratch);
   };
-  dropping_.backward(execution, {}, nullptr, dropped_bar, x_bar.data(), {});
-  detail::clear_halo(*graph_, x_bar.data(), row);
+  dropping_.backward(call.execution, {}, nullptr, dropped_bar, x_bar, {});
+  detail::clear_halo(*graph_, x_bar, row);
 }
 
 }  // namespace sheafnn

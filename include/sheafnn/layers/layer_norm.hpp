@@ -16,14 +16,9 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
+#include "sheafnn/layers/weights.hpp"
 
 namespace sheafnn {
-
-/// Scale w and shift b of a normalisation, h numbers each.
-template <class T>
-struct NormWeights {
-  std::span<T> scale, shift;
-};
 
 namespace detail {
 

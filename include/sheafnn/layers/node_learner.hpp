@@ -18,6 +18,8 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"
@@ -31,14 +33,6 @@
 #include "sheafnn/nn/dropout_mask.hpp"
 
 namespace sheafnn {
-
-/// Weights of a learner: the two layers of mlp, or the convolutions with the norms that follow all but the last.
-template <class T>
-struct NodeLearnerWeights {
-  LinearWeights<T> hidden, output;
-  std::vector<SageWeights<T>> convolutions;
-  std::vector<NormWeights<T>> norms;
-};
 
 /// The learners of a pair on one graph. Rows of what they compute are [that of T | that of S]. Unchecked: in what works
 /// on groups of rows, their numbers, those of rounds, and the sizes of arrays.

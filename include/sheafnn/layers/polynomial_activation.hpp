@@ -18,16 +18,10 @@
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
+#include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
-
-/// What a filter has learned, the same for all layers. \tparam T const S or S
-template <class T>
-struct FilterWeights {
-  std::span<T> theta;  ///< K + 1 numbers, see Polynomial
-  std::span<T> skip;   ///< α, one number; empty without the high-pass term
-};
 
 /// The elementwise end of a polynomial layer, X' = (1 + tanh ε) ∘ X − ELU(Z + α X), with its backward pass, and the
 /// sums over nodes of the whole layer. Arrays are n × d' × f, or in tiles of channels where that is said. Unchecked:
@@ -44,7 +38,8 @@ class FilterActivation {
 
   /// 1 + tanh ε_i.
   void gains(std::span<const S> epsilon, S* gain) const {
-    for (Index i = 0; i < tiles_.coordinates; ++i) gain[i] = S(1) + std::tanh(epsilon[static_cast<std::size_t>(i)]);
+    for (Index i = 0; i < tiles_.coordinates; ++i)
+      gain[i] = S(1) + std::tanh(epsilon[static_cast<std::size_t>(i)]);
   }
 
   /// out = (1 + tanh ε) ∘ x − ELU(z + skip · base) at some nodes, one row each.

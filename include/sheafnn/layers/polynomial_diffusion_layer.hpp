@@ -25,20 +25,25 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/channel_tiles.hpp"
-#include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/laplacian_rows.hpp"
+#include "sheafnn/layers/layer.hpp"
 #include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/polynomial_steps.hpp"
 
 namespace sheafnn {
 
-/// Buffers of one layer on one graph. Features are n × d' × f, channels innermost. math: "Polynomial filters" (3.20).
+/// math: "Polynomial filters" (3.20).
 template <RestrictionMapFamily Family, class S>
-class PolynomialDiffusionLayer {
+class PolynomialDiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
+  using Base = WeightedLayer<Family, S, DiffusionWeights>;
+  using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
+      Base::output_;
+
  public:
-  PolynomialDiffusionLayer() = default;
+  [[nodiscard]] static bool suits(const LayerSetting& of) { return of.filter.active(); }
   /// \param graph, diffusion  must outlive the layer
   /// \param terms             `recompute` needs the spectrum of L̂ in [−1, 1]: elsewhere the recurrence run downwards
   ///                          is not stable. Of a degree up to 2 terms are kept
@@ -56,39 +61,20 @@ class PolynomialDiffusionLayer {
                            const PolynomialOptions&, FilterTerms = FilterTerms::keep,
                            std::shared_ptr<detail::FilterWorkspace<Family, S>> = nullptr) = delete;
 
-  /// X' at the nodes of the last pass, one row of d' × f each.
-  [[nodiscard]] FeatureView<const S> output() const noexcept {
-    return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
-  }
-  /// That of the dropout of X.
-  [[nodiscard]] DropoutMask& mask() noexcept { return mixing_.mask(); }
+  /// Layer of a network. \param before  the one before it, whose workspace it shares; null: none
+  PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& of,
+                           const Layer<Family, S>* before)
+      : PolynomialDiffusionLayer(graph, diffusion, of.diffusion, of.filter, of.terms, workspace_of(before)) {}
 
-  /// Computes output() at some nodes from x (n × d' × f). Neither x nor the list of nodes may change until backward().
+  [[nodiscard]] DropoutMask& mask() noexcept override { return mixing_.mask(); }
+  [[nodiscard]] LayerReads reads() const noexcept override { return {.scales = true}; }
+  /// \throws std::invalid_argument  see Layer; also weights of another shape
+  void forward(const LayerCall<Family, S>& call) override;
+  /// Once after each forward() with training, before any other pass.
   ///
-  /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph
-  void forward(Execution execution, const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
-               const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x, const Dropout& dropout,
-               const NodeSelection& nodes);
-
-  /// Computes output() without dropout, and nothing that only backward() needs. `mixed`: Y is computed, and kept for a pass
-  /// with the same X, A and B, which may reuse it (unchecked). \throws as forward()
-  void evaluate(Execution execution, const DiffusionWeights<const S>& weights,
-                const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
-                const FeatureView<const S>& x, const NodeSelection& nodes, MixedFeatures mixed);
-
-  /// From the derivative of output() to that of the input, and to the gradients of weights (added to) and of the
-  /// sheaf's blocks; once after each forward(), before any other pass.
-  ///
-  /// \param accumulate  add to sheaf_gradient instead of overwriting it
-  /// \param output_bar  of the same shape as output(); where that has all nodes, may be x_bar
-  /// \param x_bar       n × d' × f, overwritten
-  /// \throws std::invalid_argument  views or weights of another shape, a sheaf over another graph
-  /// \throws std::logic_error       the last pass was no forward()
-  void backward(Execution execution, const DiffusionWeights<const S>& weights,
-                const FilterWeights<const S>& filter, const SheafBlocks<Family, S>& sheaf,
-                SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-                const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar,
-                const DiffusionWeights<S>& weights_bar, const FilterWeights<S>& filter_bar);
+  /// \throws std::invalid_argument  see Layer; also weights of another shape
+  /// \throws std::logic_error       the last pass was no forward() with training
+  void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:
   using Recurrence = detail::FilterRecurrence;
@@ -96,10 +82,7 @@ class PolynomialDiffusionLayer {
 
   template <class T>
   void check_weights(const DiffusionWeights<T>& weights, const FilterWeights<T>& filter) const {
-    const Index d = diffusion_->coordinates, f = diffusion_->channels;
-    if (options_.left) require_array(weights.left, d, d, "left weights");
-    if (options_.right) require_array(weights.right, f, f, "right weights");
-    require_size(weights.epsilon, d, "epsilon");
+    weights.check(setting_);
     require_size(filter.theta, filter_.degree + 1, "theta");
     if (filter_.skip != HighPassSkip::off) require_size(filter.skip, 1, "skip");
   }
@@ -108,22 +91,13 @@ class PolynomialDiffusionLayer {
   }
   /// X where α multiplies it, else null: all else that α multiplies is part of the recurrence.
   [[nodiscard]] const S* skip_base() const { return filter_.skip == HighPassSkip::input ? input_ : nullptr; }
-  void start(const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
-             const SheafBlocks<Family, S>& sheaf, const FeatureView<const S>& x, const NodeSelection& nodes) {
-    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x");
-    check_weights(weights, filter);
-    detail::require_over(*graph_, sheaf);
-    keeps_pass_ = false;
-    input_ = x.data();
-    nodes_ = nodes;
+  static std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace_of(const Layer<Family, S>* before) {
+    const auto* same = dynamic_cast<const PolynomialDiffusionLayer*>(before);
+    return same == nullptr ? nullptr : same->workspace_;
   }
   /// V_k, k ≥ 0, in tiles: V_0 and all others, or V_0 and the last two.
   [[nodiscard]] S* term(Index k) {
     return terms_.data() + tiles_.size() * (k == 0 || kept_ == FilterTerms::keep ? k : 1 + k % 2);
-  }
-  /// Those of nodes_ whose rows are this process's own.
-  [[nodiscard]] NodeSelection own_nodes() const {
-    return nodes_.first(nodes_.lower_bound(graph_->own_node_count()));
   }
   /// Y, in tiles.
   void mix(Execution execution, const DiffusionWeights<const S>& weights, const Dropout& dropout, bool keep,
@@ -149,9 +123,6 @@ class PolynomialDiffusionLayer {
   const S* add_by_clenshaw(Execution execution, const Recurrence& of);
   const S* clenshaw_backward(Execution execution, const Recurrence& of);
 
-  const Graph* graph_ = nullptr;
-  const DiffusionShape<S>* diffusion_ = nullptr;
-  DiffusionOptions options_;
   PolynomialOptions filter_;
   FilterTerms kept_ = FilterTerms::keep;
   detail::ChannelTiles<S> tiles_;
@@ -160,10 +131,8 @@ class PolynomialDiffusionLayer {
   detail::LaplacianBlocks<S> blocks_;  ///< of forward(), for backward()
   Buffer<S> terms_;                    ///< V_0 … V_K, or V_0 and two of them, in tiles
   Buffer<S> z_;                        ///< Z, then G, n × d' × f
-  Buffer<S> output_;
   FilterActivation<S> activation_;
   const S* input_ = nullptr;
-  NodeSelection nodes_;      ///< at which the last pass computed output()
   bool keeps_pass_ = false;  ///< is there what a backward() reads?
 };
 
@@ -172,16 +141,13 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
     const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
     const PolynomialOptions& filter, FilterTerms terms,
     std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace)
-    : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
-      diffusion_(&diffusion),
-      options_(options),
+    : Base(graph, diffusion, {.diffusion = options, .filter = filter}),
       filter_(filter),
       kept_(filter.degree > 2 ? terms : FilterTerms::keep),
       tiles_{graph.node_count(), diffusion.coordinates, diffusion.channels},
       mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
       workspace_(workspace != nullptr ? std::move(workspace)
                                       : std::make_shared<detail::FilterWorkspace<Family, S>>()),
-      output_(graph.node_count() * diffusion.row()),
       activation_(mixing_.chunks(), tiles_, options.activation) {
   require(filter.active(), "filter.basis", to_string(filter.basis), "a polynomial layer needs one");
   validate(filter);
@@ -189,85 +155,74 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
 }
 
 template <RestrictionMapFamily Family, class S>
-void PolynomialDiffusionLayer<Family, S>::forward(Execution execution, const DiffusionWeights<const S>& weights,
-                                                  const FilterWeights<const S>& filter,
-                                                  const SheafBlocks<Family, S>& sheaf,
-                                                  const FeatureView<const S>& x, const Dropout& dropout,
-                                                  const NodeSelection& nodes) {
-  start(weights, filter, sheaf, x, nodes);
-  if (terms_.empty()) {  // not before: networks that only evaluate do without
+void PolynomialDiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
+  this->begin(call);
+  check_weights(weights_, call.filter);
+  keeps_pass_ = false;
+  input_ = call.x.data();
+  if (call.training && terms_.empty()) {  // not before: networks that only evaluate do without
     z_.resize(output_.size());
     workspace_->reserve_backward(tiles_.groups());
     terms_.resize((kept_ == FilterTerms::keep ? std::max<Index>(filter_.degree, 1) + 1 : 3) * tiles_.size());
   }
-  const Polynomial p(filter_, filter.theta);
-  const double skip = skip_of(filter);
-  workspace_->rows.build(execution, sheaf, blocks_);
-  mix(execution, weights, dropout, false, term(0));
-  add_terms(execution, Recurrence(p, skip));
-  activation_.forward(execution, own_nodes(), weights.epsilon, input_, skip_base(), static_cast<S>(skip),
-                      workspace_->b[0].data(), z_.data(), output_.data());
-  keeps_pass_ = true;
-}
-
-template <RestrictionMapFamily Family, class S>
-void PolynomialDiffusionLayer<Family, S>::evaluate(Execution execution, const DiffusionWeights<const S>& weights,
-                                                   const FilterWeights<const S>& filter,
-                                                   const SheafBlocks<Family, S>& sheaf,
-                                                   const FeatureView<const S>& x, const NodeSelection& nodes,
-                                                   MixedFeatures mixed) {
-  start(weights, filter, sheaf, x, nodes);
-  const Polynomial p(filter_, filter.theta);
-  const double skip = skip_of(filter);
-  workspace_->rows.build(execution, sheaf, workspace_->blocks);
-  S* y = workspace_->y.data();
-  if (mixed == MixedFeatures::reuse) {
-    mixing_.chunks().for_each(execution, [&](Index, Index begin, Index end) {
-      tiles_.put(begin, end - begin, mixing_.output() + begin * diffusion_->row(), y);
-    });
+  const Polynomial p(filter_, call.filter.theta);
+  const double skip = skip_of(call.filter);
+  const Recurrence recurrence(p, skip);
+  const S* z = nullptr;
+  workspace_->rows.build(call.execution, call.sheaf, call.training ? blocks_ : workspace_->blocks);
+  if (call.training) {
+    mix(call.execution, weights_, call.dropout, false, term(0));
+    add_terms(call.execution, recurrence);
+    z = workspace_->b[0].data();
   } else {
-    mix(execution, weights, Dropout{}, mixed == MixedFeatures::compute_and_keep, y);
+    S* y = workspace_->y.data();
+    if (call.mixing == MixedFeatures::reuse) {
+      mixing_.chunks().for_each(call.execution, [&](Index, Index begin, Index end) {
+        tiles_.put(begin, end - begin, mixing_.output() + begin * diffusion_->row(), y);
+      });
+    } else {
+      mix(call.execution, weights_, Dropout{}, call.mixing == MixedFeatures::compute_and_keep, y);
+    }
+    z = add_by_clenshaw(call.execution, recurrence);
   }
-  const S* z = add_by_clenshaw(execution, Recurrence(p, skip));
-  activation_.forward(execution, own_nodes(), weights.epsilon, input_, skip_base(), static_cast<S>(skip), z,
-                      nullptr, output_.data());
+  activation_.forward(call.execution, this->own_nodes(), weights_.epsilon, input_, skip_base(),
+                      static_cast<S>(skip), z, call.training ? z_.data() : nullptr, output_.data());
+  keeps_pass_ = call.training;
 }
 
 template <RestrictionMapFamily Family, class S>
-void PolynomialDiffusionLayer<Family, S>::backward(
-    Execution execution, const DiffusionWeights<const S>& weights, const FilterWeights<const S>& filter,
-    const SheafBlocks<Family, S>& sheaf, SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
-    const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar,
-    const FilterWeights<S>& filter_bar) {
+void PolynomialDiffusionLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& call) {
   if (!keeps_pass_) throw std::logic_error("backward: forward() has to be the pass before it");
-  require_shape(output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
-  require_shape(x_bar, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, "x_bar");
-  check_weights(weights, filter);
-  check_weights(weights_bar, filter_bar);
-  detail::require_over(*graph_, sheaf);
+  this->check(call);
+  check_weights(weights_, call.filter);
+  check_weights(weights_bar_, call.filter_bar);
+  const FilterWeights<const S>& filter = call.filter;
+  const FilterWeights<S>& filter_bar = call.filter_bar;
+  const Execution execution = call.execution;
+  S* const x_bar = call.x_bar.data();
   keeps_pass_ = false;
   const Polynomial p(filter_, filter.theta);
   const double skip = skip_of(filter);
   const Recurrence recurrence(p, skip);
-  activation_.backward(execution, nodes_, input_, skip_base(), output_bar.data(), z_.data(), workspace_->y.data(),
-                       x_bar.data());
+  activation_.backward(execution, nodes_, input_, skip_base(), call.output_bar.data(), z_.data(),
+                       workspace_->y.data(), x_bar);
   const S* y_bar = clenshaw_backward(execution, recurrence);
   if constexpr (is_learned<Family>) {
-    workspace_->rows.backward(execution, sheaf, tiles_.groups(), workspace_->blocks_bar, sheaf_gradient,
-                              accumulate);
+    workspace_->rows.backward(execution, call.sheaf, tiles_.groups(), workspace_->blocks_bar, call.sheaf_gradient,
+                              call.accumulate);
   }
   S gain[max_coordinates];
-  activation_.gains(weights.epsilon, gain);
+  activation_.gains(weights_.epsilon, gain);
   const auto y_bar_rows = [&](Index first, Index nodes, S* rows) {
     tiles_.take(first, nodes, y_bar, rows);
     return rows;
   };
-  mixing_.backward(execution, weights, gain, y_bar_rows, x_bar.data(), weights_bar);
+  mixing_.backward(execution, weights_, gain, y_bar_rows, x_bar, weights_bar_);
   if (filter_.skip == HighPassSkip::input) {
-    activation_.add_multiple(execution, z_.size(), static_cast<S>(skip), z_.data(), x_bar.data());  // X̄ += α G
+    activation_.add_multiple(execution, z_.size(), static_cast<S>(skip), z_.data(), x_bar);  // X̄ += α G
   }
-  detail::clear_halo(*graph_, x_bar.data(), diffusion_->row());
-  activation_.add_epsilon_bar(weights.epsilon, weights_bar.epsilon);
+  detail::clear_halo(*graph_, x_bar, diffusion_->row());
+  activation_.add_epsilon_bar(weights_.epsilon, weights_bar_.epsilon);
   std::array<double, static_cast<std::size_t>(max_polynomial_degree + 1)> w_bar{};
   double skip_bar = activation_.with_base();  // ⟨G, X − ΔY/λ_max⟩
   for (Index k = 0; k <= recurrence.steps(); ++k) {

@@ -15,16 +15,11 @@
 #include "sheafnn/layers/channel_tiles.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/laplacian_rows.hpp"
+#include "sheafnn/layers/layer_setting.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn {
-
-/// What becomes of the terms V_1 … V_K between the passes.
-enum class FilterTerms {
-  keep,      ///< K arrays of the size of the features
-  recompute  ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
-};
 
 namespace detail {
 
@@ -45,10 +40,10 @@ namespace detail {
 template <RestrictionMapFamily Family, class S>
 struct FilterWorkspace {
   LaplacianRows<Family, S> rows;
-  LaplacianBlocks<S> blocks;      ///< of evaluations
-  LaplacianBlocks<S> blocks_bar;  ///< per group of tiles: derivatives of the blocks
-  Buffer<S> y;                    ///< Y of evaluations, G
-  Buffer<S> b[3];                 ///< Clenshaw's b_k, b_{k+1} and, backwards, b_{k+2}
+  LaplacianBlocks<S> blocks;            ///< of evaluations
+  LaplacianBlocks<S> blocks_bar;        ///< per group of tiles: derivatives of the blocks
+  Buffer<S> y;                          ///< Y of evaluations, G
+  Buffer<S> b[3];                       ///< Clenshaw's b_k, b_{k+1} and, backwards, b_{k+2}
   Index coordinates = 0, channels = 0;  ///< of the layers
 
   /// Takes the memory of evaluations, once for all layers.
@@ -121,8 +116,8 @@ class FilterRecurrence {
   /// From V_k and V_{k+1} to V_{k−1}.
   template <class S>
   [[nodiscard]] FilterFactors<S> downwards(Index k) const noexcept {
-    return {static_cast<S>(slope(k) / before(k)), static_cast<S>(own(k) / before(k)), static_cast<S>(-1 / before(k)),
-            S(0)};
+    return {static_cast<S>(slope(k) / before(k)), static_cast<S>(own(k) / before(k)),
+            static_cast<S>(-1 / before(k)), S(0)};
   }
   /// Step k of Clenshaw's recurrence, k = steps() − 1 … 0, on y:
   ///   b_k = c_k Δ b_{k+1} + (B_k − A_k) b_{k+1} − C_{k+1} b_{k+2} + w_k y.
@@ -251,7 +246,7 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
         T other_before[D];
         load_coordinates<D>(b.x_before + target[arc] * row, w, other_before);
         channel_products<D, Sizes::transport, Rows::arc_stride>(v, other, v_before, other_before,
-                                                              b.arc_bar + arc * Rows::arc_stride, b.accumulate);
+                                                                b.arc_bar + arc * Rows::arc_stride, b.accumulate);
       }
     }
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) finish(at + i * w, sum[i], x[i]);

@@ -23,14 +23,6 @@
 
 namespace sheafnn {
 
-/// Weights of a convolution, all in × out.
-template <class T>
-struct SageWeights {
-  LinearWeights<T> neighbour;   ///< W and b
-  MatrixView<T> self;           ///< V
-  LinearWeights<T> projection;  ///< W_p, in × in, and b_p; empty without
-};
-
 namespace detail {
 
 /// Calls body.template operator()<T, Tiles>(c) for groups of up to four tiles of type T that cover [0, width): sums

@@ -58,7 +58,7 @@ class SheafDiffusionLayer {
                                                    options.normalisation != Normalisation::block)),
         sheaf_(*graph_, *blocks_, options.normalisation),
         gradient_(*graph_, *blocks_),
-        layer_(*graph_, *shape_, {options.left, options.right, options.activation}),
+        layer_(*graph_, *shape_, {.diffusion = {options.left, options.right, options.activation}}),
         y_bar_(graph_->node_count() * shape_->row()),
         r_bar_(y_bar_.size()),
         edge_weights_(blocks_->block_count() * EdgeBlocks<S>::width) {}
@@ -106,7 +106,8 @@ class SheafDiffusionLayer {
     sheaf_.build(execution_, sheaf_weights(), true, [&](Index block, Map(&map)[2]) {
       for (int side = 0; side < 2; ++side) map[side] = load_map(block, side, maps);
     });
-    layer_.forward(execution_, weights_, sheaf_, x, dropout, NodeSelection(graph_->node_count()));
+    layer_.set_weights(weights_);
+    layer_.forward({execution_, sheaf_, x, x, NodeSelection(graph_->node_count()), dropout});
     kept_ = true;
     return layer_.output();
   }
@@ -144,15 +145,19 @@ class SheafDiffusionLayer {
                 const DiffusionWeights<S>& weights_bar, std::span<S> edge_weights_bar = {}) {
     if (!kept_) throw std::logic_error("backward: a forward pass has to come before it");
     if (!maps_bar.empty()) require_shape(maps_bar, graph_->arc_count(), Family::map_size, "maps_bar");
-    check(weights_bar, !weights_bar.left.empty(), !weights_bar.right.empty(), !weights_bar.epsilon.empty(), "_bar");
+    check(weights_bar, !weights_bar.left.empty(), !weights_bar.right.empty(), !weights_bar.epsilon.empty(),
+          "_bar");
     if (!edge_weights_bar.empty()) {
       require_size(edge_weights_bar, graph_->edge_count(), "edge_weights_bar");
       require(weighted_, "edge_weights_bar", "a derivative", "the forward pass had no edge weights");
-      require(is_learned<Family>, "edge_weights_bar", "a derivative", detail::concat("none for ", Family::name, " maps"));
+      require(is_learned<Family>, "edge_weights_bar", "a derivative",
+              detail::concat("none for ", Family::name, " maps"));
     }
     DiffusionParameters<S> own = zero_weights();
-    layer_.backward(execution_, weights_, sheaf_, gradient_, false, output_bar, x_bar, features(y_bar_),
-                    features(r_bar_), own);
+    layer_.set_weights(weights_);  // they may have been moved
+    layer_.set_gradient(own);
+    layer_.backward(
+        {execution_, sheaf_, gradient_, false, output_bar, x_bar, {}, {features(y_bar_), features(r_bar_)}});
     if (!weights_bar.left.empty()) weights_bar.left.eigen() += own.left;
     if (!weights_bar.right.empty()) weights_bar.right.eigen() += own.right;
     for (Index i = 0; S & out : weights_bar.epsilon) out += own.epsilon[i++];

@@ -1,5 +1,6 @@
 /// \file
-/// Weights of the layers as typed views; with T = const S for reading, with T = S for gradients of the same shape.
+/// Weights of the layers as typed views, with their declarations: with T = const S for reading, with T = S for gradients of
+/// the same shape, and with T = ParameterSlot their positions among the parameters of a model (nn/parameter_list.hpp).
 ///
 /// Gradients of layers add to what is there, unless a layer says otherwise. Views that are empty stand for weights
 /// that an architecture leaves out.
@@ -8,26 +9,74 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/layer_setting.hpp"
+#include "sheafnn/layers/node_learner_options.hpp"
+#include "sheafnn/layers/polynomial_basis.hpp"
+#include "sheafnn/layers/sheaf_learner_options.hpp"
+#include "sheafnn/nn/parameter_list.hpp"
 
 namespace sheafnn {
 
 /// y = x W + b. Layers read the weight by inputs, so W lies in × out, the transpose of what users and files see.
 template <class T>
 struct LinearWeights {
-  MatrixView<T> weight;  ///< W, in × out
-  std::span<T> bias;     ///< b, out
+  WeightMatrix<T> weight;  ///< W, in × out
+  WeightVector<T> bias;    ///< b, out
+
+  /// \param first_bias  the initial b; null: like W uniform in ±1/√inputs
+  void declare(ParameterList<T>& list, const std::string& name, Index outputs, Index inputs,
+               InitialValues first_bias = {}) {
+    list.matrix(weight, name + ".weight", outputs, inputs, uniform_values(inputs), true);
+    list.vector(bias, name + ".bias", {outputs}, first_bias ? std::move(first_bias) : uniform_values(inputs));
+  }
+};
+
+/// Scale w and shift b of a normalisation, h numbers each.
+template <class T>
+struct NormWeights {
+  WeightVector<T> scale, shift;
+
+  void declare(ParameterList<T>& list, const std::string& name, Index width) {
+    list.vector(scale, name + ".weight", {width}, constant_values(1));
+    list.vector(shift, name + ".bias", {width}, {});
+  }
+  /// Of the norm after a layer, which has the list's suffix.
+  void declare_after_layer(ParameterList<T>& list, Index width) {
+    const std::string number = std::exchange(list.suffix, "");
+    declare(list, "norm" + number, width);
+    list.suffix = number;
+  }
 };
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
 struct SheafLearnerWeights {
-  static constexpr int max_hidden_layers = 8;
-  std::array<MatrixView<T>, max_hidden_layers> hidden{};  ///< width × inputs, then width × width
-  MatrixView<T> mean;                                     ///< mean outputs × (inputs or width)
-  MatrixView<T> spread;                                   ///< spread outputs × (inputs or width)
-  MatrixView<T> edge;                                     ///< 1 × 2h
+  std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
+  WeightMatrix<T> mean;                                      ///< mean outputs × (inputs or width)
+  WeightMatrix<T> spread;                                    ///< spread outputs × (inputs or width)
+  WeightMatrix<T> edge;                                      ///< 1 × 2h
+
+  /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
+  void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
+    const std::string of = number < 0 ? "" : detail::concat(".", number), sheaf = "sheaf" + of;
+    const auto add = [&](WeightMatrix<T>& weight, const std::string& name, Index rows, Index columns) {
+      list.matrix(weight, name + ".weight", rows, columns, uniform_values(columns));
+    };
+    Index inputs = options.first_inputs();
+    for (Index k = 0; k < options.hidden_layers; ++k) {
+      add(hidden[static_cast<std::size_t>(k)], detail::concat(sheaf, ".hidden.", k), options.width, inputs);
+      inputs = options.width;
+    }
+    if (options.mean > 0) add(mean, number < 0 ? sheaf + ".mean" : sheaf, options.mean, inputs);
+    if (options.spread > 0) add(spread, sheaf + ".var", options.spread, inputs);
+    if (options.edge_weights) add(edge, "edge" + of, 1, 2 * options.inputs);
+  }
 };
 
 /// Of a sheaf source: an encoder of its own, if it has one, and one learner, or one per sheaf.
@@ -40,9 +89,25 @@ struct SheafSourceWeights {
 /// Of a diffusion layer, X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) X Bᵀ).
 template <class T>
 struct DiffusionWeights {
-  MatrixView<T> left;    ///< A, d' × d'
-  MatrixView<T> right;   ///< B, f × f
-  std::span<T> epsilon;  ///< ε, d'
+  WeightMatrix<T> left;     ///< A, d' × d'
+  WeightMatrix<T> right;    ///< B, f × f
+  WeightVector<T> epsilon;  ///< ε, d'
+
+  /// A = I, B random orthogonal, ε = 0.
+  void declare(ParameterList<T>& list, const LayerSetting& of) {
+    const DiffusionOptions& options = of.diffusion;
+    const Index d = of.coordinates, f = of.channels;
+    if (options.left) list.matrix(left, "left", d, d, identity_values(d));
+    if (options.right) list.matrix(right, "right", f, f, orthogonal_values(f));
+    if (options.residual) list.vector(epsilon, "eps", {d, 1}, {});
+  }
+  /// \throws std::invalid_argument  a weight of another shape
+  void check(const LayerSetting& of) const {
+    const Index d = of.coordinates, f = of.channels;
+    if (of.diffusion.left) require_array(left, d, d, "left weights");
+    if (of.diffusion.right) require_array(right, f, f, "right weights");
+    if (of.diffusion.residual) require_size(epsilon, d, "epsilon");
+  }
 };
 /// The same as matrices of its own, or their derivatives; converts to views.
 template <class S>
@@ -56,6 +121,70 @@ struct DiffusionParameters {
   }
   operator DiffusionWeights<S>() {  // NOLINT
     return {MatrixView(left), MatrixView(right), {epsilon.data(), static_cast<std::size_t>(epsilon.size())}};
+  }
+};
+
+/// What a filter has learned, the same for all layers. \tparam T const S or S
+template <class T>
+struct FilterWeights {
+  WeightVector<T> theta;  ///< K + 1 numbers, see Polynomial
+  WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
+
+  /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
+  void declare(ParameterList<T>& list, const PolynomialOptions& options) {
+    if (!options.active()) return;
+    list.vector(theta, "poly.logits", {options.degree + 1}, [options](const Stream&, std::span<double> values) {
+      for (std::size_t j = 0; j < values.size(); ++j) {
+        values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
+      }
+    });
+    if (options.skip != HighPassSkip::off) list.vector(skip, "poly.skip", {1}, {});
+  }
+};
+
+/// Weights of a convolution, all in × out.
+template <class T>
+struct SageWeights {
+  LinearWeights<T> neighbour;   ///< W and b
+  WeightMatrix<T> self;         ///< V
+  LinearWeights<T> projection;  ///< W_p, in × in, and b_p; empty without
+
+  /// \param first_bias  the initial b, as in LinearWeights
+  void declare(ParameterList<T>& list, const std::string& name, Index outputs, Index inputs, bool projected,
+               InitialValues first_bias) {
+    neighbour.declare(list, name + ".neighbour", outputs, inputs, std::move(first_bias));
+    list.matrix(self, name + ".self.weight", outputs, inputs, uniform_values(inputs), true);
+    if (projected) projection.declare(list, name + ".projection", inputs, inputs);
+  }
+};
+
+/// Weights of a learner: the two layers of mlp, or the convolutions with the norms that follow all but the last.
+template <class T>
+struct NodeLearnerWeights {
+  LinearWeights<T> hidden, output;
+  std::vector<SageWeights<T>> convolutions;
+  std::vector<NormWeights<T>> norms;
+
+  /// \param raised  indices of outputs whose bias starts at a number of its own, and that number
+  void declare(ParameterList<T>& list, const std::string& name, const NodeLearnerOptions& options,
+               const std::vector<std::pair<Index, double>>& raised) {
+    const Index g = options.width;
+    if (options.kind == NodeLearnerKind::mlp) {
+      hidden.declare(list, name + ".hidden", g, options.inputs);
+      output.declare(list, name + ".output", options.outputs, g, replaced_values(uniform_values(g), raised));
+      return;
+    }
+    const bool projected = options.kind == NodeLearnerKind::sage_projected;
+    convolutions.resize(static_cast<std::size_t>(options.layers));
+    if (!projected) norms.resize(convolutions.size() - 1);
+    for (std::size_t k = 0; k < convolutions.size(); ++k) {
+      const bool last = k + 1 == convolutions.size();
+      const std::string of = options.layers == 1 ? name : detail::concat(name, ".", k);
+      const Index in = k == 0 ? options.inputs : g;
+      convolutions[k].declare(list, of, last ? options.outputs : g, in, projected,
+                              last ? replaced_values(uniform_values(in), raised) : InitialValues());
+      if (!last && !projected) norms[k].declare(list, of + ".norm", g);
+    }
   }
 };
 

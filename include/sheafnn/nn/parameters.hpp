@@ -1,16 +1,19 @@
 /// \file
-/// ParameterSet: the named weight matrices of a network in one contiguous array, with their gradients beside them.
+/// ParameterSet: the named weight matrices of a network in one contiguous array. Networks have their gradients in another.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/nn/initial_values.hpp"
+#include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {
 
@@ -26,6 +29,8 @@ struct ParameterInfo {
   ParameterGroup group = ParameterGroup::network;
   Index offset = 0;
   Index size = 0;
+  InitialValues initial;
+  bool as_stored = false;  ///< are initial values listed as the numbers lie in memory, not as files have them?
 };
 
 /// Position of a parameter in the arrays; −1 where the architecture has none.
@@ -38,28 +43,54 @@ struct LayoutOnly {};
 
 }  // namespace detail
 
-/// Values of all parameters of a network; S = float or double. Unchecked: numbers of parameters, those that add() and
-/// find() return.
-template <class S>
-class ParameterSet {
+/// Which parameters a network has, without their values. Unchecked: numbers of parameters, those that add() and find()
+/// return.
+class ParameterTable {
  public:
-  /// Adds a parameter; values are allocated by finish().
+  /// Adds a parameter.
   ///
   /// \throws std::invalid_argument  no extent, or one outside 1 … 2147483647
-  ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false);
-  void finish() { value_.resize(size_); }
+  ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false,
+                  InitialValues initial = {}, bool as_stored = false) {
+    ParameterInfo info{std::move(name),    std::move(shape), transposed, group, size_, 1,
+                       std::move(initial), as_stored};
+    require(!info.shape.empty(), "extent of " + info.name, "no extent", "at least one is needed");
+    for (const Index extent : info.shape) info.size *= checked_extent("extent of " + info.name, extent);
+    size_ += info.size;
+    info_.push_back(std::move(info));
+    return static_cast<ParameterId>(info_.size()) - 1;
+  }
 
   [[nodiscard]] Index size() const noexcept { return size_; }
   [[nodiscard]] const std::vector<ParameterInfo>& info() const noexcept { return info_; }
   [[nodiscard]] const ParameterInfo& info(ParameterId id) const { return info_[static_cast<std::size_t>(id)]; }
+  /// \throws std::invalid_argument  no parameter of that name
+  [[nodiscard]] ParameterId find(std::string_view name) const {
+    for (std::size_t i = 0; i < info_.size(); ++i) {
+      if (info_[i].name == name) return static_cast<ParameterId>(i);
+    }
+    throw_invalid_argument("parameter", name, "the model has no parameter of that name");
+  }
+
+ private:
+  std::vector<ParameterInfo> info_;
+  Index size_ = 0;
+};
+
+/// Values of all parameters of a network; S = float or double.
+template <class S>
+class ParameterSet : public ParameterTable {
+ public:
+  /// Allocates the values, all 0; after the last add().
+  void finish() { value_.resize(size()); }
+  /// The same with their initial values. \param seed  selects them
+  void initialise(std::uint64_t seed);
+
   [[nodiscard]] Buffer<S>& values() noexcept { return value_; }
   [[nodiscard]] const Buffer<S>& values() const noexcept { return value_; }
 
   [[nodiscard]] S* data(ParameterId id) noexcept { return value_.data() + info(id).offset; }
   [[nodiscard]] const S* data(ParameterId id) const noexcept { return value_.data() + info(id).offset; }
-
-  /// \throws std::invalid_argument  no parameter of that name
-  [[nodiscard]] ParameterId find(std::string_view name) const;
 
   /// Row-major copy in the user-visible shape (out × in), from `array`: the values or an array laid out like them.
   ///
@@ -78,34 +109,29 @@ class ParameterSet {
     }
   }
 
-  std::vector<ParameterInfo> info_;
   Buffer<S> value_;
-  Index size_ = 0;
 };
 
 template <class S>
-ParameterId ParameterSet<S>::add(std::string name, std::vector<Index> shape, ParameterGroup group,
-                                 bool transposed) {
-  ParameterInfo info{std::move(name), std::move(shape), transposed, group, size_, 1};
-  require(!info.shape.empty(), "extent of " + info.name, "no extent", "at least one is needed");
-  for (const Index extent : info.shape) info.size *= checked_extent("extent of " + info.name, extent);
-  size_ += info.size;
-  info_.push_back(std::move(info));
-  return static_cast<ParameterId>(info_.size()) - 1;
-}
-
-template <class S>
-ParameterId ParameterSet<S>::find(std::string_view name) const {
-  for (std::size_t i = 0; i < info_.size(); ++i) {
-    if (info_[i].name == name) return static_cast<ParameterId>(i);
+void ParameterSet<S>::initialise(std::uint64_t seed) {
+  finish();
+  for (ParameterId id = 0; id < static_cast<ParameterId>(info().size()); ++id) {
+    const ParameterInfo& p = info(id);
+    if (!p.initial) continue;
+    std::vector<double> numbers(static_cast<std::size_t>(p.size));
+    p.initial({seed, Purpose::weights, 0, static_cast<std::uint32_t>(id % 1024),
+               static_cast<std::uint32_t>(id / 1024)},
+              numbers);
+    for_each(p, [&](Index visible, Index stored) {
+      data(id)[stored] = static_cast<S>(numbers[static_cast<std::size_t>(p.as_stored ? stored : visible)]);
+    });
   }
-  throw_invalid_argument("parameter", name, "the model has no parameter of that name");
 }
 
 template <class S>
 std::vector<S> ParameterSet<S>::get(ParameterId id, const Buffer<S>& array) const {
   const ParameterInfo& p = info(id);
-  require(array.size() == size_, "array", array.size(), "must have as many numbers as the parameters");
+  require(array.size() == size(), "array", array.size(), "must have as many numbers as the parameters");
   std::vector<S> r(static_cast<std::size_t>(p.size));
   for_each(p,
            [&](Index visible, Index stored) { r[static_cast<std::size_t>(visible)] = array[p.offset + stored]; });
@@ -117,7 +143,7 @@ void ParameterSet<S>::set(ParameterId id, const std::vector<S>& values) {
   const ParameterInfo& p = info(id);
   require(static_cast<Index>(values.size()) == p.size, p.name, values.size(),
           detail::concat("expected ", p.size, " values"));
-  require(value_.size() == size_, p.name, value_.size(), "finish() allocates the values, after the last add()");
+  require(value_.size() == size(), p.name, value_.size(), "finish() allocates the values, after the last add()");
   for_each(p, [&](Index visible, Index stored) {
     value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];
   });

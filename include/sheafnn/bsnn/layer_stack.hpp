@@ -1,0 +1,126 @@
+/// \file
+/// LayerKinds: the kinds of layers that networks of a model may have, and LayerStack: the layers of a network.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/diffusion_layer.hpp"
+#include "sheafnn/layers/initial_residual_layer.hpp"
+#include "sheafnn/layers/layer.hpp"
+#include "sheafnn/layers/normed_layer.hpp"
+#include "sheafnn/layers/polynomial_diffusion_layer.hpp"
+
+namespace sheafnn {
+
+/// Every layer is of the first kind that suits what it is made from, so that a network may mix them.
+///
+/// \tparam Kinds  class templates Kind<Family, S>, derived from Layer; see layers/layer.hpp
+template <template <RestrictionMapFamily, class> class... Kinds>
+struct LayerKinds {
+  /// Calls use.template operator()<Kind>() for the kind of a layer.
+  ///
+  /// \throws std::invalid_argument  none suits
+  template <class Family, class S, class Use>
+  static void with_kind(const LayerSetting& of, const Use& use) {
+    const auto used = [&]<class Kind>() {
+      if (!Kind::suits(of)) return false;
+      use.template operator()<Kind>();
+      return true;
+    };
+    if ((used.template operator()<Kinds<Family, S>>() || ...)) return;
+    const bool filter = of.filter.active();
+    throw_invalid_argument(filter ? "filter.basis" : "residual.form",
+                           filter ? to_string(of.filter.basis) : to_string(of.residual.form),
+                           "the model's LayerKinds have no layer with it");
+  }
+};
+
+/// Those of the library.
+using LibraryLayers = LayerKinds<DiffusionLayer, PolynomialDiffusionLayer, InitialResidualLayer>;
+
+namespace detail {
+
+/// The places of the weights of layers; `layers` of those alone that have DiffusionWeights.
+template <class Kinds, class Family, class S>
+void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index count, bool norm,
+                    LayerWeights<ParameterSlot>& at) {
+  for (of.number = 0; of.number < count; ++of.number) {
+    list.suffix = concat(".", of.number);
+    Kinds::template with_kind<Family, S>(of, [&]<class Kind>() {
+      typename Kind::template Weights<ParameterSlot> weights;
+      weights.declare(list, of);
+      if constexpr (std::is_same_v<decltype(weights), DiffusionWeights<ParameterSlot>>)
+        at.layers.push_back(weights);
+    });
+    if (norm) at.norms.emplace_back().declare_after_layer(list, of.coordinates * of.channels);
+  }
+  list.suffix.clear();
+}
+
+/// The layers of a network on one graph.
+template <class Family, class S>
+class LayerStack {
+ public:
+  /// \param graph, shape  must outlive the stack
+  template <class Model>
+  LayerStack(const Model& model, const Graph& graph, const DiffusionShape<S>& shape) {
+    LayerSetting of = model.layer_setting();
+    const std::size_t bytes = static_cast<std::size_t>(graph.node_count() * shape.row()) * sizeof(S);
+    // All parts must choose the same, since they exchange rows of the terms that are recomputed.
+    if (graph.part() == nullptr) of.terms = choose_terms(of.filter, model.options().normalisation, bytes);
+    const Layer<Family, S>* before = nullptr;
+    for (of.number = 0; of.number < model.options().layers; ++of.number) {
+      std::unique_ptr<Layer<Family, S>> layer;
+      Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
+        if constexpr (std::is_constructible_v<Kind, const Graph&, const DiffusionShape<S>&, LayerSetting&,
+                                              const Layer<Family, S>*>) {
+          layer = std::make_unique<Kind>(graph, shape, of, before);
+        } else {
+          layer = std::make_unique<Kind>(graph, shape, of);
+        }
+      });
+      before = layer.get();
+      reads_.first = reads_.first || layer->reads().first;
+      reads_.scales = reads_.scales || layer->reads().scales;
+      if (model.options().layer_norm) {
+        layer = std::make_unique<NormedLayer<Family, S>>(std::move(layer), graph.node_count(), shape.row());
+      }
+      layers_.push_back(std::move(layer));
+    }
+  }
+
+  [[nodiscard]] Index count() const noexcept { return static_cast<Index>(layers_.size()); }
+  /// A layer. Unchecked: l in 0 … count() − 1
+  [[nodiscard]] Layer<Family, S>& operator[](Index l) const noexcept {
+    return *layers_[static_cast<std::size_t>(l)];
+  }
+  /// What any of them reads.
+  [[nodiscard]] LayerReads reads() const noexcept { return reads_; }
+  /// Calls use(l, mask) for the dropouts of the layers' inputs.
+  template <class Use>
+  void for_masks(const Use& use) const {
+    for (Index l = 0; l < count(); ++l) use(l, (*this)[l].mask());
+  }
+  /// \tparam T  const S or S
+  template <class T>
+  void declare(ParameterList<T>& list) {
+    for (Index l = 0; l < count(); ++l) {
+      list.suffix = concat(".", l);
+      (*this)[l].declare(list);
+    }
+    list.suffix.clear();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Layer<Family, S>>> layers_;
+  LayerReads reads_;
+};
+
+}  // namespace detail
+
+}  // namespace sheafnn

@@ -1,0 +1,182 @@
+/// \file
+/// Layer: one of the layers of a network, X_l ↦ X_{l+1}, and the calls that its two passes get. The library's are
+/// DiffusionLayer, PolynomialDiffusionLayer and InitialResidualLayer; a layer of your own is a class template
+///
+///     template <class Family, class S>
+///     class MyLayer : public sheafnn::WeightedLayer<Family, S, MyWeights> { … };
+///
+/// whose constructor takes a graph, the shape of the features and a LayerSetting (docs/extending.md, "A new layer").
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/layer_setting.hpp"
+#include "sheafnn/layers/polynomial_activation.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/nn/dropout.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
+#include "sheafnn/nn/parameter_list.hpp"
+
+namespace sheafnn {
+
+/// Whether an evaluation computes Y = (I ⊗ A) X Bᵀ, computes and keeps it for the next one with the same X, or takes
+/// what the last one kept.
+enum class MixedFeatures { compute, compute_and_keep, reuse };
+
+/// A forward pass of a layer. Features are n × d' × f, channels innermost.
+template <RestrictionMapFamily Family, class S>
+struct LayerCall {
+  Execution execution;
+  const SheafBlocks<Family, S>& sheaf;
+  FeatureView<const S> x;      ///< X_l; stays in place until backward()
+  FeatureView<const S> first;  ///< X_1, the first layer's input
+  NodeSelection nodes;         ///< at which the output is wanted; their list stays in place until backward()
+  Dropout dropout = {};        ///< of X_l
+  bool training = true;        ///< will backward() follow? If not there is no dropout
+  MixedFeatures mixing = MixedFeatures::compute;  ///< of evaluations
+  FeatureView<S> scratch = {};                    ///< of evaluations: of the shape of x, overwritten
+  FilterWeights<const S> filter = {};             ///< what all layers share
+};
+
+/// The backward pass of the forward pass before it.
+template <RestrictionMapFamily Family, class S>
+struct LayerBackwardCall {
+  Execution execution;
+  const SheafBlocks<Family, S>& sheaf;             ///< of the forward pass
+  SheafBlocksGradient<Family, S>& sheaf_gradient;  ///< derivatives of the sheaf's blocks
+  bool accumulate = false;                         ///< add to sheaf_gradient instead of overwriting it
+  FeatureView<const S>
+      output_bar;             ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
+  FeatureView<S> x_bar;       ///< derivative of x, overwritten
+  FeatureView<S> first_bar;   ///< of X_1, added to by layers that read it; none of the others
+  FeatureView<S> scratch[2];  ///< of the shape of x, overwritten; the first may be output_bar
+  FilterWeights<const S> filter = {};
+  FilterWeights<S> filter_bar = {};  ///< added to
+};
+
+/// What a layer reads besides X_l at its nodes and their neighbours.
+struct LayerReads {
+  bool first = false;  ///< X_1
+  bool scales =
+      false;  ///< scalings of the neighbours' blocks, which have to be exchanged between parts of a graph
+};
+
+/// Buffers of one layer on one graph.
+template <RestrictionMapFamily FamilyType, class S>
+class Layer {
+ public:
+  using Family = FamilyType;
+
+  Layer() = default;
+  Layer(Layer&&) = default;
+  Layer& operator=(Layer&&) = default;
+  virtual ~Layer() = default;
+
+  /// Is it a layer of networks with these options? A layer that says nothing is one without filter or initial residual.
+  [[nodiscard]] static bool suits(const LayerSetting& of) { return !of.filter.active() && !of.residual.initial(); }
+
+  /// X_{l+1} at the nodes of the last pass, one row of d' × f each.
+  [[nodiscard]] virtual FeatureView<const S> output() const noexcept = 0;
+  /// The mask of the dropout of X_l.
+  [[nodiscard]] virtual DropoutMask& mask() noexcept = 0;
+  [[nodiscard]] virtual LayerReads reads() const noexcept { return {}; }
+  /// Points the weights, and their derivatives, at the numbers of a network.
+  virtual void declare(ParameterList<const S>& list) = 0;
+  virtual void declare(ParameterList<S>& list) = 0;
+
+  /// Computes output().
+  ///
+  /// \throws std::invalid_argument  features of another shape, a sheaf over another graph. Unchecked: `nodes` are nodes of
+  ///                                the graph
+  virtual void forward(const LayerCall<Family, S>& call) = 0;
+  /// From the derivative of output() to those of x, of the weights (added to) and of the sheaf's blocks.
+  ///
+  /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
+  ///                                the graph, a training pass came before
+  virtual void backward(const LayerBackwardCall<Family, S>& call) = 0;
+};
+
+/// A layer with weights, its output and what it is made from.
+///
+/// \tparam WeightsType  Weights<T> with views of T, and declare(ParameterList<T>&, const LayerSetting&)
+template <RestrictionMapFamily Family, class S, template <class> class WeightsType>
+class WeightedLayer : public Layer<Family, S> {
+ public:
+  template <class T>
+  using Weights = WeightsType<T>;
+
+  [[nodiscard]] FeatureView<const S> output() const noexcept final {
+    return {output_.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
+  }
+  void declare(ParameterList<const S>& list) final { weights_.declare(list, setting_); }
+  void declare(ParameterList<S>& list) final { weights_bar_.declare(list, setting_); }
+  /// The same with weights that lie elsewhere. Unchecked: their shapes
+  void set_weights(const Weights<const S>& weights) { weights_ = weights; }
+  void set_gradient(const Weights<S>& weights_bar) { weights_bar_ = weights_bar; }
+
+ protected:
+  /// `graph` and `diffusion` must outlive the layer.
+  ///
+  /// \throws std::invalid_argument  a shape of another graph or family
+  WeightedLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& setting)
+      : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
+        diffusion_(&diffusion),
+        setting_(setting),
+        output_(graph.node_count() * diffusion.row()) {
+    setting_.coordinates = diffusion.coordinates;
+    setting_.channels = diffusion.channels;
+  }
+
+  template <class T>
+  void check_features(const FeatureView<T>& x, std::string_view name) const {
+    require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
+  }
+  /// Those of the last pass's nodes whose rows are this process's own.
+  [[nodiscard]] NodeSelection own_nodes() const {
+    return nodes_.first(nodes_.lower_bound(graph_->own_node_count()));
+  }
+  /// Rows of the own nodes among those of all.
+  template <class T>
+  [[nodiscard]] FeatureView<T> own(const FeatureView<T>& x) const {
+    return x.first(graph_->own_node_count());
+  }
+  /// A buffer of at least as many rows as the last pass has nodes.
+  [[nodiscard]] FeatureView<S> at_nodes(Buffer<S>& buffer) const {
+    return {buffer.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
+  }
+  /// Checks a call, and keeps its nodes.
+  void begin(const LayerCall<Family, S>& call) {
+    check_features(call.x, "x");
+    if (this->reads().first) check_features(call.first, "first");
+    detail::require_over(*graph_, call.sheaf);
+    nodes_ = call.nodes;
+  }
+  void check(const LayerBackwardCall<Family, S>& call) const {
+    require_shape(call.output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
+    check_features(call.x_bar, "x_bar");
+    if (this->reads().first) check_features(call.first_bar, "first_bar");
+    detail::require_over(*graph_, call.sheaf);
+  }
+  void check_scratch(const LayerBackwardCall<Family, S>& call) const {
+    check_features(call.scratch[0], "scratch[0]");
+    check_features(call.scratch[1], "scratch[1]");
+  }
+
+  const Graph* graph_;
+  const DiffusionShape<S>* diffusion_;
+  LayerSetting setting_;
+  Weights<const S> weights_;
+  Weights<S> weights_bar_;
+  NodeSelection nodes_;  ///< of the last pass
+  Buffer<S> output_;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,36 @@
+/// \file
+/// LayerSetting: what the layers of a network are made from, beside their graph and the shape of its features.
+#pragma once
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/layers/polynomial_basis.hpp"
+#include "sheafnn/layers/residual_options.hpp"
+
+namespace sheafnn {
+
+/// Which parts a diffusion layer has.
+struct DiffusionOptions {
+  bool left = true;        ///< A, mixing stalk coordinates
+  bool right = true;       ///< B, mixing channels
+  bool activation = true;  ///< ELU
+  bool residual = true;    ///< ε; not a choice of the layers, which have it or not
+};
+
+/// What becomes of the terms V_1 … V_K of a polynomial layer between the passes.
+enum class FilterTerms {
+  keep,      ///< K arrays of the size of the features
+  recompute  ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
+};
+
+/// Options of a network that concern its layers, and of which layer they are.
+struct LayerSetting {
+  DiffusionOptions diffusion = {};
+  PolynomialOptions filter = {};
+  ResidualOptions residual = {};
+  FilterTerms terms = FilterTerms::keep;
+  Index number = 0;       ///< l, from 0
+  Index coordinates = 0;  ///< d'
+  Index channels = 0;     ///< f
+};
+
+}  // namespace sheafnn

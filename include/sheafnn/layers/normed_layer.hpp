@@ -1,0 +1,57 @@
+/// \file
+/// NormedLayer: another layer with a LayerNorm behind it.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "sheafnn/layers/layer.hpp"
+#include "sheafnn/layers/layer_norm.hpp"
+
+namespace sheafnn {
+
+/// Its output is that of the norm.
+template <RestrictionMapFamily Family, class S>
+class NormedLayer final : public Layer<Family, S> {
+ public:
+  /// \param rows, width  of the other layer's output, all nodes counted
+  NormedLayer(std::unique_ptr<Layer<Family, S>> other, Index rows, Index width)
+      : other_(std::move(other)), norm_(rows, width), width_(width) {}
+
+  [[nodiscard]] FeatureView<const S> output() const noexcept override {
+    const FeatureView<const S> of = other_->output();
+    return {norm_.output().data(), of.nodes(), of.coordinates(), of.channels()};
+  }
+  [[nodiscard]] DropoutMask& mask() noexcept override { return other_->mask(); }
+  [[nodiscard]] LayerReads reads() const noexcept override { return other_->reads(); }
+  void declare(ParameterList<const S>& list) override {
+    other_->declare(list);
+    weights_.declare_after_layer(list, width_);
+  }
+  void declare(ParameterList<S>& list) override {
+    other_->declare(list);
+    weights_bar_.declare_after_layer(list, width_);
+  }
+  void forward(const LayerCall<Family, S>& call) override {
+    other_->forward(call);
+    norm_.forward(call.execution, weights_, other_->output().rows());
+  }
+  /// The derivative of the other layer's output goes to scratch[0].
+  void backward(const LayerBackwardCall<Family, S>& call) override {
+    const FeatureView<S> bar = call.scratch[0].first(call.output_bar.nodes());
+    norm_.backward(call.execution, weights_, other_->output().rows(), call.output_bar.rows(), bar.rows(),
+                   weights_bar_);
+    LayerBackwardCall<Family, S> before = call;
+    before.output_bar = bar;
+    other_->backward(before);
+  }
+
+ private:
+  std::unique_ptr<Layer<Family, S>> other_;
+  LayerNorm<S> norm_;
+  Index width_;
+  NormWeights<const S> weights_;
+  NormWeights<S> weights_bar_;
+};
+
+}  // namespace sheafnn

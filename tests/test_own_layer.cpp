@@ -1,0 +1,135 @@
+/// \file
+/// A kind of layer written from outside the library, the one of examples/own_layer.cpp: gradients along every coordinate,
+/// alone, with norms and mixed with the library's layers; threads; checkpoints; options that no kind suits.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <sheafnn/bsnn.hpp>
+#include <sheafnn/layers.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "model_gradient.hpp"
+#include "sheafnn/io/checkpoint.hpp"
+#include "temporary_folder.hpp"
+#include "tiny_task.hpp"
+
+namespace own_layer {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wreturn-type"  // main() is one function among others here
+#include "../examples/own_layer.cpp"
+#pragma GCC diagnostic pop
+}  // namespace own_layer
+
+namespace test_own_layer {
+namespace {
+
+using namespace sheafnn;
+using own_layer::ReactionLayer;
+
+/// Layers 1, 3, … of a network.
+template <class Family, class S>
+class EverySecond final : public Layer<Family, S> {
+ public:
+  template <class T>
+  using Weights = own_layer::ReactionWeights<T>;
+
+  EverySecond(const Graph& graph, const DiffusionShape<S>& shape, const LayerSetting& of)
+      : layer_(graph, shape, of) {}
+  [[nodiscard]] static bool suits(const LayerSetting& of) { return of.number % 2 == 1; }
+  [[nodiscard]] FeatureView<const S> output() const noexcept override { return layer_.output(); }
+  [[nodiscard]] DropoutMask& mask() noexcept override { return layer_.mask(); }
+  void declare(ParameterList<const S>& list) override { layer_.declare(list); }
+  void declare(ParameterList<S>& list) override { layer_.declare(list); }
+  void forward(const LayerCall<Family, S>& call) override { layer_.forward(call); }
+  void backward(const LayerBackwardCall<Family, S>& call) override { layer_.backward(call); }
+
+ private:
+  ReactionLayer<Family, S> layer_;
+};
+
+template <class Posterior, class Kinds = LayerKinds<ReactionLayer>>
+using ModelOf = SheafModel<typename Posterior::family, Posterior, double, Kinds>;
+
+/// Compares derivatives of the loss with differences, of all nodes' outputs and of some, and those of two threads with
+/// those of one.
+template <class Model>
+void check_gradient(const ModelOptions& options, double dropout) {
+  const tiny::Task task;
+  Model model(options, 3);
+  tiny::disturb(model.parameters(), 4, 0.3);
+  for (const bool some : {false, true}) {
+    CAPTURE(some);
+    test::TrainingPass<double> pass{.labels = task.labels, .nodes = task.train, .seed = 5, .dropout = dropout};
+    pass.kl_weight = 0.2;
+    pass.only_nodes = some;
+    Network network(model, task.graph, task.sparse), threaded(model, task.graph, task.sparse, 2);
+    const auto loss = [&] { return test::train_pass(network, pass).loss; };
+    static_cast<void>(loss());
+    const Buffer<double> gradient = network.gradient();
+    CHECK(test::train_pass(threaded, pass).loss == loss());
+    CHECK(std::equal(gradient.begin(), gradient.end(), threaded.gradient().begin()));
+    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, loss);
+    INFO(comparison.where);
+    CHECK(comparison.worst <= 1);
+    for (const char* name : {"gamma.1", "rho.1"}) {
+      const ParameterInfo& info = model.parameters().info(model.parameters().find(name));
+      for (Index i = 0; i < info.size; ++i) CHECK(gradient[info.offset + i] != 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("own layer: gradients of whole models along every coordinate, and threads") {
+  ModelOptions options = tiny::options();
+  check_gradient<ModelOf<PointMass<GeneralLinear<2>>>>(options, 0.3);
+  options.add_lp = options.layer_norm = true;
+  check_gradient<ModelOf<DefaultPosterior<SpecialOrthogonal<3>>>>(options, 0);
+  options.linear = true;
+  options.layers = 3;
+  check_gradient<ModelOf<PointMass<Diagonal<2>>, LayerKinds<EverySecond, DiffusionLayer>>>(options, 0.3);
+  check_gradient<ModelOf<PointMass<Identity<2>>>>(options, 0.3);
+}
+
+TEST_CASE("own layer: parameters are named as they are declared, and checkpoints hold them") {
+  using Model = ModelOf<PointMass<Diagonal<2>>>;
+  const Model fresh(tiny::options(), 3);
+  for (const auto& [name, value] : {std::pair{"gamma.0", 0.5}, {"gamma.1", 0.5}, {"rho.0", 0.0}}) {
+    const ParameterInfo& info = fresh.parameters().info(fresh.parameters().find(name));
+    CHECK(info.shape == std::vector<Index>{2});
+    for (Index i = 0; i < 2; ++i) CHECK(fresh.parameters().values()[info.offset + i] == value);
+  }
+  Model model = fresh;
+  tiny::disturb(model.parameters(), 4, 0.3);
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() / "own.safetensors";
+  io::save_checkpoint(path, model);
+  const Model loaded = io::load_checkpoint<Model>(path);
+  CHECK(std::equal(model.parameters().values().begin(), model.parameters().values().end(),
+                   loaded.parameters().values().begin()));
+  const tiny::Task task;
+  Network before(model, task.graph, task.sparse), after(loaded, task.graph, task.sparse);
+  static_cast<void>(before.forward({}));
+  static_cast<void>(after.forward({}));
+  CHECK(test::last_outputs(before) == test::last_outputs(after));
+  // Weights of other layers are not taken for it.
+  CHECK_THROWS_AS(static_cast<void>(io::load_checkpoint<Nsd<Diagonal<2>, double>>(path)), std::runtime_error);
+}
+
+TEST_CASE("own layer: options that no kind of the model suits are refused") {
+  using Model = ModelOf<PointMass<Diagonal<2>>>;
+  ModelOptions options = tiny::options();
+  options.filter.basis = PolynomialBasis::chebyshev;
+  CHECK_THROWS_WITH_AS(Model{options},
+                       "filter.basis: chebyshev is not allowed; the model's LayerKinds have no layer with it",
+                       std::invalid_argument);
+  options.filter = {};
+  options.residual.form = ResidualForm::initial;
+  CHECK_THROWS_WITH_AS(Model{options},
+                       "residual.form: initial is not allowed; the model's LayerKinds have no layer with it",
+                       std::invalid_argument);
+}
+
+}  // namespace test_own_layer
