@@ -100,7 +100,7 @@ struct FamilyFixture {
     sheaf.build(1, learner.edge_weights());
     scale(1);
     diffuse(1);
-    sheafnn::detail::add_off_diagonal_gradient<Family>(1, graph, shape, scaled.data(), diffused.data(), gradient);
+    diffuse_backward(1);
     sheaf_backward(1);
     posterior.end_backward(1, learner);
   }
@@ -145,6 +145,11 @@ struct FamilyFixture {
                                                                    sheafnn::Index c, const T*, const T* z) {
           for (int k = 0; k < N; ++k) sheafnn::detail::store(out + u * row + (i + k) * f + c, z[k]);
         });
+  }
+  void diffuse_backward(int threads) {
+    sheafnn::detail::apply_laplacian_backward<Family>(threads, graph, shape, sheaf, 0, graph.node_count(),
+                                                      {embedding.data(), scaled.data(), diffused.data()},
+                                                      embedding_bar.data(), gradient, false);
   }
 
   const sheafnn::Graph& graph;
@@ -219,11 +224,10 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
   add_kernel(threads, "diffusion", name,
              {2 * f * (2 * m * terms + 2 * n * own_terms), 2 * features + 4 * (blocks + 2 * 2 * m)},
              [x](int t) { x->diffuse(t); });
-  add_kernel(threads, "block gradient", name,
-             {2 * f * 2 * m * terms, 2 * features + 4 * 2 * m * Sizes::transport + 8 * m}, [x](int t) {
-               sheafnn::detail::add_off_diagonal_gradient<Family>(t, x->graph, x->shape, x->scaled.data(),
-                                                                  x->diffused.data(), x->gradient);
-             });
+  add_kernel(threads, "diffusion backward", name,
+             {2 * f * (4 * m * terms + 4 * n * own_terms),
+              4 * features + 4 * (blocks + 2 * 2 * m) + 4 * 2 * m * Sizes::transport + 8 * m},
+             [x](int t) { x->diffuse_backward(t); });
 }
 
 /// S_u alone, for every node.

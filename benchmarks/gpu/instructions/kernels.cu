@@ -10,6 +10,8 @@
 #include <sheafnn/batch/diffusion_mixing_kernel.hpp>
 #endif
 #include <sheafnn/batch/gradient_sums.hpp>
+#include <sheafnn/batch/initial_residual_kernels.hpp>
+#include <sheafnn/batch/layer_norm.hpp>
 #include <sheafnn/batch/learner_kernels.hpp>
 #include <sheafnn/batch/optimiser.hpp>
 #include <sheafnn/batch/output_kernels.hpp>
@@ -40,6 +42,11 @@ SHEAFNN_TEAMS(DiffuseMixForward<DiagonalMaps, float>);
 #endif
 SHEAFNN_TEAMS(FilterForward<Rotations, float>);
 SHEAFNN_TEAMS(FilterBackward<Rotations, float>);
+SHEAFNN_ITEMS(FilterActivationBackward<Rotations, float>);
+SHEAFNN_TEAMS(InitialDiffuseForward<Rotations, float>);
+SHEAFNN_ITEMS(InitialMixForward<Rotations, float>);
+SHEAFNN_ITEMS(InitialMixBackward<Rotations, float>);
+SHEAFNN_TEAMS(InitialDiffuseBackward<Rotations, float>);
 /// Teams of kernels that sum over lanes, else items: SegmentNeighbours had items in earlier commits.
 template <class Kernel>
 struct PartOf {
@@ -63,6 +70,11 @@ SHEAFNN_ITEMS(MixBackward<Rotations, float>);
 #else
 SHEAFNN_ITEMS(MixBackward<3, float>);
 #endif
+SHEAFNN_ITEMS(EnterLayers<Rotations, float>);
+SHEAFNN_ITEMS(NormForward<float>);
+SHEAFNN_TEAMS(NormMeans<float>);
+SHEAFNN_ITEMS(NormBackward<float>);
+SHEAFNN_ITEMS(NormProducts<float>);
 SHEAFNN_TEAMS(FewClassesOutput<float>);
 SHEAFNN_TEAMS(FewClassesEvaluation<float>);
 // Of an edge.

@@ -11,20 +11,9 @@
 #include "sheafnn/batch/feature_kernels.hpp"
 #include "sheafnn/batch/sheaf_backward_kernels.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/block.hpp"
 
 namespace sheafnn::batch::detail {
-
-/// sums += a bᵀ, summed over channels and reduced to the kind of block: 1, D or D² numbers.
-template <int D, int Size, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_products(const Quad<S>* a, const Quad<S>* b, S* sums) {
-  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-    if constexpr (Size == D * D && D > 1) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sums[j * D + i] += dot(a[i], b[j]);
-    } else {
-      sums[Size == 1 ? 0 : j] += dot(a[j], b[j]);
-    }
-  }
-}
 
 /// Features V_0, V_1, … of applications of Δ to them: the first by themselves, the others one after another.
 template <class S>
@@ -39,38 +28,37 @@ struct StackedFeatures {
 };
 
 /// The learned coordinates at the channels that a lane of a team comes to.
-template <int D, bool Whole, class S>
+template <int D, class Range, class S>
 struct StalkReader {
   std::uint32_t channels;  ///< f
-  ChannelRange range;
+  Range range;
 
   /// `features` points at the first of the channels.
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load(const S* features, Quad<S> (&out)[D]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load(const S* features, Tile<S> (&out)[D]) const {
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      const S* from = features + static_cast<std::uint32_t>(i) * channels;
-      out[i] = Whole ? range.load_whole(from) : range.load_some(from);
+      out[i] = range.load(features + static_cast<std::uint32_t>(i) * channels);
     }
   }
 };
-/// use(first channel, StalkReader) for every `lanes`-th quad of channels from number `lane` on.
+/// use(first channel, StalkReader) for every `lanes`-th tile of channels from number `lane` on.
 template <int D, class S, class Use>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_quads(const FeatureShape<S>& shape, int lane, int lanes,
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_lane_tiles(const FeatureShape<S>& shape, int lane, int lanes,
                                                      const Use& use) {
   const std::uint32_t f = shape.stride(), step = 4 * static_cast<std::uint32_t>(lanes);
   std::uint32_t c = 4 * static_cast<std::uint32_t>(lane);
   if (f % 4 == 0) {
-    SHEAFNN_NO_UNROLL for (; c < f; c += step) use(c, StalkReader<D, true, S>{f, {4, true}});
+    SHEAFNN_NO_UNROLL for (; c < f; c += step) use(c, StalkReader<D, WholeTile, S>{f, {}});
   } else {
     SHEAFNN_NO_UNROLL for (; c < f; c += step) {
-      use(c, StalkReader<D, false, S>{f, {static_cast<int>(f - c < 4 ? f - c : 4), false}});
+      use(c, StalkReader<D, TilePart, S>{f, {static_cast<int>(f - c < 4 ? f - c : 4)}});
     }
   }
 }
-/// Lanes of such a team: the smallest power of two that covers the quads, at most max_lanes.
+/// Lanes of such a team: the smallest power of two that covers the tiles, at most max_lanes.
 template <class S>
-[[nodiscard]] int quad_lanes(const FeatureShape<S>& shape) noexcept {
+[[nodiscard]] int tile_lanes(const FeatureShape<S>& shape) noexcept {
   int lanes = 1;
-  while (lanes < shape.quads && lanes < max_lanes) lanes *= 2;
+  while (lanes < shape.tiles && lanes < max_lanes) lanes *= 2;
   return lanes;
 }
 
@@ -105,14 +93,13 @@ struct EdgeGradient {
     constexpr int D = Family::stalk_dimension;
     SHEAFNN_NO_UNROLL for (Index k = 0; k < applications; ++k) {
       const S *features = w + k * stride, *bar = r_bar + k * stride;
-      for_lane_quads<D>(shape, lane, lanes, [&](std::uint32_t c, const auto& reader) {
-        Quad<S> w_u[D], w_v[D], r_u[D], r_v[D];
+      for_lane_tiles<D>(shape, lane, lanes, [&](std::uint32_t c, const auto& reader) {
+        Tile<S> w_u[D], w_v[D], r_u[D], r_v[D];
         reader.load(features + place.u + c, w_u);
         reader.load(features + place.v + c, w_v);
         reader.load(bar + place.u + c, r_u);
         reader.load(bar + place.v + c, r_v);
-        add_products<D, outputs>(r_u, w_v, sums);
-        add_products<D, outputs>(w_u, r_v, sums);
+        kernels::add_products<D, outputs>(r_u, w_v, w_u, r_v, sums);
       });
     }
   }
@@ -146,18 +133,18 @@ struct NodeGradient {
     constexpr int D = Family::stalk_dimension;
     const Index first = instance * shape.size() + u * shape.row();
     SHEAFNN_NO_UNROLL for (Index k = 0; k < applications; ++k) {
-      for_lane_quads<D>(shape, lane, lanes, [&](std::uint32_t c, const auto& reader) {
+      for_lane_tiles<D>(shape, lane, lanes, [&](std::uint32_t c, const auto& reader) {
         const Index node = first + static_cast<Index>(c), index = k * stride + node;
-        Quad<S> a[D], b[D];
+        Tile<S> a[D], b[D];
         reader.load(r_bar + index, a);
         reader.load(w + index, b);
-        add_products<D, size>(a, b, sums);
+        kernels::add_products<D, size>(a, b, sums);
         reader.load(z_bar + index, a);
         reader.load(r + index, b);
-        add_products<D, size>(a, b, sums + size);
+        kernels::add_products<D, size>(a, b, sums + size);
         reader.load(w_bar + index, a);
         reader.load(y.at(k) + node, b);
-        add_products<D, size>(a, b, sums + size);
+        kernels::add_products<D, size>(a, b, sums + size);
       });
     }
   }

@@ -9,13 +9,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "sheafnn/batch/feature_kernels.hpp"
 #include "sheafnn/batch/output_kernels.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -24,7 +22,7 @@ struct ArcRange {
   std::int32_t first = 0, last = 0, step = 1;
 };
 
-/// Features of an instance at some channels of any node. Whole quads are counted instead of numbers.
+/// Features of an instance at some channels of any node. Whole tiles are counted instead of numbers.
 template <bool Whole, class S>
 struct ChannelReader {
   const S* first;                  ///< the channels of the first node
@@ -36,13 +34,9 @@ struct ChannelReader {
         node(static_cast<std::uint32_t>(shape.row()) / unit),
         coordinate(shape.stride() / unit),
         range(channels) {}
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Quad<S> operator()(std::uint32_t begin, int i) const {
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Tile<S> operator()(std::uint32_t begin, int i) const {
     const std::uint32_t place = begin + static_cast<std::uint32_t>(i) * coordinate;
-    if constexpr (Whole) {
-      return reinterpret_cast<const Quad<S>*>(first)[place];
-    } else {
-      return range.load_some(first + place);
-    }
+    return Whole ? WholeTile{}.load(tile_at(first, place)) : TilePart{range.count}.load(first + place);
   }
 
  private:
@@ -56,7 +50,7 @@ struct ChannelReader {
 template <class Family, bool Whole, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const S* transport,
                                                const FeatureShape<S>& shape, const ChannelRange& range,
-                                               const ArcRange& arcs, const S* features, Quad<S>* sums) {
+                                               const ArcRange& arcs, const S* features, Tile<S>* sums) {
   constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::transport;
   const std::uint32_t m = static_cast<std::uint32_t>(graph.edges);
   const ChannelReader<Whole, S> value_at(shape, range, features);
@@ -67,17 +61,19 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const 
     const bool turned = pair >= m;
     S q[size];
     load_numbered_row<size>(transport, turned ? pair - m : pair, q);
-    if constexpr (size == D * D && D > 1) {
+    if constexpr (kernels::is_dense<D, size>) {
       SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-        const Quad<S> value = value_at(v, j);
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-          const S entry = q[j * D + i], mirrored = q[i * D + j];
-          sums[i] -= (turned ? mirrored : entry) * value;
+        SHEAFNN_UNROLL for (int i = 0; i < j; ++i) {
+          S &upper = q[kernels::entry<D, false>(i, j)], &lower = q[kernels::entry<D, true>(i, j)];
+          const S before = upper;
+          upper = turned ? lower : before;
+          lower = turned ? before : lower;
         }
       }
-    } else {
-      SHEAFNN_UNROLL for (int j = 0; j < D; ++j) sums[j] -= q[size == 1 ? 0 : j] * value_at(v, j);
     }
+    Tile<S> value[D];
+    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) value[j] = value_at(v, j);
+    kernels::add_block_times<D, size, false, true>(q, value, sums);
     if (shape.template has<D + 2>(D)) {
       SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) {
         if (shape.template has<D + 2>(i)) sums[i] += value_at(v, i);
@@ -88,7 +84,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const 
 template <class Family, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
                                                      const FeatureShape<S>& shape, const ChannelRange& range,
-                                                     const ArcRange& arcs, const S* features, Quad<S>* sums) {
+                                                     const ArcRange& arcs, const S* features, Tile<S>* sums) {
   if (range.whole) {
     add_arcs<Family, true>(graph, transport, shape, range, arcs, features, sums);
   } else {
@@ -96,20 +92,16 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, 
   }
 }
 
-/// Adds the numbers of quads, coordinate by coordinate.
+/// Adds the numbers of tiles, coordinate by coordinate.
 template <int Size, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Quad<S> (&quads)[Size], S* sums) {
-  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) {
-    SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) sums[4 * i + c] += quads[i][c];
-  }
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Tile<S> (&tiles)[Size], S* sums) {
+  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i)(Tile<S>::load(sums + 4 * i) + tiles[i]).store(sums + 4 * i);
 }
 
-/// The quads of numbers, coordinate by coordinate.
+/// The tiles of numbers, coordinate by coordinate.
 template <int Size, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void unpack(const S* numbers, Quad<S> (&out)[Size]) {
-  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) {
-    SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) out[i][c] = numbers[4 * i + c];
-  }
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void unpack(const S* numbers, Tile<S> (&out)[Size]) {
+  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) out[i] = Tile<S>::load(numbers + 4 * i);
 }
 
 /// The sum over one segment of a high-degree node's arcs: a team, lanes over arcs, per item (segment, channels); group:
@@ -139,14 +131,14 @@ struct SegmentNeighbours {
 
   SHEAFNN_HD void part(const Place& place, int lane, S* sums) const {
     const Index instance = place.at.instance;
-    Quad<S> own[max_coordinates] = {};
+    Tile<S> own[max_coordinates] = {};
     add_neighbours<Family>(graph, sheaf.transport_of(range.slot(instance), 0), shape, place.at.range,
                            {place.arcs.first + lane, place.arcs.last, lanes},
                            features + instance * shape.size() + place.at.channel, own);
     add_numbers(own, sums);
   }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
-    Quad<S> own[max_coordinates];
+    Tile<S> own[max_coordinates];
     unpack(sums, own);
     NodeChannels to = place.at;  // its element may not fit: there may be many more segments than nodes
     to.index = (to.instance * graph.segments + to.node) * shape.row() + to.channel;
@@ -189,7 +181,7 @@ struct Diffusion {
   /// A lane's part of the sum over neighbours, coordinate by coordinate.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void gather(const Place& place, int lane, int lanes, S* sums) const {
     const Index instance = place.at.instance;
-    Quad<S> own[max_coordinates] = {};
+    Tile<S> own[max_coordinates] = {};
     if (place.left_out) return;
     if (place.segment == place.last_segment) {
       add_neighbours<Family>(graph, sheaf.transport_of(place.slot, 0), shape, place.at.range,
@@ -199,7 +191,7 @@ struct Diffusion {
       NodeChannels from = place.at;
       SHEAFNN_UNROLL_FOUR for (std::int32_t s = place.segment + lane; s < place.last_segment; s += lanes) {
         from.index = (instance * graph.segments + s) * shape.row() + from.channel;
-        Quad<S> part[max_coordinates];
+        Tile<S> part[max_coordinates];
         load_stalk(shape, from, partial, part);
         SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) own[i] += part[i];
       }
@@ -207,15 +199,15 @@ struct Diffusion {
     add_numbers(own, sums);
   }
   /// R and Z from the sum.
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Quad<S> (&r)[max_coordinates],
-                                               Quad<S> (&z)[max_coordinates]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Tile<S> (&r)[max_coordinates],
+                                               Tile<S> (&z)[max_coordinates]) const {
     const std::int32_t u = place.at.node;
-    Quad<S> own[max_coordinates];
+    Tile<S> own[max_coordinates];
     load_stalk(shape, place.at, features, own);
     node_times<Family>(sheaf.degree_block_of(place.slot, u), graph.degree[u], own, r);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       const S sign = i < D ? S(1) : shape.filter_sign[i < D ? 0 : i - D];
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) r[i][c] += sign * sums[4 * i + c];
+      r[i] += sign * Tile<S>::load(sums + 4 * i);
     }
     node_times<Family>(sheaf.scale_of(place.slot, u), graph.inverse_root[u], r, z);
   }
@@ -244,13 +236,13 @@ template <class Executor, class Family, class S>
 [[nodiscard]] Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, const GraphView<S>& graph,
                                                    const SheafRange& range, const SheafView<Family, S>& sheaf,
                                                    const FeatureShape<S>& shape, const S* features, S* segments) {
-  const Index items = graph.segments * shape.quads;
+  const Index items = graph.segments * shape.tiles;
   const int lanes = GraphView<S>::segment_lanes(items * instances);
   executor.launch_teams(items, instances, lanes,
                         SegmentNeighbours<Family, S>{graph, range, sheaf, shape, features, segments, lanes});
   return {graph, range, sheaf, shape, features, segments};
 }
-/// Launches a kernel with a diffusion: a few lanes for each node and quad of channels, and for those of the crowded nodes
+/// Launches a kernel with a diffusion: a few lanes for each node and tile of channels, and for those of the crowded nodes
 /// warps, or warps that the teams of a bundle share.
 ///
 /// \param others  parts that share the launch
@@ -264,7 +256,7 @@ void launch_diffusion(Executor& executor, Index instances, Kernel kernel, const 
   crowded.diffusion.nodes = graph.crowded_node;
   crowded.lanes = most;
   executor.launch_together(Teams{shape.items(), instances, kernel.lanes, kernel},
-                           Teams{graph.crowded * shape.quads, instances, most, crowded}, others...);
+                           Teams{graph.crowded * shape.tiles, instances, most, crowded}, others...);
 }
 
 /// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z), or an X' that they have computed
@@ -285,16 +277,13 @@ struct LayerOutput {
   /// is left of it after dropout
   template <int Max>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const FeatureShape<S>& shape, const NodeChannels& at,
-                                              Quad<S> (&z)[Max]) const {
-    using std::tanh;
+                                              Tile<S> (&z)[Max]) const {
     const S* eps = epsilon + pass.run_of(at.instance) * parameter_stride;
-    Quad<S> own[Max];
+    Tile<S> own[Max];
     load_stalk(shape, at, x, own);
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
       if (shape.template has<Max>(i)) {
-        const S gain = S(1) + tanh(eps[i]);
-        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) z[i][c] =
-            gain * own[i][c] - (activation ? elu(z[i][c]) : z[i][c]);
+        z[i] = kernels::gated(Tile<S>(kernels::gain(eps[i])), own[i], kernels::activated(z[i], activation));
       }
     }
     store_value(shape, at, z);
@@ -302,7 +291,7 @@ struct LayerOutput {
   /// From X'. \param value  becomes what the next layer reads
   template <int Max>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_value(const FeatureShape<S>& shape, const NodeChannels& at,
-                                                    Quad<S> (&value)[Max]) const {
+                                                    Tile<S> (&value)[Max]) const {
     store_stalk(shape, at, value, out);
     if (dropped == nullptr) return;
     drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, at.instance), value);
@@ -319,13 +308,13 @@ struct DiffuseForward : DiffusionTeam<Family, S> {
   LayerOutput<S> output;
 
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
-    Quad<S> value[max_coordinates];
+    Tile<S> value[max_coordinates];
     if (!place.left_out) store(place, sums, value);
   }
   /// \param value  becomes what the next layer reads
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const Place& place, const S* sums,
-                                              Quad<S> (&value)[max_coordinates]) const {
-    Quad<S> diffused[max_coordinates];
+                                              Tile<S> (&value)[max_coordinates]) const {
+    Tile<S> diffused[max_coordinates];
     diffusion.finish(place, sums, diffused, value);
     store_stalk(diffusion.shape, place.at, diffused, r);
     output.store(diffusion.shape, place.at, value);
@@ -351,16 +340,18 @@ struct EnterLayers {
     const int classes = static_cast<int>(logits.classes), f = static_cast<int>(shape.channels);
     const S* y_bar = logits.bar + (at.instance * shape.nodes + at.node) * classes;
     const S* w = logits.weight + pass.run_of(at.instance) * logits.parameter_stride + at.channel * classes;
-    Quad<S> bar[max_coordinates] = {};
+    S numbers[4 * max_coordinates] = {};
     SHEAFNN_NO_UNROLL for (int k = 0; k < classes; ++k) {
       const S value = y_bar[k];
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
         SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
           if (shape.template has<max_coordinates>(i) && c < at.range.count)
-            bar[i][c] += value * w[(i * f + c) * classes + k];
+            numbers[4 * i + c] += value * w[(i * f + c) * classes + k];
         }
       }
     }
+    Tile<S> bar[max_coordinates];
+    unpack(numbers, bar);
     store_stalk(shape, at, bar, x_bar);
     layer.store(at, bar);
   }
@@ -376,7 +367,7 @@ struct DiffuseBackward : DiffusionTeam<Family, S> {
 
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
-    Quad<S> diffused[max_coordinates], scaled[max_coordinates];
+    Tile<S> diffused[max_coordinates], scaled[max_coordinates];
     diffusion.finish(place, sums, diffused, scaled);
     store_stalk(diffusion.shape, place.at, diffused, w_bar);
     store_stalk(diffusion.shape, place.at, scaled, y_bar);

@@ -205,7 +205,7 @@ class BatchDiffusionLayer {
     const auto coefficients =
         filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y, filtered_.high_pass());
     if constexpr (is_learned<Family>) {
-      const int lanes = quad_lanes(shape_);
+      const int lanes = tile_lanes(shape_);
       const S* w = filtered ? std::as_const(filtered_).scaled() : scaled_.data();
       const S* r = filtered ? filtered_.diffused() : diffused_.data();
       const Index applications = filter_->steps(), stride = filtered_.stride();
@@ -278,13 +278,13 @@ class BatchDiffusionLayer {
             filter_->active() ? filtered_.scaled() : scaled_.data()};
   }
   /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, if a
-  /// warp is enough for the quads of a node with as many lanes as its arcs want: eight for those of high degree, four for
+  /// warp is enough for the tiles of a node with as many lanes as its arcs want: eight for those of high degree, four for
   /// others.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
-    const Index quads = right_ >= 0 ? Index{shape_.quads} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
+    const Index tiles = right_ >= 0 ? Index{shape_.tiles} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
     const bool small = graph_.segments == 0 && shape_.items() * instances <= GraphView<S>::enough_threads;
-    const bool fits = shape_.channels % 4 == 0 && quads <= most && (quads & (quads - 1)) == 0;
-    return executor.exchanges && small && fits ? static_cast<int>(quads) : 0;
+    const bool fits = shape_.channels % 4 == 0 && tiles <= most && (tiles & (tiles - 1)) == 0;
+    return executor.exchanges && small && fits ? static_cast<int>(tiles) : 0;
   }
   /// The first step of the backward pass with an initial residual.
   [[nodiscard]] InitialActivationBackward<Family, S> initial_step(const S* x_bar,

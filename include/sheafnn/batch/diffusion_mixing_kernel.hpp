@@ -17,26 +17,26 @@ struct DiffuseMixForward : DiffuseForward<Family, S> {
   using typename DiffusionTeam<Family, S>::Place;
   using DiffusionTeam<Family, S>::max_coordinates;
   MixForward<Family, S> next;
-  int teams = 1;  ///< quads of channels; 1 without B, which needs no other channels
+  int teams = 1;  ///< tiles of channels; 1 without B, which needs no other channels
 
   SHEAFNN_HD void part(const Place& place, int lane, S* sums) const {
     DiffuseForward<Family, S>::part(whole(place), lane, sums);
   }
   SHEAFNN_HD void finish(const Place& place, S* sums) const {
     if (place.left_out) return;
-    Quad<S> value[max_coordinates];
+    Tile<S> value[max_coordinates];
     this->store(whole(place), sums, value);
     pack(value, sums);
   }
   /// Adds Σ_k X[k] Bᵀ[k, c] over the channels k of a team, at the channels c of this one.
   SHEAFNN_HD void part_of(const Place& place, int team, const S* numbers, S* sums) const {
     if (place.left_out) return;
-    Quad<S> value[max_coordinates], product[max_coordinates];
+    Tile<S> value[max_coordinates], product[max_coordinates];
     unpack(numbers, value);
     unpack(sums, product);
     if (next.right != nullptr) {
       const std::uint32_t first = 4 * static_cast<std::uint32_t>(team);
-      add_quad_product<true>(next.shape, value, next.right_at(place.at) + first * next.shape.stride(), product);
+      add_tile_product<true>(next.shape, value, next.right_at(place.at) + first * next.shape.stride(), product);
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) product[i] += value[i];
     }
@@ -44,21 +44,19 @@ struct DiffuseMixForward : DiffuseForward<Family, S> {
   }
   SHEAFNN_HD void end(const Place& place, const S* sums) const {
     if (place.left_out) return;
-    Quad<S> product[max_coordinates];
+    Tile<S> product[max_coordinates];
     unpack(sums, product);
     next.store(whole(place).at, product);
   }
 
  private:
-  /// The place, when compilers are to know that its quad is whole.
+  /// The place, when compilers are to know that its tile is whole.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE static Place whole(Place place) {
     place.at.range = {4, true};
     return place;
   }
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void pack(const Quad<S> (&values)[max_coordinates], S* numbers) {
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) numbers[4 * i + c] = values[i][c];
-    }
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void pack(const Tile<S> (&values)[max_coordinates], S* numbers) {
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) values[i].store(numbers + 4 * i);
   }
 };
 

@@ -10,16 +10,16 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "sheafnn/batch/graph.hpp"
-#include "sheafnn/batch/quad.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/batch/sheaf_kernels.hpp"
+#include "sheafnn/batch/tile.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/block.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -37,12 +37,12 @@ template <class S>
 struct FeatureShape {
   Index nodes = 0, coordinates = 0, channels = 0;
   S filter_sign[2] = {S(0), S(0)};     ///< off-diagonal sign of the first and second fixed filter
-  Divisor quads = (channels + 3) / 4;  ///< of channels, of a node
+  Divisor tiles = (channels + 3) / 4;  ///< of channels, of a node
 
   [[nodiscard]] SHEAFNN_HD Index row() const noexcept { return coordinates * channels; }
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept { return nodes * row(); }
   /// Of a kernel whose items are nodes and channels.
-  [[nodiscard]] SHEAFNN_HD Index items() const noexcept { return nodes * quads; }
+  [[nodiscard]] SHEAFNN_HD Index items() const noexcept { return nodes * tiles; }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE std::uint32_t stride() const noexcept {
     return static_cast<std::uint32_t>(channels);
   }
@@ -57,9 +57,9 @@ struct FeatureShape {
   /// \param nodes_of  the node of each number of a node; null: it is its own
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE NodeChannels place(Index item, Index instance,
                                                                     const std::int32_t* nodes_of = nullptr) const {
-    const std::uint32_t i = static_cast<std::uint32_t>(item), number = quads.quotient(i), f = stride();
+    const std::uint32_t i = static_cast<std::uint32_t>(item), number = tiles.quotient(i), f = stride();
     const std::uint32_t node = nodes_of != nullptr ? static_cast<std::uint32_t>(nodes_of[number]) : number;
-    const std::uint32_t c = 4 * (i - number * quads.value()), left = f - c;
+    const std::uint32_t c = 4 * (i - number * tiles.value()), left = f - c;
     NodeChannels r;
     r.instance = instance;
     r.node = static_cast<std::int32_t>(node);
@@ -71,69 +71,47 @@ struct FeatureShape {
   }
 };
 
-/// out = block · x; `Size` is the block's number of entries: 1, D or D² numbers. T = S or Quad<S>.
-template <int D, int Size, class S, class T>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void times(const S* block, const T* x, T* out) {
-  if constexpr (Size == D * D && D > 1) {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      out[i] = block[i] * x[0];
-      SHEAFNN_UNROLL for (int j = 1; j < D; ++j) out[i] += block[j * D + i] * x[j];
-    }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = block[Size == 1 ? 0 : i] * x[i];
-  }
-}
 /// out = block · x for a node's block, a row of an array of D_u or S_u; the fixed filters' coordinates are multiplied by
 /// a number.
 template <class Family, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters, const Quad<S>* x, Quad<S>* out) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters, const Tile<S>* x, Tile<S>* out) {
   constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
   S block[size];
   load_row<size>(row, block);
-  times<D, size>(block, x, out);
+  kernels::block_times<D, size>(block, x, out);
   SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) out[i] = filters * x[i];
 }
 
+/// use(i, address) for the coordinates that are there.
+template <int Max, class S, class Number, class Use>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void for_coordinates(const FeatureShape<S>& shape, Number* first,
+                                                      const Use& use) {
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+    if (shape.template has<Max>(i)) use(i, first + static_cast<std::uint32_t>(i) * shape.stride());
+  }
+}
 /// The coordinates of a node, at most Max, at some channels; 0 where there are fewer.
 template <int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
-                                                 const S* features, Quad<S> (&out)[Max]) {
-  const S* first = features + at.index;
-  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
-  if (at.range.whole) {
-    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i))
-        out[i] = at.range.load_whole(first + static_cast<std::uint32_t>(i) * shape.stride());
-    }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i))
-        out[i] = at.range.load_some(first + static_cast<std::uint32_t>(i) * shape.stride());
-    }
-  }
+                                                 const S* features, Tile<S> (&out)[Max]) {
+  SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = Tile<S>(S(0));
+  at.range.choose([&](auto range) {
+    for_coordinates<Max>(shape, features + at.index, [&](int i, const S* from) { out[i] = range.load(from); });
+  });
 }
 template <int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
-                                                  const Quad<S> (&values)[Max], S* features) {
-  S* first = features + at.index;
-  if (at.range.whole) {
-    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i))
-        at.range.store_whole(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
-    }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i))
-        at.range.store_some(values[i], first + static_cast<std::uint32_t>(i) * shape.stride());
-    }
-  }
+                                                  const Tile<S> (&values)[Max], S* features) {
+  at.range.choose([&](auto range) {
+    for_coordinates<Max>(shape, features + at.index, [&](int i, S* to) { range.store(values[i], to); });
+  });
 }
 
 /// What becomes of a node's coordinates by dropout: those of one channel after another, which share Philox blocks. First
 /// bits, in loops that stay short.
 template <int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void drop_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
-                                                 ElementDropout<S> dropout, Quad<S> (&values)[Max]) {
+                                                 ElementDropout<S> dropout, Tile<S> (&values)[Max]) {
   static_assert(4 * Max <= 64);
   const int coordinates = static_cast<int>(shape.coordinates);
   std::uint64_t kept = 0;
@@ -144,9 +122,11 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void drop_stalk(const FeatureShape<S>& shape, c
     }
   }
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
+    S value[4];
     SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
-      values[i][c] = (kept >> (4 * i + c) & 1U) != 0 ? values[i][c] * dropout.scale() : S(0);
+      value[c] = (kept >> (4 * i + c) & 1U) != 0 ? values[i].lane(c) * dropout.scale() : S(0);
     }
+    values[i] = Tile<S>::load(value);
   }
 }
 
@@ -173,40 +153,36 @@ struct ApplyDropout {
 
 /// Adds Σ_k value[k] b[k, c] of each coordinate, over four k and at four channels c; b points at the first of both.
 ///
-/// \tparam Aligned  rows of b may be read as whole quads
+/// \tparam Aligned  rows of b may be read as whole tiles
 template <bool Aligned, int Max, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_quad_product(const FeatureShape<S>& shape, const Quad<S> (&value)[Max],
-                                                       const S* b, Quad<S> (&out)[Max]) {
-  const ChannelRange all{4, true};
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_tile_product(const FeatureShape<S>& shape, const Tile<S> (&value)[Max],
+                                                       const S* b, Tile<S> (&out)[Max]) {
   SHEAFNN_UNROLL for (int k = 0; k < 4; ++k) {
     const S* from = b + static_cast<std::uint32_t>(k) * shape.stride();
-    const Quad<S> factor = Aligned ? all.load_whole(from) : all.load_some(from);
+    const Tile<S> factor = Aligned ? WholeTile{}.load(from) : TilePart{}.load(from);
     SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-      if (shape.template has<Max>(i)) out[i] += value[i][k] * factor;
+      if (shape.template has<Max>(i)) out[i] += value[i].lane(k) * factor;
     }
   }
 }
 /// Σ_k row[k] b[k, c] of each coordinate at some channels c; b points at the first of them.
 ///
-/// \tparam Aligned  rows of b may be read as whole quads where those of features are
+/// \tparam Aligned  rows of b may be read as whole tiles where those of features are
 template <bool Aligned, int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape, const NodeChannels& at,
-                                                   const S* features, const S* b, Quad<S> (&out)[Max]) {
+                                                   const S* features, const S* b, Tile<S> (&out)[Max]) {
   const std::uint32_t f = shape.stride();
   const S* row = features + at.index - at.channel;
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = {};
   if (at.range.whole) {
     for (std::uint32_t first = 0; first < f; first += 4) {
-      Quad<S> value[Max];
-      SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
-        if (shape.template has<Max>(i))
-          value[i] = at.range.load_whole(row + static_cast<std::uint32_t>(i) * f + first);
-      }
-      add_quad_product<Aligned>(shape, value, b + first * f, out);
+      Tile<S> value[Max];
+      for_coordinates<Max>(shape, row + first, [&](int i, const S* from) { value[i] = WholeTile{}.load(from); });
+      add_tile_product<Aligned>(shape, value, b + first * f, out);
     }
   } else {
     SHEAFNN_NO_UNROLL for (std::uint32_t k = 0; k < f; ++k) {
-      const Quad<S> factor = at.range.load_some(b + k * f);
+      const Tile<S> factor = TilePart{at.range.count}.load(b + k * f);
       SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
         if (shape.template has<Max>(i)) out[i] += row[static_cast<std::uint32_t>(i) * f + k] * factor;
       }
@@ -217,7 +193,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape,
 /// A or, when Transposed, Aᵀ of d' × d' numbers times the coordinates of a node.
 template <bool Transposed, int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape, const S* a,
-                                                    const Quad<S> (&in)[Max], Quad<S> (&out)[Max]) {
+                                                    const Tile<S> (&in)[Max], Tile<S> (&out)[Max]) {
   const int d = static_cast<int>(shape.coordinates);
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) {
     out[i] = {};
@@ -252,7 +228,7 @@ struct MixForward {
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    Quad<S> in[max_coordinates];
+    Tile<S> in[max_coordinates];
     if (right != nullptr) {
       multiply_row<true>(shape, at, x, right_at(at), in);
     } else {
@@ -265,8 +241,8 @@ struct MixForward {
     return right + at.instance / copies * right_stride + at.channel;
   }
   /// From X Bᵀ at a node and some channels, or from X where there is no B.
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, const Quad<S> (&in)[max_coordinates]) const {
-    Quad<S> mixed[max_coordinates], scaled[max_coordinates];
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, const Tile<S> (&in)[max_coordinates]) const {
+    Tile<S> mixed[max_coordinates], scaled[max_coordinates];
     if (right != nullptr) store_stalk(shape, at, in, product);
     if (left != nullptr) {
       multiply_left<false>(shape, left + at.instance / copies * left_stride, in, mixed);
@@ -299,21 +275,19 @@ struct ActivationBackward {
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    Quad<S> bar[max_coordinates];
+    Tile<S> bar[max_coordinates];
     load_stalk(shape, at, x_bar, bar);
     store(at, bar);
   }
   /// From x̄ at a node and some channels; becomes z̄.
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Quad<S> (&bar)[max_coordinates]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Tile<S> (&bar)[max_coordinates]) const {
     const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
     const S root = graph.inverse_root[at.node];
-    Quad<S> in[max_coordinates], z[max_coordinates];
+    Tile<S> in[max_coordinates], z[max_coordinates];
     load_stalk(shape, at, r, in);
     node_times<Family>(scale, root, in, z);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
-        bar[i][c] = -bar[i][c] * (activation ? elu_derivative(z[i][c]) : S(1));
-      }
+      bar[i] = kernels::activated_bar(bar[i], z[i], activation);
     }
     store_stalk(shape, at, bar, z_bar);
     node_times<Family>(scale, root, bar, in);
@@ -349,10 +323,9 @@ struct MixBackward {
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    using std::tanh;
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     const Index run = pass.run_of(at.instance);
-    Quad<S> own[max_coordinates], bar[max_coordinates], input[max_coordinates];
+    Tile<S> own[max_coordinates], bar[max_coordinates], input[max_coordinates];
     load_stalk(shape, at, y_bar, own);
     load_stalk(shape, at, x_bar, input);
     if (right != nullptr) {
@@ -362,7 +335,7 @@ struct MixBackward {
     }
     if (left != nullptr) {
       const S* a = left + run * parameter_stride;
-      Quad<S> before[max_coordinates], turned[max_coordinates];
+      Tile<S> before[max_coordinates], turned[max_coordinates];
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) before[i] = bar[i];
       multiply_left<true>(shape, a, before, bar);
       multiply_left<true>(shape, a, own, turned);
@@ -370,13 +343,13 @@ struct MixBackward {
     }
     if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);
     if (skip != nullptr) {
-      Quad<S> high[max_coordinates];
+      Tile<S> high[max_coordinates];
       load_stalk(shape, at, g, high);
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] += skip[run * skip_stride] * high[i];
     }
     const S* eps = epsilon + run * parameter_stride;
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (shape.template has<max_coordinates>(i)) bar[i] += (S(1) + tanh(eps[i])) * input[i];
+      if (shape.template has<max_coordinates>(i)) bar[i] += kernels::gain(eps[i]) * input[i];
     }
     store_stalk(shape, at, bar, x_bar);
     if (go_on) below.store(at, bar);

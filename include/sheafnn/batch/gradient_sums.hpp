@@ -14,6 +14,7 @@
 #include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -114,7 +115,7 @@ struct SumGradients {
     using std::tanh;
     const Index index = at.run * parameters.stride + at.range.parameter + at.number;
     const S tangent = at.range.tanh_slope ? tanh(parameters.value[index]) : S(0);
-    parameters.gradient[index] = sums[0] * (static_cast<S>(at.range.factor) * (S(1) - tangent * tangent));
+    parameters.gradient[index] = sums[0] * (static_cast<S>(at.range.factor) * kernels::gain_slope(tangent));
   }
 
  private:

@@ -16,6 +16,7 @@
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/feature_kernels.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
@@ -28,7 +29,7 @@ struct InitialResidual {
 
 /// out ← (1 − β) in + β out.
 template <int Max, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Quad<S> (&in)[Max], Quad<S> (&out)[Max]) {
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Tile<S> (&in)[Max], Tile<S> (&out)[Max]) {
   SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i] = (S(1) - beta) * in[i] + beta * out[i];
 }
 
@@ -44,15 +45,13 @@ struct InitialDiffuseForward : DiffusionTeam<Family, S> {
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;
-    Quad<S> diffused[max_coordinates], value[max_coordinates], own[max_coordinates], start[max_coordinates];
+    Tile<S> diffused[max_coordinates], value[max_coordinates], own[max_coordinates], start[max_coordinates];
     diffusion.finish(place, sums, diffused, value);
     if constexpr (is_learned<Family>) store_stalk(shape, place.at, diffused, r);
     load_stalk(shape, place.at, x, own);
     load_stalk(shape, place.at, first, start);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      own[i] -= value[i];
-      value[i] = (S(1) - alpha) * own[i] + alpha * start[i];
-    }
+    const kernels::ResidualShare<Tile<S>> share(alpha);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) { value[i] = share(own[i], value[i], start[i]); }
     store_stalk(shape, place.at, value, g);
   }
 };
@@ -80,7 +79,7 @@ struct InitialMixForward {
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     const Index run = output.pass.run_of(at.instance);
-    Quad<S> in[max_coordinates], value[max_coordinates];
+    Tile<S> in[max_coordinates], value[max_coordinates];
     load_stalk(shape, at, g, in);
     if (right != nullptr) {
       multiply_row<true>(shape, at, g, right + run * right_stride + at.channel, value);
@@ -94,10 +93,8 @@ struct InitialMixForward {
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] = in[i];
     }
-    if (output.activation) {
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) value[i][c] = elu(value[i][c]);
-      }
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      value[i] = kernels::activated(value[i], output.activation);
     }
     output.store_value(shape, at, value);
     if (go_on) next.store(at, value);
@@ -118,18 +115,16 @@ struct InitialActivationBackward {
   }
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    Quad<S> bar[max_coordinates];
+    Tile<S> bar[max_coordinates];
     load_stalk(shape, at, output_bar, bar);
     store(at, bar);
   }
   /// From x̄' at a node and some channels; becomes v̄.
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Quad<S> (&bar)[max_coordinates]) const {
-    Quad<S> value[max_coordinates];
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Tile<S> (&bar)[max_coordinates]) const {
+    Tile<S> value[max_coordinates];
     load_stalk(shape, at, output, value);
     if (activation) {
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-        SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) bar[i][c] *= elu_slope(value[i][c]);
-      }
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) { bar[i] *= elu_slope(value[i]); }
     }
     store_stalk(shape, at, bar, v_bar);
   }
@@ -162,7 +157,7 @@ struct InitialMixBackward {
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     constexpr int max_coordinates = Family::stalk_dimension + 2;
     const Index run = pass.run_of(at.instance);
-    Quad<S> own[max_coordinates], bar[max_coordinates], other[max_coordinates];
+    Tile<S> own[max_coordinates], bar[max_coordinates], other[max_coordinates];
     load_stalk(shape, at, v_bar, own);
     if (right != nullptr) {
       multiply_row<false>(shape, at, v_bar, right + run * right_stride + at.channel, bar);
@@ -181,10 +176,8 @@ struct InitialMixBackward {
     }
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) own[i] = {};
     if (add) load_stalk(shape, at, static_cast<const S*>(first_bar), own);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      own[i] += residual.alpha * bar[i];
-      bar[i] = (residual.alpha - S(1)) * bar[i];
-    }
+    const kernels::ResidualShare<Tile<S>> share(residual.alpha);
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) { bar[i] = -share.backward(bar[i], own[i]); }
     store_stalk(shape, at, own, first_bar);
     store_stalk(shape, at, bar, z_bar);
     node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], bar, other);
@@ -212,7 +205,7 @@ struct InitialDiffuseBackward : DiffusionTeam<Family, S> {
     if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;
     const NodeChannels& at = place.at;
-    Quad<S> diffused[max_coordinates], bar[max_coordinates], other[max_coordinates];
+    Tile<S> diffused[max_coordinates], bar[max_coordinates], other[max_coordinates];
     diffusion.finish(place, sums, diffused, bar);
     if constexpr (is_learned<Family>) store_stalk(shape, at, diffused, w_bar);
     load_stalk(shape, at, z_bar, other);

@@ -14,6 +14,7 @@
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/kernels/norm.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 
 namespace sheafnn::batch::detail {
@@ -58,15 +59,13 @@ struct NormView {
   const S* x;
   const S* moments;
 
-  /// x̂ of number `item` of an instance.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S hat(Index item, Index instance) const {
-    const S* row = moments + 2 * (instance * nodes + item / width);
-    return (x[instance * nodes * width + item] - row[0]) * row[1];
+  /// Mean and deviation of a row, counted over all instances.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_row(Index row) const {
+    return {moments[2 * row], moments[2 * row + 1]};
   }
-  /// x̂ at a column of a row, counted over all instances.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S hat_at(Index row, Index column) const {
-    const S* own = moments + 2 * row;
-    return (x[row * width + column] - own[0]) * own[1];
+  /// Those of the row of number `item` of an instance.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_item(Index item, Index instance) const {
+    return of_row(instance * nodes + item / width);
   }
 };
 
@@ -82,7 +81,8 @@ struct NormForward {
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const Index parameter = pass.run_of(instance) * norm.parameter_stride + item % norm.width;
     const Index index = instance * norm.nodes * norm.width + item;
-    const S value = norm.scale[parameter] * norm.hat(item, instance) + norm.shift[parameter];
+    const S value =
+        norm.of_item(item, instance).forward(norm.scale[parameter], norm.shift[parameter], norm.x[index]);
     out[index] = value;
     if (dropped == nullptr) return;
     dropped[index] = pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, instance)(item, value);
@@ -102,11 +102,12 @@ struct NormMeans {
 
   SHEAFNN_HD void part(Index u, Index instance, int lane, S* sums) const {
     const S* scale = norm.scale + pass.run_of(instance) * norm.parameter_stride;
-    const S* row = bar + (instance * norm.nodes + u) * norm.width;
+    const Index row = instance * norm.nodes + u, first = row * norm.width;
+    const kernels::Moments<S> moments = norm.of_row(row);
     for (Index c = lane; c < norm.width; c += lanes) {
-      const S g = scale[c] * row[c];
+      const S g = scale[c] * bar[first + c];
       sums[0] += g;
-      sums[1] += g * norm.hat(u * norm.width + c, instance);
+      sums[1] += g * moments.hat(norm.x[first + c]);
     }
   }
   SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
@@ -124,10 +125,9 @@ struct NormBackward {
   S* bar;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Index row = 2 * (instance * norm.nodes + item / norm.width);
-    S& value = bar[instance * norm.nodes * norm.width + item];
-    const S g = norm.scale[pass.run_of(instance) * norm.parameter_stride + item % norm.width] * value;
-    value = norm.moments[row + 1] * (g - means[row] - norm.hat(item, instance) * means[row + 1]);
+    const Index row = instance * norm.nodes + item / norm.width, index = instance * norm.nodes * norm.width + item;
+    const S g = norm.scale[pass.run_of(instance) * norm.parameter_stride + item % norm.width] * bar[index];
+    bar[index] = norm.of_row(row).backward(g, norm.x[index], means[2 * row], means[2 * row + 1]);
   }
 };
 
@@ -151,7 +151,8 @@ struct NormProducts {
     S sum = S(0);
     for (Index row = chunks.begin(chunk); row < end; ++row) {
       const S value = bar[(first + row) * width + c];
-      sum += k < width ? value * norm.hat_at(first + row, c) : value;  // copies may have 2³¹ numbers together
+      sum += k < width ? value * norm.of_row(first + row).hat(norm.x[(first + row) * width + c])
+                       : value;  // copies may have 2³¹ numbers together
     }
     out[run * out_run + item] = sum;
   }

@@ -10,7 +10,7 @@
 
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/graph.hpp"
-#include "sheafnn/batch/quad.hpp"
+#include "sheafnn/batch/tile.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/activation.hpp"
@@ -171,11 +171,11 @@ struct GatherProjections {
   Divisor columns;
   Index raw_columns;
   S* out;  ///< n × 2q per run
-  /// Quads of columns; the last one is the edge weight's, where there is one.
-  Divisor quads = (raw_columns + 3) / 4 + (columns > raw_columns ? 1 : 0);
+  /// Tiles of columns; the last one is the edge weight's, where there is one.
+  Divisor tiles = (raw_columns + 3) / 4 + (columns > raw_columns ? 1 : 0);
   int lanes = max_lanes;
 
-  [[nodiscard]] Index items() const noexcept { return graph.nodes * quads; }
+  [[nodiscard]] Index items() const noexcept { return graph.nodes * tiles; }
 
   struct Place {
     Index run = 0, row = 0, column = 0;
@@ -183,7 +183,7 @@ struct GatherProjections {
     std::int32_t first = 0, last = 0;  ///< arcs
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index item, Index run) const {
-    const Index u = item / quads, k = item % quads * 4, left = raw_columns - k;
+    const Index u = item / tiles, k = item % tiles * 4, left = raw_columns - k;
     Place r{run, run * graph.nodes + u, k, {static_cast<int>(left < 4 ? left : 4), first_bar.pair % 4 == 0}, 0, 0};
     if (left <= 0) {  // the edge weight's column
       r.column = raw_columns;
@@ -202,11 +202,9 @@ struct GatherProjections {
     SHEAFNN_UNROLL_FOUR for (std::int32_t arc = at.first + lane; arc < at.last; arc += lanes) {
       const Index pair = graph.arc_pair[arc];
       const Index reverse = pair < graph.edges ? pair + graph.edges : pair - graph.edges;
-      const Quad<S> own = at.range.load(bar + pair * row), other = at.range.load(bar + reverse * row);
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
-        sums[c] += own[c];
-        sums[4 + c] += other[c];
-      }
+      const Tile<S> own = at.range.load(bar + pair * row), other = at.range.load(bar + reverse * row);
+      (Tile<S>::load(sums) + own).store(sums);
+      (Tile<S>::load(sums + 4) + other).store(sums + 4);
     }
   }
   SHEAFNN_HD void finish(const Place& at, const S* sums) const {

@@ -105,7 +105,7 @@ struct NetworkParts {
     detail::check(targets, nodes, options.classes);
     shape = {nodes, model.coordinates(), options.channels, {}};
     require_countable("features of a network", shape.size());
-    require_countable("quads of the sums of segments", graph.view().segments * shape.quads);
+    require_countable("tiles of the sums of segments", graph.view().segments * shape.tiles);
     int fixed = 0;
     // With an initial residual layers have I − Δ, so that the signs are opposite (see the other NetworkParts).
     const S low = options.residual.initial() ? S(-1) : S(1);

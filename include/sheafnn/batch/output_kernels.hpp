@@ -11,6 +11,7 @@
 
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/nn/softmax.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -45,14 +46,10 @@ SHEAFNN_HD SHEAFNN_INLINE void for_each_class(Index classes, const F& f) {
 /// logits + bias → log-softmax, in place.
 template <int Max, class S>
 SHEAFNN_HD SHEAFNN_INLINE void log_softmax_in_place(S* row, const S* bias, Index classes) {
-  using std::exp;
-  using std::log;
   for_each_class<Max>(classes, [&](auto c) { row[c] += bias[c]; });
-  S largest = row[0];
-  for_each_class<Max>(classes, [&](auto c) { largest = row[c] > largest ? row[c] : largest; });
-  S sum = S(0);
-  for_each_class<Max>(classes, [&](auto c) { sum += exp(row[c] - largest); });
-  const S shift = largest + log(sum);
+  const S shift = sheafnn::detail::log_sum_exp(row[0], [&](const auto& use) {
+    for_each_class<Max>(classes, [&](auto c) { use(row[c]); });
+  });
   for_each_class<Max>(classes, [&](auto c) { row[c] -= shift; });
 }
 

@@ -34,7 +34,7 @@ class BatchFilter {
     const Polynomial p(options, std::span<const double>(zeros));
     const sheafnn::detail::FilterRecurrence of(p, 0);
     for (Index k = 0; k < of.steps(); ++k) {
-      steps_.push_back({static_cast<S>(of.slope(k)), static_cast<S>(of.own(k)), static_cast<S>(of.before(k))});
+      steps_.push_back({static_cast<S>(of.slope(k)), static_cast<S>(of.own(k)), static_cast<S>(-of.before(k))});
     }
     if (options.basis == PolynomialBasis::chebyshev_interpolation) {
       jacobian_ = Array<Executor, double>(executor, "filter", jacobian(p));
@@ -57,7 +57,7 @@ class BatchFilter {
   [[nodiscard]] Index steps() const noexcept { return active() ? static_cast<Index>(steps_.size()) : 1; }
   /// K + 1.
   [[nodiscard]] Index terms() const noexcept { return options_.degree + 1; }
-  [[nodiscard]] const FilterNumbers<S>& step(Index k) const { return steps_[static_cast<std::size_t>(k)]; }
+  [[nodiscard]] const FilterFactors<S>& step(Index k) const { return steps_[static_cast<std::size_t>(k)]; }
   [[nodiscard]] HighPassSkip skip() const noexcept { return options_.skip; }
   [[nodiscard]] bool has_skip() const noexcept { return options_.skip != HighPassSkip::off; }
 
@@ -124,7 +124,7 @@ class BatchFilter {
   PolynomialOptions options_{};
   Index runs_ = 0;
   RowChunks chunks_;  ///< of nodes
-  std::vector<FilterNumbers<S>> steps_;
+  std::vector<FilterFactors<S>> steps_;
   Index theta_ = 0, skip_ = 0, sums_ = 0, layer_sums_ = 0;
   Array<Executor, double> jacobian_;
   Array<Executor, S> values_;

@@ -16,16 +16,13 @@
 #include "sheafnn/batch/block_gradient_kernels.hpp"
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
+#include "sheafnn/kernels/recurrence.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
-#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
 
-/// c_k = (2/λ_max) A_k, B_k − A_k and C_k of a step of the recurrence.
-template <class S>
-struct FilterNumbers {
-  S slope = 0, own = 0, before = 0;
-};
+using kernels::FilterFactors;
 
 /// w and α of every run, as kernels read them.
 template <class S>
@@ -109,7 +106,7 @@ template <class Family, class S>
 struct FilterForward : DiffusionTeam<Family, S> {
   using typename DiffusionTeam<Family, S>::Place;
   using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
-  FilterNumbers<S> step;
+  FilterFactors<S> step;
   FilterWeightView<S> weights;
   Index k;
   const S *v, *previous;  ///< V_k, V_{k−1} (null: 0)
@@ -126,16 +123,16 @@ struct FilterForward : DiffusionTeam<Family, S> {
     const NodeChannels& at = place.at;
     const Index run = output.pass.run_of(at.instance);
     const S own_weight = weights.term(run, k), next_weight = weights.term(run, k + 1), skip = weights.skip(run);
-    Quad<S> diffused[max_coordinates], laplacian[max_coordinates], own[max_coordinates], other[max_coordinates];
-    Quad<S> term[max_coordinates], sum[max_coordinates];
+    Tile<S> diffused[max_coordinates], laplacian[max_coordinates], own[max_coordinates], other[max_coordinates];
+    Tile<S> term[max_coordinates], sum[max_coordinates];
     diffusion.finish(place, sums, diffused, laplacian);
     if (r != nullptr) store_stalk(shape, at, diffused, r);
     load_stalk(shape, at, v, own);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] =
-        step.slope * laplacian[i] + step.own * own[i];
+    const FilterFactors<Tile<S>> factors{step.slope, step.own, step.before, step.direct};
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] = factors(laplacian[i], own[i]);
     if (previous != nullptr) {
       load_stalk(shape, at, previous, other);
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] -= step.before * other[i];
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) term[i] = factors.with_previous(term[i], other[i]);
     }
     if (k == 0) {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) sum[i] = own_weight * own[i];
@@ -154,7 +151,7 @@ struct FilterForward : DiffusionTeam<Family, S> {
     if (next != nullptr) store_stalk(shape, at, term, next);
     store_stalk(shape, at, sum, z);
     if (w_next != nullptr) {
-      Quad<S> scaled[max_coordinates];
+      Tile<S> scaled[max_coordinates];
       node_times<Family>(diffusion.sheaf.scale_of(place.slot, at.node), diffusion.graph.inverse_root[at.node],
                          term, scaled);
       store_stalk(shape, at, scaled, w_next);
@@ -178,10 +175,10 @@ struct FilterCotangent {
   S *u_bar, *r_bar;
 
   /// \param q, g  q_{k+1} and G, numbers of the coordinates
-  SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Index run, const Quad<S>* q,
-                                       const Quad<S>* g) const {
+  SHEAFNN_HD SHEAFNN_INLINE void store(const NodeChannels& at, Index run, const Tile<S>* q,
+                                       const Tile<S>* g) const {
     const S start = k == 0 ? -weights.skip(run) * weights.inverse_bound : S(0);
-    Quad<S> bar[max_coordinates], scaled[max_coordinates];
+    Tile<S> bar[max_coordinates], scaled[max_coordinates];
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = slope * q[i] + start * g[i];
     node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], bar, scaled);
     store_stalk(shape, at, bar, u_bar);
@@ -208,13 +205,11 @@ struct FilterActivationBackward {
     const FeatureShape<S>& shape = last.shape;
     const Index run = pass.run_of(at.instance);
     const S weight = last.weights.term(run, last.k + 1);
-    Quad<S> bar[max_coordinates], sum[max_coordinates], first[max_coordinates];
+    Tile<S> bar[max_coordinates], sum[max_coordinates], first[max_coordinates];
     load_stalk(shape, at, x_bar, bar);
     load_stalk(shape, at, z, sum);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      SHEAFNN_UNROLL for (int c = 0; c < 4; ++c) {
-        bar[i][c] = -bar[i][c] * (activation ? elu_derivative(sum[i][c]) : S(1));
-      }
+      bar[i] = kernels::activated_bar(bar[i], sum[i], activation);
       first[i] = weight * bar[i];
     }
     store_stalk(shape, at, bar, g);
@@ -233,7 +228,7 @@ struct FilterBackward : DiffusionTeam<Family, S> {
   FilterWeightView<S> weights;
   Pass pass;
   Index k;
-  S own, after_factor;     ///< B_k − A_k, C_{k+1}
+  S own, after_factor;     ///< B_k − A_k, −C_{k+1}
   const S *g, *q, *after;  ///< G, q_{k+1}, q_{k+2} (null: 0)
   bool mixed;              ///< Ȳ has α G as well
   S* w_bar;
@@ -245,7 +240,7 @@ struct FilterBackward : DiffusionTeam<Family, S> {
     const NodeChannels& at = place.at;
     const Index run = pass.run_of(at.instance);
     const S direct = weights.term(run, k) + (k == 0 && mixed ? weights.skip(run) : S(0));
-    Quad<S> diffused[max_coordinates], value[max_coordinates], bar[max_coordinates], other[max_coordinates];
+    Tile<S> diffused[max_coordinates], value[max_coordinates], bar[max_coordinates], other[max_coordinates];
     diffusion.finish(place, sums, diffused, value);
     store_stalk(shape, at, diffused, w_bar);
     load_stalk(shape, at, g, bar);
@@ -253,7 +248,7 @@ struct FilterBackward : DiffusionTeam<Family, S> {
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] += direct * bar[i] + own * other[i];
     if (after != nullptr) {
       load_stalk(shape, at, after, other);
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] -= after_factor * other[i];
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) value[i] += after_factor * other[i];
     }
     store_stalk(shape, at, value, out);
     if (k > 0) before.store(at, run, value, bar);

@@ -25,7 +25,7 @@ class BatchSheaf {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
     const auto bar = [&](Index size) { return Array<Executor, S>(executor, "sheaves", training_slots * size); };
     constexpr bool own_gram = !is_orthogonal<Family>;
-    require_countable("quads of the edges' blocks", graph.edges * ((Rows::transport + 3) / 4));
+    require_countable("tiles of the edges' blocks", graph.edges * ((Rows::transport + 3) / 4));
     map_ = array(graph.pairs() * Sizes::map);
     if (own_gram) arc_gram_ = array(graph.pairs() * Rows::gram);
     transport_ = array(graph.edges * Rows::transport);

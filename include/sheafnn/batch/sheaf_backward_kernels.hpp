@@ -8,6 +8,7 @@
 
 #include "sheafnn/batch/sheaf_kernels.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/edge.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -102,7 +103,7 @@ template <class S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S logit_bar(const S* factors, Index edges, const EdgeSide& at,
                                                     const S& weight_bar) {
   const S own = factors[at.pair(edges)], other = factors[(1 - at.side) * edges + at.edge];
-  return weight_bar * other * own * (S(1) - own);
+  return kernels::edge_logit_bar(weight_bar, own, other);
 }
 
 /// From the derivatives of the blocks of all sheaves of a run to the raw outputs', KL term included.

@@ -4,7 +4,7 @@
 /// on packs: posterior/, sheaf/family.hpp, sheaf/normalisation.hpp.
 ///
 /// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node
-/// as whole blocks, padded rows (quad.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves +
+/// as whole blocks, padded rows (tile.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves +
 /// s.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
@@ -13,8 +13,8 @@
 
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
-#include "sheafnn/batch/quad.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/batch/tile.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/posterior/point_map.hpp"

@@ -197,7 +197,7 @@ class BatchSheafLearner {
     Index parameter, rows, input, column, sums;
   };
 
-  /// Numbers from one pair's derivatives of raw outputs to the next's: they are gathered pair by pair, in whole quads
+  /// Numbers from one pair's derivatives of raw outputs to the next's: they are gathered pair by pair, in whole tiles
   /// where no product reads them.
   [[nodiscard]] Index bar_row() const noexcept { return hidden_layers_ > 0 ? outputs_ : (outputs_ + 3) / 4 * 4; }
   /// Without hidden layers raw outputs lie entry by entry; matrix products need them pair by pair.

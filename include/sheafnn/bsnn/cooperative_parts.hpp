@@ -12,6 +12,7 @@
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/layers/batch_norm.hpp"

@@ -18,6 +18,7 @@
 
 #include "sheafnn/bsnn/cooperative_parts.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/core/tile.hpp"
 
 namespace sheafnn::detail {
 

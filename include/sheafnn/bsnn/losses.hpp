@@ -15,6 +15,7 @@
 
 #include "sheafnn/bsnn/loss.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/activation.hpp"

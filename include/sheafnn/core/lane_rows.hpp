@@ -15,6 +15,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/quad_registers.hpp"
+#include "sheafnn/core/tile.hpp"
 
 namespace sheafnn {
 

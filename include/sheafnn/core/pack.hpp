@@ -69,6 +69,19 @@ struct VectorOf {
 };
 #endif
 
+/// Where there are no compiler vectors, packs are read and written in parts of 16 bytes.
+template <class T, int W>
+inline constexpr std::size_t pack_alignment = SHEAFNN_VECTOR_TYPES != 0 || sizeof(T) * W < 16
+                                                  ? alignof(typename VectorOf<T, W>::type)
+                                                  : 16;
+
+/// Do functions of packs take lane after lane? On devices, which have no other.
+#if defined(__CUDACC__)
+inline constexpr bool one_by_one = true;
+#else
+inline constexpr bool one_by_one = false;
+#endif
+
 }  // namespace detail
 
 /// Result of comparing two packs: one truth value per lane, for select().
@@ -78,7 +91,7 @@ struct PackMask {
   static constexpr int chunks = detail::VectorOf<T, W>::count;
   Chunk chunk[chunks];
 
-  friend SHEAFNN_INLINE PackMask operator&(const PackMask& a, const PackMask& b) {
+  friend SHEAFNN_HD SHEAFNN_INLINE PackMask operator&(const PackMask& a, const PackMask& b) {
     PackMask r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
     return r;
@@ -87,7 +100,7 @@ struct PackMask {
 
 /// W lanes of T (float, double, std::int32_t or std::uint32_t) with lane-wise arithmetic.
 template <class T, int W>
-struct Pack {
+struct alignas(detail::pack_alignment<T, W>) Pack {
   static_assert(W > 0 && (W & (W - 1)) == 0, "the number of lanes is a power of two");
   using value_type = T;
   using Chunk = typename detail::VectorOf<T, W>::type;
@@ -99,16 +112,18 @@ struct Pack {
   Pack() = default;
   /// The same value in every lane. (x − 0 is x for every x, as compilers know; 0 + x is not.)
   // NOLINTNEXTLINE(google-explicit-constructor): a number is a pack of equal lanes
-  SHEAFNN_INLINE Pack(T value) { SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = value - Chunk{}; }
+  SHEAFNN_HD SHEAFNN_INLINE Pack(T value) {
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = value - Chunk{};
+  }
   /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0),
   /// ...).
   template <class U>
     requires(std::is_arithmetic_v<U> && !std::is_same_v<U, T>)
   // NOLINTNEXTLINE(google-explicit-constructor): a number is a pack of equal lanes
-  SHEAFNN_INLINE Pack(U value) : Pack(static_cast<T>(value)) {}
+  SHEAFNN_HD SHEAFNN_INLINE Pack(U value) : Pack(static_cast<T>(value)) {}
 
   /// Reads W consecutive values; `p` needs no alignment.
-  [[nodiscard]] static SHEAFNN_INLINE Pack load(const T* p) {
+  [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE Pack load(const T* p) {
     // A copy per register: g++ copies a longer array in parts of 16 bytes through the stack.
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
@@ -117,18 +132,22 @@ struct Pack {
     return r;
   }
   /// Writes W consecutive values; `p` needs no alignment.
-  SHEAFNN_INLINE void store(T* p) const {
+  SHEAFNN_HD SHEAFNN_INLINE void store(T* p) const {
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
       std::memcpy(p + i * (W / chunks), &chunk[i], sizeof(Chunk));
     }
   }
 
-  [[nodiscard]] SHEAFNN_INLINE T lane(int i) const {
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T lane(int i) const {
+#if SHEAFNN_VECTOR_TYPES
     T values[W];
     store(values);
     return values[i];
+#else
+    return chunk[i];
+#endif
   }
-  SHEAFNN_INLINE void set_lane(int i, T value) {
+  SHEAFNN_HD SHEAFNN_INLINE void set_lane(int i, T value) {
     T values[W];
     store(values);
     values[i] = value;
@@ -136,49 +155,49 @@ struct Pack {
   }
 
 #define SHEAFNN_PACK_OPERATOR(op)                                                          \
-  friend SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {                   \
+  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {        \
     Pack r;                                                                                \
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i]; \
     return r;                                                                              \
   }                                                                                        \
-  SHEAFNN_INLINE Pack& operator op##=(const Pack& b) { return *this = *this op b; }
+  SHEAFNN_HD SHEAFNN_INLINE Pack& operator op##=(const Pack& b) { return *this = *this op b; }
   SHEAFNN_PACK_OPERATOR(+)
   SHEAFNN_PACK_OPERATOR(-)
   SHEAFNN_PACK_OPERATOR(*)
   SHEAFNN_PACK_OPERATOR(/)
 #undef SHEAFNN_PACK_OPERATOR
 
-  friend SHEAFNN_INLINE Pack operator-(const Pack& a) {
+  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator-(const Pack& a) {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = -a.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
+  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] ^ b.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
+  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits) requires std::is_integral_v<T> {
+  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] << bits;
     return r;
   }
-  friend SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
+  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
     SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
     return r;
   }
 
-#define SHEAFNN_PACK_COMPARISON(op)                                                        \
-  friend SHEAFNN_INLINE PackMask<T, W> operator op(const Pack& a, const Pack& b) {         \
-    PackMask<T, W> r;                                                                      \
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i]; \
-    return r;                                                                              \
+#define SHEAFNN_PACK_COMPARISON(op)                                                           \
+  friend SHEAFNN_HD SHEAFNN_INLINE PackMask<T, W> operator op(const Pack& a, const Pack& b) { \
+    PackMask<T, W> r;                                                                         \
+    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i];    \
+    return r;                                                                                 \
   }
   SHEAFNN_PACK_COMPARISON(<)
   SHEAFNN_PACK_COMPARISON(<=)
@@ -189,8 +208,8 @@ struct Pack {
 
 /// Lane by lane: mask ? a : b. The scalar form lets the same code run on float and double.
 template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE Pack<T, W> select(const PackMask<T, W>& mask, const Pack<T, W>& a,
-                                               const Pack<T, W>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> select(const PackMask<T, W>& mask, const Pack<T, W>& a,
+                                                          const Pack<T, W>& b) {
   Pack<T, W> r;
   SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) {
     r.chunk[i] = mask.chunk[i] ? a.chunk[i] : b.chunk[i];
@@ -217,17 +236,21 @@ using scalar_of_t = typename ScalarOf<T>::type;
 
 // Eigen 5 vectorises sines and cosines in double precision, with errors of thousands of units in the last place near their
 // zeros: these go lane by lane.
-#define SHEAFNN_PACK_FUNCTION(name, lane_by_lane)                     \
-  template <class T, int W>                                           \
-  [[nodiscard]] SHEAFNN_INLINE Pack<T, W> name(const Pack<T, W>& a) { \
-    Eigen::Array<T, W, 1> x;                                          \
-    a.store(x.data());                                                \
-    if constexpr (lane_by_lane) {                                     \
-      for (int i = 0; i < W; ++i) x[i] = std::name(x[i]);             \
-    } else {                                                          \
-      x = x.name().eval();                                            \
-    }                                                                 \
-    return Pack<T, W>::load(x.data());                                \
+#define SHEAFNN_PACK_FUNCTION(name, lane_by_lane)                                \
+  template <class T, int W>                                                      \
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> name(const Pack<T, W>& a) { \
+    if constexpr (detail::one_by_one || lane_by_lane) {                          \
+      using std::name;                                                           \
+      T x[W];                                                                    \
+      a.store(x);                                                                \
+      SHEAFNN_UNROLL for (int i = 0; i < W; ++i) x[i] = name(x[i]);              \
+      return Pack<T, W>::load(x);                                                \
+    } else {                                                                     \
+      Eigen::Array<T, W, 1> x;                                                   \
+      a.store(x.data());                                                         \
+      x = x.name().eval();                                                       \
+      return Pack<T, W>::load(x.data());                                         \
+    }                                                                            \
   }
 SHEAFNN_PACK_FUNCTION(expm1, false)
 SHEAFNN_PACK_FUNCTION(log1p, false)
@@ -285,17 +308,17 @@ template <class T, int W>
 
 /// |a|, lane by lane. Takes any numbers.
 template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE Pack<T, W> abs(const Pack<T, W>& a) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> abs(const Pack<T, W>& a) {
   return select(a < Pack<T, W>(T(0)), -a, a);
 }
 /// The larger one, lane by lane; a where one of them is NaN. Takes any numbers.
 template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE Pack<T, W> max(const Pack<T, W>& a, const Pack<T, W>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> max(const Pack<T, W>& a, const Pack<T, W>& b) {
   return select(a < b, b, a);
 }
 /// The smaller one, lane by lane; a where one of them is NaN. Takes any numbers.
 template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE Pack<T, W> min(const Pack<T, W>& a, const Pack<T, W>& b) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> min(const Pack<T, W>& a, const Pack<T, W>& b) {
   return select(b < a, b, a);
 }
 
@@ -309,57 +332,13 @@ template <class T, int W>
   return Pack<T, W>::load(a);
 }
 
-namespace detail {
-
-/// Reads a T (a scalar, or as many consecutive ones as the pack has lanes) at p; no alignment needed.
-template <class T>
-[[nodiscard]] SHEAFNN_INLINE T load(const scalar_of_t<T>* p) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return *p;
-  } else {
-    return T::load(p);
-  }
-}
-
-/// Writes what load<T> reads.
-template <class T>
-SHEAFNN_INLINE void store(scalar_of_t<T>* p, const T& value) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    *p = value;
-  } else {
-    value.store(p);
-  }
-}
-
-/// Calls body.template operator()<T>(c) for tiles [c, c + width of T) that cover [begin, end): full packs first,
-/// then narrower ones, then scalars.
-template <class Scalar, class Body>
-SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
-  constexpr int W = row_lanes<Scalar>;
-  Index c = begin;
-  for (; c + W <= end; c += W) body.template operator()<Pack<Scalar, W>>(c);
-  if constexpr (W > 8) {
-    if (c + 8 <= end) {
-      body.template operator()<Pack<Scalar, 8>>(c);
-      c += 8;
-    }
-  }
-  if (c + 4 <= end) {
-    body.template operator()<Pack<Scalar, 4>>(c);
-    c += 4;
-  }
-  for (; c < end; ++c) body.template operator()<Scalar>(c);
-}
-
-}  // namespace detail
-
 /// Of a scalar: itself.
 template <class T>
   requires std::is_floating_point_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(T a) { return a; }
 /// Sum of all lanes: lane i and lane i + W/2 first, and so on by halves.
 template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
   typename Pack<T, W>::Chunk sum[Pack<T, W>::chunks];
   SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) sum[i] = a.chunk[i];

@@ -14,8 +14,8 @@
 #include <span>
 
 #include "sheafnn/core/buffer.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/graph/node_selection.hpp"

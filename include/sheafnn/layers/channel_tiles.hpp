@@ -10,8 +10,8 @@
 #include <algorithm>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 

@@ -12,9 +12,10 @@
 #include <algorithm>
 
 #include "sheafnn/core/lane_rows.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/kernels/block.hpp"
 #include "sheafnn/layers/node_maps.hpp"
 
 namespace sheafnn::detail {
@@ -46,14 +47,9 @@ class ChannelSums {
   S narrow_[K];
 };
 
-/// y = M x, or Mᵀ x.
-template <int D, bool Transposed, class T, class S>
-SHEAFNN_INLINE void map_times(const S* map, const T* x, T* y) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-    y[i] = T(map[Transposed ? i : i * D]) * x[0];
-    SHEAFNN_UNROLL for (int j = 1; j < D; ++j) y[i] += T(map[Transposed ? j * D + i : i * D + j]) * x[j];
-  }
-}
+/// Node maps are stored in rows, blocks of kernels in columns.
+inline constexpr bool rows = true;
+
 /// x = factor · x.
 template <int D, class T, class S>
 SHEAFNN_INLINE void scale_node(S factor, T* x) {
@@ -91,7 +87,7 @@ SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Inde
       T in[D], out[D];
       load_coordinates<D>(x + c, channels, in);
       scale_node<D>(factor, in);
-      map_times<D, false>(map, in, out);
+      kernels::block_times<D, D * D, rows>(map, in, out);
       store_node<D>(out, channels, sent + u * row + c);
     });
   }
@@ -107,7 +103,7 @@ struct Receiver {
       : map(maps.map(MapSide::out, u)), factor(-maps.factor(op, u)), diagonal(maps.diagonal(op, u)) {}
   template <class T>
   SHEAFNN_INLINE void operator()(const T* x, const T* sum, T* y) const {
-    map_times<D, true>(map, sum, y);
+    kernels::block_times<D, D * D, !rows>(map, sum, y);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] = T(factor) * y[i] + T(diagonal) * x[i];
   }
 };
@@ -172,7 +168,7 @@ SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u
     bar.template operator()<T>(c, y_bar);
     load_coordinates<D>(sums + at + c, channels, sum);
     scale_node<D>(factor, y_bar);
-    map_times<D, false>(map, y_bar, back);
+    kernels::block_times<D, D * D, rows>(map, y_bar, back);
     store_node<D>(back, channels, returned + at + c);
     total.add(sum, back);
   });
@@ -197,7 +193,7 @@ SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const Neig
     own_of.template operator()<T>(c, own);
     load_coordinates<D>(y_bar + at + c, channels, bar);
     scale_node<D>(factor, t);
-    map_times<D, true>(map, t, w);
+    kernels::block_times<D, D * D, !rows>(map, t, w);
     total.add(w, own);
     T product = own[0] * bar[0];
     SHEAFNN_UNROLL for (int i = 1; i < D; ++i) product += own[i] * bar[i];

@@ -13,11 +13,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/kernels/block.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/cooperative_diffusion.hpp"
 #include "sheafnn/layers/diffused_row.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
@@ -165,7 +166,7 @@ class CooperativeLayer {
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
     mixing_.begin(1, weights, x, Dropout{});
-    for (std::size_t i = 0; i < D; ++i) gain_[i] = options_.residual ? S(1) + std::tanh(weights.epsilon[i]) : S(0);
+    for (std::size_t i = 0; i < D; ++i) gain_[i] = options_.residual ? kernels::gain(weights.epsilon[i]) : S(0);
   }
   /// The mask of the dropout.
   [[nodiscard]] DropoutMask& mask() noexcept { return mask_; }
@@ -205,8 +206,7 @@ class CooperativeLayer {
     if (!options_.residual) return;
     check_weights(weights_bar);
     for (std::size_t i = 0; i < D; ++i) {
-      const S tangent = gain_[i] - S(1);
-      weights_bar.epsilon[i] += (S(1) - tangent * tangent) * partial[i];
+      weights_bar.epsilon[i] += kernels::gain_slope(gain_[i] - S(1)) * partial[i];
     }
   }
   void add_enter_partial(const S* partial, const DiffusionWeights<S>& weights_bar) const {
@@ -271,7 +271,7 @@ void CooperativeLayer<D, S>::cross_rows(Index begin, Index count) {
     detail::receive<D>(maps, 0, lists, u, f, y_rows, sent,
                        [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
                          T next[D];
-                         detail::map_times<D, false>(map, y, next);
+                         kernels::block_times<D, D * D, detail::rows>(map, y, next);
                          detail::scale_node<D>(factor, next);
                          if (sums != nullptr) detail::store_node<D>(sum, f, sums + at + c);
                          detail::store_node<D>(y, f, first_rows + at + c);

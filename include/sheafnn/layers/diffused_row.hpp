@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 

@@ -12,10 +12,11 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/kernels/block.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
@@ -84,46 +85,6 @@ void require_over(const Graph& graph, const SheafBlocks<Family, S>& sheaf) {
                          concat("the layer's graph has ", graph.node_count(), " and ", graph.edge_count()));
 }
 
-/// sum[i] ±= (block · x)_i, or with the transposed block, for the D learned coordinates. `Size` is the block's
-/// kind (1, D or D² numbers); T is the tile of channels, x its D coordinates or where the first of them lies.
-template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
-SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* sum) {
-  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-    const T value = x[j];
-    if constexpr (Size == D * D && D > 1) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-        const T term = T(block[Transposed ? i * D + j : j * D + i]) * value;
-        sum[i] = Subtract ? sum[i] - term : sum[i] + term;
-      }
-    } else {
-      const T term = T(block[Size == 1 ? 0 : j]) * value;
-      sum[j] = Subtract ? sum[j] - term : sum[j] + term;
-    }
-  }
-}
-
-template <int D, int Size, bool Transposed, bool Subtract, class T, class S>
-SHEAFNN_INLINE void add_block_times(const S* block, const S* x, Index channels, T* sum) {
-  T values[D];
-  SHEAFNN_UNROLL for (int j = 0; j < D; ++j) values[j] = load<T>(x + j * channels);
-  add_block_times<D, Size, Transposed, Subtract>(block, values, sum);
-}
-
-/// z[i] = (S r)_i for a tile of channels of one node.
-template <class Family, class T, class S>
-SHEAFNN_INLINE void scale_block(const S* scale, const T* r, T* z) {
-  constexpr int D = Family::stalk_dimension;
-  constexpr int size = BlockSizes<Family>::gram;
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-    if constexpr (size == D * D && D > 1) {
-      z[i] = T(scale[i]) * r[0];
-      SHEAFNN_UNROLL for (int j = 1; j < D; ++j) z[i] += T(scale[j * D + i]) * r[j];
-    } else {
-      z[i] = T(scale[size == 1 ? 0 : i]) * r[i];
-    }
-  }
-}
-
 /// for_tiles() over the channels, with their number as a constant where it is a pack's and rows have nothing but D
 /// learned coordinates (0: elsewhere).
 template <int D, class S, class Body>
@@ -144,8 +105,8 @@ void scale_rows(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sh
   for_tiles<S>(0, channels, [&]<class T>(Index c) {
     for (Index k = 0; k < nodes; ++k) {
       T in[D], out[D];
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) in[i] = load<T>(y + k * row + i * channels + c);
-      detail::scale_block<Family>(sheaf.scale(first + k), in, out);
+      load_coordinates<D>(y + k * row + c, channels, in);
+      kernels::block_times<D, BlockSizes<Family>::gram>(sheaf.scale(first + k), in, out);
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(w + k * row + i * channels + c, out[i]);
       for (Index i = D; i < shape.coordinates; ++i) {
         const Index at = k * row + i * channels + c;
@@ -177,6 +138,32 @@ SHEAFNN_INLINE void clear_node(const DiffusionShape<S>& shape, Index at, S* x_ba
   if (is_learned<Family> && !add) std::fill_n(scale_bar, BlockSizes<Family>::gram, S(0));
 }
 
+/// Backwards through Z = S R at node u and a tile of channels: r̄ = S z̄ and S̄_u = z̄_u r_uᵀ, where z̄_i is
+/// z_bar(i, z_i) of every coordinate.
+///
+/// \tparam WithZ  z_bar reads z; otherwise it is S r of maps that are not learned, 0
+/// \param r, r_bar  point at the channels of the first coordinate; r is not read where neither z nor S̄ needs it
+template <class Family, class T, bool WithZ, class S, class ZBar>
+SHEAFNN_INLINE void scaling_backward(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sheaf, Index u,
+                                     const S* r, S* r_bar, S* scale_bar, bool add, const ZBar& z_bar) {
+  constexpr int D = Family::stalk_dimension, gram = BlockSizes<Family>::gram;
+  constexpr bool learned = is_learned<Family>;
+  const Index f = shape.channels;
+  T value[D], z[D], bar[D], scaled[D];
+  if constexpr (WithZ || learned) load_coordinates<D>(r, f, value);
+  if constexpr (WithZ) kernels::block_times<D, gram>(sheaf.scale(u), value, z);
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) bar[i] = z_bar(i, z[WithZ ? i : 0]);
+  if constexpr (learned) kernels::channel_products<D, gram>(bar, value, scale_bar, add);
+  kernels::block_times<D, gram>(sheaf.scale(u), bar, scaled);
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(r_bar + i * f, scaled[i]);
+  const T root = T(shape.inverse_root[u]);
+  for (Index i = D; i < shape.coordinates; ++i) {
+    T filtered = T(S(0));
+    if constexpr (WithZ) filtered = root * load<T>(r + i * f);
+    store(r_bar + i * f, root * z_bar(i, filtered));
+  }
+}
+
 /// A fixed filter, coordinate i of node u: deg(u) x_u ± Σ_v x_v.
 template <class T, class S>
 [[nodiscard]] SHEAFNN_INLINE T filtered(const DiffusionShape<S>& shape, const S* x, const std::int32_t* target,
@@ -187,6 +174,25 @@ template <class T, class S>
   for (Index arc = first; arc < last; ++arc) neighbours += load<T>(x + target[arc] * row + offset);
   return T(static_cast<S>(last - first)) * load<T>(x + u * row + offset) +
          T(shape.filter_sign[filter]) * neighbours;
+}
+
+/// Calls visit.template operator()<Before>(arc) for the arcs of node u, which are sorted: first those to nodes before it,
+/// where L_uv = −Q_eᵀ, then those to nodes behind it, where L_uv = −Q_e.
+///
+/// \tparam Sorted  false: all arcs are visited as those to nodes behind u
+template <bool Sorted, class Visit>
+SHEAFNN_INLINE void for_neighbours(const std::int32_t* target, Index first, Index last, Index u,
+                                   const Visit& visit) {
+  Index arc = first;
+  if constexpr (Sorted) {
+    for (; arc < last && target[arc] < u; ++arc) visit.template operator()<true>(arc);
+  }
+  for (; arc < last; ++arc) visit.template operator()<false>(arc);
+}
+/// Asks for the D coordinates of a node at a tile of channels: rows of neighbours are scattered.
+template <int D, class S>
+SHEAFNN_INLINE void prefetch_coordinates(const S* x, Index channels) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(x + i * channels);
 }
 
 /// R = L W and Z = S R (so Z = Δ Y for W = S Y) at some nodes, handed over while they are in registers.
@@ -212,27 +218,23 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
       const S* x = w + c;
       for (Index index = from + begin; index < from + end; ++index) {
         const Index u = nodes[index];
-        T r[D], z[D];
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
-        detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), x + u * row, channels, r);
-        // Neighbours are sorted: L_uv = −Q_eᵀ for those before u, −Q_e for those behind it. Their rows and
-        // blocks are scattered; the next ones are prefetched while others are multiplied.
         const Index first = offset[u], last = offset[u + 1];
-        Index arc = first;
-        const auto add_neighbour = [&]<bool Transposed>() {
-          const Index soon = std::min(arc + 6, last_arc);
-          const S* ahead = x + target[soon] * row;
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(ahead + i * channels);
-          SHEAFNN_PREFETCH(sheaf.transport_block(graph.edge_of(soon)));
-          detail::add_block_times<D, Sizes::transport, Transposed, true, T>(sheaf.transport_block(
-                                                                                graph.edge_of(arc)),
-                                                                            x + target[arc] * row, channels, r);
-        };
-        if constexpr (Sizes::transport == D * D && D > 1) {
-          for (; arc < last && target[arc] < u; ++arc) add_neighbour.template operator()<true>();
-        }
-        for (; arc < last; ++arc) add_neighbour.template operator()<false>();
-        detail::scale_block<Family>(sheaf.scale(u), r, z);
+        T r[D], z[D], own[D];
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
+        load_coordinates<D>(x + u * row, channels, own);
+        kernels::add_block_times<D, Sizes::gram, false, false>(sheaf.degree_block(u), own, r);
+        for_neighbours<kernels::is_dense<D, Sizes::transport>>(
+            target, first, last, u, [&]<bool Before>(Index arc) SHEAFNN_INLINE_LAMBDA {
+              const Index soon = std::min(arc + 6, last_arc);
+              prefetch_coordinates<D>(x + target[soon] * row, channels);
+              SHEAFNN_PREFETCH(sheaf.transport_block(graph.edge_of(soon)));
+              T other[D];
+              load_coordinates<D>(x + target[arc] * row, channels, other);
+              kernels::add_block_times<D, Sizes::transport, Before, true>(sheaf.transport_block(
+                                                                              graph.edge_of(arc)),
+                                                                          other, r);
+            });
+        kernels::block_times<D, Sizes::gram>(sheaf.scale(u), r, z);
         use_here.template operator()<T, D>(index, Index{0}, c, r, z);
         for (Index i = D; i < shape.coordinates; ++i) {
           const T value = filtered<T>(shape, x, target, first, last, u, i);
@@ -249,70 +251,6 @@ template <class Family, class S, class Use>
 void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
                      const SheafBlocks<Family, S>& sheaf, const NodeSelection& nodes, const S* w, const Use& use) {
   apply_laplacian<Family>(execution, graph, shape, sheaf, nodes, Index{0}, nodes.count(), w, use);
-}
-
-/// Products over a tile of channels: the block `out` of `Size` numbers (1, D or D²) = (out +) Σ_c (a bᵀ + p qᵀ).
-///
-/// \tparam Capacity  numbers of `out` that may be overwritten, ≥ Size
-template <int D, int Size, int Capacity = Size, class T, class S>
-SHEAFNN_INLINE void channel_products(const T* a, const T* b, const T* p, const T* q, S* out, bool accumulate) {
-  T product[Size];
-  if constexpr (Size == D * D && D > 1) {
-    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) product[j * D + i] = a[i] * b[j] + p[i] * q[j];
-    }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i] + p[i] * q[i];
-    SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i] + p[i] * q[i];
-  }
-  lane_sums<Size, Capacity>(product, out, accumulate);
-}
-
-/// The same for one product.
-template <int D, int Size, class T, class S>
-SHEAFNN_INLINE void channel_products(const T* a, const T* b, S* out, bool accumulate) {
-  T product[Size];
-  if constexpr (Size == D * D && D > 1) {
-    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) product[j * D + i] = a[i] * b[j];
-    }
-  } else {
-    SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) product[i] = a[i] * b[i];
-    SHEAFNN_UNROLL for (int i = Size; i < D; ++i) product[0] += a[i] * b[i];
-  }
-  lane_sums<Size>(product, out, accumulate);
-}
-
-/// Adds the derivative of ⟨R̄, L W⟩ with respect to L_uv, R̄_u W_vᵀ + W_u R̄_vᵀ, to gradient.off_diagonal_bar.
-///
-/// \param w, r_bar  n × d' × f
-template <class Family, class S>
-void add_off_diagonal_gradient(Execution execution, const Graph& graph, const DiffusionShape<S>& shape, const S* w,
-                               const S* r_bar, SheafBlocksGradient<Family, S>& gradient) {
-  constexpr int D = Family::stalk_dimension;
-  constexpr int size = BlockSizes<Family>::transport;
-  const Index channels = shape.channels, row = shape.row();
-  parallel_for(execution, graph.edge_count(), 32, [&](Index begin, Index end) {
-    for_tiles<S>(0, channels, [&]<class T>(Index c) {
-      const Edge* edges = graph.edges().data();
-      const Index last_edge = graph.edge_count() - 1;
-      const S *w_c = w + c, *r_c = r_bar + c;
-      S* block = gradient.off_diagonal_bar.data();
-      for (Index e = begin; e < end; ++e) {
-        const Index u = edges[e].u * row, v = edges[e].v * row, ahead = edges[std::min(e + 6, last_edge)].v * row;
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-          SHEAFNN_PREFETCH(w_c + ahead + i * channels);
-          SHEAFNN_PREFETCH(r_c + ahead + i * channels);
-        }
-        T w_u[D], w_v[D], r_u[D], r_v[D];
-        load_coordinates<D>(w_c + u, channels, w_u);
-        load_coordinates<D>(w_c + v, channels, w_v);
-        load_coordinates<D>(r_c + u, channels, r_u);
-        load_coordinates<D>(r_c + v, channels, r_v);
-        channel_products<D, size>(r_u, w_v, w_u, r_v, block + e * size, true);
-      }
-    });
-  });
 }
 
 /// What the backward pass of W = S Y, R = L W reads, n × d' × f each.
@@ -352,37 +290,28 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
         load_coordinates<D>(bar_c + u * row, channels, r_bar);
         load_coordinates<D>(w_c + u * row, channels, w);
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) w_bar[i] = T(S(0));
-        detail::add_block_times<D, Sizes::gram, false, false, T>(sheaf.degree_block(u), r_bar, w_bar);
-        Index arc = first;
-        for (; arc < last && target[arc] < u; ++arc) {
-          const Index ahead = target[std::min(arc + 6, last_arc)] * row;
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(bar_c + ahead + i * channels);
-          detail::add_block_times<D, Sizes::transport, true, true, T>(sheaf.transport_block(graph.edge_of(arc)),
-                                                                      bar_c + target[arc] * row, channels, w_bar);
-        }
-        for (; arc < last; ++arc) {
-          const Index e = graph.edge_of(arc);
-          const Index ahead = target[std::min(arc + 6, last_arc)] * row, v = target[arc] * row;
-          const Index due = edges[std::min(e + 4, last_edge)].v * row;
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            SHEAFNN_PREFETCH(bar_c + ahead + i * channels);
-            if (learned) SHEAFNN_PREFETCH(w_c + due + i * channels);
-          }
+        kernels::add_block_times<D, Sizes::gram, false, false>(sheaf.degree_block(u), r_bar, w_bar);
+        for_neighbours<true>(target, first, last, u, [&]<bool Before>(Index arc) SHEAFNN_INLINE_LAMBDA {
+          const Index e = graph.edge_of(arc), v = target[arc] * row;
+          prefetch_coordinates<D>(bar_c + target[std::min(arc + 6, last_arc)] * row, channels);
+          constexpr bool takes_edge = learned && !Before;
+          if constexpr (takes_edge)
+            prefetch_coordinates<D>(w_c + edges[std::min(e + 4, last_edge)].v * row, channels);
           T other_bar[D], other[D];
           load_coordinates<D>(bar_c + v, channels, other_bar);
-          detail::add_block_times<D, Sizes::transport, false, true, T>(sheaf.transport_block(e), other_bar, w_bar);
-          if constexpr (learned) {
+          kernels::add_block_times<D, Sizes::transport, Before, true>(sheaf.transport_block(e), other_bar, w_bar);
+          if constexpr (takes_edge) {
             load_coordinates<D>(w_c + v, channels, other);
-            channel_products<D, Sizes::transport>(r_bar, other, w, other_bar, edge_bar + e * Sizes::transport,
-                                                  add);
+            kernels::channel_products<D, Sizes::transport>(r_bar, other, w, other_bar,
+                                                           edge_bar + e * Sizes::transport, add);
           }
-        }
-        detail::scale_block<Family>(sheaf.scale(u), w_bar, out);
+        });
+        kernels::block_times<D, Sizes::gram>(sheaf.scale(u), w_bar, out);
         if constexpr (learned) {
           T y[D];
           load_coordinates<D>(steps.y + u * row + c, channels, y);
-          channel_products<D, Sizes::gram>(w_bar, y, gradient.scale_bar.data() + u * Sizes::gram, true);
-          channel_products<D, Sizes::gram>(r_bar, w, gradient.degree_bar.data() + u * Sizes::gram, add);
+          kernels::channel_products<D, Sizes::gram>(w_bar, y, gradient.scale_bar.data() + u * Sizes::gram, true);
+          kernels::channel_products<D, Sizes::gram>(r_bar, w, gradient.degree_bar.data() + u * Sizes::gram, add);
         }
         S* y_bar_u = y_bar + u * row + c;
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(y_bar_u + i * channels, out[i]);

@@ -13,12 +13,12 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/runge_kutta.hpp"
-#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
 
@@ -59,8 +59,7 @@ class DiffusionField {
     const auto use = [=]<class T, int N>(Index u, Index i, Index c, const T* r, const T* z) {
       const Index at = u * row + i * f + c;
       SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-        T value = z[k];
-        if (activation) value = T(sign) * elu(T(sign) * z[k]);
+        const T value = activation ? T(sign) * kernels::activated(T(sign) * z[k], true) : z[k];
         detail::store(slope + at + k * f, -value);
       }
       if (diffused != nullptr) {
@@ -101,9 +100,8 @@ class DiffusionField {
   void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf,
                            SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                            const detail::ArraySum<S>& slope_bar, S* r_bar_rows) {
-    constexpr int D = Family::stalk_dimension;
     constexpr int gram = BlockSizes<Family>::gram;
-    const Index f = shape_->channels, d = shape_->coordinates, row = d * f;
+    const Index f = shape_->channels, row = shape_->row();
     const bool activation = options_.activation;
     const S sign = this->sign();
     const S* diffused = diffused_.data();
@@ -111,26 +109,12 @@ class DiffusionField {
       detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;
-          T r[D], z[D], z_bar[D], r_bar[D];
-          detail::load_coordinates<D>(diffused + at, f, r);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) z_bar[i] = slope_bar.template at<T>(nullptr, at + i * f);
-          detail::scale_block<Family>(sheaf.scale(u), r, z);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            z_bar[i] = -z_bar[i];
-            if (activation) z_bar[i] *= elu_derivative(T(sign) * z[i]);
-          }
-          if constexpr (is_learned<Family>) {
-            detail::channel_products<D, gram>(z_bar, r, sheaf_gradient.scale_bar.data() + u * gram,
-                                              accumulate || c > 0);
-          }
-          detail::scale_block<Family>(sheaf.scale(u), z_bar, r_bar);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(r_bar_rows + at + i * f, r_bar[i]);
-          for (Index i = D; i < d; ++i) {
-            const T root = T(shape_->inverse_root[u]);
-            T one = -slope_bar.template at<T>(nullptr, at + i * f);
-            if (activation) one *= elu_derivative(T(sign) * root * detail::load<T>(diffused + at + i * f));
-            detail::store(r_bar_rows + at + i * f, root * one);
-          }
+          detail::scaling_backward<Family, T, true>(
+              *shape_, sheaf, u, diffused + at, r_bar_rows + at, sheaf_gradient.scale_bar.data() + u * gram,
+              accumulate || c > 0, [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                return kernels::activated_bar(slope_bar.template at<T>(nullptr, at + i * f), T(sign) * z,
+                                              activation);
+              });
         }
       });
     });

@@ -4,17 +4,16 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer.hpp"
-#include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
 namespace sheafnn {
@@ -64,15 +63,13 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
           [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
             const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
             T step[N];
-            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = z[k];
-            if (activation) {
-              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = elu(z[k]);
-            }
+            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = kernels::activated(z[k], activation);
             if (keep) {
               SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
             }
             SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-              detail::store(out + at + k * f, T(gain[i + k]) * detail::load<T>(x + in + k * f) - step[k]);
+              const T own = detail::load<T>(x + in + k * f);
+              detail::store(out + at + k * f, kernels::gated(T(gain[i + k]), own, step[k]));
             }
           });
     });
@@ -81,7 +78,7 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
   /// 1 + tanh ε_i.
   void gains(const DiffusionWeights<const S>& weights, S* gain) const {
     const S* epsilon = weights.epsilon.data();
-    for (Index i = 0; i < diffusion_->coordinates; ++i) gain[i] = S(1) + std::tanh(epsilon[i]);
+    for (Index i = 0; i < diffusion_->coordinates; ++i) gain[i] = kernels::gain(epsilon[i]);
   }
 
   /// z̄ = −x̄ ∘ ELU′(S r), r̄ = S z̄, S̄_u = z̄_u r_uᵀ, and ε̄_i = (1 − tanh² ε_i) Σ_{u, c} x x̄, where x̄ is output_bar or,
@@ -89,7 +86,6 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
   void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* gain,
                            const S* output_bar, S* x_bar, S* r_bar, SheafBlocksGradient<Family, S>& sheaf_gradient,
                            bool accumulate, const DiffusionWeights<S>& weights_bar) {
-    constexpr int D = Family::stalk_dimension;
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = diffusion_->channels, d = diffusion_->coordinates, row = d * f;
     const bool activation = setting_.diffusion.activation;
@@ -109,40 +105,23 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
             continue;
           }
           const Index from = index++ * row + c;
-          T r[D], z[D], bar[D], scaled[D];
-          detail::load_coordinates<D>(diffused_.data() + from, f, r);
-          detail::load_coordinates<D>(output_bar + from, f, bar);
-          detail::scale_block<Family>(sheaf.scale(u), r, z);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            detail::store(x_bar + at + i * f, bar[i]);
-            products[i] += detail::load<T>(input_ + at + i * f) * bar[i];
-            bar[i] = -bar[i];
-          }
-          if (activation) {
-            SHEAFNN_UNROLL for (int i = 0; i < D; ++i) bar[i] *= elu_derivative(z[i]);
-          }
-          if constexpr (is_learned<Family>) detail::channel_products<D, gram>(bar, r, scale_bar, add);
-          detail::scale_block<Family>(sheaf.scale(u), bar, scaled);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(r_bar + at + i * f, scaled[i]);
-          for (Index i = D; i < d; ++i) {
-            const T root = T(diffusion_->inverse_root[u]);
-            T one = detail::load<T>(output_bar + from + i * f);
-            detail::store(x_bar + at + i * f, one);
-            products[i] += detail::load<T>(input_ + at + i * f) * one;
-            one =
-                activation ? -one * elu_derivative(root * detail::load<T>(diffused_.data() + from + i * f)) : -one;
-            detail::store(r_bar + at + i * f, root * one);
-          }
+          detail::scaling_backward<Family, T, true>(*diffusion_, sheaf, u, diffused_.data() + from, r_bar + at,
+                                                    scale_bar, add,
+                                                    [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                                                      const T bar = detail::load<T>(output_bar + from + i * f);
+                                                      detail::store(x_bar + at + i * f, bar);
+                                                      products[i] += detail::load<T>(input_ + at + i * f) * bar;
+                                                      return kernels::activated_bar(bar, z, activation);
+                                                    });
         }
         for (Index i = 0; i < d; ++i) sum[i] += reduce_add(products[i]);
       });
     });
     S* out = weights_bar.epsilon.data();
     for (Index i = 0; i < d; ++i) {
-      const S tangent = gain[i] - S(1);
       S sum = S(0);
       for (Index chunk = 0; chunk < mixing_.chunks().count; ++chunk) sum += partial_[chunk * max_coordinates + i];
-      out[i] += (S(1) - tangent * tangent) * sum;
+      out[i] += kernels::gain_slope(gain[i] - S(1)) * sum;
     }
   }
 

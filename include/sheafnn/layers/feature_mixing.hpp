@@ -12,8 +12,8 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/weights.hpp"

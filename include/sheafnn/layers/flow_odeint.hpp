@@ -20,8 +20,8 @@
 #include <type_traits>
 
 #include "sheafnn/core/buffer.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/graph_part.hpp"
 
 namespace sheafnn::detail {

@@ -13,9 +13,10 @@
 #include <span>
 
 #include "sheafnn/core/buffer.hpp"
-#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/graph_part.hpp"
+#include "sheafnn/kernels/norm.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
@@ -81,12 +82,10 @@ class GlobalNorm {
 
   /// y at some rows, which may be those of x.
   void forward_rows(Index count, const S* x, S* y) const {
-    const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
     for (Index u = 0; u < count; ++u, x += stride_, y += stride_) {
       detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-        const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
-        const T value =
-            detail::load<T>(weights_.scale.data() + c) * hat + detail::load<T>(weights_.shift.data() + c);
+        const T value = moments<T>().forward(detail::load<T>(weights_.scale.data() + c),
+                                             detail::load<T>(weights_.shift.data() + c), detail::load<T>(x + c));
         detail::store(y + c, select(value > T(S(0)), value, T(S(0))));
       });
     }
@@ -100,12 +99,11 @@ class GlobalNorm {
   ///
   /// \param x, y  of the forward pass
   void gate_rows(Index chunk, Index count, const S* x, const S* y, S* bar, S* partial) {
-    const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
     const S* scale = weights_.scale.data();
     detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
       T one_sum = T(S(0)), product_sum = T(S(0));  // of the columns, over the rows
       for (Index at = c, u = 0; u < count; ++u, at += stride_) {
-        const T hat = (detail::load<T>(x + at) - T(mean)) * T(inverse);
+        const T hat = moments<T>().hat(detail::load<T>(x + at));
         const T one = select(detail::load<T>(y + at) > T(S(0)), detail::load<T>(bar + at), T(S(0)));
         one_sum += one;
         product_sum += one * hat;
@@ -150,6 +148,10 @@ class GlobalNorm {
   }
 
  private:
+  template <class T>
+  [[nodiscard]] SHEAFNN_INLINE kernels::Moments<T> moments() const {
+    return {T(static_cast<S>(mean_)), T(static_cast<S>(1 / (deviation_ + epsilon)))};
+  }
   /// Numbers of all rows, and their sum over the parts.
   [[nodiscard]] double count() const {
     return static_cast<double>(

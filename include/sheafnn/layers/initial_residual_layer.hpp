@@ -15,6 +15,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
@@ -83,17 +84,18 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
   void diffuse(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* first) {
     const NodeSelection nodes = nodes_;
     const Index f = diffusion_->channels, row = diffusion_->row();
-    const S alpha = alpha_, rest = S(1) - alpha_, *dropped = dropping_.output();
+    const S alpha = alpha_, *dropped = dropping_.output();
     S *g = mixing_.buffer(), *diffused = diffused_.data();
     detail::with_halo(*graph_, nodes, scaled_.data(), row, [&](Index from, Index to) {
       detail::apply_laplacian<Family>(
           execution, *graph_, *diffusion_, sheaf, nodes, from, to, scaled_.data(),
           [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
             const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
+            const kernels::ResidualShare<T> share(alpha);
             SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-              const T own = detail::load<T>(dropped + in + k * f) - z[k];
+              const T own = detail::load<T>(dropped + in + k * f), start = detail::load<T>(first + in + k * f);
               if (is_learned<Family>) detail::store(diffused + at + k * f, r[k]);
-              detail::store(g + at + k * f, T(rest) * own + T(alpha) * detail::load<T>(first + in + k * f));
+              detail::store(g + at + k * f, share(own, z[k], start));
             }
           });
     });
@@ -106,7 +108,7 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
     const auto finish = [=](Index first, Index rows, const S* y) {
       detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
         const T value = detail::load<T>(y + i);
-        detail::store(out + first * row + i, activation ? elu(value) : value);
+        detail::store(out + first * row + i, kernels::activated(value, activation));
       });
     };
     mixing_.begin(execution, weights, mixing_.buffer(), {});
@@ -143,13 +145,13 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
   /// From Ḡ: x_bar = (1 − α) Ḡ = −Z̄ for Z = Δ X̃ (0 at nodes that were not computed), r_bar = S Z̄, S̄_u = z̄_u r_uᵀ, X̄₁ += α Ḡ.
   void residual_backward(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* g_bar, S* x_bar,
                          S* first_bar, S* r_bar, SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate) {
-    constexpr int D = Family::stalk_dimension;
     constexpr int gram = BlockSizes<Family>::gram;
-    const Index f = diffusion_->channels, d = diffusion_->coordinates, row = d * f;
-    const S alpha = alpha_, rest = S(1) - alpha_;
+    const Index f = diffusion_->channels, row = diffusion_->row();
+    const S alpha = alpha_;
     parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
       detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
         const bool add = accumulate || c > 0;
+        const kernels::ResidualShare<T> share(alpha);
         Index index = nodes_.lower_bound(begin);
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;
@@ -159,26 +161,17 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
             continue;
           }
           const Index from = index++ * row + c;
-          const auto z_bar_of = [&](Index i) {
-            const T bar = detail::load<T>(g_bar + from + i * f), own = T(rest) * bar;
-            S* first = first_bar + at + i * f;
-            detail::store(first, detail::load<T>(first) + T(alpha) * bar);
-            detail::store(x_bar + at + i * f, own);
-            return -own;
-          };
-          T z_bar[D];
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) z_bar[i] = z_bar_of(i);
-          if constexpr (is_learned<Family>) {
-            T r[D];
-            detail::load_coordinates<D>(diffused_.data() + from, f, r);
-            detail::channel_products<D, gram>(z_bar, r, scale_bar, add);
-          }
-          T scaled[D];
-          detail::scale_block<Family>(sheaf.scale(u), z_bar, scaled);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) detail::store(r_bar + at + i * f, scaled[i]);
-          for (Index i = D; i < d; ++i) {
-            detail::store(r_bar + at + i * f, T(diffusion_->inverse_root[u]) * z_bar_of(i));
-          }
+          const S* r = is_learned<Family> ? diffused_.data() + from : nullptr;
+          detail::scaling_backward<Family, T, false>(*diffusion_, sheaf, u, r, r_bar + at, scale_bar, add,
+                                                     [&](Index i, const T&) SHEAFNN_INLINE_LAMBDA {
+                                                       S* first = first_bar + at + i * f;
+                                                       T start = detail::load<T>(first);
+                                                       const T bar = detail::load<T>(g_bar + from + i * f);
+                                                       const T own = share.backward(bar, start);
+                                                       detail::store(first, start);
+                                                       detail::store(x_bar + at + i * f, own);
+                                                       return -own;
+                                                     });
         }
       });
     });

@@ -12,9 +12,10 @@
 #include <span>
 
 #include "sheafnn/core/buffer.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/kernels/norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/weights.hpp"
 
@@ -43,16 +44,10 @@ SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
   }
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Mean of a row and 1/√(var + ε). The mean is that of differences from the first number, which are of the order of the
 /// spread: a row of equal numbers has x̂ = 0, however large they are.
 template <class S>
-struct RowMoments {
-  S mean, inverse;
-};
+using RowMoments = kernels::Moments<S>;
 template <class S>
 [[nodiscard]] SHEAFNN_INLINE RowMoments<S> row_moments(Index width, const S* x, double epsilon) {
   const S share = S(1) / static_cast<S>(width);
@@ -155,11 +150,11 @@ void LayerNorm<S>::forward_rows(const NormWeights<const S>& weights, Index count
   const S* shift = weights.shift.data();
   for (Index u = 0; u < count; ++u, x += width_, y += width_) {
     const detail::RowMoments<S> of_row = detail::row_moments(width_, x, epsilon);
-    const S mean = of_row.mean, inverse = of_row.inverse;
     if (moments != nullptr) moments[u] = of_row;
     detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-      const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
-      detail::store(y + c, detail::load<T>(scale + c) * hat + detail::load<T>(shift + c));
+      const kernels::Moments<T> norm{T(of_row.mean), T(of_row.inverse)};
+      detail::store(y + c,
+                    norm.forward(detail::load<T>(scale + c), detail::load<T>(shift + c), detail::load<T>(x + c)));
     });
   }
 }
@@ -176,7 +171,7 @@ void LayerNorm<S>::backward_rows(const NormWeights<const S>& weights, Index coun
     detail::row_sums<2>(
         width_,
         [&]<class T>(Index c, T(&term)[2]) {
-          const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
+          const T hat = kernels::Moments<T>{T(mean), T(inverse)}.hat(detail::load<T>(x + c));
           const T one = detail::load<T>(bar + c);
           term[0] = detail::load<T>(scale + c) * one;
           term[1] = term[0] * hat;
@@ -185,9 +180,9 @@ void LayerNorm<S>::backward_rows(const NormWeights<const S>& weights, Index coun
         },
         sum);
     detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-      const T hat = (detail::load<T>(x + c) - T(mean)) * T(inverse);
+      const kernels::Moments<T> norm{T(mean), T(inverse)};
       const T g = detail::load<T>(scale + c) * detail::load<T>(bar + c);
-      detail::store(x_bar + c, T(inverse) * (g - T(sum[0] * share) - hat * T(sum[1] * share)));
+      detail::store(x_bar + c, norm.backward(g, detail::load<T>(x + c), T(sum[0] * share), T(sum[1] * share)));
     });
   }
 }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/layers/global_norm.hpp"
 #include "sheafnn/layers/linear_pair.hpp"

@@ -13,9 +13,9 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 
 namespace sheafnn {

@@ -11,15 +11,15 @@
 #include <span>
 
 #include "sheafnn/core/buffer.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/channel_tiles.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/weights.hpp"
-#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn {
 
@@ -38,8 +38,7 @@ class FilterActivation {
 
   /// 1 + tanh ε_i.
   void gains(std::span<const S> epsilon, S* gain) const {
-    for (Index i = 0; i < tiles_.coordinates; ++i)
-      gain[i] = S(1) + std::tanh(epsilon[static_cast<std::size_t>(i)]);
+    for (Index i = 0; i < tiles_.coordinates; ++i) gain[i] = kernels::gain(epsilon[static_cast<std::size_t>(i)]);
   }
 
   /// out = (1 + tanh ε) ∘ x − ELU(z + skip · base) at some nodes, one row each.
@@ -68,8 +67,8 @@ class FilterActivation {
               T value = detail::load<T>(z_row + i * f + c);
               if (base != nullptr) value += T(skip) * detail::load<T>(base + from + c);
               if (keep != nullptr) detail::store(keep + from + c, value);
-              if (activation_) value = elu(value);
-              detail::store(out + to + c, T(gain[i]) * detail::load<T>(x + from + c) - value);
+              const T own = detail::load<T>(x + from + c);
+              detail::store(out + to + c, kernels::gated(T(gain[i]), own, kernels::activated(value, activation_)));
             });
           }
         }
@@ -97,8 +96,8 @@ class FilterActivation {
   /// ε̄_i += (1 − tanh² ε_i) ⟨x, x̄'⟩_i.
   void add_epsilon_bar(std::span<const S> epsilon, std::span<S> epsilon_bar) const {
     for (Index i = 0; i < tiles_.coordinates; ++i) {
-      const S tangent = std::tanh(epsilon[static_cast<std::size_t>(i)]);
-      epsilon_bar[static_cast<std::size_t>(i)] += (S(1) - tangent * tangent) * static_cast<S>(total(i));
+      const std::size_t k = static_cast<std::size_t>(i);
+      epsilon_bar[k] += kernels::gain_slope(std::tanh(epsilon[k])) * static_cast<S>(total(i));
     }
   }
 
@@ -156,8 +155,7 @@ void FilterActivation<S>::backward(Execution execution, const NodeSelection& nod
             continue;
           }
           const T bar = detail::load<T>(out_bar + index * row + i * f + c);
-          T g = -bar;
-          if (activation_) g *= elu_derivative(detail::load<T>(z + at));
+          const T g = kernels::activated_bar(bar, detail::load<T>(z + at), activation_);
           detail::store(z + at, g);
           detail::store(x_bar + at, bar);
           with_x[i] += detail::load<T>(x + at) * bar;

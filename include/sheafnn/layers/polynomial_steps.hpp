@@ -12,6 +12,8 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/kernels/block.hpp"
+#include "sheafnn/kernels/recurrence.hpp"
 #include "sheafnn/layers/channel_tiles.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/laplacian_rows.hpp"
@@ -72,11 +74,7 @@ struct FilterWorkspace {
   }
 };
 
-/// Factors of one step: slope · Δx + own · x + before · (the array before x) + direct · y.
-template <class S>
-struct FilterFactors {
-  S slope = 0, own = 0, before = 0, direct = 0;
-};
+using kernels::FilterFactors;
 
 /// The polynomial p(L̂) − (α/λ_max) Δ, L̂ = (2/λ_max) Δ − I, and with the high-pass term `mixed` also + α: since
 /// Δ/λ_max = ½ (L̂ + 1) and L̂ = (P_1 − B_0)/A_0, all of it is a polynomial in the basis of p, with the coefficients
@@ -203,11 +201,11 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
     for (Index i = 0; i < D * w; i += 64 / static_cast<Index>(sizeof(S))) SHEAFNN_PREFETCH(coming + i);
     SHEAFNN_PREFETCH(coming + D * w - 1);
   };
-  const T slope = T(a.of.slope), own = T(a.of.own), before = T(a.of.before), direct = T(a.of.direct);
+  const FilterFactors<T> of{T(a.of.slope), T(a.of.own), T(a.of.before), T(a.of.direct)};
   T with_v = T(S(0)), with_v_before = T(S(0));
   const auto finish = [&](Index at, const T& applied, const T& x) SHEAFNN_INLINE_LAMBDA {
-    T value = slope * applied + own * x + before * load<T>(a.previous + at);
-    if constexpr (Pass != FilterPass::terms) value += direct * load<T>(a.y + at);
+    T value = of.with_previous(of(applied, x), load<T>(a.previous + at));
+    if constexpr (Pass != FilterPass::terms) value = of.with_direct(value, load<T>(a.y + at));
     store(a.next + at, value);
     if constexpr (backward) {
       const T y = load<T>(a.y + at);
@@ -220,17 +218,18 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
     T x[D], sum[D], v[D], v_before[D];
     load_coordinates<D>(a.x + at, w, x);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
-    add_block_times<D, Sizes::gram, false, false, T>(blocks.node.data() + u * Rows::node_stride, x, sum);
+    kernels::add_block_times<D, Sizes::gram, false, false>(blocks.node.data() + u * Rows::node_stride, x, sum);
     if constexpr (learned) {
       T x_before[D];
       load_coordinates<D>(b.v + at, w, v);
       load_coordinates<D>(b.v_before + at, w, v_before);
       load_coordinates<D>(b.x_before + at, w, x_before);
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-        v[i] *= slope;
+        v[i] *= of.slope;
         v_before[i] *= T(b.slope_before);
       }
-      channel_products<D, Sizes::gram>(v, x, v_before, x_before, b.node_bar + u * Rows::node_stride, b.accumulate);
+      kernels::channel_products<D, Sizes::gram>(v, x, v_before, x_before, b.node_bar + u * Rows::node_stride,
+                                                b.accumulate);
     }
     const S* block = blocks.arc.data() + first * Rows::arc_stride;
     for (Index arc = first; arc < last; ++arc, block += Rows::arc_stride) {
@@ -241,12 +240,13 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
       }
       T other[D];
       load_coordinates<D>(a.x + target[arc] * row, w, other);
-      add_block_times<D, Sizes::transport, false, false, T>(block, other, sum);
+      kernels::add_block_times<D, Sizes::transport, false, false>(block, other, sum);
       if constexpr (learned) {
         T other_before[D];
         load_coordinates<D>(b.x_before + target[arc] * row, w, other_before);
-        channel_products<D, Sizes::transport, Rows::arc_stride>(v, other, v_before, other_before,
-                                                                b.arc_bar + arc * Rows::arc_stride, b.accumulate);
+        kernels::channel_products<D, Sizes::transport, Rows::arc_stride>(v, other, v_before, other_before,
+                                                                         b.arc_bar + arc * Rows::arc_stride,
+                                                                         b.accumulate);
       }
     }
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) finish(at + i * w, sum[i], x[i]);

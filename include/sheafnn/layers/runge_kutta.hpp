@@ -11,8 +11,8 @@
 #include <cstddef>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 
 namespace sheafnn {

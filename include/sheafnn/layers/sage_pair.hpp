@@ -13,7 +13,7 @@
 #include <array>
 
 #include "sheafnn/core/buffer.hpp"
-#include "sheafnn/core/pack.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/linear_pair.hpp"

@@ -15,6 +15,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/kernels/edge.hpp"
 #include "sheafnn/layers/arc_dense.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
@@ -194,11 +195,10 @@ class SheafLearner {
       }
     }
   }
-  /// ∂w/∂logit = own (1 − own) · other.
   [[nodiscard]] P edge_factor_logit_bar(Index block, int side) const {
     const S* factor = edge_factor_.data() + block * 2 * W;
     const P own = P::load(factor + side * W), other = P::load(factor + (1 - side) * W);
-    return P::load(edge_weight_bar_.data() + block * W) * other * own * (P(S(1)) - own);
+    return kernels::edge_logit_bar(P::load(edge_weight_bar_.data() + block * W), own, other);
   }
 
   /// Backward through the layers behind the first; returns the derivative of the first layer's pre-activation.

@@ -9,8 +9,8 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/multiply_add.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 
 namespace sheafnn {

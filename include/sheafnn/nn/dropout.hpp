@@ -10,8 +10,8 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/mask_bits.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {

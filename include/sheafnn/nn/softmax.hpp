@@ -8,13 +8,27 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/lane_rows.hpp"
-#include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 
 namespace sheafnn {
 
 namespace detail {
+
+/// log Σ e^v over the numbers of a row, without overflow.
+///
+/// \param largest  one of them, or −∞
+/// \param each     each(use) calls use(v) for every number v
+template <class T, class Each>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T log_sum_exp(T largest, const Each& each) {
+  using std::exp;
+  using std::log;
+  T sum = T(0);
+  each([&](const T& value) { largest = select(largest < value, value, largest); });
+  each([&](const T& value) { sum += exp(value - largest); });
+  return largest + log(sum);
+}
 
 /// Logarithmic softmax of W rows, or of fewer, side by side; four columns at a time, which the stride has room
 /// for.
@@ -22,15 +36,15 @@ template <class S>
 void log_softmax_block(int count, Index classes, S* logits, Index stride) {
   constexpr int W = lanes<S>;
   using P = Pack<S, W>;
-  P largest = P(-std::numeric_limits<S>::infinity()), sum = P(S(0)), quad[4];
+  P quad[4];
   const auto columns = [&](Index column, const auto& use) {
     const auto row = [&](int lane) { return static_cast<const S*>(logits) + lane * stride + column; };
     rows_to_lanes<4>(count, row, quad);
     for (int k = 0; k < static_cast<int>(std::min<Index>(4, classes - column)); ++k) use(quad[k]);
   };
-  for (Index c = 0; c < classes; c += 4) columns(c, [&](const P& value) { largest = max(largest, value); });
-  for (Index c = 0; c < classes; c += 4) columns(c, [&](const P& value) { sum += exp(value - largest); });
-  const P shift = largest + log(sum);
+  const P shift = log_sum_exp(P(-std::numeric_limits<S>::infinity()), [&](const auto& use) {
+    for (Index c = 0; c < classes; c += 4) columns(c, use);
+  });
   for (Index c = 0; c < classes; c += 4) {
     columns(c, [&](P& value) { value = value - shift; });
     lanes_to_rows<4>(quad, count, [&](int lane) { return logits + lane * stride + c; });
@@ -53,10 +67,9 @@ void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits,
     }
     for (Index u = begin; u < end; ++u) {
       S* row = logits + u * stride;
-      const S largest = *std::max_element(row, row + classes);
-      S sum = 0;
-      for (Index c = 0; c < classes; ++c) sum += std::exp(row[c] - largest);
-      const S shift = largest + std::log(sum);
+      const S shift = detail::log_sum_exp(row[0], [=](const auto& use) {
+        for (Index c = 0; c < classes; ++c) use(row[c]);
+      });
       for (Index c = 0; c < classes; ++c) row[c] -= shift;
     }
   });
