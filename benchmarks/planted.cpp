@@ -5,6 +5,11 @@
 ///
 /// Every seed is a task of its own, and the seed of the training. All networks have the same options. The weight decay and
 /// the sheaf decay with the smallest validation loss are kept, and so is a KL weight of the network predictive.
+///
+///     planted_sheaves --data frames.npz --networks given,nsd,bsnn,identity
+///
+/// reads the task and its true sheaf from a file (planted/file_task.hpp). All seeds then share its first split.
+///
 /// benchmarks/planted.py runs the program for many tasks and writes the table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,6 +26,7 @@
 #include <vector>
 
 #include "models/side_by_side.hpp"
+#include "planted/file_task.hpp"
 #include "planted/networks.hpp"
 
 namespace {
@@ -29,7 +35,7 @@ using planted::Figures;
 using sheafnn::Index;
 
 struct Settings {
-  std::string task = "frames", seeds = "0-2", report, export_to;
+  std::string task = "frames", data, seeds = "0-2", report, export_to;
   std::vector<std::string> networks = {"given", "nsd", "bsnn", "predictive", "identity", "csnn"};
   std::vector<double> decays = {1e-3, 1e-2}, sheaf_decays = {0}, predictive_kl = {0.005, 0.01};
   sheafnn::PlantedOptions options{.splits = 1};
@@ -60,9 +66,11 @@ Figures train(const std::string& network, const sheafnn::PlantedTask<Family>& ta
   return planted::train_learned(network, task, task.sheaf, setting);
 }
 
-/// Calls use(task) for a task of this program: maps of R³, tangent planes, or signs.
+/// Calls use(task) for the task of a file, or for a generated one: maps of R³, tangent planes, or signs.
 template <class Use>
-auto with_task(const std::string& name, const sheafnn::PlantedOptions& options, const Use& use) {
+auto with_task(const Settings& s, const sheafnn::PlantedOptions& options, const Use& use) {
+  if (!s.data.empty()) return use(planted::task_of_file(s.data));
+  const std::string& name = s.task;
   if (name == "geometric") return use(sheafnn::planted_geometric(options));
   if (name == "signed") return use(sheafnn::planted_signed(options));
   if (name == "frames") return use(sheafnn::planted_frames<3>(options));
@@ -77,7 +85,7 @@ auto with_task(const std::string& name, const sheafnn::PlantedOptions& options, 
 Figures best_training(const Settings& s, const std::string& network, std::uint64_t seed) {
   sheafnn::PlantedOptions options = s.options;
   options.seed = seed;
-  return with_task(s.task, options, [&](const auto& task) {
+  return with_task(s, options, [&](const auto& task) {
     Figures best;
     planted::Setting setting = network == "predictive" ? s.predictive : s.bsnn;
     setting.model.features = setting.cooperative.features = task.data.features.given_columns();
@@ -117,7 +125,7 @@ Figures best_training(const Settings& s, const std::string& network, std::uint64
 void write_task(const Settings& s, std::uint64_t seed) {
   sheafnn::PlantedOptions options = s.options;
   options.seed = seed;
-  with_task(s.task, options, [&](const auto& task) {
+  with_task(s, options, [&](const auto& task) {
     const sheafnn::Dataset& data = task.data;
     const sheafnn::NodeFeatures& table = data.features;
     const Index n = data.node_count(), p = table.given_columns();
@@ -182,9 +190,15 @@ int run(Settings& s) {
   const std::vector<std::uint64_t> seeds = numbers_of(s.seeds);
   if (!s.export_to.empty()) write_task(s, seeds.front());
   if (s.networks.size() == 1 && s.networks[0] == "none") return 0;
-  nlohmann::ordered_json report = {{"task", s.task}, {"nodes", s.options.nodes}, {"spread", s.options.spread}};
-  std::printf("%s, %td nodes, spread %g, seeds %s\n\n", s.task.c_str(), s.options.nodes, s.options.spread,
-              s.seeds.c_str());
+  nlohmann::ordered_json report;
+  if (s.data.empty()) {
+    report = {{"task", s.task}, {"nodes", s.options.nodes}, {"spread", s.options.spread}};
+    std::printf("%s, %td nodes, spread %g, seeds %s\n\n", s.task.c_str(), s.options.nodes, s.options.spread,
+                s.seeds.c_str());
+  } else {
+    report = {{"data", s.data}};
+    std::printf("%s, seeds %s\n\n", s.data.c_str(), s.seeds.c_str());
+  }
   std::printf(
       "| network | accuracy | of given | NLL | transport error | holonomy error | signs | spread 5/50/95 | rank "
       "corr. | coverage | permuted | epoch | seconds |\n|%s\n",
@@ -244,7 +258,13 @@ int main(int argc, char** argv) {
   std::string predictive_schedule = "constant";
   CLI::App app("What do learned sheaves recover of a planted one?");
   app.option_defaults()->always_capture_default();
-  app.add_option("--task", s.task, "frames, geometric, unreliable, diagonal, general-linear or signed");
+  CLI::Option* const data = app.add_option(
+      "--data", s.data,
+      "an .npz dataset with the true rotations of its nodes, frames, n x 3 x 3, in place of a task");
+  const auto of_task = [&](const char* name, auto& value, const char* help = "") {
+    app.add_option(name, value, help)->excludes(data);
+  };
+  of_task("--task", s.task, "frames, geometric, unreliable, diagonal, general-linear or signed");
   app.add_option("--networks", s.networks,
                  "given, expected, nsd, bsnn, predictive, identity, csnn, bcsnn; none: only --export")
       ->delimiter(',');
@@ -252,16 +272,16 @@ int main(int argc, char** argv) {
   app.add_option("--report", s.report, "write all figures as JSON");
   app.add_option("--export", s.export_to, "write the first seed's graph, features, labels and split as .npz");
   app.add_option("--threads", s.threads, "trainings side by side");
-  app.add_option("--nodes", s.options.nodes);
-  app.add_option("--degree", s.options.degree);
-  app.add_option("--classes", s.options.classes);
-  app.add_option("--spread", s.options.spread);
-  app.add_option("--curvature", s.options.curvature);
-  app.add_option("--neighbour-share", s.options.neighbour_share);
-  app.add_option("--noise", s.options.noise);
-  app.add_option("--hidden-columns", s.options.hidden_columns);
-  app.add_option("--least-concentration", s.options.least_concentration);
-  app.add_option("--most-concentration", s.options.most_concentration);
+  of_task("--nodes", s.options.nodes);
+  of_task("--degree", s.options.degree);
+  of_task("--classes", s.options.classes);
+  of_task("--spread", s.options.spread);
+  of_task("--curvature", s.options.curvature);
+  of_task("--neighbour-share", s.options.neighbour_share);
+  of_task("--noise", s.options.noise);
+  of_task("--hidden-columns", s.options.hidden_columns);
+  of_task("--least-concentration", s.options.least_concentration);
+  of_task("--most-concentration", s.options.most_concentration);
   app.add_option("--layers", model.layers);
   app.add_option("--channels", model.channels);
   app.add_option("--learner", s.learner, "concatenation, summed or summed-published");
