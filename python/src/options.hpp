@@ -2,8 +2,6 @@
 /// Options by name, from texts: those of all networks and of a training.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <map>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/core/option.hpp>
@@ -15,12 +13,12 @@ namespace python {
 
 using Texts = std::map<std::string, std::string>;
 
-/// Options that are no entries of the parameters `network` and `training`: data or other parameters decide them.
+/// Options of a network that its data decide.
 [[nodiscard]] inline bool is_decided(std::string_view key) {
-  constexpr std::array<std::string_view, 5> keys = {"features", "classes", "feature_plan", "seed",
-                                                    "checkpoint_every"};
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return key == "features" || key == "classes" || key == "feature_plan";
 }
+/// Options of a training that are parameters of their own, or of its programs.
+[[nodiscard]] inline bool is_elsewhere(std::string_view key) { return key == "seed" || key == "checkpoint_every"; }
 
 /// Sets the options that `texts` names.
 ///
@@ -30,7 +28,7 @@ template <class Options>
 void set_options(Texts texts, Options& options, std::string_view mapping, std::string_view model) {
   std::string names;
   const auto set = [&](const sheafnn::Option& option, auto& field) {
-    if (is_decided(option.key)) return;
+    if (is_decided(option.key) || is_elsewhere(option.key)) return;
     names += (names.empty() ? "" : ", ") + std::string(option.key);
     const auto found = texts.find(option.key);
     if (found == texts.end()) return;
