@@ -60,7 +60,7 @@ class LaplacianStep {
   /// \throws std::invalid_argument  features of another shape
   void backward(const LayerBackwardCall<Family, S>& call, const FeatureView<const S>& z_bar,
                 const FeatureView<S>& x_bar) {
-    constexpr int D = Family::stalk_dimension, gram = BlockSizes<Family>::gram;
+    constexpr int gram = BlockSizes<Family>::gram;
     const Index f = shape_->channels, d = shape_->coordinates, row = shape_->row();
     require_shape(z_bar, nodes_.count(), d, f, "z_bar");
     require_shape(x_bar, graph_->node_count(), d, f, "x_bar");
@@ -78,18 +78,9 @@ class LaplacianStep {
             continue;
           }
           const Index from = index++ * row + c;
-          T bar[D], scaled[D];
-          detail::load_coordinates<D>(z_bar.data() + from, f, bar);
-          if constexpr (is_learned<Family>) {
-            T r[D];
-            detail::load_coordinates<D>(diffused_.data() + from, f, r);
-            detail::channel_products<D, gram>(bar, r, scale_bar, add);
-          }
-          detail::scale_block<Family>(call.sheaf.scale(u), bar, scaled);
-          for (int i = 0; i < D; ++i) detail::store(out + i * f, scaled[i]);
-          for (Index i = D; i < d; ++i) {
-            detail::store(out + i * f, T(shape_->inverse_root[u]) * detail::load<T>(z_bar.data() + from + i * f));
-          }
+          detail::scaling_backward<Family, T, false>(
+              *shape_, call.sheaf, u, is_learned<Family> ? diffused_.data() + from : nullptr, out, scale_bar, add,
+              [&](Index i, const T&) { return detail::load<T>(z_bar.data() + from + i * f); });
         }
       });
     });
