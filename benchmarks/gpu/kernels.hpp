@@ -225,7 +225,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   measure(gathering(laplacian + 3 * dense, 0, h), [&] {
     launch_diffusion(executor, 1, DiffuseBackward<Family, float>{{diffusion(r_bar)}, w_bar.data(), y_bar.data()});
   });
-  const int lanes = quad_lanes(shape);
+  const int lanes = tile_lanes(shape);
   measure(gathering(2 * dense + pairs + m * Sizes::transport, 2 * dense, 2 * h), [&] {
     executor.launch_teams(m, 1, lanes,
                           EdgeGradient<Family, float>{graph, range, shape, w.data(), r_bar.data(),

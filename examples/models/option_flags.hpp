@@ -49,8 +49,6 @@ void add_flag(CLI::App& group, const sheafnn::Option& option, Field& field) {
         ->capture_default_str();
   } else if constexpr (std::is_arithmetic_v<Field>) {
     group.add_option(flag, field, text)->capture_default_str();
-  } else if constexpr (std::same_as<Field, std::optional<double>>) {
-    group.add_option(flag, field, text);
   } else if constexpr (!std::same_as<Field, sheafnn::FeaturePlan>) {
     const auto set = [flag, &field](const CLI::results_t& texts) { return set_field(flag, texts.front(), field); };
     auto* added = group.add_option(flag, CLI::callback_t(set), text, true, [&field] { return shown(field); });

@@ -96,10 +96,9 @@ template <class Field>
   const std::string values = values_of<Field>(option),
                     automatic = option.automatic == nullptr ? "" : option.automatic;
   std::string text = option.summary;
-  if constexpr (std::is_same_v<Field, std::optional<double>>) {
-    text += ", " + values + " (default: " + automatic + ")";
-  } else if constexpr (sheafnn::detail::is_optional<Field>) {
-    text += ": " + values + ", or auto (" + automatic + ")";
+  if constexpr (sheafnn::detail::is_optional<Field>) {
+    const bool number = std::is_arithmetic_v<typename Field::value_type> && !std::is_same_v<Field, std::optional<bool>>;
+    text += (number ? ", " : ": ") + values + ", or auto (" + automatic + ")";
   } else if constexpr (sheafnn::NamedEnum<Field>) {
     text += ": " + values;
   } else if constexpr (!std::is_same_v<Field, bool>) {

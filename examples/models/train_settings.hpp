@@ -260,6 +260,15 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
   return r;
 }
 
+/// Refuses an option by the name that was typed, --activation or --no-activation.
+///
+/// \throws std::invalid_argument  always
+[[noreturn]] inline void refuse_given(const CLI::Option& option, const std::string& why) {
+  const std::string value = option.as<std::string>();
+  const bool off = value == "false" && option.get_lnames().size() > 1;
+  sheafnn::throw_invalid_argument(off ? "--" + option.get_lnames().back() : option.get_name(), value, why);
+}
+
 /// Checks that no option was given that does nothing beside the others.
 ///
 /// \param app  after parsing
@@ -269,7 +278,7 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
     for (const char* name : options) {
       const CLI::Option* option = app.get_option(name);
       if (option->count() == 0 || is_used) continue;
-      sheafnn::throw_invalid_argument(name, option->as<std::string>(), std::string("belongs to ") + to);
+      refuse_given(*option, std::string("belongs to ") + to);
     }
   };
   using Basis = sheafnn::PolynomialBasis;
@@ -305,18 +314,18 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
 /// \throws std::invalid_argument  naming the option and its value
 inline void refuse_other_options(const CLI::App& app, const TrainSettings& s) {
   std::vector<std::string> allowed = {"--model", "--stalk-dim", "--normalise-features"};
-  for (const char* own : {"--layer-norm", "--batch-norm"})
-    allowed.emplace_back(is_cooperative(s.model) ? own : "--maps");
+  if (is_cooperative(s.model)) {
+    allowed.insert(allowed.end(), {"--layer-norm", "--batch-norm"});
+  } else {
+    allowed.emplace_back("--maps");
+  }
   const auto allow = [&](const sheafnn::Option& option, const auto&) { allowed.push_back(flag_of(option)); };
   with_network(s, [&](const auto& o) { for_each_option(allow, o); });
   for (const char* group : {cooperative_group, flow_group, model_group}) {
     for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
       const std::string name = option->get_name();
       if (option->count() == 0 || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-      const std::string value = option->as<std::string>();
-      const bool off = value == "false" && option->get_lnames().size() > 1;  // --no-activation
-      sheafnn::throw_invalid_argument(off ? "--" + option->get_lnames().back() : name, value,
-                                      "not an option of --model " + s.model);
+      refuse_given(*option, "not an option of --model " + s.model);
     }
   }
 }

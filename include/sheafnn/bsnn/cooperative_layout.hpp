@@ -15,7 +15,9 @@
 
 namespace sheafnn {
 
-/// The learners of a cooperative network. \param outputs  of each, per node
+/// The learners of a cooperative network. Unchecked: the options are resolved, sizes are at least 1.
+///
+/// \param outputs  of each, per node
 [[nodiscard]] inline NodeLearnerOptions node_learner(const CooperativeOptions& options, Index h, Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};
 }
@@ -29,6 +31,8 @@ struct CooperativeWeights : LayerWeights<T> {
 
   /// Linear layers start uniform in ±1/√inputs. In Bayesian models the biases of κ_raw and s_raw start where the first
   /// samples stay near their means.
+  ///
+  /// Unchecked: the options are resolved, sizes are at least 1.
   ///
   /// \param options  resolved
   /// \param d        stalk dimension

@@ -84,7 +84,7 @@ class CooperativeModel {
     }
   }
 
-  /// Declares all parameters.
+  /// Declares all parameters. Takes any list.
   template <class T>
   void declare(ParameterList<T>& list, CooperativeWeights<T>& weights) const {
     weights.declare(list, options_, D, learner_outputs(), bayesian);

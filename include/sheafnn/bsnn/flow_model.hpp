@@ -119,7 +119,7 @@ class FlowModel {
             .coordinates = coordinates(),
             .channels = options_.channels};
   }
-  /// Declares all parameters; declare_flow(list) those of the flow, the only layer.
+  /// Declares all parameters; declare_flow(list) declares the weights of the flow, the only layer. Takes any list.
   template <class T, class DeclareFlow>
   void declare(ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareFlow& declare_flow) const {
     weights.declare(list, detail::one_layer(options_), layout_, [](ParameterList<T>&) {});

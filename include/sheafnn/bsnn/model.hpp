@@ -150,7 +150,7 @@ class SheafModel {
             .coordinates = coordinates(),
             .channels = options_.channels};
   }
-  /// Declares all parameters; declare_layers(list) those of the layers.
+  /// Declares all parameters; declare_layers(list) declares the weights of the layers. Takes any list.
   template <class T, class DeclareLayers>
   void declare(ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareLayers& declare_layers) const {
     weights.declare(list, options_, layout_, declare_layers);

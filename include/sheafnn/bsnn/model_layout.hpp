@@ -25,6 +25,8 @@ struct NetworkSizes {
   SheafLearnerOptions learner;  ///< each of them
 };
 
+/// Sizes of the parts of a network. Unchecked: the options are resolved, sizes are at least 0.
+///
 /// \param options       resolved
 /// \param d             stalk coordinates, fixed filters counted
 /// \param sheaf_count   different sheaves in a forward pass
@@ -52,7 +54,9 @@ struct NetworkSizes {
   return r;
 }
 
-/// The weights of a readout. \param layers  the hidden ones and the last
+/// The weights of a readout. Unchecked: numbers are at least 1.
+///
+/// \param layers  the hidden ones and the last
 template <class T>
 void declare_readout(ParameterList<T>& list, std::vector<LinearWeights<T>>& hidden, LinearWeights<T>& output,
                      Index layers, Index classes, Index h) {
@@ -70,7 +74,8 @@ struct NetworkWeights {
   std::vector<LinearWeights<T>> readout;         ///< of the hidden layers
   FilterWeights<T> filter;
 
-  /// Linear layers start uniform in ±1/√inputs. The order is the order of files, and selects initial values.
+  /// Linear layers start uniform in ±1/√inputs. The order is the order of files, and selects initial values. Unchecked: the
+  /// options are resolved, and the sizes follow from them.
   ///
   /// \param declare_layers  declare_layers(list) declares the weights of the layers
   template <class Layers>
@@ -97,6 +102,7 @@ struct LayerWeights {
   std::vector<DiffusionWeights<T>> layers;
   std::vector<NormWeights<T>> norms;  ///< one per layer, or none
 
+  /// Unchecked: count ≥ 0.
   void declare(ParameterList<T>& list, LayerSetting of, Index count, bool norm) {
     layers.resize(static_cast<std::size_t>(count));
     if (norm) norms.resize(layers.size());

@@ -48,7 +48,7 @@ class ChannelSums {
 };
 
 /// Node maps are stored in rows, blocks of kernels in columns.
-inline constexpr bool rows = true;
+inline constexpr bool map_by_rows = true;
 
 /// x = factor · x.
 template <int D, class T, class S>
@@ -87,7 +87,7 @@ SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Inde
       T in[D], out[D];
       load_coordinates<D>(x + c, channels, in);
       scale_node<D>(factor, in);
-      kernels::block_times<D, D * D, rows>(map, in, out);
+      kernels::block_times<D, D * D, map_by_rows>(map, in, out);
       store_node<D>(out, channels, sent + u * row + c);
     });
   }
@@ -103,7 +103,7 @@ struct Receiver {
       : map(maps.map(MapSide::out, u)), factor(-maps.factor(op, u)), diagonal(maps.diagonal(op, u)) {}
   template <class T>
   SHEAFNN_INLINE void operator()(const T* x, const T* sum, T* y) const {
-    kernels::block_times<D, D * D, !rows>(map, sum, y);
+    kernels::block_times<D, D * D, !map_by_rows>(map, sum, y);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] = T(factor) * y[i] + T(diagonal) * x[i];
   }
 };
@@ -168,7 +168,7 @@ SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u
     bar.template operator()<T>(c, y_bar);
     load_coordinates<D>(sums + at + c, channels, sum);
     scale_node<D>(factor, y_bar);
-    kernels::block_times<D, D * D, rows>(map, y_bar, back);
+    kernels::block_times<D, D * D, map_by_rows>(map, y_bar, back);
     store_node<D>(back, channels, returned + at + c);
     total.add(sum, back);
   });
@@ -193,7 +193,7 @@ SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const Neig
     own_of.template operator()<T>(c, own);
     load_coordinates<D>(y_bar + at + c, channels, bar);
     scale_node<D>(factor, t);
-    kernels::block_times<D, D * D, !rows>(map, t, w);
+    kernels::block_times<D, D * D, !map_by_rows>(map, t, w);
     total.add(w, own);
     T product = own[0] * bar[0];
     SHEAFNN_UNROLL for (int i = 1; i < D; ++i) product += own[i] * bar[i];

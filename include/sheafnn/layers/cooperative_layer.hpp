@@ -271,7 +271,7 @@ void CooperativeLayer<D, S>::cross_rows(Index begin, Index count) {
     detail::receive<D>(maps, 0, lists, u, f, y_rows, sent,
                        [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
                          T next[D];
-                         kernels::block_times<D, D * D, detail::rows>(map, y, next);
+                         kernels::block_times<D, D * D, detail::map_by_rows>(map, y, next);
                          detail::scale_node<D>(factor, next);
                          if (sums != nullptr) detail::store_node<D>(sum, f, sums + at + c);
                          detail::store_node<D>(y, f, first_rows + at + c);

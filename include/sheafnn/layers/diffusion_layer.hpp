@@ -36,6 +36,7 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
   [[nodiscard]] DropoutMask& mask() noexcept override { return mixing_.mask(); }
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void forward(const LayerCall<Family, S>& call) override;
+  /// \throws std::invalid_argument  see Layer; also weights of another shape
   void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:

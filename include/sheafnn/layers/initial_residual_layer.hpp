@@ -33,6 +33,7 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
       Base::output_;
 
  public:
+  /// Takes any setting.
   [[nodiscard]] static bool suits(const LayerSetting& of) { return of.residual.initial(); }
   /// `graph` and `diffusion` must outlive the layer. (3.39) diffuses with I − Δ where others have Δ: for fixed filters the
   /// caller negates diffusion.filter_sign, so that `lp` is a low pass here as well.
@@ -43,6 +44,8 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
   InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                        double alpha, double beta);
   /// Layer of a network.
+  ///
+  /// \throws std::invalid_argument  as above
   InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& of)
       : InitialResidualLayer(graph, diffusion, of.diffusion, of.residual.alpha, of.residual.beta(of.number)) {}
   InitialResidualLayer(const Graph&&, const DiffusionShape<S>&, const DiffusionOptions&, double, double) = delete;
@@ -52,6 +55,7 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
   [[nodiscard]] LayerReads reads() const noexcept override { return {.first = true}; }
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void forward(const LayerCall<Family, S>& call) override;
+  /// \throws std::invalid_argument  see Layer; also weights of another shape
   void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:

@@ -81,6 +81,7 @@ class Layer {
   virtual ~Layer() = default;
 
   /// Is it a layer of networks with these options? A layer that says nothing is one without filter or initial residual.
+  /// Takes any setting.
   [[nodiscard]] static bool suits(const LayerSetting& of) { return !of.filter.active() && !of.residual.initial(); }
 
   /// X_{l+1} at the nodes of the last pass, one row of d' × f each.
@@ -120,6 +121,7 @@ class WeightedLayer : public Layer<Family, S> {
   void declare(ParameterList<S>& list) final { weights_bar_.declare(list, setting_); }
   /// The same with weights that lie elsewhere. Unchecked: their shapes
   void set_weights(const Weights<const S>& weights) { weights_ = weights; }
+  /// Unchecked: the shapes of the derivatives.
   void set_gradient(const Weights<S>& weights_bar) { weights_bar_ = weights_bar; }
 
  protected:

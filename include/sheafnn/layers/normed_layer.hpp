@@ -10,11 +10,13 @@
 
 namespace sheafnn {
 
-/// Its output is that of the norm.
+/// A layer whose output is normed.
 template <RestrictionMapFamily Family, class S>
 class NormedLayer final : public Layer<Family, S> {
  public:
+  /// \param other        not null
   /// \param rows, width  of the other layer's output, all nodes counted
+  /// \throws std::invalid_argument  see LayerNorm
   NormedLayer(std::unique_ptr<Layer<Family, S>> other, Index rows, Index width)
       : other_(std::move(other)), norm_(rows, width), width_(width) {}
 
@@ -32,11 +34,14 @@ class NormedLayer final : public Layer<Family, S> {
     other_->declare(list);
     weights_bar_.declare_after_layer(list, width_);
   }
+  /// \throws std::invalid_argument  as the other layer
   void forward(const LayerCall<Family, S>& call) override {
     other_->forward(call);
     norm_.forward(call.execution, weights_, other_->output().rows());
   }
   /// The derivative of the other layer's output goes to scratch[0].
+  ///
+  /// \throws std::invalid_argument  as the other layer
   void backward(const LayerBackwardCall<Family, S>& call) override {
     const FeatureView<S> bar = call.scratch[0].first(call.output_bar.nodes());
     norm_.backward(call.execution, weights_, other_->output().rows(), call.output_bar.rows(), bar.rows(),

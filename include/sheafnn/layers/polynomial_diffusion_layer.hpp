@@ -43,6 +43,7 @@ class PolynomialDiffusionLayer final : public WeightedLayer<Family, S, Diffusion
       Base::output_;
 
  public:
+  /// Takes any setting.
   [[nodiscard]] static bool suits(const LayerSetting& of) { return of.filter.active(); }
   /// \param graph, diffusion  must outlive the layer
   /// \param terms             `recompute` needs the spectrum of L̂ in [−1, 1]: elsewhere the recurrence run downwards
@@ -61,7 +62,10 @@ class PolynomialDiffusionLayer final : public WeightedLayer<Family, S, Diffusion
                            const PolynomialOptions&, FilterTerms = FilterTerms::keep,
                            std::shared_ptr<detail::FilterWorkspace<Family, S>> = nullptr) = delete;
 
-  /// Layer of a network. \param before  the one before it, whose workspace it shares; null: none
+  /// Layer of a network.
+  ///
+  /// \param before  the layer before it, whose workspace it shares; null: none
+  /// \throws std::invalid_argument  as above
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& of,
                            const Layer<Family, S>* before)
       : PolynomialDiffusionLayer(graph, diffusion, of.diffusion, of.filter, of.terms, workspace_of(before)) {}

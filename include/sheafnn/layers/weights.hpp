@@ -4,6 +4,8 @@
 ///
 /// Gradients of layers add to what is there, unless a layer says otherwise. Views that are empty stand for weights
 /// that an architecture leaves out.
+///
+/// Unchecked: what declarations are given comes from options that a model has resolved.
 #pragma once
 
 #include <array>

@@ -1,6 +1,8 @@
 /// \file
 /// InitialValues: how a parameter starts, as part of its declaration (nn/parameter_list.hpp). Values are functions of the
 /// stream alone, so that a seed gives the same ones everywhere.
+///
+/// Unchecked: values that are given are finite, indices and extents those of the parameter, functions not null.
 #pragma once
 
 #include <cmath>
