@@ -171,6 +171,7 @@ enum class KlSchedule {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical", "constant", "off"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(KlSchedule) { return kl_schedule_names; }
 /// λ_t (math: "Loss"). Takes any maximum and epoch.
 [[nodiscard]] SHEAFNN_HD inline double kl_weight(KlSchedule schedule, double maximum, Index epoch) {
@@ -193,6 +194,7 @@ enum class SampleLoss {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> sample_loss_names = {"expected", "predictive"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(SampleLoss) { return sample_loss_names; }
 
 /// How KL(posterior ‖ prior) is computed.
@@ -203,6 +205,7 @@ enum class KlEstimator {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> kl_estimator_names = {"automatic", "closed-form", "monte-carlo"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(KlEstimator) { return kl_estimator_names; }
 
 /// Is the KL term of a posterior computed in closed form?

@@ -43,6 +43,7 @@ enum class Preset : std::uint8_t {
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citation", "heterophilic", "large",
                                                                  "dense"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(Preset) { return preset_names; }
 
 /// Share of the edges between training and validation nodes that join nodes of one class; none where there are no such

@@ -121,6 +121,7 @@ inline void validate(const TrainOptions& options) {
 enum class StopReason { epochs, patience, callback };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", "patience", "callback"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(StopReason) { return stop_reason_names; }
 
 /// Outcome of training. The model ends with the parameters of the best epoch.

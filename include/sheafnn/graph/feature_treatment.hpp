@@ -31,6 +31,7 @@ enum class FeatureTreatment : std::uint8_t {
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> feature_treatment_names = {"automatic", "rows", "columns",
                                                                             "none"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(FeatureTreatment) { return feature_treatment_names; }
 
 /// What happens to one column.

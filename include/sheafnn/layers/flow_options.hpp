@@ -32,6 +32,7 @@ enum class FlowMethod {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> flow_method_names = {"dormand-prince", "runge-kutta", "euler"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(FlowMethod) { return flow_method_names; }
 
 /// What a flow throws whose steps do not reach X(T).

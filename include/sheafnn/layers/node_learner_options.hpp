@@ -17,6 +17,7 @@ namespace sheafnn {
 enum class NodeLearnerKind : std::uint8_t { mlp, sage, sage_projected };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> node_learner_names = {"mlp", "sage", "sage-projected"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(NodeLearnerKind) { return node_learner_names; }
 
 /// What a node learner is made of.

@@ -39,6 +39,7 @@ enum class PolynomialBasis {
 inline constexpr std::array<std::string_view, 9> polynomial_basis_names = {
     "none",     "chebyshev",  "chebyshev-second", "chebyshev-third", "chebyshev-fourth", "chebyshev-interpolation",
     "legendre", "gegenbauer", "jacobi"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(PolynomialBasis) { return polynomial_basis_names; }
 
 /// How the coefficients w come from the K + 1 numbers θ that are learned; without effect on interpolation.
@@ -48,6 +49,7 @@ enum class PolynomialCoefficients {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> polynomial_coefficients_names = {"convex", "free"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(PolynomialCoefficients) { return polynomial_coefficients_names; }
 
 /// The high-pass term that is added to a filter, with a learned factor α.
@@ -58,6 +60,7 @@ enum class HighPassSkip {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> high_pass_skip_names = {"off", "input", "mixed"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(HighPassSkip) { return high_pass_skip_names; }
 
 /// Largest degree of a filter.

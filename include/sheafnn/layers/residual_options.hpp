@@ -22,6 +22,7 @@ enum class ResidualForm {
 };
 /// Their texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> residual_form_names = {"gated", "initial"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(ResidualForm) { return residual_form_names; }
 
 /// The form, and the two numbers that the initial one has.

@@ -22,6 +22,7 @@ enum class LearnerInput : std::uint8_t {
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> learner_input_names = {"concatenation", "summed", "summed-published"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(LearnerInput) { return learner_input_names; }
 
 /// Most hidden layers of a sheaf learner.

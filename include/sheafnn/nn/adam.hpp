@@ -64,6 +64,7 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
 enum class WeightDecay : std::uint8_t { l2, decoupled };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> weight_decay_names = {"l2", "decoupled"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(WeightDecay) { return weight_decay_names; }
 
 namespace detail {

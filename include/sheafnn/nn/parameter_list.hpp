@@ -50,6 +50,7 @@ struct WeightViews<ParameterSlot> {
 /// Members of a struct of weights. \tparam T  const S, S or ParameterSlot
 template <class T>
 using WeightMatrix = typename detail::WeightViews<T>::Matrix;
+/// The same for a vector. \tparam T  const S, S or ParameterSlot
 template <class T>
 using WeightVector = typename detail::WeightViews<T>::Vector;
 

@@ -29,6 +29,7 @@ enum class RotationParametrisation { householder, cayley, exponential, euler };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> rotation_parametrisation_names = {"householder", "cayley",
                                                                                    "exponential", "euler"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(RotationParametrisation) { return rotation_parametrisation_names; }
 
 /// \throws std::invalid_argument  unknown name

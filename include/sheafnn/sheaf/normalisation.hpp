@@ -29,6 +29,7 @@ enum class Normalisation { none, block, augmented, degree };
 
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 4> normalisation_names = {"none", "block", "augmented", "degree"};
+/// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(Normalisation) { return normalisation_names; }
 
 /// \throws std::invalid_argument  unknown name
