@@ -8,7 +8,7 @@ using sheafnn::Index;
 
 template <class T>
 struct ReactionWeights {
-  sheafnn::WeightVector<T> gamma, rho;  // checkpoints call those of layer l gamma.l and rho.l
+  sheafnn::WeightVector<T> gamma, rho;  // of layer l, in checkpoints: gamma.l and rho.l
   void declare(sheafnn::ParameterList<T>& list, const sheafnn::LayerSetting& of) {
     list.vector(gamma, "gamma", {of.coordinates}, sheafnn::constant_values(0.5));
     list.vector(rho, "rho", {of.coordinates}, sheafnn::constant_values(0));
@@ -29,7 +29,7 @@ class ReactionLayer final : public sheafnn::WeightedLayer<Family, S, ReactionWei
 
   void forward(const sheafnn::LayerCall<Family, S>& call) override {
     this->begin(call);
-    dropping_.forward(call.execution, this->own(call.x).rows(), call.training ? call.dropout : sheafnn::Dropout{});
+    dropping_.forward(call.execution, this->own(call.x).rows(), call.active_dropout());
     laplacian_.forward(call, dropping_.output(), this->at_nodes(z_));
     for_numbers(call.execution, [&](Index i, Index at, Index from) {
       const S x = dropping_.output().data()[from], gamma = std::tanh(this->weights_.gamma[i]);

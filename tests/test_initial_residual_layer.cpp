@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shared_networks.hpp"
+#include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/residual_options.hpp"
 #include "sheafnn/sheaf/families.hpp"
@@ -173,6 +174,31 @@ TEST_CASE("initial residual: weights of the layers") {
   CHECK(message({.theta = 2}) ==
         "residual.theta: 2 is not allowed; must be between 0 and 1.7, where log(1 + theta) is at most 1");
   CHECK(message(options).empty());
+}
+
+TEST_CASE("initial residual: evaluations have no dropout") {
+  Setup<2> s;
+  InitialResidualLayer<Identity<2>, double> layer(s.graph, s.shape, {}, 0.25, 0.5);
+  layer.set_weights(s.weights);
+  const auto output = [&](double rate, bool training) {
+    Matrix scratch = s.x;
+    layer.forward({1, s.sheaf, s.view(std::as_const(s.x)), s.view(std::as_const(s.first)), NodeSelection(s.n),
+                   Dropout{rate, Stream{1}}, training, MixedFeatures::compute, s.view(scratch)});
+    const FeatureView<const double> of = layer.output();
+    return Matrix(Eigen::Map<const Matrix>(of.data(), s.n * 2, Setup<2>::channels));
+  };
+  const Matrix whole = output(0, false);
+  CHECK(distance(output(0.5, false), whole) == 0);
+  CHECK(distance(output(0.5, true), whole) > 0.01);
+}
+
+TEST_CASE("diffusion layer: it has a residual, whatever its setting says of one") {
+  Setup<2> s;
+  DiffusionLayer<Identity<2>, double> layer(s.graph, s.shape, {.diffusion = {.residual = false}});
+  layer.set_weights(s.weights);  // without epsilon
+  CHECK_THROWS_AS(layer.forward({1, s.sheaf, s.view(std::as_const(s.x)), s.view(std::as_const(s.first)),
+                                 NodeSelection(s.n)}),
+                  std::invalid_argument);
 }
 
 TEST_CASE("initial residual: refused arguments, no nodes") {

@@ -49,6 +49,43 @@ class EverySecond final : public Layer<Family, S> {
   ReactionLayer<Family, S> layer_;
 };
 
+/// What a layer may do wrong, or differently, when it declares its weights.
+template <template <class> class WeightsType>
+struct Declaring {
+  template <class Family, class S>
+  class Kind final : public WeightedLayer<Family, S, WeightsType> {
+   public:
+    Kind(const Graph& graph, const DiffusionShape<S>& shape, const LayerSetting& of)
+        : Kind::WeightedLayer(graph, shape, of) {}
+    DropoutMask& mask() noexcept override { return mask_; }
+    void forward(const LayerCall<Family, S>&) override {}
+    void backward(const LayerBackwardCall<Family, S>&) override {}
+
+   private:
+    DropoutMask mask_;
+  };
+};
+template <class T>
+struct NamedTwice {
+  WeightVector<T> gamma, rho;
+  void declare(ParameterList<T>& list, const LayerSetting&) {
+    list.vector(gamma, "gamma", {1}, constant_values(1));
+    list.vector(rho, "gamma", {1}, constant_values(1));
+  }
+};
+template <class T>
+struct OfLearner {
+  WeightVector<T> gamma;
+  void declare(ParameterList<T>& list, const LayerSetting&) {
+    list.group = ParameterGroup::sheaf_learner;
+    list.vector(gamma, "gamma", {1}, constant_values(1));
+  }
+};
+template <class Family, class S>
+using TwiceNamed = Declaring<NamedTwice>::Kind<Family, S>;
+template <class Family, class S>
+using SlowLayer = Declaring<OfLearner>::Kind<Family, S>;
+
 template <class Posterior, class Kinds = LayerKinds<ReactionLayer>>
 using ModelOf = SheafModel<typename Posterior::family, Posterior, double, Kinds>;
 
@@ -130,6 +167,44 @@ TEST_CASE("own layer: options that no kind of the model suits are refused") {
   CHECK_THROWS_WITH_AS(Model{options},
                        "residual.form: initial is not allowed; the model's LayerKinds have no layer with it",
                        std::invalid_argument);
+  using Seconds = ModelOf<PointMass<Diagonal<2>>, LayerKinds<EverySecond>>;
+  CHECK_THROWS_WITH_AS(Seconds{tiny::options()},
+                       "layer: 0 is not allowed; none of the model's LayerKinds suits it", std::invalid_argument);
+}
+
+TEST_CASE("own layer: two parameters of one name, or one without a name, are refused") {
+  using Twice = ModelOf<PointMass<Diagonal<2>>, LayerKinds<TwiceNamed>>;
+  CHECK_THROWS_WITH_AS(Twice{tiny::options()},
+                       "name of a parameter: gamma.0 is not allowed; there is one of that name already",
+                       std::invalid_argument);
+  ParameterTable table;
+  CHECK_THROWS_AS(table.add("", {1}, ParameterGroup::network), std::invalid_argument);
+}
+
+TEST_CASE("own layer: the group that a layer declares its weights in ends with the layer") {
+  using Model = ModelOf<PointMass<Diagonal<2>>, LayerKinds<SlowLayer>>;
+  const Model model(tiny::options());
+  const auto group = [&](const char* name) { return model.parameters().info(model.parameters().find(name)).group; };
+  CHECK(group("gamma.0") == ParameterGroup::sheaf_learner);
+  CHECK(group("gamma.1") == ParameterGroup::sheaf_learner);
+  CHECK(group("lin2.weight") == ParameterGroup::network);
+}
+
+TEST_CASE("own layer: a network follows its model to other arrays of parameters") {
+  using Model = ModelOf<PointMass<Diagonal<2>>>;
+  const tiny::Task task;
+  Model model(tiny::options(), 3);
+  Network network(model, task.graph, task.sparse);
+  static_cast<void>(network.forward({}));
+  const double* const before = model.parameters().values().data();
+  Model other(tiny::options(), 9);
+  Network expected(other, task.graph, task.sparse);
+  static_cast<void>(expected.forward({}));
+  const auto outputs = test::last_outputs(expected);
+  model = Model(other);
+  REQUIRE(model.parameters().values().data() != before);
+  static_cast<void>(network.forward({}));
+  CHECK(test::last_outputs(network) == outputs);
 }
 
 }  // namespace test_own_layer

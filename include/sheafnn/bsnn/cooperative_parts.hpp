@@ -183,15 +183,11 @@ struct CooperativeParts {
 
   /// Points the views at the parameters, and at the gradient before a training pass.
   void bind(bool training) {
-    const S* const values = model.parameters().values().data();
-    if (std::exchange(bound_, values) != values) {
-      ParameterList<const S> list(model.parameters(), values);
-      model.declare(list, weights);
-    }
-    if (training && std::exchange(bound_gradient_, gradient.data()) != gradient.data()) {
-      ParameterList<S> list(model.parameters(), gradient.data());
-      model.declare(list, weights_bar);
-    }
+    point_at(model.parameters(), model.parameters().values().data(), bound_,
+             [&](ParameterList<const S>& list) { model.declare(list, weights); });
+    if (!training) return;
+    point_at(model.parameters(), gradient.data(), bound_gradient_,
+             [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
   }
   /// Zeros what backward passes add to: all but the encoders' weights, which they write.
   void clear_gradient() {

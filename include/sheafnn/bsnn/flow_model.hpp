@@ -34,10 +34,10 @@ struct FlowWeights {
   void for_masks(const Use&) const {}
   template <class T>
   void declare(ParameterList<T>& list) {
-    list.suffix = ".0";
-    if constexpr (std::is_const_v<T>) weights.declare(list, of);
-    if constexpr (!std::is_const_v<T>) weights_bar.declare(list, of);
-    list.suffix.clear();
+    detail::declare_in_order(list, 1, [&](Index) {
+      if constexpr (std::is_const_v<T>) weights.declare(list, of);
+      if constexpr (!std::is_const_v<T>) weights_bar.declare(list, of);
+    });
   }
 
   LayerSetting of;

@@ -33,14 +33,14 @@ struct LayerKinds {
       return true;
     };
     if ((used.template operator()<Kinds<Family, S>>() || ...)) return;
-    const bool filter = of.filter.active();
-    throw_invalid_argument(filter ? "filter.basis" : "residual.form",
-                           filter ? to_string(of.filter.basis) : to_string(of.residual.form),
-                           "the model's LayerKinds have no layer with it");
+    constexpr const char* why = "the model's LayerKinds have no layer with it";
+    if (of.filter.active()) throw_invalid_argument("filter.basis", to_string(of.filter.basis), why);
+    if (of.residual.initial()) throw_invalid_argument("residual.form", to_string(of.residual.form), why);
+    throw_invalid_argument("layer", of.number, "none of the model's LayerKinds suits it");
   }
 };
 
-/// Those of the library.
+/// The kinds of the library.
 using LibraryLayers = LayerKinds<DiffusionLayer, PolynomialDiffusionLayer, InitialResidualLayer>;
 
 namespace detail {
@@ -49,8 +49,8 @@ namespace detail {
 template <class Kinds, class Family, class S>
 void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index count, bool norm,
                     LayerWeights<ParameterSlot>& at) {
-  for (of.number = 0; of.number < count; ++of.number) {
-    list.suffix = concat(".", of.number);
+  declare_in_order(list, count, [&](Index l) {
+    of.number = l;
     Kinds::template with_kind<Family, S>(of, [&]<class Kind>() {
       typename Kind::template Weights<ParameterSlot> weights;
       weights.declare(list, of);
@@ -58,8 +58,7 @@ void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index c
         at.layers.push_back(weights);
     });
     if (norm) at.norms.emplace_back().declare_after_layer(list, of.coordinates * of.channels);
-  }
-  list.suffix.clear();
+  });
 }
 
 /// The layers of a network on one graph.
@@ -109,11 +108,7 @@ class LayerStack {
   /// \tparam T  const S or S
   template <class T>
   void declare(ParameterList<T>& list) {
-    for (Index l = 0; l < count(); ++l) {
-      list.suffix = concat(".", l);
-      (*this)[l].declare(list);
-    }
-    list.suffix.clear();
+    declare_in_order(list, count(), [&](Index l) { (*this)[l].declare(list); });
   }
 
  private:

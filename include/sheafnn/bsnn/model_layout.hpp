@@ -65,7 +65,7 @@ void declare_readout(ParameterList<T>& list, std::vector<LinearWeights<T>>& hidd
   output.declare(list, "lin2", classes, h);
 }
 
-/// All weights of a network but those of its layers, or their gradients or places. \tparam T const S, S or ParameterSlot
+/// All weights of a network but its layers', or their gradients or places. \tparam T const S, S or ParameterSlot
 template <class T>
 struct NetworkWeights {
   LinearWeights<T> encoder, second, output;
@@ -96,6 +96,25 @@ struct NetworkWeights {
   }
 };
 
+namespace detail {
+
+/// Declares the weights of layers, in order: declare(l) those of layer l, whose names end with its number. What a layer
+/// changes in the list holds for the layer alone.
+template <class T, class Declare>
+void declare_in_order(ParameterList<T>& list, Index count, const Declare& declare) {
+  const ParameterGroup group = list.group;
+  const bool as_stored = list.as_stored;
+  for (Index l = 0; l < count; ++l) {
+    list.suffix = concat(".", l);
+    declare(l);
+    list.group = group;
+    list.as_stored = as_stored;
+  }
+  list.suffix.clear();
+}
+
+}  // namespace detail
+
 /// The weights of diffusion layers, and of the norms that follow them.
 template <class T>
 struct LayerWeights {
@@ -106,12 +125,10 @@ struct LayerWeights {
   void declare(ParameterList<T>& list, LayerSetting of, Index count, bool norm) {
     layers.resize(static_cast<std::size_t>(count));
     if (norm) norms.resize(layers.size());
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      list.suffix = detail::concat(".", l);
-      layers[l].declare(list, of);
-      if (norm) norms[l].declare_after_layer(list, of.coordinates * of.channels);
-    }
-    list.suffix.clear();
+    detail::declare_in_order(list, count, [&](Index l) {
+      layers[static_cast<std::size_t>(l)].declare(list, of);
+      if (norm) norms[static_cast<std::size_t>(l)].declare_after_layer(list, of.coordinates * of.channels);
+    });
   }
 };
 

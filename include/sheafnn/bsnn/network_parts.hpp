@@ -101,15 +101,13 @@ struct NetworkParts {
 
   /// Points the views at the parameters, and at the gradient before a training pass.
   void bind(bool training) {
-    const S* const values = model.parameters().values().data();
-    if (std::exchange(bound_, values) != values) {
-      ParameterList<const S> list(model.parameters(), values);
+    point_at(model.parameters(), model.parameters().values().data(), bound_, [&](ParameterList<const S>& list) {
       model.declare(list, weights, [&](ParameterList<const S>&) { layers.declare(list); });
-    }
-    if (training && std::exchange(bound_gradient_, gradient.data()) != gradient.data()) {
-      ParameterList<S> list(model.parameters(), gradient.data());
+    });
+    if (!training) return;
+    point_at(model.parameters(), gradient.data(), bound_gradient_, [&](ParameterList<S>& list) {
       model.declare(list, weights_bar, [&](ParameterList<S>&) { layers.declare(list); });
-    }
+    });
   }
   [[nodiscard]] SheafSourceWeights<const S> source_weights() const {
     return {weights.sheaf_encoder, weights.learners};

@@ -68,7 +68,8 @@ void add_projections(const Model& model, Index exchanges, RowVolume& r) {
 ///
 ///     epochs · s (T + K_s)   copies of scalings, and where maps are learned   epochs · s T   sums of their derivatives
 ///
-/// with K_s samples per evaluation. Unchecked: numbers of at least 1.
+/// with K_s samples per evaluation. A layer of one's own is counted as a diffusion layer: one Δ per layer. Unchecked:
+/// numbers of at least 1.
 template <class Model>
 [[nodiscard]] RowVolume training_volume(const Model& model, Index epochs, const TrainOptions& options) {
   const Index layers = model.options().layers, width = model.hidden_width();

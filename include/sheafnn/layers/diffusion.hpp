@@ -141,7 +141,7 @@ SHEAFNN_INLINE void clear_node(const DiffusionShape<S>& shape, Index at, S* x_ba
 /// Backwards through Z = S R at node u and a tile of channels: r̄ = S z̄ and S̄_u = z̄_u r_uᵀ, where z̄_i is
 /// z_bar(i, z_i) of every coordinate.
 ///
-/// \tparam WithZ  z_bar reads z; otherwise it is S r of maps that are not learned, 0
+/// \tparam WithZ  z_bar reads z; otherwise its second argument is unspecified
 /// \param r, r_bar  point at the channels of the first coordinate; r is not read where neither z nor S̄ needs it
 template <class Family, class T, bool WithZ, class S, class ZBar>
 SHEAFNN_INLINE void scaling_backward(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sheaf, Index u,

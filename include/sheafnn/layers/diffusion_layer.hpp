@@ -141,7 +141,9 @@ DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionSha
               setting.diffusion.right),
       scaled_(graph.node_count() * diffusion.row()),
       diffused_(scaled_.size()),
-      partial_(mixing_.chunks().count * max_coordinates) {}
+      partial_(mixing_.chunks().count * max_coordinates) {
+  setting_.diffusion.residual = true;  // this layer has ε
+}
 
 template <RestrictionMapFamily Family, class S>
 void DiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
@@ -155,7 +157,7 @@ void DiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
     detail::scale_features<Family>(call.execution, *graph_, *diffusion_, call.sheaf, mixing_.output(), w);
   } else {
     const bool keep = call.training || call.mixing == MixedFeatures::compute_and_keep;
-    mix_and_scale(call.execution, weights_, call.sheaf, x, call.training ? call.dropout : Dropout{}, keep, w);
+    mix_and_scale(call.execution, weights_, call.sheaf, x, call.active_dropout(), keep, w);
   }
   diffuse_and_activate(call.execution, weights_, call.sheaf, x, w, call.training);
 }

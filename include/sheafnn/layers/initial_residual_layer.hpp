@@ -59,11 +59,6 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
   void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:
-  static DiffusionOptions without_residual(DiffusionOptions of) {
-    of.residual = false;
-    return of;
-  }
-
   /// (1 − β) I + β M.
   void map_identity(const MatrixView<const S>& m, Buffer<S>& out) const {
     for (Index k = 0; k < out.size(); ++k) out[k] = beta_ * m.data()[k];
@@ -193,7 +188,7 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
 template <RestrictionMapFamily Family, class S>
 InitialResidualLayer<Family, S>::InitialResidualLayer(const Graph& graph, const DiffusionShape<S>& diffusion,
                                                       const DiffusionOptions& options, double alpha, double beta)
-    : Base(graph, diffusion, {.diffusion = without_residual(options)}),
+    : Base(graph, diffusion, {.diffusion = with_residual(options, false)}),
       alpha_(static_cast<S>(alpha)),
       beta_(static_cast<S>(beta)),
       dropping_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, false, false),
@@ -212,7 +207,7 @@ void InitialResidualLayer<Family, S>::forward(const LayerCall<Family, S>& call) 
   this->begin(call);
   weights_.check(setting_);
   const Index row = diffusion_->row();
-  dropping_.forward(call.execution, {}, call.x.data(), call.dropout, true,
+  dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
                     [&](Index begin, Index count, const S* rows) {
                       detail::scale_rows<Family>(*diffusion_, call.sheaf, begin, count, rows,
                                                  scaled_.data() + begin * row);

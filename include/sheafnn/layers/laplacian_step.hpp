@@ -53,9 +53,10 @@ class LaplacianStep {
     });
   }
 
-  /// From the derivative of z to that of x, Δ z̄, and to those of the sheaf's blocks. Overwrites call.scratch[1].
+  /// From the derivative of z to Δ z̄, the derivative of x, and to the derivatives of the sheaf's blocks. Overwrites
+  /// call.scratch[1]. Unchecked: forward() came before.
   ///
-  /// \param z_bar  of the shape of z
+  /// \param z_bar  of the shape of z; must not be scratch[1], and not x_bar
   /// \param x_bar  n × d' × f, overwritten; rows of the halo become 0
   /// \throws std::invalid_argument  features of another shape
   void backward(const LayerBackwardCall<Family, S>& call, const FeatureView<const S>& z_bar,

@@ -39,11 +39,14 @@ struct LayerCall {
   FeatureView<const S> x;      ///< X_l; stays in place until backward()
   FeatureView<const S> first;  ///< X_1, the first layer's input
   NodeSelection nodes;         ///< at which the output is wanted; their list stays in place until backward()
-  Dropout dropout = {};        ///< of X_l
-  bool training = true;        ///< will backward() follow? If not there is no dropout
+  Dropout dropout = {};        ///< of X_l in training; see active_dropout()
+  bool training = true;        ///< will backward() follow?
   MixedFeatures mixing = MixedFeatures::compute;  ///< of evaluations
   FeatureView<S> scratch = {};                    ///< of evaluations: of the shape of x, overwritten
   FilterWeights<const S> filter = {};             ///< what all layers share
+
+  /// The dropout of X_l: none in evaluations.
+  [[nodiscard]] Dropout active_dropout() const { return training ? dropout : Dropout{}; }
 };
 
 /// The backward pass of the forward pass before it.
@@ -56,7 +59,7 @@ struct LayerBackwardCall {
   FeatureView<const S>
       output_bar;             ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
   FeatureView<S> x_bar;       ///< derivative of x, overwritten
-  FeatureView<S> first_bar;   ///< of X_1, added to by layers that read it; none of the others
+  FeatureView<S> first_bar;   ///< derivative of X_1: layers that read X_1 add to it, others leave it
   FeatureView<S> scratch[2];  ///< of the shape of x, overwritten; the first may be output_bar
   FilterWeights<const S> filter = {};
   FilterWeights<S> filter_bar = {};  ///< added to
@@ -80,7 +83,7 @@ class Layer {
   Layer& operator=(Layer&&) = default;
   virtual ~Layer() = default;
 
-  /// Is it a layer of networks with these options? A layer that says nothing is one without filter or initial residual.
+  /// Is it a layer of networks with these options? By default it is one of networks without filter and initial residual.
   /// Takes any setting.
   [[nodiscard]] static bool suits(const LayerSetting& of) { return !of.filter.active() && !of.residual.initial(); }
 
@@ -119,7 +122,7 @@ class WeightedLayer : public Layer<Family, S> {
   }
   void declare(ParameterList<const S>& list) final { weights_.declare(list, setting_); }
   void declare(ParameterList<S>& list) final { weights_bar_.declare(list, setting_); }
-  /// The same with weights that lie elsewhere. Unchecked: their shapes
+  /// Points the weights at these views, in place of declare(). Unchecked: their shapes.
   void set_weights(const Weights<const S>& weights) { weights_ = weights; }
   /// Unchecked: the shapes of the derivatives.
   void set_gradient(const Weights<S>& weights_bar) { weights_bar_ = weights_bar; }
@@ -141,11 +144,11 @@ class WeightedLayer : public Layer<Family, S> {
   void check_features(const FeatureView<T>& x, std::string_view name) const {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
   }
-  /// Those of the last pass's nodes whose rows are this process's own.
+  /// The nodes of the last pass whose rows are this process's own.
   [[nodiscard]] NodeSelection own_nodes() const {
     return nodes_.first(nodes_.lower_bound(graph_->own_node_count()));
   }
-  /// Rows of the own nodes among those of all.
+  /// The rows of the own nodes.
   template <class T>
   [[nodiscard]] FeatureView<T> own(const FeatureView<T>& x) const {
     return x.first(graph_->own_node_count());

@@ -16,6 +16,12 @@ struct DiffusionOptions {
   bool residual = true;    ///< ε; not a choice of the layers, which have it or not
 };
 
+/// The same options of a layer that has ε, or has none.
+[[nodiscard]] constexpr DiffusionOptions with_residual(DiffusionOptions of, bool residual) {
+  of.residual = residual;
+  return of;
+}
+
 /// What becomes of the terms V_1 … V_K of a polynomial layer between the passes.
 enum class FilterTerms {
   keep,      ///< K arrays of the size of the features

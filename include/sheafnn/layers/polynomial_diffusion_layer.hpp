@@ -49,7 +49,7 @@ class PolynomialDiffusionLayer final : public WeightedLayer<Family, S, Diffusion
   /// \param terms             `recompute` needs the spectrum of L̂ in [−1, 1]: elsewhere the recurrence run downwards
   ///                          is not stable. Of a degree up to 2 terms are kept
   /// \param workspace         shared by layers on the same graph, of the same shape, that run in turn; null: the layer's
-  ///                          own. Copies of a layer share it
+  ///                          own.
   /// \throws std::invalid_argument  a filter out of range, or none; a shape of another graph or family; a workspace of
   ///                                layers on another graph or of another shape
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
@@ -145,7 +145,7 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
     const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
     const PolynomialOptions& filter, FilterTerms terms,
     std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace)
-    : Base(graph, diffusion, {.diffusion = options, .filter = filter}),
+    : Base(graph, diffusion, {.diffusion = with_residual(options, true), .filter = filter}),
       filter_(filter),
       kept_(filter.degree > 2 ? terms : FilterTerms::keep),
       tiles_{graph.node_count(), diffusion.coordinates, diffusion.channels},
@@ -175,7 +175,7 @@ void PolynomialDiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& ca
   const S* z = nullptr;
   workspace_->rows.build(call.execution, call.sheaf, call.training ? blocks_ : workspace_->blocks);
   if (call.training) {
-    mix(call.execution, weights_, call.dropout, false, term(0));
+    mix(call.execution, weights_, call.active_dropout(), false, term(0));
     add_terms(call.execution, recurrence);
     z = workspace_->b[0].data();
   } else {

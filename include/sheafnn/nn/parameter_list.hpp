@@ -99,8 +99,7 @@ class ParameterList {
     } else {
       const bool there = static_cast<std::size_t>(next_) < table_->info().size();
       if (!there || table_->info(next_).name != name + suffix || table_->info(next_).shape != shape) {
-        throw std::logic_error(detail::concat("the parameter ", name, suffix, " is declared as ",
-                                              there ? table_->info(next_).name : std::string("none")));
+        throw std::logic_error(detail::concat("the parameter ", name, suffix, there ? " is declared as " + table_->info(next_).name : " is not in the table"));
       }
       return next_++;
     }
@@ -111,5 +110,22 @@ class ParameterList {
   T* array_ = nullptr;
   ParameterId next_ = 0;
 };
+
+namespace detail {
+
+/// Points views at the parameters in an array, unless they point there already.
+///
+/// \param bound    where they point; null: nowhere, also after declare() has thrown
+/// \param declare  declare(list) declares all weights
+template <class S, class T, class Declare>
+void point_at(const ParameterTable& table, T* array, const S*& bound, const Declare& declare) {
+  if (array == bound) return;
+  bound = nullptr;
+  ParameterList<T> list(table, array);
+  declare(list);
+  bound = array;
+}
+
+}  // namespace detail
 
 }  // namespace sheafnn

@@ -49,11 +49,15 @@ class ParameterTable {
  public:
   /// Adds a parameter.
   ///
-  /// \throws std::invalid_argument  no extent, or one outside 1 … 2147483647
+  /// \throws std::invalid_argument  no name, or one that is there already; no extent, or one outside 1 … 2147483647
   ParameterId add(std::string name, std::vector<Index> shape, ParameterGroup group, bool transposed = false,
                   InitialValues initial = {}, bool as_stored = false) {
     ParameterInfo info{std::move(name),    std::move(shape), transposed, group, size_, 1,
                        std::move(initial), as_stored};
+    require(!info.name.empty(), "name of a parameter", "''", "files need one");
+    for (const ParameterInfo& other : info_) {
+      require(other.name != info.name, "name of a parameter", info.name, "there is one of that name already");
+    }
     require(!info.shape.empty(), "extent of " + info.name, "no extent", "at least one is needed");
     for (const Index extent : info.shape) info.size *= checked_extent("extent of " + info.name, extent);
     size_ += info.size;
