@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/layers.hpp>
+#include <sheafnn/sheaf/planted.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "model_gradient.hpp"
 #include "sheafnn/io/checkpoint.hpp"
@@ -21,6 +23,13 @@ namespace own_layer {
 #include "../examples/own_layer.cpp"
 #pragma GCC diagnostic pop
 }  // namespace own_layer
+
+namespace own_network {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wreturn-type"
+#include "../examples/own_network.cpp"
+#pragma GCC diagnostic pop
+}  // namespace own_network
 
 namespace test_own_layer {
 namespace {
@@ -91,8 +100,11 @@ using ModelOf = SheafModel<typename Posterior::family, Posterior, double, Kinds>
 
 /// Compares derivatives of the loss with differences, of all nodes' outputs and of some, and those of two threads with
 /// those of one.
+///
+/// \param own  names of parameters none of whose derivatives may be 0
 template <class Model>
-void check_gradient(const ModelOptions& options, double dropout) {
+void check_gradient(const ModelOptions& options, double dropout,
+                    const std::vector<std::string>& own = {"gamma.1", "rho.1"}) {
   const tiny::Task task;
   Model model(options, 3);
   tiny::disturb(model.parameters(), 4, 0.3);
@@ -110,7 +122,7 @@ void check_gradient(const ModelOptions& options, double dropout) {
     const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, loss);
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
-    for (const char* name : {"gamma.1", "rho.1"}) {
+    for (const std::string& name : own) {
       const ParameterInfo& info = model.parameters().info(model.parameters().find(name));
       for (Index i = 0; i < info.size; ++i) CHECK(gradient[info.offset + i] != 0);
     }
@@ -128,6 +140,23 @@ TEST_CASE("own layer: gradients of whole models along every coordinate, and thre
   options.layers = 3;
   check_gradient<ModelOf<PointMass<Diagonal<2>>, LayerKinds<EverySecond, DiffusionLayer>>>(options, 0.3);
   check_gradient<ModelOf<PointMass<Identity<2>>>>(options, 0.3);
+}
+
+TEST_CASE("own network: kinds of the library at places of one's own") {
+  using Kinds = LayerKinds<own_network::Far, own_network::Near>;
+  ModelOptions options = tiny::options();
+  options.layers = 3;
+  options.filter = {.basis = PolynomialBasis::legendre, .degree = 3};
+  check_gradient<ModelOf<DefaultPosterior<SpecialOrthogonal<3>>, Kinds>>(options, 0,
+                                                                         {"poly.logits", "eps.0", "eps.2"});
+  check_gradient<ModelOf<PointMass<Diagonal<2>>, Kinds>>(options, 0.3, {"poly.logits", "eps.0", "eps.2"});
+
+  // Where a filter is off, its layers are refused.
+  options.filter = {};
+  using Mixed = ModelOf<PointMass<Diagonal<2>>, Kinds>;
+  const tiny::Task task;
+  const Mixed model(options);
+  CHECK_THROWS_AS(Network(model, task.graph, task.sparse), std::invalid_argument);
 }
 
 TEST_CASE("own layer: parameters are named as they are declared, and checkpoints hold them") {
@@ -184,7 +213,9 @@ TEST_CASE("own layer: two parameters of one name, or one without a name, are ref
 TEST_CASE("own layer: the group that a layer declares its weights in ends with the layer") {
   using Model = ModelOf<PointMass<Diagonal<2>>, LayerKinds<SlowLayer>>;
   const Model model(tiny::options());
-  const auto group = [&](const char* name) { return model.parameters().info(model.parameters().find(name)).group; };
+  const auto group = [&](const char* name) {
+    return model.parameters().info(model.parameters().find(name)).group;
+  };
   CHECK(group("gamma.0") == ParameterGroup::sheaf_learner);
   CHECK(group("gamma.1") == ParameterGroup::sheaf_learner);
   CHECK(group("lin2.weight") == ParameterGroup::network);

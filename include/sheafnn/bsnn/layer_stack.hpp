@@ -40,6 +40,20 @@ struct LayerKinds {
   }
 };
 
+/// A kind of layer that is chosen where `Chosen` says so, in place of its own suits():
+///
+///     template <class Family, class S>
+///     using FirstLayer = LayerWhere<PolynomialDiffusionLayer<Family, S>, [](const LayerSetting& of) { return of.number == 0; }>;
+///
+/// \tparam Kind    derived from Layer
+/// \tparam Chosen  bool(const LayerSetting&); takes any setting
+template <class Kind, auto Chosen>
+class LayerWhere final : public Kind {
+ public:
+  using Kind::Kind;
+  [[nodiscard]] static bool suits(const LayerSetting& of) { return Chosen(of); }
+};
+
 /// The kinds of the library.
 using LibraryLayers = LayerKinds<DiffusionLayer, PolynomialDiffusionLayer, InitialResidualLayer>;
 

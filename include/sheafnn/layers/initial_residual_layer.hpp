@@ -27,7 +27,7 @@ namespace sheafnn {
 
 /// math: "Deep networks" (3.39).
 template <RestrictionMapFamily Family, class S>
-class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
+class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   using Base = WeightedLayer<Family, S, DiffusionWeights>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;
@@ -86,17 +86,18 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
     const S alpha = alpha_, *dropped = dropping_.output();
     S *g = mixing_.buffer(), *diffused = diffused_.data();
     detail::with_halo(*graph_, nodes, scaled_.data(), row, [&](Index from, Index to) {
-      detail::apply_laplacian<Family>(
-          execution, *graph_, *diffusion_, sheaf, nodes, from, to, scaled_.data(),
-          [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
-            const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
-            const kernels::ResidualShare<T> share(alpha);
-            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-              const T own = detail::load<T>(dropped + in + k * f), start = detail::load<T>(first + in + k * f);
-              if (is_learned<Family>) detail::store(diffused + at + k * f, r[k]);
-              detail::store(g + at + k * f, share(own, z[k], start));
-            }
-          });
+      detail::apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, from, to, scaled_.data(),
+                                      [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+                                        const Index in = nodes[index] * row + i * f + c,
+                                                    at = index * row + i * f + c;
+                                        const kernels::ResidualShare<T> share(alpha);
+                                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+                                          const T own = detail::load<T>(dropped + in + k * f),
+                                                  start = detail::load<T>(first + in + k * f);
+                                          if (is_learned<Family>) detail::store(diffused + at + k * f, r[k]);
+                                          detail::store(g + at + k * f, share(own, z[k], start));
+                                        }
+                                      });
     });
   }
   /// X' = ELU((I ⊗ A_β) G B_βᵀ).
