@@ -141,7 +141,7 @@ class NetworkPasses {
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
   /// What a pass before it has left counts no longer. \param shared  see begin()
-  void begin_pass(const NetworkPasses* shared) {
+  void begin_pass(const NetworkPasses* shared = nullptr) {
     if (shared != nullptr && !shared->shares_)
       throw std::logic_error("begin() with `shared` needs share() before it");
     backward_begun_ = drawn_ = false;
