@@ -1,6 +1,5 @@
 /// \file
-/// Layers from outside the library: the one of examples/own_layer.cpp, which is an equation at a number; equations that use more
-/// of what there is; and the first one's layer written by hand, on CPUs only.
+/// Layers from outside the library: the one of examples/own_layer.cpp, and equations that use more of what there is.
 #pragma once
 
 #include <cmath>

@@ -571,7 +571,7 @@ TEST_CASE("a training of a deep network is that of one process") {
 }
 
 TEST_CASE("a training with a layer of one's own is that of one process") {
-  check_training<OwnLayers<Diagonal<2>>>({.features = 20, .channels = 5, .layers = 2, .classes = 3});
+  check_training<own_layers::Reactions<Diagonal<2>>>({.features = 20, .channels = 5, .layers = 2, .classes = 3});
 }
 
 TEST_CASE("a training that stops on a metric of classes is that of one process") {

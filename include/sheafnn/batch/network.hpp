@@ -225,7 +225,8 @@ class BatchNetwork {
       S* next = drop && !last ? parts_.layers[l + 1].dropped_input() : nullptr;
       const auto call =
           parts_.layer_call(executor_, pass, l, mixed, !last && parts_.adjoins_below(l + 1) ? l + 1 : l);
-      mixed = parts_.layers[l].with([&](auto& own) { return own.forward(call, x, first, drop, normed ? nullptr : next); });
+      mixed = parts_.layers[l].with(
+          [&](auto& own) { return own.forward(call, x, first, drop, normed ? nullptr : next); });
       x = parts_.layers[l].output();  // X_{l+1}
       if (!normed) continue;
       parts_.norms[l].forward(executor_, parts_.runs.data(), pass, parts_.view, x, static_cast<std::uint32_t>(l) + 1,
