@@ -66,7 +66,7 @@ void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Csnn<2>& model, co
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END
-refuse "a layer of one's own in a batch" "the library's layers alone" << 'END'
+refuse "a layer by hand in a batch" "sheafnn::LaplacianLayer" << 'END'
 #include <sheafnn/batch/host_executor.hpp>
 #include <sheafnn/batch/prediction.hpp>
 #include <sheafnn/layers.hpp>
@@ -80,5 +80,17 @@ void f(sheafnn::batch::HostExecutor& executor, const Model& model, const sheafnn
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END
-[ "$failed" -eq 0 ] && echo "9 programs are refused as they should be"
+refuse "an equation without a backward pass" "layer_equation.hpp" << 'END'
+template <class T>
+struct Half {
+  template <class S>
+  explicit Half(const S*) {}
+  T forward(const sheafnn::LayerValues<T>& at) const { return at.x; }
+};
+template <class Family, class S>
+using Own = sheafnn::LaplacianLayer<Half, Family, S>;
+using Maps = sheafnn::Diagonal<2>;
+sheafnn::SheafModel<Maps, sheafnn::PointMass<Maps>, float, sheafnn::LayerKinds<Own>> model({.features = 34, .classes = 2});
+END
+[ "$failed" -eq 0 ] && echo "10 programs are refused as they should be"
 exit "$failed"

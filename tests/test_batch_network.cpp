@@ -7,17 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "batch_checks.hpp"
+#include "batch_comparison.hpp"
 #include "heavy_tailed_posterior.hpp"
-#include "network_passes.hpp"
-#include "sheafnn/batch/host_executor.hpp"
-#include "sheafnn/bsnn/network.hpp"
 
 namespace test_batch_network {
 namespace {
 
 using namespace sheafnn;
-using batch_checks::rate_of;
+using batch_checks::compare;
 using batch_checks::relative;
 using batch_checks::small_options;
 using batch_checks::Step;
@@ -25,68 +22,12 @@ using batch_checks::Step;
 // Sums of some dozens of terms through two or three layers, in another order than on the CPU.
 constexpr double bound = 1e-11;
 
-/// Numbers of run or instance `i` of a batch, `count` each.
-std::vector<double> part(const std::vector<double>& all, Index i, Index count) {
-  return {all.begin() + i * count, all.begin() + (i + 1) * count};
-}
-
-/// A batch against the CPU, one run after the other.
-template <class Model>
-void compare(const ModelOptions& options, const Step& step, double bound,
-             const batch_checks::Problem& problem = batch_checks::small_problem()) {
-  using S = typename Model::Scalar;
-  batch::HostExecutor executor;
-  const batch_checks::BatchOutcome own = batch_checks::run_batch<Model>(executor, problem, options, step);
-  const Index n = problem.graph.node_count(), classes = options.classes;
-  for (Index r = 0; r < batch_checks::batch_runs; ++r) {
-    CAPTURE(r);
-    const Model model = batch_checks::disturbed<Model>(options, r);
-    Network<Model> network(model, problem.graph, problem.features);
-    test::TrainingPass<S> pass;
-    pass.labels = problem.labels;
-    pass.nodes = problem.training;
-    pass.seed = batch_checks::first_seed + static_cast<std::uint64_t>(r);
-    pass.epoch = step.epoch;
-    pass.input_dropout = rate_of(step.input_dropout, r);
-    pass.dropout = rate_of(step.dropout, r);
-    pass.kl_weight = batch_checks::kl_weight_of(step, r);
-    pass.kl_estimator = step.estimator;
-    pass.samples = step.samples;
-    const test::PassResult result = test::train_pass(network, pass);
-    const std::size_t run = static_cast<std::size_t>(r);
-    CHECK(std::abs(own.nll[run] - result.nll) <= bound * result.nll);
-    if (!own.kl.empty()) CHECK(std::abs(own.kl[run] - result.kl) <= bound * std::abs(result.kl));
-    // What is 0 but for rounding is compared with the rounding of the rest.
-    double largest = 0;
-    for (const S value : network.gradient()) largest = std::max(largest, std::abs(static_cast<double>(value)));
-    const std::vector<double> gradient = part(own.gradient, r, model.parameters().size());
-    for (const ParameterInfo& info : model.parameters().info()) {
-      CAPTURE(info.name);
-      const S* other = network.gradient().data() + info.offset;
-      CHECK(relative({gradient.begin() + info.offset, gradient.begin() + info.offset + info.size},
-                     {other, other + info.size}, 1e-4 * largest) <= bound);
-    }
-    const auto log_probabilities = [&] { return test::last_outputs(network); };
-    // The CPU keeps those of the last sample.
-    const Index last = (r + 1) * own.size.training_copies - 1;
-    CHECK(relative(part(own.log_probabilities, last, n * classes), log_probabilities()) <= bound);
-    std::vector<double> expected(static_cast<std::size_t>(n * classes));
-    const Index drawn =
-        test::evaluate(network, pass.seed, step.epoch, batch_checks::evaluation_samples, [&](Index) {
-          const std::vector<double> rows = log_probabilities();
-          for (std::size_t i = 0; i < rows.size(); ++i) expected[i] += std::exp(rows[i]);
-        });
-    for (double& p : expected) p /= static_cast<double>(drawn);
-    CHECK(relative(part(own.probabilities, r, n * classes), expected) <= bound);
-  }
-}
-
 }  // namespace
 
-TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: families", Model,
-                   Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>,
-                   Nsd<Diagonal<2>, double>, Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>,
-                   Bsnn<Identity<2>, double>, Nsd<Identity<3>, double>) {
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: families", Model, Bsnn<Diagonal<3>, double>,
+                   Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>, Nsd<Diagonal<2>, double>,
+                   Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>, Bsnn<Identity<2>, double>,
+                   Nsd<Identity<3>, double>) {
   compare<Model>(small_options(), {}, bound);
 }
 
@@ -320,10 +261,10 @@ TEST_CASE("the batch engine agrees with the CPU: bases of polynomial filters") {
   }
 }
 
-TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: polynomial filters", Model,
-                   Bsnn<Diagonal<3>, double>, Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>,
-                   Nsd<Diagonal<2>, double>, Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>,
-                   Bsnn<Identity<2>, double>, Nsd<Identity<3>, double>) {
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: polynomial filters", Model, Bsnn<Diagonal<3>, double>,
+                   Bsnn<SpecialOrthogonal<3>, double>, Bsnn<GeneralLinear<2>, double>, Nsd<Diagonal<2>, double>,
+                   Nsd<SpecialOrthogonal<4>, double>, Nsd<GeneralLinear<3>, double>, Bsnn<Identity<2>, double>,
+                   Nsd<Identity<3>, double>) {
   ModelOptions o = small_options();
   o.filter = {PolynomialBasis::legendre, 3};
   o.add_lp = Model::bayesian;

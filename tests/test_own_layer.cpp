@@ -1,10 +1,9 @@
 /// \file
-/// A kind of layer written from outside the library, the one of examples/own_layer.cpp: gradients along every coordinate,
-/// alone, with norms and mixed with the library's layers; threads; checkpoints; options that no kind suits.
+/// Kinds of layers written from outside the library, as equations and by hand: gradients along every coordinate, alone, with
+/// norms and mixed with the library's layers; threads; checkpoints; options that no kind suits.
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdio>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/layers.hpp>
 #include <sheafnn/sheaf/planted.hpp>
@@ -13,16 +12,11 @@
 #include <vector>
 
 #include "model_gradient.hpp"
+#include "own_layers.hpp"
 #include "sheafnn/io/checkpoint.hpp"
 #include "temporary_folder.hpp"
 #include "tiny_task.hpp"
-
-namespace own_layer {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wreturn-type"  // main() is one function among others here
-#include "../examples/own_layer.cpp"
-#pragma GCC diagnostic pop
-}  // namespace own_layer
+#include "worst.hpp"
 
 namespace own_network {
 #pragma GCC diagnostic push
@@ -35,29 +29,71 @@ namespace test_own_layer {
 namespace {
 
 using namespace sheafnn;
-using own_layer::ReactionLayer;
+using own_layers::AnchorLayer, own_layers::AverageLayer, own_layers::Mixed, own_layers::ModelOf;
 
-/// Layers 1, 3, … of a network.
-template <class Family, class S>
-class EverySecond final : public Layer<Family, S> {
- public:
-  template <class T>
-  using Weights = own_layer::ReactionWeights<T>;
-
-  EverySecond(const Graph& graph, const DiffusionShape<S>& shape, const LayerSetting& of)
-      : layer_(graph, shape, of) {}
-  [[nodiscard]] static bool suits(const LayerSetting& of) { return of.number % 2 == 1; }
-  [[nodiscard]] FeatureView<const S> output() const noexcept override { return layer_.output(); }
-  [[nodiscard]] DropoutMask& mask() noexcept override { return layer_.mask(); }
-  void declare(ParameterList<const S>& list) override { layer_.declare(list); }
-  void declare(ParameterList<S>& list) override { layer_.declare(list); }
-  void forward(const LayerCall<Family, S>& call) override { layer_.forward(call); }
-  void backward(const LayerBackwardCall<Family, S>& call) override { layer_.backward(call); }
-
- private:
-  ReactionLayer<Family, S> layer_;
+// The layer of examples/own_layer.cpp by hand.
+template <class T>
+struct HandWeights {
+  WeightVector<T> gamma, rho;  // of layer l, in checkpoints: gamma.l and rho.l
+  void declare(ParameterList<T>& list, const LayerSetting& of) {
+    list.vector(gamma, "gamma", {of.coordinates}, constant_values(0.5));
+    list.vector(rho, "rho", {of.coordinates}, constant_values(0));
+  }
 };
 
+template <class Family, class S>
+class HandLayer final : public WeightedLayer<Family, S, HandWeights> {
+ public:
+  HandLayer(const Graph& graph, const DiffusionShape<S>& shape, const LayerSetting& of)
+      : HandLayer::WeightedLayer(graph, shape, of),
+        dropping_(graph.own_node_count(), shape.row()),
+        laplacian_(graph, shape),
+        z_(graph.node_count() * shape.row()),
+        direct_(z_.size()) {}
+  DropoutMask& mask() noexcept override { return dropping_.mask(); }
+
+  void forward(const LayerCall<Family, S>& call) override {
+    this->begin(call);
+    dropping_.forward(call.execution, this->own(call.x).rows(), call.active_dropout());
+    laplacian_.forward(call, dropping_.output(), this->at_nodes(z_));
+    for_numbers(call.execution, [&](Index i, Index at, Index from) {
+      const S x = dropping_.output().data()[from], gamma = std::tanh(this->weights_.gamma[i]);
+      this->output_[at] = x - gamma * z_[at] + std::tanh(this->weights_.rho[i]) * (x - x * x * x);
+    });
+  }
+  void backward(const LayerBackwardCall<Family, S>& call) override {
+    this->check(call);
+    for_numbers(call.execution, [&](Index i, Index at, Index from) {
+      const S x = dropping_.output().data()[from], bar = call.output_bar.data()[at], z = z_[at];
+      const S gamma = std::tanh(this->weights_.gamma[i]), rho = std::tanh(this->weights_.rho[i]);
+      this->weights_bar_.gamma[i] -= (1 - gamma * gamma) * bar * z;
+      this->weights_bar_.rho[i] += (1 - rho * rho) * bar * (x - x * x * x);
+      direct_[at] = bar * (1 + rho * (1 - 3 * x * x));
+      z_[at] = -gamma * bar;  // the derivative of z in its place
+    });
+    laplacian_.backward(call, this->at_nodes(z_), call.x_bar);
+    for_numbers(call.execution, [&](Index, Index at, Index from) { call.x_bar.data()[from] += direct_[at]; });
+    dropping_.backward_in_place(call.execution, this->own(call.x_bar).rows());
+  }
+
+ private:
+  // body(i, number of the output, number of X) for all numbers of coordinate i, each coordinate by one thread.
+  template <class Body>
+  void for_numbers(Execution execution, const Body& body) const {
+    const Index d = this->diffusion_->coordinates, f = this->diffusion_->channels;
+    const NodeSelection nodes = this->own_nodes();
+    parallel_for(execution, d, 1, [&](Index first, Index last) {
+      for (Index i = first; i < last; ++i) {
+        for (Index k = 0; k < nodes.count(); ++k) {
+          for (Index c = 0; c < f; ++c) body(i, (k * d + i) * f + c, (nodes[k] * d + i) * f + c);
+        }
+      }
+    });
+  }
+  DropoutLayer<S> dropping_;
+  LaplacianStep<Family, S> laplacian_;
+  Buffer<S> z_, direct_;
+};
 /// What a layer may do wrong, or differently, when it declares its weights.
 template <template <class> class WeightsType>
 struct Declaring {
@@ -95,16 +131,13 @@ using TwiceNamed = Declaring<NamedTwice>::Kind<Family, S>;
 template <class Family, class S>
 using SlowLayer = Declaring<OfLearner>::Kind<Family, S>;
 
-template <class Posterior, class Kinds = LayerKinds<ReactionLayer>>
-using ModelOf = SheafModel<typename Posterior::family, Posterior, double, Kinds>;
-
 /// Compares derivatives of the loss with differences, of all nodes' outputs and of some, and those of two threads with
 /// those of one.
 ///
-/// \param own  names of parameters none of whose derivatives may be 0
+/// \param own  names of parameters: of those that the model has no derivative may be 0
 template <class Model>
 void check_gradient(const ModelOptions& options, double dropout,
-                    const std::vector<std::string>& own = {"gamma.1", "rho.1"}) {
+                    const std::vector<std::string>& own = {"gamma.1", "rho.1", "kappa.1", "tau.1"}) {
   const tiny::Task task;
   Model model(options, 3);
   tiny::disturb(model.parameters(), 4, 0.3);
@@ -122,9 +155,11 @@ void check_gradient(const ModelOptions& options, double dropout,
     const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, loss);
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
-    for (const std::string& name : own) {
-      const ParameterInfo& info = model.parameters().info(model.parameters().find(name));
-      for (Index i = 0; i < info.size; ++i) CHECK(gradient[info.offset + i] != 0);
+    for (const ParameterInfo& info : model.parameters().info()) {
+      for (const std::string& name : own) {
+        if (info.name != name) continue;
+        for (Index i = 0; i < info.size; ++i) CHECK(gradient[info.offset + i] != 0);
+      }
     }
   }
 }
@@ -136,10 +171,38 @@ TEST_CASE("own layer: gradients of whole models along every coordinate, and thre
   check_gradient<ModelOf<PointMass<GeneralLinear<2>>>>(options, 0.3);
   options.add_lp = options.layer_norm = true;
   check_gradient<ModelOf<DefaultPosterior<SpecialOrthogonal<3>>>>(options, 0);
+  check_gradient<ModelOf<PointMass<GeneralLinear<2>>, LayerKinds<HandLayer>>>(options, 0.3);
   options.linear = true;
+  options.layers = 4;
+  check_gradient<Mixed<PointMass<Diagonal<2>>>>(options, 0.3);
+  check_gradient<Mixed<DefaultPosterior<SpecialOrthogonal<2>>>>(options, 0);
   options.layers = 3;
-  check_gradient<ModelOf<PointMass<Diagonal<2>>, LayerKinds<EverySecond, DiffusionLayer>>>(options, 0.3);
   check_gradient<ModelOf<PointMass<Identity<2>>>>(options, 0.3);
+  check_gradient<ModelOf<PointMass<Diagonal<2>>, LayerKinds<AverageLayer>>>(options, 0.3);
+}
+
+TEST_CASE("own layer: an equation is the layer that is written by hand") {
+  const tiny::Task task;
+  ModelOptions options = tiny::options();
+  options.add_hp = true;
+  options.channels = 19;  // whole packs and the rest
+  const auto gradient = [&]<class Kinds>(std::type_identity<Kinds>) {
+    ModelOf<DefaultPosterior<SpecialOrthogonal<3>>, Kinds> model(options, 3);
+    tiny::disturb(model.parameters(), 4, 0.3);
+    Network network(model, task.graph, task.sparse);
+    const test::TrainingPass<double> pass{.labels = task.labels, .nodes = task.train, .seed = 5, .dropout = 0.3};
+    static_cast<void>(test::train_pass(network, pass));
+    return std::vector<double>(network.gradient().begin(), network.gradient().end());
+  };
+  const std::vector<double> own = gradient(std::type_identity<LayerKinds<own_layers::ReactionLayer>>());
+  const std::vector<double> expected = gradient(std::type_identity<LayerKinds<HandLayer>>());
+  REQUIRE(own.size() == expected.size());
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    worst = test::worse(worst, std::abs(own[i] - expected[i]));
+    largest = std::max(largest, std::abs(expected[i]));
+  }
+  CHECK(worst <= 1e-13 * largest);  // sums in other orders
 }
 
 TEST_CASE("own network: kinds of the library at places of one's own") {
@@ -196,7 +259,7 @@ TEST_CASE("own layer: options that no kind of the model suits are refused") {
   CHECK_THROWS_WITH_AS(Model{options},
                        "residual.form: initial is not allowed; the model's LayerKinds have no layer with it",
                        std::invalid_argument);
-  using Seconds = ModelOf<PointMass<Diagonal<2>>, LayerKinds<EverySecond>>;
+  using Seconds = ModelOf<PointMass<Diagonal<2>>, LayerKinds<AnchorLayer>>;
   CHECK_THROWS_WITH_AS(Seconds{tiny::options()},
                        "layer: 0 is not allowed; none of the model's LayerKinds suits it", std::invalid_argument);
 }

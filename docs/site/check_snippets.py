@@ -56,23 +56,24 @@ BLOCKS = {
     ),
     "docs/extending.md 5": ("namespace", "using Mine = sheafnn::NormalPosterior<sheafnn::Diagonal<2>>;\n", ""),
     "docs/extending.md 6": ("namespace", USING, "template class ChannelGain<float>;\n"),
-    "docs/extending.md 7": (
+    "docs/extending.md 7": ("namespace", "", "Model a({});\n"),
+    "docs/extending.md 8": (
         "namespace",
         "using Maps = sheafnn::SpecialOrthogonal<3>;\nusing Posterior = sheafnn::CayleyPosterior<Maps>;\n"
         "template <sheafnn::RestrictionMapFamily F, class S> using Mine = sheafnn::DiffusionLayer<F, S>;\n",
         "Model a({});\n",
     ),
-    "docs/extending.md 8": (
+    "docs/extending.md 9": (
         "namespace", USING, "static_assert(Loss<Counts, float>);\nvoid use(Nsd<Diagonal<2>>& m, const Dataset& d, const Counts& c) "
         "{ train(m, d.graph, d.features, c, d.splits[0]); (void)predict_targets(m, d.graph, d.features, c); }\n",
     ),
-    "docs/extending.md 9": (
+    "docs/extending.md 10": (
         "function",
         USING + MODEL + "const Split& split = data.splits[0];\nconst std::uint32_t epochs = 1;\nconst std::uint64_t seed = 0;\n"
         "const auto step = [](auto&, const auto&) {};\n",
         "",
     ),
-    "docs/extending.md 10": ("namespace", "", ""),
+    "docs/extending.md 11": ("namespace", "", ""),
     "docs/index.md 0": ("function", "", ""),
     "docs/learned_sheaf.md 0": ("function", MODEL, ""),
     "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),

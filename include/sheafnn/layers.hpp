@@ -13,6 +13,7 @@
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/given_source.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
+#include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/laplacian_step.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_embedding.hpp"

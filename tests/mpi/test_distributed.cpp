@@ -18,6 +18,7 @@
 
 #include "faulty_exchange.hpp"
 #include "network_passes.hpp"
+#include "own_layers.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"
@@ -25,13 +26,6 @@
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/layers.hpp"
 #include "tiny_task.hpp"
-
-namespace own_layer {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wreturn-type"  // main() is one function among others here
-#include "../../examples/own_layer.cpp"
-#pragma GCC diagnostic pop
-}  // namespace own_layer
 
 namespace test_distributed {
 
@@ -233,17 +227,14 @@ TEST_CASE("steps of Bayesian networks are those of one process") {
 }
 
 /// A deterministic network with layers from outside the library.
-template <class Family>
-using OwnLayers =
-    sheafnn::SheafModel<Family, sheafnn::PointMass<Family>, double, sheafnn::LayerKinds<own_layer::ReactionLayer>>;
-
 TEST_CASE("steps of networks with a layer of one's own are those of one process") {
   const sheafnn::ModelOptions plain = {.features = 20, .channels = 3, .layers = 3, .classes = 3};
   sheafnn::ModelOptions more = plain;
   more.add_lp = more.add_hp = more.layer_norm = true;
   const std::vector<Setting> both = {{"own layer", plain}, {"own layer, filters, norm", more}};
-  check_steps<OwnLayers<SpecialOrthogonal<3>>>(both);
-  check_steps<OwnLayers<sheafnn::Identity<2>>>(both);
+  check_steps<own_layers::Reactions<SpecialOrthogonal<3>>>(both);
+  check_steps<own_layers::Reactions<sheafnn::Identity<2>>>(both);
+  check_steps<own_layers::Mixed<sheafnn::PointMass<SpecialOrthogonal<2>>>>(both);
 }
 
 /// Settings of cooperative networks.
@@ -580,7 +571,7 @@ TEST_CASE("a training of a deep network is that of one process") {
 }
 
 TEST_CASE("a training with a layer of one's own is that of one process") {
-  check_training<OwnLayers<Diagonal<2>>>({.features = 20, .channels = 5, .layers = 2, .classes = 3});
+  check_training<own_layers::Reactions<Diagonal<2>>>({.features = 20, .channels = 5, .layers = 2, .classes = 3});
 }
 
 TEST_CASE("a training that stops on a metric of classes is that of one process") {

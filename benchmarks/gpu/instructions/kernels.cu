@@ -47,6 +47,31 @@ SHEAFNN_TEAMS(InitialDiffuseForward<Rotations, float>);
 SHEAFNN_ITEMS(InitialMixForward<Rotations, float>);
 SHEAFNN_ITEMS(InitialMixBackward<Rotations, float>);
 SHEAFNN_TEAMS(InitialDiffuseBackward<Rotations, float>);
+#if __has_include(<sheafnn/batch/laplacian_kernels.hpp>)
+/// The equation of examples/own_layer.cpp.
+template <class T>
+struct Reaction {
+  static constexpr EquationWeight weights[] = {{.name = "gamma", .initial = 0.5, .tanh = true},
+                                               {.name = "rho", .initial = 0, .tanh = true}};
+  T gamma, rho;
+
+  template <class S>
+  SHEAFNN_HD explicit Reaction(const S* rates) : gamma(rates[0]), rho(rates[1]) {}
+  SHEAFNN_HD T forward(const LayerValues<T>& at) const {
+    return at.x - gamma * at.z + rho * (at.x - at.x * at.x * at.x);
+  }
+  SHEAFNN_HD LayerValues<T> backward(const LayerValues<T>& at, const T& bar, T* rates_bar) const {
+    rates_bar[0] = -bar * at.z;
+    rates_bar[1] = bar * (at.x - at.x * at.x * at.x);
+    return {.x = bar * (T(1) + rho * (T(1) - T(3) * at.x * at.x)), .z = -gamma * bar};
+  }
+};
+using Reactions = WeightedEquation<Reaction, float>;
+SHEAFNN_TEAMS(EquationForward<Reactions, LayerOutput<float>, Rotations, float>);
+SHEAFNN_ITEMS(EquationBackward<Reactions, Rotations, float>);
+SHEAFNN_ITEMS(EquationSums<Reactions, float>);
+SHEAFNN_TEAMS(EquationDiffuseBackward<NoLayerBelow, Rotations, float>);
+#endif
 /// Teams of kernels that sum over lanes, else items: SegmentNeighbours had items in earlier commits.
 template <class Kernel>
 struct PartOf {

@@ -163,4 +163,31 @@ struct NodeGradient {
   }
 };
 
+/// What the derivatives of a sheaf's blocks are made of, those of several applications of Δ one after another.
+template <class S>
+struct DiffusionArrays {
+  const S *w, *r, *z_bar, *r_bar, *w_bar;
+};
+
+/// Launches the derivatives of a sheaf's blocks.
+///
+/// \param y       what the applications of Δ had
+/// \param stride  of `arrays`, from one application to the next
+/// \param others  parts that share the launch
+template <class Family, class Executor, class S, class... Others>
+void launch_block_gradients(Executor& executor, Index instances, const GraphView<S>& graph,
+                            const SheafRange& range, const FeatureShape<S>& shape, const StackedFeatures<S>& y,
+                            const DiffusionArrays<S>& arrays, const BlockGradient<S>& out, bool add,
+                            Index applications, Index stride, const Others&... others) {
+  const int lanes = tile_lanes(shape);
+  executor.launch_together(Teams{graph.edges, instances, lanes,
+                                 EdgeGradient<Family, S>{graph, range, shape, arrays.w, arrays.r_bar,
+                                                         out.off_diagonal, add, lanes, applications, stride}},
+                           Teams{shape.nodes, instances, lanes,
+                                 NodeGradient<Family, S>{range, shape, y, arrays.w, arrays.r, arrays.z_bar,
+                                                         arrays.r_bar, arrays.w_bar, out, add, lanes, applications,
+                                                         stride}},
+                           others...);
+}
+
 }  // namespace sheafnn::batch::detail

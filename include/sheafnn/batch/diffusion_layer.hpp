@@ -14,6 +14,7 @@
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/initial_residual_layer.hpp"
+#include "sheafnn/batch/layer_call.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
 #include "sheafnn/batch/polynomial_layer.hpp"
 #include "sheafnn/batch/right_transposes.hpp"
@@ -35,6 +36,8 @@ struct LayerProducts {
 template <class Executor, class Family, class S>
 class BatchDiffusionLayer {
  public:
+  static constexpr bool reads_first = false;  ///< a layer with an initial residual adds to X̄₁ by itself
+
   BatchDiffusionLayer() = default;
   /// \param number  of the layer, which is one of `layout`
   /// \param filter  the network's, which must outlive the layer
@@ -87,18 +90,15 @@ class BatchDiffusionLayer {
   /// Where the input after dropout goes, to be filled before forward().
   [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
 
+  /// Begun: its mixing is done.
+  ///
   /// \param x      n × d' × f per instance; stays in place until backward()
   /// \param first  the same of the first layer; read with an initial residual only
-  /// \param drop  dropped_input() holds dropout(x)
-  /// \param next  the next layer's dropped_input(), to be filled; null at the last layer and without dropout
-  /// \param mixed  the layer below has gone on with this one: its mixing is done
-  /// \param above  the next layer, of the sheaves `above_range`, if nothing comes between the two; else null
+  /// \param drop   dropped_input() holds dropout(x)
+  /// \param next   the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   /// \returns has it gone on with the next layer?
-  bool forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
-               const RightTransposes<Executor, S>& right, BatchSheaf<Executor, Family, S>& sheaf,
-               const SheafRange& range, const S* x, const S* first, bool drop, S* next,
-               LayerScratch<Executor, S>& scratch, bool mixed, BatchDiffusionLayer* above,
-               const SheafRange& above_range) {
+  bool forward(const BatchLayerCall<Executor, Family, S>& call, const S* x, const S* first, bool drop, S* next) {
+    const auto& [executor, runs, pass, parameters, right, sheaf, range, scratch, mixed, above, above_range] = call;
     if (!mixed) {
       executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
     }
@@ -143,25 +143,21 @@ class BatchDiffusionLayer {
     return true;
   }
 
-  /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then entered.
-  void enter(Executor& executor, const Pass& pass, const LogitsBar<S>& logits,
-             BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, S* x_bar,
-             LayerScratch<Executor, S>& scratch) const {
-    executor.launch(shape_.items(), pass.instances(),
-                    EnterLayers<Family, S>{logits, pass, first_step(sheaf, range, x_bar, scratch), x_bar});
+  /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then begun.
+  void enter(const BatchLayerCall<Executor, Family, S>& call, const LogitsBar<S>& logits, S* x_bar) const {
+    call.executor.launch(shape_.items(), call.pass.instances(),
+                         EnterLayers<Family, S>{logits, call.pass,
+                                                first_step(call.sheaf, call.range, x_bar, call.scratch), x_bar});
   }
   /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient, if there is one, go to
-  /// the arena (for A and B: products()), derivatives of the sheaf's blocks to the sheaf.
+  /// the arena (for A and B: products()), derivatives of the sheaf's blocks to the sheaf. Begun: its first step is done.
   ///
-  /// \param add      add to the sheaf's derivatives instead of setting them
-  /// \param entered  the layer above has gone on with this one, or enter() was called: its first step is done
-  /// \param below    go on with this layer, of the sheaves `below_range`; null: do not
-  /// \param ready    parts that share the first launch: they must not write what the layer reads or writes
+  /// \param add    add to the sheaf's derivatives instead of setting them
+  /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
   template <class... Ready>
-  void backward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
-                BatchSheaf<Executor, Family, S>& sheaf, const SheafRange& range, bool add, S* x_bar,
-                LayerScratch<Executor, S>& scratch, bool entered, const BatchDiffusionLayer* below,
-                const SheafRange& below_range, const Ready&... ready) {
+  void backward(const BatchLayerCall<Executor, Family, S>& call, bool add, S* x_bar, const Ready&... ready) {
+    const auto& [executor, runs, pass, parameters, transposes, sheaf, range, scratch, entered, below,
+                 below_range] = call;
     const Index f = shape_.channels, d = shape_.coordinates, items = shape_.items();
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies};
@@ -205,18 +201,11 @@ class BatchDiffusionLayer {
     const auto coefficients =
         filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y, filtered_.high_pass());
     if constexpr (is_learned<Family>) {
-      const int lanes = tile_lanes(shape_);
-      const S* w = filtered ? std::as_const(filtered_).scaled() : scaled_.data();
-      const S* r = filtered ? filtered_.diffused() : diffused_.data();
-      const Index applications = filter_->steps(), stride = filtered_.stride();
-      executor.launch_together(
-          Teams{graph_.edges, instances, lanes,
-                EdgeGradient<Family, S>{graph_, range, shape_, w, r_bar, sheaf.gradient().off_diagonal, add, lanes,
-                                        applications, stride}},
-          Teams{shape_.nodes, instances, lanes,
-                NodeGradient<Family, S>{range, shape_, y, w, r, z_bar, r_bar, scratch.w_bar.data(),
-                                        sheaf.gradient(), add, lanes, applications, stride}},
-          mix, coefficients);
+      const DiffusionArrays<S> arrays{filtered ? std::as_const(filtered_).scaled() : scaled_.data(),
+                                      filtered ? filtered_.diffused() : diffused_.data(), z_bar, r_bar,
+                                      scratch.w_bar.data()};
+      launch_block_gradients<Family>(executor, instances, graph_, range, shape_, y, arrays, sheaf.gradient(), add,
+                                     filter_->steps(), filtered_.stride(), mix, coefficients);
     } else {
       executor.launch_together(mix, coefficients);
     }

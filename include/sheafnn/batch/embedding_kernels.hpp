@@ -35,4 +35,15 @@ struct AddCopies {
   }
 };
 
+/// Adds features to others; item: number, group: instance.
+template <class S>
+struct AddFeatures {
+  const S* in;
+  Index size;
+  S* out;
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    out[instance * size + item] += in[instance * size + item];
+  }
+};
+
 }  // namespace sheafnn::batch::detail

@@ -15,6 +15,7 @@
 
 #include "sheafnn/batch/diffusion_kernels.hpp"
 #include "sheafnn/batch/feature_kernels.hpp"
+#include "sheafnn/batch/laplacian_kernels.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/nn/activation.hpp"
@@ -35,26 +36,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void map_identity(const S& beta, const Tile<S> 
 
 /// R and G from W; R is for the derivatives of learned maps only.
 template <class Family, class S>
-struct InitialDiffuseForward : DiffusionTeam<Family, S> {
-  using typename DiffusionTeam<Family, S>::Place;
-  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
-  S alpha;
-  const S *x, *first;  ///< X̃, X₁
-  S *r, *g;
-
-  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
-    if (place.left_out) return;
-    const FeatureShape<S>& shape = diffusion.shape;
-    Tile<S> diffused[max_coordinates], value[max_coordinates], own[max_coordinates], start[max_coordinates];
-    diffusion.finish(place, sums, diffused, value);
-    if constexpr (is_learned<Family>) store_stalk(shape, place.at, diffused, r);
-    load_stalk(shape, place.at, x, own);
-    load_stalk(shape, place.at, first, start);
-    const kernels::ResidualShare<Tile<S>> share(alpha);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) { value[i] = share(own[i], value[i], start[i]); }
-    store_stalk(shape, place.at, value, g);
-  }
-};
+using InitialDiffuseForward = EquationForward<ShareEquation<S>, StalkOutput<S>, Family, S>;
 
 /// P = G B_βᵀ, and X' from V = (I ⊗ A_β) P; then, where the next layer's sheaf is there, its first step, W = S X̃. item
 /// (node, channels), group: instance.
@@ -177,7 +159,11 @@ struct InitialMixBackward {
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) own[i] = {};
     if (add) load_stalk(shape, at, static_cast<const S*>(first_bar), own);
     const kernels::ResidualShare<Tile<S>> share(residual.alpha);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) { bar[i] = -share.backward(bar[i], own[i]); }
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      const LayerValues<Tile<S>> bars = share.backward(bar[i]);
+      own[i] += bars.first;
+      bar[i] = bars.z;
+    }
     store_stalk(shape, at, own, first_bar);
     store_stalk(shape, at, bar, z_bar);
     node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], bar, other);
@@ -185,39 +171,20 @@ struct InitialMixBackward {
   }
 };
 
-/// From r̄: W̄ = L r̄, for the derivatives of learned maps only, and x̄, that of X̃, S W̄ − z̄, through the dropout. Then, where
-/// the layer below needs no more than x̄ at the same node and channels, its first step.
+/// The first step of the layer below, where that needs no more than x̄ at the same node and channels.
 template <class Family, class S>
-struct InitialDiffuseBackward : DiffusionTeam<Family, S> {
-  using typename DiffusionTeam<Family, S>::Place;
-  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
-  const Run* runs;
-  Pass pass;
-  std::uint32_t layer;
-  bool dropped;
-  const S* z_bar;
-  const S* first_bar;  ///< X̄₁, added to x̄ of the first layer; null: of another one
-  S *w_bar, *x_bar;
-  bool go_on = false;  ///< with the layer below
-  InitialActivationBackward<Family, S> below{};
+struct InitialLayerBelow {
+  bool goes_on = false;
+  InitialActivationBackward<Family, S> step{};
 
-  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
-    if (place.left_out) return;
-    const FeatureShape<S>& shape = diffusion.shape;
-    const NodeChannels& at = place.at;
-    Tile<S> diffused[max_coordinates], bar[max_coordinates], other[max_coordinates];
-    diffusion.finish(place, sums, diffused, bar);
-    if constexpr (is_learned<Family>) store_stalk(shape, at, diffused, w_bar);
-    load_stalk(shape, at, z_bar, other);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] -= other[i];
-    if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);
-    if (first_bar != nullptr) {
-      load_stalk(shape, at, first_bar, other);
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] += other[i];
-    }
-    store_stalk(shape, at, bar, x_bar);
-    if (go_on) below.store(at, bar);
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void go_on(const NodeChannels& at,
+                                              Tile<S> (&bar)[Family::stalk_dimension + 2]) const {
+    if (goes_on) step.store(at, bar);
   }
 };
+
+/// From r̄ to x̄: S W̄ − z̄, through the dropout.
+template <class Family, class S>
+using InitialDiffuseBackward = EquationDiffuseBackward<InitialLayerBelow<Family, S>, Family, S>;
 
 }  // namespace sheafnn::batch::detail

@@ -64,7 +64,8 @@ class BatchInitialResidual {
     const Index instances = output.pass.instances();
     launch_diffusion(
         executor, instances,
-        InitialDiffuseForward<Family, S>{{diffusion}, residual_.alpha, x, first, diffused, averaged_.data()});
+        InitialDiffuseForward<Family, S>{
+            {diffusion}, {residual_.alpha}, output.pass, x, first, diffused, nullptr, {averaged_.data()}});
     InitialMixForward<Family, S> mix{shape_,       residual_.beta,      weights.right, weights.right_stride,
                                      weights.left, weights.left_stride, averaged(),    product_.data(),
                                      output};
@@ -118,10 +119,7 @@ class BatchInitialResidual {
                                               layer_ == 0 ? first_bar : nullptr,
                                               scratch.w_bar.data(),
                                               x_bar};
-    if (below != nullptr) {
-      diffuse.go_on = true;
-      diffuse.below = *below;
-    }
+    if (below != nullptr) diffuse.below = {true, *below};
     launch_diffusion(executor, instances, diffuse);
   }
 

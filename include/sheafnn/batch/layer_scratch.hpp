@@ -25,15 +25,15 @@ struct LayerScratch {
   bool two_sides = false;  ///< else all layers use the first
   Array<Executor, S> w_bar;
   Array<Executor, S> g, q[2];    ///< of a filter: Z̄, and two cotangents of its terms
-  Array<Executor, S> first_bar;  ///< of an initial residual: of what the first layer gets
+  Array<Executor, S> first_bar;  ///< of layers that read X_1: of what the first layer gets
   Array<Executor, S> segments;   ///< partial sums of high-degree nodes, segments × d' × f per instance
 
   LayerScratch() = default;
   /// \param training     numbers of a training pass' features, of all instances
   /// \param applications  of Δ in a layer
-  /// \param initial      layers have an initial residual
+  /// \param first        layers read X_1
   /// \param two          a layer's first launch writes what is still read of the layer above
-  LayerScratch(Executor& executor, Index training, Index applications, bool filter, bool initial, bool two,
+  LayerScratch(Executor& executor, Index training, Index applications, bool filter, bool first, bool two,
                Index segment_sums)
       : two_sides(two) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "layers", size); };
@@ -45,7 +45,7 @@ struct LayerScratch {
     if (filter) {
       for (Array<Executor, S>* a : {&g, &q[0], &q[1]}) *a = array(training);
     }
-    if (initial) first_bar = array(training);
+    if (first) first_bar = array(training);
     segments = array(segment_sums);
   }
   /// Of a layer.

@@ -141,9 +141,6 @@ class BatchNetwork {
   [[nodiscard]] detail::SheafRange range(Index first, Index count) const {
     return {parts_.sheaf_count, first, count};
   }
-  [[nodiscard]] detail::SheafRange layer_range(Index layer) const {
-    return range(std::min(layer, parts_.sheaf_count - 1), 1);
-  }
 
   /// H = encoder(X) and, of Bayesian models, the parameters of Q(F | H).
   void encode(bool drop) {
@@ -226,11 +223,10 @@ class BatchNetwork {
       }
       const bool last = l + 1 == parts_.layers.size(), normed = !parts_.norms.empty();
       S* next = drop && !last ? parts_.layers[l + 1].dropped_input() : nullptr;
-      mixed =
-          parts_.layers[l].forward(executor_, parts_.runs.data(), pass, parts_.view, parts_.right, parts_.sheaf,
-                                   layer_range(layer), x, first, drop, normed ? nullptr : next, parts_.scratch, mixed,
-                                   !last && parts_.adjoins_below(l + 1) ? &parts_.layers[l + 1] : nullptr,
-                                   layer_range(layer + 1));
+      const auto call =
+          parts_.layer_call(executor_, pass, l, mixed, !last && parts_.adjoins_below(l + 1) ? l + 1 : l);
+      mixed = parts_.layers[l].with(
+          [&](auto& own) { return own.forward(call, x, first, drop, normed ? nullptr : next); });
       x = parts_.layers[l].output();  // X_{l+1}
       if (!normed) continue;
       parts_.norms[l].forward(executor_, parts_.runs.data(), pass, parts_.view, x, static_cast<std::uint32_t>(l) + 1,
@@ -263,11 +259,12 @@ class BatchNetwork {
 
   /// From the derivative of the logits to X̄_l and F̄^l, l = L … 1, then to H̄, Q's parameters and the encoder's weights.
   void backward(const Pass& pass, bool closed_form, bool drop) {
+    parts_.clear_first_bar(executor_, pass);
     const bool direct = parts_.enters_last_layer();
+    const std::size_t top = parts_.layers.size() - 1;
     if (direct) {
-      parts_.layers.back().enter(executor_, pass, parts_.output->logits_bar(parts_.view), parts_.sheaf,
-                                 layer_range(static_cast<Index>(parts_.layers.size()) - 1), parts_.x_bar.data(),
-                                 parts_.scratch);
+      parts_.layers[top].diffusion()->enter(parts_.layer_call(executor_, pass, top, false, top),
+                                            parts_.output->logits_bar(parts_.view), parts_.x_bar.data());
     } else {
       parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
       parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
@@ -276,14 +273,12 @@ class BatchNetwork {
     detail::LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
-      const bool last = l + 1 == parts_.layers.size(), shared = !last && layer + 1 >= parts_.sheaf_count;
+      const bool last = l == top, shared = !last && layer + 1 >= parts_.sheaf_count;
       if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
-      const bool entered = last ? direct : parts_.adjoins_below(l + 1), goes_on = l > 0 && parts_.adjoins_below(l);
+      const auto call = parts_.layer_call(executor_, pass, l, last ? direct : parts_.adjoins_below(l + 1),
+                                          l > 0 && parts_.adjoins_below(l) ? l - 1 : l);
       const auto run = [&](const auto&... ready) {
-        parts_.layers[l].backward(executor_, parts_.runs.data(), pass, parts_.view, parts_.sheaf,
-                                  layer_range(layer), shared, parts_.x_bar.data(), parts_.scratch, entered,
-                                  goes_on ? &parts_.layers[l - 1] : nullptr,
-                                  layer_range(goes_on ? layer - 1 : layer), ready...);
+        parts_.layers[l].with([&](auto& own) { own.backward(call, shared, parts_.x_bar.data(), ready...); });
       };
       if (last) {
         run(products);
@@ -298,6 +293,7 @@ class BatchNetwork {
         }
       }
     }
+    parts_.add_first_bar(executor_, pass);
     const bool spread = pass.copies > 1;
     S* bar = spread ? parts_.embedding_bar.data() : parts_.x_bar.data();
     const Items copies{spread ? parts_.shape.size() : 0, parts_.batch.runs,

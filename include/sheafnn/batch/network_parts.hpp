@@ -6,6 +6,7 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -14,10 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "sheafnn/batch/diffusion_layer.hpp"
+#include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/encoder.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/layer_norm.hpp"
+#include "sheafnn/batch/layer_stack.hpp"
 #include "sheafnn/batch/output.hpp"
 #include "sheafnn/batch/posterior.hpp"
 #include "sheafnn/batch/second_linear.hpp"
@@ -68,11 +70,10 @@ struct CommonArrays {
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, BatchModel Model>
 struct NetworkParts {
-  static_assert(std::same_as<typename Model::Layers, LibraryLayers>,
-                "this engine has the library's layers alone; sheafnn::train trains models with other LayerKinds");
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
   using Common = CommonArrays<Executor, S>;
+  using Layer = BatchLayer<Executor, Model>;
 
   /// Are maps drawn from a posterior?
   static constexpr bool sampled = Model::bayesian && is_learned<Family>;
@@ -140,7 +141,7 @@ struct NetworkParts {
   std::optional<BatchOutput<Executor, S>> output;
   std::vector<BatchSheafLearner<Executor, S>> learners;
   BatchSheaf<Executor, Family, S> sheaf;
-  std::vector<BatchDiffusionLayer<Executor, Family, S>> layers;
+  std::vector<Layer> layers;
   std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
   ColumnTree<Executor, S> no_kl;                  ///< of models that do not sample
@@ -152,16 +153,41 @@ struct NetworkParts {
   Array<Executor, S> arena;
   Array<Executor, PartialSum> ranges;
   ParameterView<S> view;
-  /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Not with a norm or a
-  /// filter, nor where a learner reads what is between them.
-  [[nodiscard]] bool adjoins_below(std::size_t l) const {
-    return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count);
+  /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Two of the library's layers
+  /// may, without a norm and a filter, unless a learner reads what is between them.
+  [[nodiscard]] bool adjoins_below(std::size_t l) {
+    return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count) &&
+           layers[l].diffusion() != nullptr && layers[l - 1].diffusion() != nullptr;
   }
 
   /// May the derivative of the logits go on with the last layer in one launch?
-  [[nodiscard]] bool enters_last_layer() const {
+  [[nodiscard]] bool enters_last_layer() {
     return norms.empty() && !filter.active() && !options.residual.initial() && layout.at.readout.empty() &&
-           output->few_classes() && !layers.empty();
+           output->few_classes() && !layers.empty() && layers.back().diffusion() != nullptr;
+  }
+
+  /// What layer l gets in a pass.
+  ///
+  /// \param begun    see BatchLayerCall
+  /// \param adjoins  the layer that it goes on with; l: it does not
+  [[nodiscard]] BatchLayerCall<Executor, Family, S> layer_call(Executor& executor, const Pass& pass, std::size_t l,
+                                                               bool begun, std::size_t adjoins) {
+    const auto range = [&](std::size_t layer) {
+      return SheafRange{sheaf_count, std::min(static_cast<Index>(layer), sheaf_count - 1), 1};
+    };
+    return {executor,      runs.data(), pass,    view,  right,
+            sheaf,         range(l),    scratch, begun, adjoins == l ? nullptr : layers[adjoins].diffusion(),
+            range(adjoins)};
+  }
+  /// X̄_1 of layers that add to it apart from x̄: before the first of them, and after the last.
+  void clear_first_bar(Executor& executor, const Pass& pass) {
+    if constexpr (Layer::reads_first) executor.zero(scratch.first_bar.data(), pass.instances() * shape.size());
+  }
+  void add_first_bar(Executor& executor, const Pass& pass) {
+    if constexpr (Layer::reads_first) {
+      executor.launch(shape.size(), pass.instances(),
+                      AddFeatures<S>{scratch.first_bar.data(), shape.size(), x_bar.data()});
+    }
   }
 
   /// Of models that sample.
@@ -188,9 +214,11 @@ struct NetworkParts {
     sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count,
                                             batch.training_instances() * sheaf_count, options.normalisation);
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
+    LayerSetting of = model.layer_setting();
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(executor, g, shape, layout, options.activation, l, filter, options.residual, p, batch,
-                          dropout, sums);
+      of.number = static_cast<Index>(l);
+      layers.emplace_back(of, executor, g, shape, layout, options.activation, l, filter, options.residual, p,
+                          batch, dropout, sums);
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout.at.readout, p, n, h, batch, sums);
@@ -213,7 +241,8 @@ struct NetworkParts {
     // weights.
     bool two_sides = initial && layers.size() > 1;
     for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);
-    scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(), initial, two_sides,
+    scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(),
+                                        initial || Layer::reads_first, two_sides,
                                         batch.instances() * graph.view().segments * shape.row());
   }
 };

@@ -5,6 +5,7 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "sheafnn/batch/array.hpp"
@@ -34,7 +35,8 @@ struct TransposeRight {
   }
 };
 
-/// Transposes of the matrices B of all layers, f × f each and layer by layer, for every run.
+/// Transposes of the matrices B of all layers, f × f each and layer by layer, for every run. In the place of a layer without
+/// B there are f² numbers that nobody reads.
 template <class Executor, class S>
 class RightTransposes {
  public:
@@ -42,12 +44,13 @@ class RightTransposes {
   RightTransposes(Executor& executor, std::span<const DiffusionWeights<ParameterSlot>> layers,
                   const ParameterSet<S>& parameters, Index channels, Index runs)
       : runs_(runs) {
-    if (layers.empty() || layers.front().right < 0) return;
+    const auto has_right = [](const DiffusionWeights<ParameterSlot>& layer) { return layer.right >= 0; };
+    if (std::none_of(layers.begin(), layers.end(), has_right)) return;
     require_countable("weights of all layers", static_cast<Index>(layers.size()) * channels * channels);
     transpose_.channels = channels;
     transpose_.square = channels * channels;
     for (const DiffusionWeights<ParameterSlot>& layer : layers) {
-      transpose_.offset[transpose_.layers++] = parameters.info(layer.right).offset;
+      transpose_.offset[transpose_.layers++] = has_right(layer) ? parameters.info(layer.right).offset : 0;
     }
     values_ = Array<Executor, S>(executor, "layers", runs * run_stride());
   }

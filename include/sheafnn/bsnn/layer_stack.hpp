@@ -22,6 +22,10 @@ namespace sheafnn {
 /// \tparam Kinds  class templates Kind<Family, S>, derived from Layer; see layers/layer.hpp
 template <template <RestrictionMapFamily, class> class... Kinds>
 struct LayerKinds {
+  /// List<…> of the kinds.
+  template <template <class...> class List, class Family, class S>
+  using Apply = List<Kinds<Family, S>...>;
+
   /// Calls use.template operator()<Kind>() for the kind of a layer.
   ///
   /// \throws std::invalid_argument  none suits
@@ -59,7 +63,7 @@ using LibraryLayers = LayerKinds<DiffusionLayer, PolynomialDiffusionLayer, Initi
 
 namespace detail {
 
-/// The places of the weights of layers; `layers` of those alone that have DiffusionWeights.
+/// The places of the weights of layers; those in `layers` are empty where a layer has no DiffusionWeights.
 template <class Kinds, class Family, class S>
 void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index count, bool norm,
                     LayerWeights<ParameterSlot>& at) {
@@ -68,8 +72,11 @@ void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index c
     Kinds::template with_kind<Family, S>(of, [&]<class Kind>() {
       typename Kind::template Weights<ParameterSlot> weights;
       weights.declare(list, of);
-      if constexpr (std::is_same_v<decltype(weights), DiffusionWeights<ParameterSlot>>)
+      if constexpr (std::is_same_v<decltype(weights), DiffusionWeights<ParameterSlot>>) {
         at.layers.push_back(weights);
+      } else {
+        at.layers.emplace_back();
+      }
     });
     if (norm) at.norms.emplace_back().declare_after_layer(list, of.coordinates * of.channels);
   });

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/layer_equation.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::kernels {
@@ -51,14 +52,14 @@ struct ResidualShare {
 
   template <class S>
   SHEAFNN_HD explicit ResidualShare(S share) : alpha(share), rest(S(1) - share) {}
-  /// G from X̃, Z and X₁.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T operator()(const T& x, const T& z, const T& first) const {
-    return rest * (x - z) + alpha * first;
+  /// G from X̃, Z = Δ X̃ and X₁.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
+    return rest * (at.x - at.z) + alpha * at.first;
   }
-  /// From Ḡ: adds to X̄₁. \returns what X̃ gets, −Z̄
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& g_bar, T& first_bar) const {
-    first_bar += alpha * g_bar;
-    return rest * g_bar;
+  /// From Ḡ.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const T& g_bar) const {
+    const T own = rest * g_bar;
+    return {own, -own, alpha * g_bar};
   }
 };
 

@@ -16,9 +16,9 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
-#include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/layers/laplacian_step.hpp"
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
@@ -79,27 +79,6 @@ class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
     return r;
   }
 
-  /// G at the nodes of the pass, from X̃ and W, whose rows of the halo are written; keeps R = L W.
-  void diffuse(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* first) {
-    const NodeSelection nodes = nodes_;
-    const Index f = diffusion_->channels, row = diffusion_->row();
-    const S alpha = alpha_, *dropped = dropping_.output();
-    S *g = mixing_.buffer(), *diffused = diffused_.data();
-    detail::with_halo(*graph_, nodes, scaled_.data(), row, [&](Index from, Index to) {
-      detail::apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, from, to, scaled_.data(),
-                                      [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
-                                        const Index in = nodes[index] * row + i * f + c,
-                                                    at = index * row + i * f + c;
-                                        const kernels::ResidualShare<T> share(alpha);
-                                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-                                          const T own = detail::load<T>(dropped + in + k * f),
-                                                  start = detail::load<T>(first + in + k * f);
-                                          if (is_learned<Family>) detail::store(diffused + at + k * f, r[k]);
-                                          detail::store(g + at + k * f, share(own, z[k], start));
-                                        }
-                                      });
-    });
-  }
   /// X' = ELU((I ⊗ A_β) G B_βᵀ).
   void mix(Execution execution, const DiffusionWeights<const S>& weights) {
     const Index row = diffusion_->row();
@@ -142,48 +121,12 @@ class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
     mixing_.add_partial(partial_.data(), weights_bar);
   }
 
-  /// From Ḡ: x_bar = (1 − α) Ḡ = −Z̄ for Z = Δ X̃ (0 at nodes that were not computed), r_bar = S Z̄, S̄_u = z̄_u r_uᵀ, X̄₁ += α Ḡ.
-  void residual_backward(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* g_bar, S* x_bar,
-                         S* first_bar, S* r_bar, SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate) {
-    constexpr int gram = BlockSizes<Family>::gram;
-    const Index f = diffusion_->channels, row = diffusion_->row();
-    const S alpha = alpha_;
-    parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
-        const bool add = accumulate || c > 0;
-        const kernels::ResidualShare<T> share(alpha);
-        Index index = nodes_.lower_bound(begin);
-        for (Index u = begin; u < end; ++u) {
-          const Index at = u * row + c;
-          S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
-          if (index == nodes_.count() || nodes_[index] != u) {
-            detail::clear_node<Family, T>(*diffusion_, at, x_bar, r_bar, scale_bar, add);
-            continue;
-          }
-          const Index from = index++ * row + c;
-          const S* r = is_learned<Family> ? diffused_.data() + from : nullptr;
-          detail::scaling_backward<Family, T, false>(*diffusion_, sheaf, u, r, r_bar + at, scale_bar, add,
-                                                     [&](Index i, const T&) SHEAFNN_INLINE_LAMBDA {
-                                                       S* first = first_bar + at + i * f;
-                                                       T start = detail::load<T>(first);
-                                                       const T bar = detail::load<T>(g_bar + from + i * f);
-                                                       const T own = share.backward(bar, start);
-                                                       detail::store(first, start);
-                                                       detail::store(x_bar + at + i * f, own);
-                                                       return -own;
-                                                     });
-        }
-      });
-    });
-  }
-
   S alpha_ = S(0), beta_ = S(1);
   FeatureMixing<S> dropping_;  ///< X̃ = dropout(X)
   FeatureMixing<S> mixing_;    ///< (I ⊗ A_β) G B_βᵀ at the nodes of the pass; its buffer has G
   Buffer<S> left_, right_;     ///< A_β, d' × d', and B_β, f × f
-  Buffer<S> scaled_;           ///< W = S X̃
-  Buffer<S> diffused_;         ///< R = L W, before the second scaling; of learned maps
-  Buffer<S> partial_;          ///< per chunk of rows: derivatives of A_β and B_β
+  LaplacianStep<Family, S> step_;
+  Buffer<S> partial_;  ///< per chunk of rows: derivatives of A_β and B_β
 };
 
 template <RestrictionMapFamily Family, class S>
@@ -196,8 +139,7 @@ InitialResidualLayer<Family, S>::InitialResidualLayer(const Graph& graph, const 
       mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, options.left, options.right),
       left_(options.left ? diffusion.coordinates * diffusion.coordinates : 0),
       right_(options.right ? diffusion.channels * diffusion.channels : 0),
-      scaled_(graph.node_count() * diffusion.row()),
-      diffused_(is_learned<Family> ? scaled_.size() : 0),
+      step_(graph, diffusion),
       partial_(mixing_.chunks().count * mixing_.partial_size()) {
   require(alpha >= 0 && alpha <= 1, "alpha", alpha, "must be between 0 and 1");
   require(beta >= 0 && beta <= 1, "beta", beta, "must be between 0 and 1");
@@ -207,13 +149,14 @@ template <RestrictionMapFamily Family, class S>
 void InitialResidualLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
   this->begin(call);
   weights_.check(setting_);
-  const Index row = diffusion_->row();
   dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
-                    [&](Index begin, Index count, const S* rows) {
-                      detail::scale_rows<Family>(*diffusion_, call.sheaf, begin, count, rows,
-                                                 scaled_.data() + begin * row);
-                    });
-  diffuse(call.execution, call.sheaf, call.first.data());
+                    [&](Index begin, Index count, const S* rows) { step_.scale(call.sheaf, begin, count, rows); });
+  const S alpha = alpha_, *const dropped = dropping_.output(), *const first = call.first.data();
+  S* const g = mixing_.buffer();
+  step_.diffuse(call, dropped, [=]<class T>(Index in, Index at, Index, const T& z) {
+    const kernels::ResidualShare<T> share(alpha);
+    detail::store(g + at, share.forward({detail::load<T>(dropped + in), z, detail::load<T>(first + in)}));
+  });
   mix(call.execution, mapped(weights_));
 }
 
@@ -224,25 +167,24 @@ void InitialResidualLayer<Family, S>::backward(const LayerBackwardCall<Family, S
   weights_.check(setting_);
   weights_bar_.check(setting_);
   const Index row = diffusion_->row();
-  S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(), *const r_bar = call.scratch[1].data();
+  const S alpha = alpha_;
+  S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(),
+           *const first_bar = call.first_bar.data();
   mix_backward(call.execution, mapped(weights_), call.output_bar.data(), y_bar, weights_bar_);
-  residual_backward(call.execution, call.sheaf, y_bar, x_bar, call.first_bar.data(), r_bar, call.sheaf_gradient,
-                    call.accumulate);
-  const NodeSelection all(graph_->node_count());
-  detail::with_halo(*graph_, all, r_bar, row, [&](Index from, Index to) {
-    detail::apply_laplacian_backward<Family>(call.execution, *graph_, *diffusion_, call.sheaf, from, to,
-                                             {dropping_.output(), scaled_.data(), r_bar}, y_bar,
-                                             call.sheaf_gradient, call.accumulate);
-  });
-  // X̄ = the derivative of X̃, (1 − α) Ḡ + ȳ, through the dropout.
-  const auto dropped_bar = [&](Index begin, Index count, S* scratch) {
-    const S *own = x_bar + begin * row, *through = y_bar + begin * row;
-    detail::for_tiles<S>(0, count * row, [&]<class T>(Index i) {
-      detail::store(scratch + i, detail::load<T>(own + i) + detail::load<T>(through + i));
+  // From Ḡ: x_bar = (1 − α) Ḡ = −Z̄ for Z = Δ X̃, X̄₁ += α Ḡ.
+  parallel_for(call.execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
+    step_.template begin_backward<false>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
+      const kernels::ResidualShare<T> share(alpha);
+      walk([=](Index in, Index at, Index, const T&) SHEAFNN_INLINE_LAMBDA {
+        const LayerValues<T> bars = share.backward(detail::load<T>(y_bar + at));
+        detail::store(first_bar + in, detail::load<T>(first_bar + in) + bars.first);
+        detail::store(x_bar + in, bars.x);
+        return bars.z;
+      });
     });
-    return static_cast<const S*>(scratch);
-  };
-  dropping_.backward(call.execution, {}, nullptr, dropped_bar, x_bar, {});
+  });
+  step_.end_backward(call, y_bar);
+  dropping_.backward(call.execution, {}, nullptr, detail::sum_of_rows(x_bar, y_bar, row), x_bar, {});
   detail::clear_halo(*graph_, x_bar, row);
 }
 

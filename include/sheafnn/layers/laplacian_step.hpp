@@ -1,28 +1,48 @@
 /// \file
-/// LaplacianStep: Z = Δ X inside a layer of your own, with its backward pass to X and to the sheaf (math: "Diffusion in
-/// three steps" (3.15)). On a part of a graph it fetches the rows of the halo that it reads.
+/// LaplacianStep: Z = Δ X inside a layer, with its backward pass to X and to the sheaf (math: "Diffusion in three steps"
+/// (3.15)). On a part of a graph it fetches the rows of the halo that it reads.
+///
+/// forward() and backward() read and write whole arrays. A layer may compute at a node while Z is in registers instead: scale()
+/// and diffuse(), then begin_backward() and end_backward().
 #pragma once
-
-#include <algorithm>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer.hpp"
+#include "sheafnn/layers/node_chunks.hpp"
 
 namespace sheafnn {
+
+namespace detail {
+
+/// The sum of the rows of two arrays, as FeatureMixing::backward() takes the derivative of its output.
+template <class S>
+[[nodiscard]] auto sum_of_rows(const S* a, const S* b, Index row) {
+  return [=](Index first, Index rows, S* sum) -> const S* {
+    const S *const x = a + first * row, *const y = b + first * row;
+    for_tiles<S>(0, rows * row, [&]<class T>(Index i) { store(sum + i, load<T>(x + i) + load<T>(y + i)); });
+    return sum;
+  };
+}
+
+}  // namespace detail
 
 /// Buffers of one step on one graph. Features are n × d' × f; of X, Z and their derivatives only rows of own nodes count.
 template <RestrictionMapFamily Family, class S>
 class LaplacianStep {
  public:
   /// `graph` and `shape` must outlive the step. Unchecked: the shape is of the graph and family; a WeightedLayer checks it
-  LaplacianStep(const Graph& graph, const DiffusionShape<S>& shape)
+  ///
+  /// \param gives_z  begin_backward() hands z over
+  LaplacianStep(const Graph& graph, const DiffusionShape<S>& shape, bool gives_z = false)
       : graph_(&graph),
         shape_(&shape),
+        keep_(is_learned<Family> || gives_z),
         scaled_(graph.node_count() * shape.row()),
-        diffused_(is_learned<Family> ? scaled_.size() : 0) {}
+        diffused_(keep_ ? scaled_.size() : 0) {}
 
   /// z = Δ x at the nodes of the call, one row each.
   ///
@@ -31,28 +51,13 @@ class LaplacianStep {
   void forward(const LayerCall<Family, S>& call, const MatrixView<const S>& x, const FeatureView<S>& z) {
     require_array(x, graph_->own_node_count(), shape_->row(), "x");
     require_shape(z, call.nodes.count(), shape_->coordinates, shape_->channels, "z");
-    input_ = x.data();
-    nodes_ = call.nodes;
-    const Index f = shape_->channels, row = shape_->row();
-    parallel_for(call.execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
-      detail::scale_rows<Family>(*shape_, call.sheaf, begin, end - begin, input_ + begin * row,
-                                 scaled_.data() + begin * row);
-    });
-    S *const diffused = diffused_.data(), *const out = z.data();
-    detail::with_halo(*graph_, nodes_, scaled_.data(), row, [&](Index from, Index to) {
-      detail::apply_laplacian<Family>(call.execution, *graph_, *shape_, call.sheaf, nodes_, from, to,
-                                      scaled_.data(),
-                                      [=]<class T, int N>(Index index, Index i, Index c, const T* r,
-                                                          const T* z_tile) {
-                                        for (int k = 0; k < N; ++k) {
-                                          const Index at = index * row + (i + k) * f + c;
-                                          if (is_learned<Family>) detail::store(diffused + at, r[k]);
-                                          detail::store(out + at, z_tile[k]);
-                                        }
-                                      });
-    });
+    const S* const in = x.data();
+    S* const out = z.data();
+    const Index row = shape_->row();
+    parallel_for(call.execution, graph_->own_node_count(), 16,
+                 [&](Index begin, Index end) { scale(call.sheaf, begin, end - begin, in + begin * row); });
+    diffuse(call, in, [=]<class T>(Index, Index at, Index, const T& value) { detail::store(out + at, value); });
   }
-
   /// From the derivative of z to Δ z̄, the derivative of x, and to the derivatives of the sheaf's blocks. Overwrites
   /// call.scratch[1]. Unchecked: forward() came before.
   ///
@@ -61,43 +66,106 @@ class LaplacianStep {
   /// \throws std::invalid_argument  features of another shape
   void backward(const LayerBackwardCall<Family, S>& call, const FeatureView<const S>& z_bar,
                 const FeatureView<S>& x_bar) {
-    constexpr int gram = BlockSizes<Family>::gram;
-    const Index f = shape_->channels, d = shape_->coordinates, row = shape_->row();
+    const Index f = shape_->channels, d = shape_->coordinates;
     require_shape(z_bar, nodes_.count(), d, f, "z_bar");
     require_shape(x_bar, graph_->node_count(), d, f, "x_bar");
     require_shape(call.scratch[1], graph_->node_count(), d, f, "scratch[1]");
+    const S* const bar = z_bar.data();
+    chunks().for_each(call.execution, [&](Index, Index begin, Index end) {
+      begin_backward<false>(call, begin, end, x_bar.data(), [&]<class T>(const auto& walk) {
+        walk([=](Index, Index at, Index, const T&) SHEAFNN_INLINE_LAMBDA { return detail::load<T>(bar + at); });
+      });
+    });
+    end_backward(call, x_bar.data());
+    detail::clear_halo(*graph_, x_bar.data(), shape_->row());
+  }
+
+  // Unchecked from here on: views of other shapes.
+
+  /// W = S X, a step before diffuse(), for the rows x of `count` own nodes from `first` on.
+  void scale(const SheafBlocks<Family, S>& sheaf, Index first, Index count, const S* x) {
+    detail::scale_rows<Family>(*shape_, sheaf, first, count, x, scaled_.data() + first * shape_->row());
+  }
+  /// Calls use(in, at, i, z) for coordinate i of the call's nodes and tiles of channels, z = Δ x: `in` is their place in
+  /// features of all nodes, and `at` in features with a row for each node of the call. Several threads call it.
+  ///
+  /// \param x  own nodes × d' f, of which scale() has had all rows; stays in place until end_backward()
+  template <class Use>
+  void diffuse(const LayerCall<Family, S>& call, const S* x, const Use& use) {
+    input_ = x;
+    nodes_ = call.nodes;
+    const NodeSelection nodes = nodes_;
+    const Index f = shape_->channels, row = shape_->row();
+    S* const diffused = diffused_.data();
+    const bool keep = is_learned<Family> || keep_;
+    detail::with_halo(*graph_, nodes, scaled_.data(), row, [&](Index from, Index to) {
+      detail::apply_laplacian<Family>(call.execution, *graph_, *shape_, call.sheaf, nodes, from, to,
+                                      scaled_.data(),
+                                      [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+                                        const Index in = nodes[index] * row + i * f + c,
+                                                    at = index * row + i * f + c;
+                                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+                                          if (keep) detail::store(diffused + at + k * f, r[k]);
+                                          use(in + k * f, at + k * f, i + k, z[k]);
+                                        }
+                                      });
+    });
+  }
+
+  /// The partition of the own nodes for sums over them, which do not depend on the number of threads.
+  [[nodiscard]] NodeChunks chunks() const noexcept { return detail::chunks_of_groups(graph_->own_node_count()); }
+  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: S z̄ into call.scratch[1], and the
+  /// derivatives of S as far as z̄ has a part in them. Where the pass computed nothing, x_bar becomes 0.
+  ///
+  /// For every tile T of channels it calls each.template operator()<T>(walk), which calls walk(z_bar) once. It calls
+  /// z_bar(in, at, i, z) for coordinate i of every node, with `in` and `at` as in diffuse(). z_bar returns z̄.
+  ///
+  /// \tparam WithZ  z is handed over; otherwise it is unspecified
+  template <bool WithZ, class Each>
+  void begin_backward(const LayerBackwardCall<Family, S>& call, Index begin, Index end, S* x_bar,
+                      const Each& each) const {
+    constexpr int gram = BlockSizes<Family>::gram;
+    const Index f = shape_->channels, row = shape_->row();
     S* const r_bar = call.scratch[1].data();
-    parallel_for(call.execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
-        const bool add = call.accumulate || c > 0;
+    detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+      const bool add = call.accumulate || c > 0;
+      each.template operator()<T>([&](const auto& z_bar) {
         Index index = nodes_.lower_bound(begin);
         for (Index u = begin; u < end; ++u) {
-          S* const out = r_bar + u * row + c;
+          const Index in = u * row + c;
           S* const scale_bar = call.sheaf_gradient.scale_bar.data() + u * gram;
           if (index == nodes_.count() || nodes_[index] != u) {
-            detail::clear_node<Family, T>(*shape_, u * row + c, x_bar.data(), r_bar, scale_bar, add);
+            detail::clear_node<Family, T>(*shape_, in, x_bar, r_bar, scale_bar, add);
             continue;
           }
-          const Index from = index++ * row + c;
-          detail::scaling_backward<Family, T, false>(
-              *shape_, call.sheaf, u, is_learned<Family> ? diffused_.data() + from : nullptr, out, scale_bar, add,
-              [&](Index i, const T&) { return detail::load<T>(z_bar.data() + from + i * f); });
+          const Index at = index++ * row + c;
+          detail::scaling_backward<Family, T, WithZ>(
+              *shape_, call.sheaf, u, keep_ ? diffused_.data() + at : nullptr, r_bar + in, scale_bar, add,
+              [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA { return z_bar(in + i * f, at + i * f, i, z); });
         }
       });
     });
-    detail::with_halo(*graph_, NodeSelection(graph_->node_count()), r_bar, row, [&](Index from, Index to) {
-      detail::apply_laplacian_backward<Family>(call.execution, *graph_, *shape_, call.sheaf, from, to,
-                                               {input_, scaled_.data(), r_bar}, x_bar.data(), call.sheaf_gradient,
-                                               call.accumulate);
-    });
-    detail::clear_halo(*graph_, x_bar.data(), row);
+  }
+  /// The second half, after the first one at all own nodes: the derivative of x, and what is left of those of the sheaf's
+  /// blocks.
+  ///
+  /// \param x_bar  n × d' × f, overwritten at own nodes
+  void end_backward(const LayerBackwardCall<Family, S>& call, S* x_bar) {
+    S* const r_bar = call.scratch[1].data();
+    detail::with_halo(*graph_, NodeSelection(graph_->node_count()), r_bar, shape_->row(),
+                      [&](Index from, Index to) {
+                        detail::apply_laplacian_backward<Family>(call.execution, *graph_, *shape_, call.sheaf,
+                                                                 from, to, {input_, scaled_.data(), r_bar}, x_bar,
+                                                                 call.sheaf_gradient, call.accumulate);
+                      });
   }
 
  private:
   const Graph* graph_;
   const DiffusionShape<S>* shape_;
+  bool keep_;
   Buffer<S> scaled_;    ///< W = S X
-  Buffer<S> diffused_;  ///< R = L W; of learned maps
+  Buffer<S> diffused_;  ///< R = L W, where it is kept
   const S* input_ = nullptr;
   NodeSelection nodes_;
 };

@@ -37,7 +37,7 @@ struct LayerCall {
   Execution execution;
   const SheafBlocks<Family, S>& sheaf;
   FeatureView<const S> x;      ///< X_l; stays in place until backward()
-  FeatureView<const S> first;  ///< X_1, the first layer's input
+  FeatureView<const S> first;  ///< X_1, the first layer's input; stays in place as well
   NodeSelection nodes;         ///< at which the output is wanted; their list stays in place until backward()
   Dropout dropout = {};        ///< of X_l in training; see active_dropout()
   bool training = true;        ///< will backward() follow?

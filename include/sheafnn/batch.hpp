@@ -1,0 +1,12 @@
+/// \file
+/// Many trainings of one architecture side by side, and prediction, on an executor: on the host here, on a CUDA device with
+/// cuda.hpp.
+///
+///     sheafnn::batch::HostExecutor executor;
+///     sheafnn::batch::train_batch<sheafnn::batch::HostExecutor, Model>(executor, data, trainings);   // batch::Training
+#pragma once
+
+#include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/batch/prediction.hpp"
+#include "sheafnn/batch/trainer.hpp"
+#include "sheafnn/bsnn.hpp"

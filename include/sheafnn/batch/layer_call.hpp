@@ -1,0 +1,37 @@
+/// \file
+/// BatchLayerCall: what a pass of a layer of a batch gets (for one network LayerCall, layers/layer.hpp).
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
+#pragma once
+
+#include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/right_transposes.hpp"
+#include "sheafnn/batch/run.hpp"
+#include "sheafnn/batch/sheaf.hpp"
+#include "sheafnn/core/config.hpp"
+
+namespace sheafnn::batch::detail {
+
+template <class Executor, class Family, class S>
+class BatchDiffusionLayer;
+
+/// See the file comment. The adjoining layer is the next one in a forward pass, and the one below in a backward pass.
+template <class Executor, class Family, class S>
+struct BatchLayerCall {
+  Executor& executor;
+  const Run* runs;
+  const Pass& pass;
+  const ParameterView<S>& parameters;
+  const RightTransposes<Executor, S>& right;
+  BatchSheaf<Executor, Family, S>& sheaf;
+  SheafRange range;  ///< of the layer's sheaves
+  LayerScratch<Executor, S>& scratch;
+  bool begun;  ///< the layer before this one has done its first step
+  BatchDiffusionLayer<Executor, Family, S>*
+      adjoins;                 ///< to go on with; null: nothing may share launches with this layer
+  SheafRange adjoining_range;  ///< of its sheaves
+};
+
+}  // namespace sheafnn::batch::detail

@@ -1,0 +1,99 @@
+/// \file
+/// The equation of a layer at one number of the features, X' = φ(X, Δ X, X_1; θ), which every engine runs: written once, as
+/// a struct template over a tile T of channels (Pack on a CPU, four numbers on a thread of a device, or a number):
+///
+///     template <class T>
+///     struct Decay {                                                                  // X' = X − tanh(γ) Δ X
+///       static constexpr sheafnn::EquationWeight weights[] = {{.name = "gamma", .tanh = true}};
+///       T gamma;
+///       template <class S>
+///       SHEAFNN_HD explicit Decay(const S* rates) : gamma(rates[0]) {}                // tanh(γ_i) of a coordinate
+///       SHEAFNN_HD T forward(const sheafnn::LayerValues<T>& at) const { return at.x - gamma * at.z; }
+///       SHEAFNN_HD sheafnn::LayerValues<T> backward(const sheafnn::LayerValues<T>& at, const T& bar, T* rates_bar) const {
+///         rates_bar[0] = -bar * at.z;
+///         return {.x = bar, .z = -gamma * bar};
+///       }
+///     };
+///
+/// Two more members are optional: `static constexpr bool reads_first = true;` for X_1, which otherwise is 0, and
+/// `static bool suits(const LayerSetting&)` (layers/layer.hpp).
+///
+/// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/pack.hpp"
+
+namespace sheafnn {
+
+/// What an equation reads at one number of the features, or the derivatives with respect to it.
+template <class T>
+struct LayerValues {
+  T x{};      ///< X, the layer's input after dropout
+  T z{};      ///< Δ X
+  T first{};  ///< X_1, the first layer's input
+};
+
+/// A weight of an equation, one number w_i for each of the d' stalk coordinates.
+struct EquationWeight {
+  std::string_view name;  ///< in checkpoints, before the layer's number: `gamma` is gamma.0, gamma.1, …
+  double initial = 0;
+  bool tanh = false;  ///< the equation gets the rate tanh(w_i) in place of w_i
+};
+
+namespace kernels {
+
+/// How many weights an equation has.
+template <class Equation>
+inline constexpr int weight_count = 0;
+template <class Equation>
+  requires requires { Equation::weights; }
+inline constexpr int weight_count<Equation> = static_cast<int>(std::size(Equation::weights));
+
+/// Numbers of an array with one for each weight: at least one.
+template <class Equation>
+inline constexpr int weight_room = weight_count<Equation> > 0 ? weight_count<Equation> : 1;
+
+/// Does an equation read X_1?
+template <class Equation>
+inline constexpr bool reads_first = false;
+template <class Equation>
+  requires requires { Equation::reads_first; }
+inline constexpr bool reads_first<Equation> = Equation::reads_first;
+
+/// The rates of a coordinate from its weights, which lie `stride` numbers apart.
+template <class Equation, class S>
+SHEAFNN_HD SHEAFNN_INLINE void rates_of(const S* weights, Index stride, S* rates) {
+  if constexpr (weight_count < Equation >> 0) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      const auto rate = [&](Index k, bool bounded) {
+        using std::tanh;
+        const S weight = weights[k * stride];
+        rates[k] = bounded ? tanh(weight) : weight;
+      };
+      (rate(static_cast<Index>(K), std::bool_constant<Equation::weights[K].tanh>::value), ...);
+    }
+    (std::make_index_sequence<static_cast<std::size_t>(weight_count<Equation>)>());
+  }
+}
+
+}  // namespace kernels
+
+/// See the file comment. \tparam T  its tile
+template <class Equation, class T>
+concept LayerEquation = std::constructible_from < Equation,
+        const scalar_of_t<T>
+* > &&requires(const Equation& equation, const LayerValues<T>& at, const T& bar, T* rates_bar) {
+  { equation.forward(at) } -> std::convertible_to<T>;
+  { equation.backward(at, bar, rates_bar) } -> std::same_as<LayerValues<T>>;
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,162 @@
+/// \file
+/// Layers from outside the library (own_layers.hpp) in the batch engine on the host: against the networks of the CPU,
+/// gradients along every coordinate, and trainings against sheafnn::train.
+#include <doctest/doctest.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "batch_comparison.hpp"
+#include "model_gradient.hpp"
+#include "own_layers.hpp"
+#include "sheafnn/io/checkpoint.hpp"
+#include "temporary_folder.hpp"
+#include "training_comparison.hpp"
+
+namespace test_batch_own_layer {
+namespace {
+
+using namespace sheafnn;
+using batch_checks::compare;
+using batch_checks::relative;
+using batch_checks::small_options;
+using batch_checks::small_problem;
+using batch_checks::Step;
+using own_layers::AverageLayer, own_layers::Mixed, own_layers::ModelOf, own_layers::Reactions;
+
+constexpr double bound = 1e-11;  // as in test_batch_network.cpp
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: an equation of one's own", Model,
+                   ModelOf<DefaultPosterior<SpecialOrthogonal<3>>>, ModelOf<DefaultPosterior<Diagonal<2>>>,
+                   Reactions<GeneralLinear<2>>, Reactions<Identity<2>>) {
+  ModelOptions o = small_options();
+  SUBCASE("several samples, a node of high degree") {}
+  SUBCASE("fixed filters, a norm, whole tiles") {
+    o.add_lp = o.add_hp = o.layer_norm = true;
+    o.channels = 8;
+    o.layers = 3;
+  }
+  SUBCASE("no edges, no dropout") {
+    compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound, small_problem(true));
+  }
+  compare<Model>(o, {.samples = 2}, bound, small_problem(false, 330));
+}
+
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: layers of one's own among the library's", Model,
+                   Mixed<DefaultPosterior<SpecialOrthogonal<2>>>, Mixed<PointMass<Diagonal<3>>>,
+                   Mixed<PointMass<Identity<2>>>) {
+  ModelOptions o = small_options();
+  o.layers = 4;  // the last one is of one's own
+  SUBCASE("one sheaf for all layers") { o.linear = true; }
+  SUBCASE("the last layer is the library's") {
+    o.layers = 5;
+    o.channels = 8;
+  }
+  SUBCASE("two of the library's side by side") {
+    using Two = ModelOf<typename Model::Posterior, LayerKinds<AverageLayer>>;
+    compare<Two>(o, {}, bound);
+  }
+  SUBCASE("a norm, no right weights, no dropout") {
+    o.layer_norm = true;
+    o.right_weights = false;
+    compare<Model>(o, {.dropout = 0}, bound);
+  }
+  compare<Model>(o, {.samples = 2}, bound);
+}
+
+TEST_CASE_TEMPLATE("gradients of layers of one's own in the batch engine, along every coordinate", Model,
+                   Reactions<GeneralLinear<2>>, Mixed<DefaultPosterior<SpecialOrthogonal<2>>>) {
+  const tiny::Task task;
+  ModelOptions options = tiny::options();
+  options.add_lp = true;
+  options.layers = 3;
+  Model model(options, 3);
+  tiny::disturb(model.parameters(), 4, 0.3);
+  std::vector<std::uint8_t> roles(static_cast<std::size_t>(tiny::Task::nodes));
+  for (const std::int32_t u : task.train) roles[static_cast<std::size_t>(u)] = batch::training_node;
+  batch::HostExecutor executor;
+  batch::BatchNetwork<batch::HostExecutor, Model> networks(executor, model, task.graph, task.sparse,
+                                                           {task.labels, roles}, {1, 1, 1});
+  batch::Run run;
+  run.seed = 5;
+  run.dropout = batch::DropoutRule(0.3);
+  run.training_share = 1 / static_cast<double>(task.train.size());
+  run.kl_weight = Model::bayesian ? 0.2 : 0;
+  networks.runs().upload(std::span<const batch::Run>(&run, 1));
+  const auto loss = [&] {
+    networks.parameters().upload(model.parameters().values().view());
+    networks.train_pass(false, true, KlEstimator::closed_form);
+    double value = batch_checks::sums(executor, networks.output().nll(), 1).front();
+    if constexpr (Model::bayesian) {
+      value += run.kl_weight * batch_checks::sums(executor, networks.kl(), 1).front() /
+               static_cast<double>(networks.pairs());
+    }
+    return value;
+  };
+  static_cast<void>(loss());
+  const std::vector<double> values = networks.gradient().download();
+  Buffer<double> gradient(static_cast<Index>(values.size()));
+  std::copy(values.begin(), values.end(), gradient.begin());
+  const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, loss);
+  INFO(comparison.where);
+  CHECK(comparison.worst <= 1);
+}
+
+TEST_CASE("training by the batch engine follows the CPU: layers of one's own") {
+  TrainOptions options;
+  options.epochs = 20;
+  training_comparison::compare_training<ModelOf<DefaultPosterior<SpecialOrthogonal<3>>>>(options, 1e-11);
+  training_comparison::compare_training<Reactions<Diagonal<2>>>(options, 1e-11);
+  options.samples = options.training_samples = 2;
+  training_comparison::compare_training<Mixed<DefaultPosterior<Diagonal<2>>>>(options, 1e-11);
+}
+
+TEST_CASE("a batch of three seeds of a layer of one's own: three single trainings, and checkpoints") {
+  using Model = own_layer::Model;
+  const Dataset data = karate_club();
+  const ModelOptions options{.features = data.feature_count(),
+                             .channels = 8,
+                             .layers = 3,
+                             .classes = data.class_count};
+  std::vector<Model> models;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) models.emplace_back(options, seed);
+  std::vector<batch::Training<Model>> trainings;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    trainings.push_back({&models[seed], &data.splits[seed], {.epochs = 30, .dropout = 0.2, .seed = seed}});
+  }
+  batch::HostExecutor executor;
+  const auto outcomes = batch::train_batch<batch::HostExecutor, Model>(executor, data, trainings);
+  const test::TemporaryFolder folder;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    CAPTURE(seed);
+    Model alone(options, seed);
+    const TrainResult one = batch::train(executor, alone, data, data.splits[seed], trainings[seed].options);
+    CHECK(one.best_epoch == outcomes[seed].result.best_epoch);
+    CHECK(one.test_nll == outcomes[seed].result.test_nll);
+    CHECK(std::equal(alone.parameters().values().begin(), alone.parameters().values().end(),
+                     models[seed].parameters().values().begin()));
+    const std::string path = folder.path() / ("own" + std::to_string(seed) + ".safetensors");
+    io::save_checkpoint(path, models[seed]);
+    const Model loaded = io::load_checkpoint<Model>(path);
+    CHECK(predict(loaded, data).probabilities == predict(models[seed], data).probabilities);
+    CHECK(batch::predict(executor, loaded, data.graph, data.features).label == predict(loaded, data).label);
+  }
+}
+
+TEST_CASE("the batch engine refuses options of the library's layers beside layers of one's own") {
+  using Model = ModelOf<PointMass<Diagonal<2>>, LayerKinds<own_layers::AnchorLayer, InitialResidualLayer>>;
+  ModelOptions o = small_options();
+  o.residual.form = ResidualForm::initial;
+  batch::HostExecutor executor;
+  const batch_checks::Problem problem = small_problem();
+  const auto make = [&] { static_cast<void>(batch_checks::run_batch<Model>(executor, problem, o, Step{})); };
+  CHECK_THROWS_WITH_AS(make(),
+                       "residual.form: initial is not allowed; in batches it does not go with layers that have an "
+                       "equation of their own",
+                       std::invalid_argument);
+}
+
+}  // namespace test_batch_own_layer
