@@ -7,7 +7,7 @@
 True
 """
 
-from . import rotations
+from . import plot, rotations, uncertainty
 from ._core import EpochReport
 from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty, UnusedSheaf
@@ -46,7 +46,9 @@ __all__ = [
     "planted_geometric",
     "planted_signed",
     "planted_unreliable",
+    "plot",
     "rotations",
     "sheaf_laplacian",
     "synthetic",
+    "uncertainty",
 ]

@@ -39,6 +39,7 @@
 #include "models/sheaf_figures.hpp"
 #include "module.hpp"
 #include "options.hpp"
+#include "prediction.hpp"
 
 namespace python {
 
@@ -272,16 +273,6 @@ nb::dict history_of(const std::vector<sheafnn::EpochReport>& history) {
   column("validation_loss", &Report::validation_loss);
   column("validation_accuracy", &Report::validation_accuracy);
   column("validation_metric", &Report::validation_metric);
-  return d;
-}
-
-nb::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes) {
-  const std::size_t n = p.entropy.size();
-  nb::dict d;
-  d["probabilities"] = to_numpy(p.probabilities, {n, classes});
-  d["entropy"] = to_numpy(p.entropy, {n});
-  d["epistemic_variance"] = to_numpy(p.epistemic_variance, {n});
-  d["mutual_information"] = to_numpy(p.mutual_information, {n});
   return d;
 }
 
