@@ -202,6 +202,32 @@ def test_drawings_without_matplotlib(task, monkeypatch):
         plot.reliability(uncertainty.reliability_diagram(p, labels))
 
 
+@pytest.mark.parametrize("model", ["bsnn", "csnn"])
+def test_drawing_of_a_sheaf(karate, model):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    classifier = sheafnn.SheafClassifier(model, "diagonal", 2, epochs=20).fit(karate)
+    ax = plot.sheaf(classifier, karate)
+    lines = ax.collections[0]
+    assert len(lines.get_segments()) == 78 and sum(len(c.get_offsets()) for c in ax.collections[1:]) == 34
+    if model == "bsnn":
+        learned = classifier.learned_sheaf(karate)
+        maps = {tuple(arc): f for arc, f in zip(learned.arcs.tolist(), learned.dense_maps())}
+        by_hand = [np.linalg.norm(maps[u, v] - maps[v, u]) for u, v in learned.edges.tolist()]
+        assert np.abs(lines.get_array() - by_hand).max() < 1e-12
+    else:
+        assert lines.get_array() is None
+    again = plot.sheaf(classifier, karate)
+    assert all((a.get_offsets() == b.get_offsets()).all() for a, b in zip(ax.collections[1:], again.collections[1:]))
+    own = plot.sheaf(classifier, karate, positions=np.arange(68).reshape(34, 2))
+    assert {tuple(place) for c in own.collections[1:] for place in c.get_offsets().tolist()} == {(2 * u, 2 * u + 1) for u in range(34)}
+    matplotlib.pyplot.close("all")
+    with pytest.raises(ValueError, match=r"positions: shape \(3, 2\) is not allowed; expected 34 x 2 finite numbers"):
+        plot.sheaf(classifier, karate, positions=np.zeros((3, 2)))
+    with pytest.raises(TypeError, match="model: int is not allowed"):
+        plot.sheaf(3, karate)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
