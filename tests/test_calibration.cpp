@@ -184,7 +184,7 @@ TEST_CASE("bad input") {
   CHECK_THROWS_WITH_AS(static_cast<void>(class_wise_calibration_error(p, 2, Nodes{0, 2}, all_nodes(2))),
                        "labels[1]: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(adaptive_reliability_diagram(p, 3, Nodes{0, 0}, all_nodes(2))),
-                       "values: 4 is not allowed; expected nodes * classes = 6", std::invalid_argument);
+                       "probabilities: 4 is not allowed; expected nodes * classes = 6", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(calibration_error(p, 2, Nodes{0, 0}, Nodes{})),
                        "nodes: 0 is not allowed; at least one node is needed", std::invalid_argument);
 }

@@ -70,6 +70,10 @@ TEST_CASE("adaptive scores by hand") {
   CHECK(adaptive_scores(p, 3, 7) == random);
   CHECK(adaptive_scores(p, 3, 8) != random);
   // Threshold 0.8: the sets {1, 2} and {0, 2}.
+  CHECK(conformal_sets(Numbers{0.5, 0.8, 0.9, std::nan("")}, 0.8) == std::vector<std::uint8_t>{1, 1, 0, 0});
+  CHECK(conformal_sets(Numbers{0.5}, infinity) == std::vector<std::uint8_t>{1});
+  CHECK_THROWS_WITH_AS(static_cast<void>(conformal_sets(Numbers{0.5}, std::nan(""))),
+                       "threshold: nan is not allowed; must be a number", std::invalid_argument);
   const SetFigures sets = evaluate_sets(scores, 3, Nodes{0, 0}, range(0, 2), 0.8);
   CHECK(sets.coverage == 0.5);
   CHECK(sets.mean_size == 2);

@@ -203,13 +203,13 @@ TEST_CASE("metrics refuse what does not fit") {
       }
       return "";
     };
-    CHECK(message(p, 3, labels, {0}) == "values: 4 is not allowed; expected nodes * classes = 6");
+    CHECK(message(p, 3, labels, {0}) == "probabilities: 4 is not allowed; expected nodes * classes = 6");
     CHECK(message(p, 2, labels, {}) == "nodes: 0 is not allowed; at least one node is needed");
     CHECK(message(p, 2, labels, {0, 2}) == "nodes[1]: 2 is not allowed; must be between 0 and 1");
     CHECK(message(p, 2, std::vector<std::int32_t>{0, -1}, {1}) ==
           "labels[1]: -1 is not allowed; must be between 0 and 1");
     CHECK(message(std::vector<double>{0.5, 0.5, 1.1, 0}, 2, labels, {1}) ==
-          "values[1, 0]: 1.1 is not allowed; a probability must be between 0 and 1");
+          "probabilities[1, 0]: 1.1 is not allowed; a probability must be between 0 and 1");
   }
 }
 

@@ -87,6 +87,30 @@ TEST_CASE("detection") {
   CHECK(std::isnan(detection_auc(measure, Nodes{0}, Nodes{})));
 }
 
+TEST_CASE("detection at every threshold") {
+  const Numbers measure = {0.9, 0.5, 0.5, 0.1, 7};
+  const Nodes positives = {0, 1}, negatives = {2, 3};
+  const DetectionCurve curve = detection_curve(measure, positives, negatives);
+  CHECK(curve.threshold == Numbers{0.9, 0.5, 0.1});
+  CHECK(curve.true_positive_rate == Numbers{0.5, 1, 1});
+  CHECK(curve.false_positive_rate == Numbers{0, 0.5, 1});
+  CHECK(curve.precision == Numbers{1, 2.0 / 3, 0.5});
+  CHECK(curve.roc_auc == detection_auc(measure, positives, negatives));
+  CHECK(curve.average_precision == doctest::Approx(0.5 * 1 + 0.5 * 2 / 3).epsilon(1e-15));
+  CHECK_THROWS_WITH_AS(static_cast<void>(detection_curve(measure, Nodes{}, negatives)),
+                       "positives: 0 is not allowed; at least one node is needed", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(detection_curve(measure, positives, Nodes{})),
+                       "negatives: 0 is not allowed; at least one node is needed", std::invalid_argument);
+}
+
+TEST_CASE("errors") {
+  const Errors errors = find_errors(Nodes{0, 1, -1, 2}, Nodes{0, 2, 0, 2}, Nodes{3, 1, 0});
+  CHECK(errors.right == Nodes{3, 0});
+  CHECK(errors.wrong == Nodes{1});
+  CHECK_THROWS_WITH_AS(static_cast<void>(find_errors(Nodes{0, -1}, Nodes{0, 0}, Nodes{1})),
+                       "labels[1]: -1 is not allowed; a node that counts needs a known label", std::invalid_argument);
+}
+
 TEST_CASE("an ensemble is one prediction of all samples") {
   constexpr Index members = 3, samples = 4, n = 7, classes = 3;
   Numbers all;

@@ -142,7 +142,7 @@ TEST_CASE("metrics refuse what does not fit, with value and limit") {
                         const std::vector<std::int32_t>& nodes) {
     static_cast<void>(expected_calibration_error(values, classes, l, nodes));
   };
-  CHECK_THROWS_WITH_AS(call(p, 3, labels, {0}), "values: 4 is not allowed; expected nodes * classes = 6",
+  CHECK_THROWS_WITH_AS(call(p, 3, labels, {0}), "probabilities: 4 is not allowed; expected nodes * classes = 6",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(call(p, 2, labels, {}), "nodes: 0 is not allowed; at least one node is needed",
                        std::invalid_argument);
@@ -151,12 +151,12 @@ TEST_CASE("metrics refuse what does not fit, with value and limit") {
   CHECK_THROWS_WITH_AS(call(p, 2, {0, 2}, {1}), "labels[1]: 2 is not allowed; must be between 0 and 1",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(call({0.5, 0.5, std::nan(""), 0}, 2, labels, {1}),
-                       "values[1, 0]: nan is not allowed; a probability must be between 0 and 1",
+                       "probabilities[1, 0]: nan is not allowed; a probability must be between 0 and 1",
                        std::invalid_argument);
   CHECK_THROWS_AS(call({0.5, 0.5, 1.1, 0}, 2, labels, {1}), std::invalid_argument);
   // 2 * 2^63 values are not 0 values.
   CHECK_THROWS_WITH_AS(call({}, std::numeric_limits<Index>::max(), labels, {1}),
-                       "values: 0 is not allowed; expected nodes * classes = 1.84467e+19", std::invalid_argument);
+                       "probabilities: 0 is not allowed; expected nodes * classes = 1.84467e+19", std::invalid_argument);
   CHECK_THROWS_AS(call({}, Index{1} << 62, {0, 1, 0, 1}, {1}), std::invalid_argument);
   CHECK_THROWS_AS(call({0.5, 0.5, 1, -0.1}, 2, labels, {1}), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(reliability_diagram(p, 2, labels, labels, 0)), std::invalid_argument);

@@ -7,12 +7,13 @@
 True
 """
 
-from . import rotations
+from . import plot, rotations, uncertainty
 from ._core import EpochReport
 from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty, UnusedSheaf
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
 from .grid import GridSearch, grid_search
+from .many import FitMany, fit_many
 from .planted import (
     PlantedTask,
     planted_diagonal,
@@ -22,21 +23,38 @@ from .planted import (
     planted_signed,
     planted_unreliable,
 )
-from .sheaf import LearnedSheaf, NodeMaps, sheaf_laplacian
+from .regressor import SheafRegressor
+from .sheaf import (
+    ApproximateSections,
+    CellularSheaf,
+    Eigenpairs,
+    LearnedSheaf,
+    NearestSection,
+    NodeMaps,
+    sheaf_laplacian,
+    synchronise,
+)
 
 __all__ = [
+    "ApproximateSections",
+    "CellularSheaf",
     "Dataset",
+    "Eigenpairs",
     "EpochReport",
+    "FitMany",
     "GridSearch",
     "Interrupted",
     "LearnedSheaf",
+    "NearestSection",
     "NodeMaps",
     "PlantedTask",
     "SheafClassifier",
+    "SheafRegressor",
     "Split",
     "Uncertainty",
     "UnusedSheaf",
     "__version__",
+    "fit_many",
     "grid_search",
     "karate_club",
     "load_dataset",
@@ -46,7 +64,10 @@ __all__ = [
     "planted_geometric",
     "planted_signed",
     "planted_unreliable",
+    "plot",
     "rotations",
     "sheaf_laplacian",
+    "synchronise",
     "synthetic",
+    "uncertainty",
 ]

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 import warnings
-from numbers import Integral, Real
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
+from ._estimator import (
+    _UNSAID,
+    Interrupted,
+    Progress,
+    SheafEstimator,
+    device_number,
+    in_cross_validation,
+    interruption,
+    node_weights,
+    number_of_split,
+    target_array,
+)
 from ._labels import encode, known_labels, label_array, same_classes
-from ._masks import node_numbers
+from ._masks import node_numbers, plain
 from .dataset import Dataset
-from .sheaf import LearnedSheaf, NodeMaps, read_learned
-
-
-class Interrupted(UserWarning):
-    """A training that Ctrl-C ended, with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
 
 
 class UnusedSheaf(UserWarning):
     """A network whose sheaf is not used: with its maps permuted between edges, the loss of the validation nodes does not rise."""
-
-
-class _Unsaid:
-    def __repr__(self) -> str:
-        return "<the graph of a Dataset>"
-
-
-_UNSAID: Any = _Unsaid()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,20 +45,7 @@ class Uncertainty:
     epistemic_variance: np.ndarray  #: n, variance over the samples, mean over the classes
 
 
-def _text(name: str, value: Any) -> str:
-    """An option as the library reads it."""
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    if isinstance(value, Integral):
-        return str(int(value))
-    if isinstance(value, Real):
-        return repr(float(value))
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"{name}: {value!r}: expected a number, a boolean or a text")
-
-
-class SheafClassifier(ClassifierMixin, BaseEstimator):
+class SheafClassifier(ClassifierMixin, SheafEstimator):
     """Classifies the nodes of a graph with a sheaf neural network.
 
     ``fit`` takes a :class:`~sheafnn.Dataset` and the number of a split, or, as in scikit-learn, features and labels, with
@@ -98,6 +82,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads.
         NumPy's ``Generator`` or ``RandomState`` is asked for one each time
     :param threads: 0: as many as the graph is worth
+    :param device: what trains: ``"cpu"``; ``"cuda"`` or ``"cuda:N"``, the first or another CUDA device, where the package was built for
+        them and the networks are not cooperative or in continuous time. Predictions are made on the CPU
     :param on_interrupt: what Ctrl-C does to a training: ``"raise"`` raises KeyboardInterrupt, ``"keep"`` ends the training with
         the best parameters so far, and warns
     :param progress: show a progress bar
@@ -118,7 +104,9 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     - ``search_``, after a search, a dictionary for each setting, the best first: name, model, maps, stalk_dim, round (its last),
       splits, epochs, validation_score, validation_std, validation_loss, seconds, and error, why it left the search or was left
       out; ``best_params_``, the name, model, maps and stalk_dim that were chosen;
-    - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty.
+    - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty;
+    - ``multilabel_``, whether each node has several labels, n x C numbers 0 and 1. Predictions are n x C then, there is no uncertainty, and what
+      ``result_`` and ``history_`` call accuracy is the share of labels that are right.
 
     >>> import sheafnn
     >>> data = sheafnn.karate_club()
@@ -127,60 +115,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
     (34, 2)
     """
 
-    def __init__(
-        self,
-        model: str = "bsnn",
-        maps: str = "special-orthogonal",
-        stalk_dim: int = 3,
-        *,
-        preset: str = "auto",
-        channels: int | None = None,
-        layers: int | None = None,
-        feature_treatment: str | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float | None = None,
-        dropout: float | None = None,
-        input_dropout: float | None = None,
-        kl_weight: float | None = None,
-        samples: int = 3,
-        predict_samples: int = 20,
-        validation_fraction: float = 0.2,
-        search: float | None = None,
-        network: Mapping[str, Any] | None = None,
-        training: Mapping[str, Any] | None = None,
-        random_state: Any = 0,
-        threads: int = 0,
-        on_interrupt: str = "raise",
-        progress: bool = False,
-        callback: Callable[[Any], Any] | None = None,
-    ):
-        self.model = model
-        self.maps = maps
-        self.stalk_dim = stalk_dim
-        self.preset = preset
-        self.channels = channels
-        self.layers = layers
-        self.feature_treatment = feature_treatment
-        self.epochs = epochs
-        self.patience = patience
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.kl_weight = kl_weight
-        self.samples = samples
-        self.predict_samples = predict_samples
-        self.validation_fraction = validation_fraction
-        self.search = search
-        self.network = network
-        self.training = training
-        self.random_state = random_state
-        self.threads = threads
-        self.on_interrupt = on_interrupt
-        self.progress = progress
-        self.callback = callback
+    multilabel_ = False  #: whether each node has several labels
 
     def fit(
         self,
@@ -196,7 +131,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         """Trains the network.
 
         :param X: a Dataset; or n x p features, dense or sparse
-        :param y: with features: n labels; None or NaN where unknown (the number -1 is a label like any other, as in scikit-learn)
+        :param y: with features: n labels; None or NaN where unknown (the number -1 is a label like any other, as in scikit-learn). Of
+            several labels of each node n x C numbers 0 and 1, NaN or -1 where unknown, also with a Dataset
         :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix without weights; None: no edges
         :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all with a label
         :param validation: with features: mask or numbers of the nodes that select the best epoch, which are not trained on;
@@ -208,43 +144,69 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :raises KeyboardInterrupt: Ctrl-C, unless on_interrupt is ``"keep"``
         :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
         """
+        for attribute in ("search_", "best_params_"):  # of an earlier fit
+            self.__dict__.pop(attribute, None)
+        if _has_several_labels(y):
+            return self._fit_several(X, y, edges, train, validation, split, missing_labels)
+        plan = self._plan(X, y, edges, train, validation, split, missing_labels)
+        if self.search is not None:
+            plan = self._searched(plan)
+        with Progress(self.progress, self.callback) as report:
+            outcome = plan.train(report, self.on_interrupt == "keep")
+        for message, category in self._take(plan, outcome):
+            warnings.warn(message, category, stacklevel=2)
+        return self
+
+    def _fit_several(
+        self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int, missing_labels: Any
+    ) -> "SheafClassifier":
+        """Trains on several labels of each node."""
+        self._check_options()
+        if missing_labels is not None:
+            raise ValueError(f"missing_labels: {missing_labels!r} is not allowed; of several labels 0, 1, and NaN or -1 where unknown")
+        if not isinstance(X, Dataset):
+            X = validate_data(self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+        targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
+        own = isinstance(X, Dataset)
+        data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1))
+        predictions = self._fit_targets(data, number if own else None, number, targets, multilabel=True)
+        self.multilabel_ = True
+        self.__dict__.pop("uncertainty_", None)
+        self.classes_ = np.arange(targets.shape[1])
+        self.transduction_ = (predictions > 0.5).astype(int)
+        return self
+
+    def _plan(
+        self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int, missing_labels: Any
+    ) -> "_Plan":
+        """What fit() was given, checked."""
         self._check_options()
         seed = self._seed()
         data = self._checked_data(X, y, edges, train, validation, split, missing_labels)
-        number = split if isinstance(X, Dataset) else 0
-        network = self._options(
-            "network", self.network, channels=self.channels, layers=self.layers, feature_treatment=self.feature_treatment
+        network, training = self._network_and_training()
+        own = isinstance(X, Dataset)
+        model = (self.model, self.maps, self.stalk_dim)
+        return _Plan(data, split if own else 0, own, model, self.preset, network, training, seed, device_number(self.device))
+
+    def _searched(self, plan: "_Plan") -> "_Plan":
+        """The plan with the best setting of a search."""
+        self.search_ = _core.search(
+            plan.data._core, plan.split, *self._restrictions(), plan.network, plan.training, plan.seed, float(self.search or 0)
         )
-        training = self._options(
-            "training",
-            self.training,
-            epochs=self.epochs,
-            patience=self.patience,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-            input_dropout=self.input_dropout,
-            kl_maximum=self.kl_weight,
-            samples=self.samples,
-            threads=self.threads,
-        )
-        chosen, preset = (self.model, self.maps, self.stalk_dim), self.preset
-        for attribute in ("search_", "best_params_"):  # of an earlier fit
-            self.__dict__.pop(attribute, None)
-        if self.search is not None:
-            self.search_ = _core.search(data._core, number, *self._restrictions(), network, training, seed, float(self.search))
-            best = self.search_[0]
-            self.best_params_ = {key: best[key] for key in ("name", "model", "maps", "stalk_dim")}
-            chosen = (best["model"], best["maps"], best["stalk_dim"])
-            preset = _core.searched + best["name"]
-        with _Progress(self.progress, self.callback) as report:
-            model, result, history, prediction = _core.train(
-                data._core, number, *chosen, preset, network, training, seed, report, self.on_interrupt == "keep"
-            )
+        best = self.search_[0]
+        self.best_params_ = {key: best[key] for key in ("name", "model", "maps", "stalk_dim")}
+        model = (best["model"], best["maps"], best["stalk_dim"])
+        return dataclasses.replace(plan, model=model, preset=_core.searched + best["name"])
+
+    def _take(self, plan: "_Plan", outcome: tuple[Any, ...]) -> list[tuple[str, type[Warning]]]:
+        """Takes what a training gave. Returns what is to be warned of."""
+        model, result, history, prediction = outcome
+        data = plan.data
+        self.multilabel_ = False
         self.classes_ = data.classes
         self.n_features_in_ = data.feature_count
         self.trained_with_edges_ = data.edge_count > 0
-        self.split_ = number if isinstance(X, Dataset) else None
+        self.split_ = plan.split if plan.of_dataset else None
         self._set_names(data.feature_names)
         self.feature_treatment_ = model.feature_treatment
         self.model_ = model
@@ -254,15 +216,12 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = result["epochs"]
         self.uncertainty_ = Uncertainty(**prediction)
         self.transduction_ = self.classes_[self.uncertainty_.probabilities.argmax(axis=1)]
+        found: list[tuple[str, type[Warning]]] = []
         if (unused := result["sheaf"]["warning"]) is not None:
-            warnings.warn(unused, UnusedSheaf, stacklevel=2)
+            found.append((unused, UnusedSheaf))
         if result["stop_reason"] == "interrupted":
-            warnings.warn(
-                f"interrupted after {self.n_iter_} epochs; the model is that of epoch {result['best_epoch']}",
-                Interrupted,
-                stacklevel=2,
-            )
-        return self
+            found.append((interruption(result), Interrupted))
+        return found
 
     def predict_proba(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
         """Class probabilities, n x C, of every node of a graph; a column for each of ``classes_``.
@@ -272,17 +231,22 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             has to be told, also by a Pipeline: ``pipeline.predict(X, edges=edges)``
         :raises ValueError: features without ``edges`` for a network that was trained with edges
         """
-        return self.uncertainty(X, edges).probabilities
+        check_is_fitted(self)
+        return self._predict_targets(X, edges, True) if self.multilabel_ else self.uncertainty(X, edges).probabilities
 
     def predict(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
         """The most probable class of every node of a graph; ``predict_proba`` takes the same arguments."""
         probabilities = self.predict_proba(X, edges)  # fails first where nothing was fitted
+        if self.multilabel_:
+            return (probabilities > 0.5).astype(int)
         return self.classes_[probabilities.argmax(axis=1)]
 
     def uncertainty(self, X: Any, edges: Any = _UNSAID) -> Uncertainty:
         """Probabilities, entropy, mutual information and epistemic variance of every node of a graph;
         ``predict_proba`` takes the same arguments."""
         check_is_fitted(self)
+        if self.multilabel_:
+            raise ValueError("uncertainty: not of networks with several labels of each node; predict_proba has their probabilities")
         data = self._graph_data(X, edges)
         return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
 
@@ -298,7 +262,10 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :param sample_weight: n numbers, at least 0; the weights' share is returned. None: all nodes count alike
         :raises ValueError: no such node has a known label, all of their weights are 0, or it is not known which split the network was trained on
         """
+        check_is_fitted(self)
         own = isinstance(X, Dataset)
+        if self.multilabel_:
+            return self._score_of_several(X, y, edges, nodes, sample_weight)
         if own:
             if y is not None:
                 raise ValueError("y: a Dataset has its own labels")
@@ -331,37 +298,27 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         right = predicted[chosen] == same[codes[chosen]]
         if sample_weight is None:
             return float(np.mean(right))
-        weights = _node_weights(sample_weight, len(predicted))[chosen]
+        weights = node_weights(sample_weight, len(predicted))[chosen]
         largest = weights.max()
         if largest == 0:
             raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are looked at")
         return float(np.average(right, weights=weights / largest))
 
-    def _scored_nodes(self, data: Dataset) -> np.ndarray:
-        """The nodes of a Dataset that say how good the network is."""
-        splits = data.splits
-        if not splits:
-            return np.arange(data.node_count)
-        number = 0 if len(splits) == 1 else getattr(self, "split_", None)
-        if number is None or number >= len(splits):
-            raise ValueError(
-                f"nodes: None is not allowed; it is not known which of the {len(splits)} splits the network was trained on: name "
-                "the nodes, e.g. nodes=data.splits[0].test"
-            )
-        split = splits[number]
-        return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
-
-    def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps:
-        """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
-
-        :param X: a Dataset; or features, with ``edges`` as for ``predict_proba``
-        :param layer: layer whose sheaf is returned (deterministic networks, and bcsnn with learners per layer)
-        :return: maps per incident pair, or of cooperative networks maps per node
-        """
-        check_is_fitted(self)
-        data = self._graph_data(X, edges)
-        content = self.model_.learned(data._core, *self._sampling(), _checks.whole("layer", layer, 0, 63))
-        return read_learned(content, data)
+    def _score_of_several(self, X: Any, y: Any, edges: Any, nodes: Any, sample_weight: Any) -> float:
+        """Share of the nodes of which all labels are predicted, as scikit-learn's accuracy."""
+        predicted = self.predict(X, edges)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        known = _several_labels(y, len(predicted))
+        if nodes is not None:
+            chosen: np.ndarray = node_numbers(nodes, len(predicted), "nodes", distinct=False)
+        else:
+            chosen = self._scored_nodes(X) if isinstance(X, Dataset) else np.arange(len(predicted))
+        chosen = chosen[~np.isnan(known[chosen]).any(axis=1)]
+        if len(chosen) == 0:
+            raise ValueError("nodes: none of them has known labels alone")
+        weights = None if sample_weight is None else node_weights(sample_weight, len(predicted))[chosen]
+        return float(accuracy_score(known[chosen].astype(int), predicted[chosen], sample_weight=weights))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trained network to a safetensors file, which the programs read as well.
@@ -369,6 +326,8 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :raises ValueError: labels that a file cannot hold: objects that are neither numbers, texts, bytes nor times
         """
         check_is_fitted(self)
+        if self.multilabel_:
+            return self._save(path, {"targets": "multilabel"})
         classes = self.classes_
         if classes.dtype.hasobject:
             kinds = ", ".join(sorted({type(label).__name__ for label in classes}))
@@ -381,11 +340,7 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             "class_dtype": classes.dtype.str,
             "class_data": np.ascontiguousarray(classes).tobytes().hex(),
         }
-        for key in ("trained_with_edges", "split"):
-            value = getattr(self, f"{key}_", None)
-            if value is not None:
-                more[key if key != "split" else "trained_split"] = str(int(value))
-        self.model_.save(os.fspath(path), more)
+        self._save(path, more)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "SheafClassifier":
@@ -394,63 +349,15 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         :param parameters: those of the constructor that predictions depend on: predict_samples, random_state, threads
         :raises RuntimeError: names the file and what is wrong with it
         """
-        model = _core.Model.load(os.fspath(path))
-        for name, value in parameters.items():
-            if name not in ("predict_samples", "random_state", "threads"):
-                raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
-        self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
-        self.classes_ = _classes_of(os.fspath(path), model)
-        if "trained_with_edges" in model.metadata:
-            self.trained_with_edges_ = model.metadata["trained_with_edges"] == "1"
-        elif "class_kind" not in model.metadata:
-            self.trained_with_edges_ = True  # programs train on graphs
-        if "trained_split" in model.metadata:
-            self.split_ = int(model.metadata["trained_split"])
-        self.n_features_in_ = model.given_columns or int(model.metadata["features"])
-        self._set_names(model.feature_names)
-        self.feature_treatment_ = model.feature_treatment
-        self.model_ = model
-        self.sheaf_use_ = model.sheaf_use
+        self = cls._loaded(path, parameters, ("classes", "multilabel"))
+        self.multilabel_ = "targets" in self.model_.metadata
+        self.classes_ = np.arange(self.n_targets_) if self.multilabel_ else _classes_of(os.fspath(path), self.model_)
         return self
-
-    def _set_names(self, names: list[str]) -> None:
-        """``feature_names_in_``, or none where the columns have no names."""
-        if names:
-            self.feature_names_in_ = np.array(names, object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.non_deterministic = False
+        tags.classifier_tags.multi_label = True
         return tags
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, (Integral, np.random.Generator)):
-            return _checks.seed(self.random_state, "random_state")
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-
-    def _sampling(self) -> tuple[int, int, int, int]:
-        """Samples, seed, epoch and threads of a prediction."""
-        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
-        return samples, self._seed(), 0, _checks.whole("threads", self.threads, 0, 1_000_000)
-
-    def _check_options(self) -> None:
-        _checks.choice("model", self.model, _core.model_names)
-        _checks.choice("maps", self.maps, _core.maps_names)
-        _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
-        _checks.choice("preset", self.preset, ("auto", "none", *_core.preset_names))
-        _checks.number("validation_fraction", self.validation_fraction, 0, 1)
-        if self.feature_treatment is not None:
-            _checks.choice("feature_treatment", self.feature_treatment, _core.feature_treatment_names)
-        _checks.whole("threads", self.threads, 0, 1_000_000)
-        _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
-        if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:
-            raise ValueError(f"search: {self.search!r} is not allowed; must be above 0 seconds")
-        if self.kl_weight is not None:
-            _checks.number("kl_weight", self.kl_weight, 0, 1e300)
 
     def _restrictions(self) -> tuple[str, str, int]:
         """Model, maps and stalk dimension that a search is restricted to; "" and 0: any."""
@@ -463,17 +370,6 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
             0 if self.stalk_dim == default.stalk_dim else self.stalk_dim,
         )
 
-    def _options(self, name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
-        """Options as texts: parameters of the classifier, and those of the mapping ``name``."""
-        if more is not None and not isinstance(more, Mapping):
-            raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
-        for key, value in (more or {}).items():
-            if key in own:
-                parameter = "kl_weight" if key == "kl_maximum" else key
-                raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is the parameter {parameter} of the classifier")
-        options = {**own, **(more or {})}
-        return {key: _text(key, value) for key, value in options.items() if value is not None}
-
     def _checked_data(
         self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int, missing_labels: Any
     ) -> Dataset:
@@ -485,17 +381,14 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
                     raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
             if X.class_count == 0:
                 raise ValueError(f"X: {X!r} is not allowed; a training needs labels")
-            count = len(X.splits)
-            if count == 0:
-                raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
-            _checks.whole("split", split, 0, count - 1)
+            number_of_split(X, split)
             return X
         X = _checks.features("X", X)
         if split != 0:
             raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        if edges is not None and _in_cross_validation():
+        if edges is not None and in_cross_validation():
             raise ValueError(
                 "edges: scikit-learn's cross-validation cuts the rows of X, but not the graph; use sheafnn.grid_search(data, grid), "
                 "which trains on the splits of a Dataset"
@@ -523,68 +416,57 @@ class SheafClassifier(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", ())
         return Dataset._of_codes(edges, features, codes, classes, [(seen, held, [])], "training data", (), names)
 
-    def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cuts off a share of the nodes of each class, rounded."""
-        fraction = float(self.validation_fraction)
-        random = np.random.default_rng(self._seed())
-        held = [
-            random.permutation(own)[: int(round(fraction * len(own)))]
-            for own in (nodes[codes[nodes] == c] for c in np.unique(codes[nodes]))
-        ]
-        chosen = np.sort(np.concatenate(held)) if held else np.empty(0, int)
-        left = np.setdiff1d(nodes, chosen)
-        if len(chosen) and len(left) == 0:
-            raise ValueError(f"validation_fraction: {fraction} is not allowed; of {len(nodes)} nodes none is left to train on")
-        if fraction > 0 and len(chosen) == 0:
-            warnings.warn(
-                f"validation_fraction: {fraction} of {len(nodes)} nodes is none: the last epoch is kept", UserWarning, stacklevel=4
-            )
-        return left, chosen
-
-    def _graph_data(self, X: Any, edges: Any) -> Dataset:
-        """A Dataset without labels, from what predict() and the like were given."""
-        if isinstance(X, Dataset):
-            if edges is not None and edges is not _UNSAID:
-                raise ValueError("edges: a Dataset has its own")
-            if X.feature_count != self.n_features_in_:
-                raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
-            return X
-        features = validate_data(
-            self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
-        )
-        if edges is _UNSAID:
-            edges, trained_with = None, getattr(self, "trained_with_edges_", None)
-            if trained_with:
-                raise ValueError(
-                    "edges: missing; the network was trained with edges: pass the graph of these nodes, in a Pipeline as "
-                    "pipeline.predict(X, edges=edges), or edges=None for nodes without neighbours"
-                )
-            if trained_with is None:
-                warnings.warn(
-                    "edges: missing, and the file does not say whether the network was trained with some; the nodes have no "
-                    "neighbours (edges=None says so)", UserWarning, stacklevel=4
-                )
-        return Dataset.from_numpy(edges, features)
+def _has_several_labels(y: Any) -> bool:
+    """Whether y is n x C with C of 2 and more, which numbers say."""
+    y = plain(y)
+    if not isinstance(y, (np.ndarray, list, tuple)) and not hasattr(y, "iloc"):
+        return False
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        return False
+    return array.ndim == 2 and array.shape[1] > 1 and array.dtype.kind in "biuf"
 
 
-def _node_weights(weights: Any, count: int) -> np.ndarray:
-    own = _checks.real("sample_weight", _checks.unmasked("sample_weight", weights))
-    if own.shape != (count,):
-        raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} nodes")
-    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
-    if bad.size:
-        raise ValueError(f"sample_weight[{bad[0]}]: {own[bad[0]]} is not allowed; must be finite and at least 0")
-    return own
+def _several_labels(y: Any, count: int) -> np.ndarray:
+    """n x C: 0 and 1, NaN where unknown."""
+    array = target_array(y, count)
+    array = np.where(array == -1, np.nan, array)
+    wrong = np.argwhere(~((array == 0) | (array == 1) | np.isnan(array)))
+    if array.ndim != 2 or len(wrong):
+        place = ", ".join(map(str, wrong[0])) if len(wrong) else ""
+        value = array[tuple(wrong[0])] if len(wrong) else array.shape
+        raise ValueError(f"y[{place}]: {value} is not allowed; several labels of a node are 0 and 1, and NaN or -1 where unknown")
+    return array
 
 
-def _in_cross_validation() -> bool:
-    """Whether scikit-learn fits on a part of the rows."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name in ("_fit_and_score", "_fit_and_predict") and frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """A training: what the library needs to know."""
+
+    data: Dataset
+    split: int
+    of_dataset: bool  #: or of features and labels
+    model: tuple[str, str, int]  #: name, maps, stalk dimension
+    preset: str
+    network: dict[str, str]
+    training: dict[str, str]
+    seed: int
+    device: int  #: -1: the CPU
+
+    def train(self, report: Callable[[Any, int], Any] | None, keep: bool) -> tuple[Any, ...]:
+        """What _take() takes.
+
+        :param report: called after every epoch
+        :param keep: Ctrl-C keeps the best parameters
+        """
+        options = (*self.model, self.preset, self.network, self.training)
+        if self.device < 0:
+            return _core.train(self.data._core, self.split, *options, self.seed, report, keep)
+        (outcome,) = _core.train_on_device(self.data._core, [(self.split, self.seed)], *options, report, keep, self.device)
+        if isinstance(outcome, str):
+            raise RuntimeError(outcome)
+        return outcome
 
 
 def _classes_of(path: str, model: _core.Model) -> np.ndarray:
@@ -609,30 +491,3 @@ def _classes_of(path: str, model: _core.Model) -> np.ndarray:
     if kind == "b":
         return np.array([name == "True" for name in names])
     return np.array(names)
-
-
-class _Progress:
-    """A progress bar and the user's callback as one function of an epoch; None where there is nothing to call."""
-
-    def __init__(self, shown: bool, callback: Callable[[Any], Any] | None):
-        self.shown, self.callback = shown, callback
-        self.bar: Any = None
-
-    def __enter__(self) -> Callable[[Any, int], Any] | None:
-        if self.shown:
-            from tqdm.auto import tqdm
-
-            self.bar = tqdm(unit=" epochs", desc="training")
-        return self if self.shown or self.callback is not None else None
-
-    def __exit__(self, *_: Any) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def __call__(self, epoch: Any, epochs: int) -> Any:
-        if self.bar is not None:
-            self.bar.total = epochs
-            self.bar.update()
-            if epoch.epoch % 10 == 0:
-                self.bar.set_postfix(loss=f"{epoch.loss:.3f}", validation=f"{epoch.validation_accuracy:.3f}", refresh=False)
-        return None if self.callback is None else self.callback(epoch)

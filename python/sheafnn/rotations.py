@@ -82,6 +82,12 @@ def _rotations(name: str, value: Any, tolerance: float | None = None) -> np.ndar
     return _core.orthonormalised(name, array, tolerance).reshape(array.shape)
 
 
+def checked_rotations(name: str, value: Any, tolerance: float | None) -> np.ndarray:
+    """Rotations, of doubles as well replaced by the nearest ones: whatever is wrong is wrong with ``name``."""
+    array = _rotations(name, value, tolerance)
+    return _core.orthonormalised(name, array, 1.5e-8).reshape(array.shape) if array.size else array
+
+
 @dataclasses.dataclass(frozen=True)
 class Fit(Generic[D]):
     """A distribution fitted to samples, with large-sample standard errors where there are some."""

@@ -10,7 +10,10 @@ import numpy as np
 import scipy.sparse
 
 from . import _checks, _core
+from ._edges import edge_array
+from ._masks import node_numbers, plain
 from .dataset import Dataset
+from .rotations import checked_rotations
 
 
 def sheaf_laplacian(
@@ -39,24 +42,176 @@ def sheaf_laplacian(
            [-1.,  2., -1.],
            [ 0., -1.,  1.]])
     """
-    if not isinstance(data, Dataset):
-        raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
-    table = _checks.real("maps", maps)
-    if table.ndim not in (2, 3):
-        raise ValueError(f"maps: {table.ndim} axes: expected arcs x d x d, or arcs x d for diagonal maps")
-    arcs, dimension = 2 * data.edge_count, max(1, table.shape[-1])
-    allowed = [(arcs, dimension, dimension)] + [(arcs, dimension)] * (family == "diagonal" or dimension == 1)
-    if family != "identity" and table.shape not in allowed:
-        raise ValueError(
-            f"maps: shape {table.shape} is not allowed; must be {arcs} x d x d, a map for each arc, or {arcs} x d for diagonal maps"
-        )
-    if family == "diagonal" and table.ndim == 3:
-        if np.any(table != table * np.eye(dimension)):
-            raise ValueError("maps: not diagonal")
-        table = np.ascontiguousarray(np.diagonal(table, axis1=1, axis2=2))
-    weights = _checks.real("edge_weights", [] if edge_weights is None else edge_weights)
-    values, columns, offsets = _core.laplacian(data._core, family, dimension, table, weights, normalisation)
-    return scipy.sparse.csr_matrix((values, columns, offsets), shape=(data.node_count * dimension,) * 2)
+    return CellularSheaf(data, maps, edge_weights, family=family, normalisation=normalisation).laplacian()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Eigenpairs:
+    """Smallest eigenvalues with orthonormal eigenvectors."""
+
+    values: np.ndarray  #: k, ascending
+    vectors: np.ndarray  #: n x d x k: ``vectors[u]`` is what node u has of each of them
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ApproximateSections:
+    """Cochains that disagree least over the edges."""
+
+    disagreement: np.ndarray  #: k, ascending: sum over the edges of the squared differences
+    sections: np.ndarray  #: n x d x k
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NearestSection:
+    """A rotation of each node, which together are nearly a section; unique up to one rotation of all from the right."""
+
+    rotations: np.ndarray  #: n x d x d
+    disagreement: float  #: sum over the edges of w² |R_u X_u - R_v X_v|², Frobenius norm
+    bound: float  #: no choice of rotations disagrees less
+    eigenvalues: np.ndarray  #: d smallest of the Laplacian
+
+
+class CellularSheaf:
+    """A sheaf on a graph that is given by its maps, without learning.
+
+    :param data: the graph
+    :param maps: as of :func:`sheaf_laplacian`, and so are edge_weights, family and normalisation
+    :raises ValueError: names the argument, its value and the limit
+
+    The sections of the trivial sheaf are constant on connected components:
+
+    >>> import numpy, sheafnn
+    >>> data = sheafnn.karate_club()
+    >>> sheaf = CellularSheaf(data, numpy.ones((156, 1, 1)))
+    >>> sheaf.harmonic_space().shape
+    (34, 1, 1)
+    >>> extension = sheaf.harmonic_extension([0, 33], [[0.0], [1.0]])
+    >>> bool((0 <= extension).all() and (extension <= 1).all())
+    True
+    """
+
+    def __init__(
+        self, data: Dataset, maps: Any, edge_weights: Any = None, *, family: str = "general-linear", normalisation: str = "none"
+    ):
+        if not isinstance(data, Dataset):
+            raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
+        table = _checks.real("maps", plain(maps))
+        if table.ndim not in (2, 3):
+            raise ValueError(f"maps: {table.ndim} axes: expected arcs x d x d, or arcs x d for diagonal maps")
+        arcs, dimension = 2 * data.edge_count, max(1, table.shape[-1])
+        allowed = [(arcs, dimension, dimension)] + [(arcs, dimension)] * (family == "diagonal" or dimension == 1)
+        if family != "identity" and table.shape not in allowed:
+            raise ValueError(
+                f"maps: shape {table.shape} is not allowed; must be {arcs} x d x d, a map for each arc, or {arcs} x d for diagonal maps"
+            )
+        if family == "diagonal" and table.ndim == 3:
+            if np.any(table != table * np.eye(dimension)):
+                raise ValueError("maps: not diagonal")
+            table = np.ascontiguousarray(np.diagonal(table, axis1=1, axis2=2))
+        weights = _checks.real("edge_weights", [] if edge_weights is None else plain(edge_weights))
+        self._parts = (data._core, family, dimension, table, weights, normalisation)
+        self.data = data
+        self.stalk_dim = dimension
+        self.family = family
+
+    def __repr__(self) -> str:
+        return f"<CellularSheaf: {self.family} maps of {2 * self.data.edge_count} arcs, stalk dimension {self.stalk_dim}>"
+
+    def laplacian(self) -> scipy.sparse.csr_matrix:
+        """The Laplacian, nd x nd."""
+        values, columns, offsets = _core.laplacian(*self._parts)
+        return scipy.sparse.csr_matrix((values, columns, offsets), shape=(self.data.node_count * self.stalk_dim,) * 2)
+
+    def eigenpairs(self, count: int, *, tolerance: float = 0, seed: Any = 0) -> Eigenpairs:
+        """The smallest eigenvalues of the Laplacian, of large graphs by iteration.
+
+        :param count: how many, 1 to nd
+        :param tolerance: of the residuals, as a share of the largest possible eigenvalue; 0: near rounding
+        :param seed: of the iteration's first vectors
+        """
+        return Eigenpairs(*_core.eigenpairs(*self._parts, self._count(count), *_iteration(tolerance, seed)))
+
+    def approximate_sections(self, count: int, *, tolerance: float = 0, seed: Any = 0) -> ApproximateSections:
+        """The cochains of least disagreement; arguments as of :meth:`eigenpairs`."""
+        return ApproximateSections(*_core.approximate_sections(*self._parts, self._count(count), *_iteration(tolerance, seed)))
+
+    def harmonic_space(self, *, tolerance: float = 0) -> np.ndarray:
+        """An orthonormal basis of the Laplacian's kernel, n x d x k; without normalisation these are the global sections.
+
+        :param tolerance: share of the largest eigenvalue up to which one counts as 0, below 1; 0: near rounding
+        """
+        return _core.harmonic_basis(*self._parts, _checks.any_number("tolerance", tolerance))
+
+    def harmonic_extension(self, nodes: Any, values: Any) -> np.ndarray:
+        """Values on some nodes continued to all with the least disagreement, n x d x f.
+
+        :param nodes: mask or numbers of the nodes with values, each once
+        :param values: of these nodes, k x d x f; or k x d for f = 1: n x d is returned then
+        :raises ValueError: also where they leave more than one extension, as on a connected component without such nodes
+        """
+        fixed = node_numbers(nodes, self.data.node_count, "nodes")
+        table = _checks.real("values", plain(values))
+        if table.ndim not in (2, 3) or table.shape[:2] != (len(fixed), self.stalk_dim):
+            raise ValueError(
+                f"values: shape {table.shape} is not allowed; expected {len(fixed)} x {self.stalk_dim}, or {len(fixed)} x "
+                f"{self.stalk_dim} x f, rows of the {len(fixed)} nodes"
+            )
+        whole = _core.harmonic_extension(*self._parts, fixed, table if table.ndim == 3 else table[:, :, None])
+        return whole if table.ndim == 3 else whole[:, :, 0]
+
+    def nearest_section(self, *, tolerance: float = 0, seed: Any = 0) -> NearestSection:
+        """Synchronisation: rotations of all nodes that nearly agree over the edges, of connected graphs; families
+        ``"special-orthogonal"`` and ``"identity"``. Arguments as of :meth:`eigenpairs`."""
+        return NearestSection(*_core.nearest_section(*self._parts, *_iteration(tolerance, seed)))
+
+    def _count(self, count: Any) -> int:
+        return _checks.whole("count", count, 1, max(1, self.data.node_count * self.stalk_dim))
+
+
+def _iteration(tolerance: Any, seed: Any) -> tuple[float, int]:
+    return _checks.any_number("tolerance", tolerance), _checks.seed(seed)
+
+
+def synchronise(
+    edges: Any, rotations: Any, weights: Any = None, *, nodes: int | None = None, tolerance: float | None = None
+) -> NearestSection:
+    """Rotations X of all nodes from measurements R of their differences: R is near X_u X_v' for every edge (u, v).
+
+    :param edges: m x 2 node numbers u and v, each edge once, of a connected graph
+    :param rotations: m x d x d, d from 2 to 5, or SciPy's Rotation objects
+    :param weights: m positive numbers; None: all are 1
+    :param nodes: number of nodes; None: the largest node number and one
+    :param tolerance: how far from orthogonal the rotations may be, as of :mod:`sheafnn.rotations`
+    :raises ValueError: names the argument, its value and the limit
+
+    >>> import numpy, sheafnn
+    >>> truth = sheafnn.rotations.haar(10, 3, seed=1)
+    >>> edges = numpy.array([[u, v] for u in range(10) for v in range(u)])
+    >>> found = synchronise(edges, truth[edges[:, 0]] @ truth[edges[:, 1]].transpose(0, 2, 1))
+    >>> numpy.allclose(found.rotations @ found.rotations[0].T, truth @ truth[0].T)
+    True
+    """
+    measured = checked_rotations("rotations", plain(rotations), tolerance)
+    if measured.ndim != 3:
+        raise ValueError(f"rotations: shape {measured.shape} is not allowed; expected m x d x d")
+    largest = 2**31 - 1
+    pairs = edge_array(edges, largest)
+    count = int(pairs.max()) + 1 if nodes is None and len(pairs) else _checks.whole("nodes", 1 if nodes is None else nodes, 1, largest)
+    if len(measured) != len(pairs):
+        raise ValueError(f"rotations: {len(measured)} are not allowed; expected one for each of {len(pairs)} edges")
+    data = Dataset.from_numpy(pairs, scipy.sparse.csr_matrix((count, 1)))
+    if data.edge_count != len(pairs):
+        raise ValueError(f"edges: {len(pairs)} are not allowed where {data.edge_count} are different; name each once, and no self-loops")
+    arcs = data.arcs.astype(np.int64)
+    place = np.argsort(pairs.min(axis=1) * count + pairs.max(axis=1))  # of the sorted edges, which data has
+    keys = np.sort(pairs.min(axis=1) * count + pairs.max(axis=1))
+    edge = place[np.searchsorted(keys, arcs.min(axis=1) * count + arcs.max(axis=1))]
+    second = arcs[:, 0] == pairs[edge, 1]
+    maps = np.where(second[:, None, None], measured[edge], np.eye(measured.shape[-1]))
+    own = None if weights is None else _checks.real("weights", plain(weights))
+    if own is not None and own.shape != (len(pairs),):
+        raise ValueError(f"weights: shape {own.shape} is not allowed; expected one number for each of {len(pairs)} edges")
+    return CellularSheaf(data, maps, None if own is None else own[place], family="special-orthogonal").nearest_section()
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -85,17 +240,19 @@ class LearnedSheaf:
             return np.broadcast_to(np.eye(d), (len(self.arcs), d, d))
         return self.maps if self.maps.ndim == 3 else self.maps[:, :, None] * np.eye(d)
 
-    def laplacian(self, normalisation: str | None = None) -> scipy.sparse.csr_matrix:
-        """The sheaf's Laplacian, nd x nd.
+    def sheaf(self, normalisation: str | None = None) -> CellularSheaf:
+        """The same with eigenpairs, sections and extensions.
 
         :param normalisation: None: that of the network
         """
         maps = self.dense_maps() if self.family != "diagonal" else self.maps
         weights = self.edge_weights if self.family == "special-orthogonal" else None
         family = self.family if self.family != "identity" else "diagonal"
-        return sheaf_laplacian(
-            self.data, maps, weights, family=family, normalisation=normalisation or self.normalisation
-        )
+        return CellularSheaf(self.data, maps, weights, family=family, normalisation=normalisation or self.normalisation)
+
+    def laplacian(self, normalisation: str | None = None) -> scipy.sparse.csr_matrix:
+        """The sheaf's Laplacian, nd x nd; ``normalisation`` as of :meth:`sheaf`."""
+        return self.sheaf(normalisation).laplacian()
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -8,12 +8,15 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sheafnn/bsnn/epoch_report.hpp>
@@ -34,197 +37,28 @@
 #include "arrays.hpp"
 #include "interpreter.hpp"
 #include "models/class_names.hpp"
+#include "models/device_registry.hpp"
+#include "models/kept_sheaf_use.hpp"
 #include "models/model_search.hpp"
+#include "models/outcome.hpp"
 #include "models/registry.hpp"
 #include "models/sheaf_figures.hpp"
 #include "module.hpp"
 #include "options.hpp"
+#include "prediction.hpp"
+#include "settings.hpp"
+#include "supervisor.hpp"
+#include "target_models.hpp"
+#include "trained_model.hpp"
 
 namespace python {
 
 namespace {
 
-using sheafnn::Dataset;
-using sheafnn::Index;
-
-std::string_view maps_of(std::string_view model, std::string_view maps) {
-  return programs::is_cooperative(model) ? programs::cooperative_maps : maps;
-}
-
-/// A trained model: a checkpoint, and the functions that know its type.
-class Model {
- public:
-  /// \param path  where the file comes from, for messages
-  /// \throws std::runtime_error      it is no checkpoint
-  /// \throws std::invalid_argument   a model that this build does not contain
-  Model(std::filesystem::path path, sheafnn::io::TensorFile file)
-      : path_(std::move(path)),
-        file_(std::move(file)),
-        info_(sheafnn::io::checkpoint_info(path_, file_)),
-        entry_(&programs::find_model(info_.model, maps_of(info_.model, info_.maps), info_.stalk_dimension)) {}
-
-  [[nodiscard]] const sheafnn::io::TensorFile& file() const { return file_; }
-  [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info_.model); }
-  [[nodiscard]] std::string_view maps() const { return maps_of(info_.model, info_.maps); }
-  /// None where they are not known.
-  [[nodiscard]] std::vector<std::string> feature_names() const {
-    return programs::checkpoint_feature_names(path_.string(), file_.metadata);
-  }
-  /// What happens to features.
-  [[nodiscard]] const sheafnn::FeaturePlan& plan() const {
-    return programs::with_kind(
-        info_.model, info_.options, info_.cooperative, info_.flow,
-        [](const auto& options) -> const auto& { return options.feature_plan; });
-  }
-
-  /// \throws std::invalid_argument  data with other feature columns
-  [[nodiscard]] sheafnn::Prediction predict(const Dataset& data, const sheafnn::PredictOptions& options) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
-    return entry_->predict(path_, file_, bayesian(), data, options);
-  }
-  [[nodiscard]] sheafnn::io::NpzWriter learned(const Dataset& data, const sheafnn::PredictOptions& options,
-                                               Index layer) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
-    return entry_->learned(path_, file_, bayesian(), data, options, layer);
-  }
-
- private:
-  std::filesystem::path path_;
-  sheafnn::io::TensorFile file_;
-  sheafnn::io::CheckpointInfo info_;
-  const programs::ModelEntry* entry_;
-};
-
-/// Calls Python between epochs: `report` with every epoch and the largest number of them, and the signal handlers
-/// twenty times a second. Ctrl-C ends the training with KeyboardInterrupt, or with the best parameters so far.
-class Supervisor {
- public:
-  /// \param keep  Ctrl-C keeps the best parameters, see interrupted()
-  Supervisor(nb::object report, Index epochs, bool keep = true)
-      : report_(std::move(report)), epochs_(epochs), keep_(keep) {}
-
-  sheafnn::EpochAction operator()(const sheafnn::EpochReport& epoch) {
-    if (before_end_ && interpreter_ends()) park_released();
-    const auto now = std::chrono::steady_clock::now();
-    const bool look = now - looked_ > std::chrono::milliseconds(50);
-    if (!look && report_.is_none()) return sheafnn::EpochAction::go_on;
-    const GilAcquire acquire;
-    if (look) {
-      looked_ = now;
-      if (check_signals()) return sheafnn::EpochAction::stop;
-    }
-    if (report_.is_none()) return sheafnn::EpochAction::go_on;
-    try {
-      const nb::object answer = or_park([&]() -> nb::object { return report_(epoch, epochs_); });
-      if (answer.is_none()) return sheafnn::EpochAction::go_on;
-      const int truth = or_park([&] { return PyObject_IsTrue(answer.ptr()); });  // NumPy's False as well
-      if (truth < 0) throw nb::python_error();
-      return truth == 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
-    } catch (const nb::python_error& error) {  // Python runs the signal handlers as well where a function begins
-      if (!keep_ || !error.matches(PyExc_KeyboardInterrupt)) throw;
-      interrupted_ = true;
-      return sheafnn::EpochAction::stop;
-    }
-  }
-  /// Runs the signal handlers. \returns whether there was a Ctrl-C that keeps the parameters
-  bool check_signals() {
-    if (or_park([] { return PyErr_CheckSignals(); }) == 0) return false;
-    if (!keep_ || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw nb::python_error();
-    PyErr_Clear();
-    return interrupted_ = true;
-  }
-  [[nodiscard]] bool interrupted() const { return interrupted_; }
-
- private:
-  nb::object report_;
-  Index epochs_;
-  bool keep_;
-  bool before_end_ = !interpreter_ends();
-  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
-  bool interrupted_ = false;
-};
-
-/// What begins the name of a setting of a search in the place of a preset's.
-constexpr std::string_view searched = "search: ";
-
-/// The options of a network and of its training: a preset's, and over these the ones that are said.
-struct Settings {
-  programs::NetworkOptions network;
-  sheafnn::TrainOptions training;
-  std::string preset;
-};
-
-/// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
-template <class Options>
-void set_network(Options& options, const Dataset& data, Texts said, std::string_view model,
-                 std::string_view maps) {
-  for (const auto& [key, text] : said) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
-  if constexpr (requires { options.edge_features; }) {
-    if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
-  }
-  if (const auto rows = said.find("normalise_features"); rows != said.end()) {  // an older spelling
-    const bool given = said.contains("feature_treatment");
-    sheafnn::require(!given, "network['normalise_features']", rows->second, "feature_treatment says the same");
-    sheafnn::require(rows->second == "true" || rows->second == "false", "network['normalise_features']",
-                     rows->second, "must be true or false");
-    said["feature_treatment"] = rows->second == "true" ? "rows" : "none";
-    said.erase("normalise_features");
-  }
-  set_options(said, options, "network", model);
-}
-
-/// What a name of search_settings() stands for.
-///
-/// \throws std::invalid_argument  there is none of that name
-const sheafnn::SearchSetting& find_setting(std::string_view name) {
-  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
-    if (setting.name == name) return setting;
-  }
-  sheafnn::throw_invalid_argument("setting", name, "no setting of a search has that name");
-}
-
 /// \throws std::invalid_argument  data that do not fit together, or no split of that number
 const sheafnn::Split& checked_split(const Dataset& data, std::size_t number) {
   validate(data);
-  sheafnn::require(number < data.splits.size(), "split", number,
-                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
-  return data.splits[number];
-}
-
-/// \param preset  a name, "none", or "auto": the one for data and split; or "search: NAME", a setting of a search
-/// \throws std::invalid_argument  no such preset or option, or no value of it
-Settings make_settings(const Dataset& data, const sheafnn::Split& split, std::string_view model,
-                       std::string_view maps, const std::string& preset, Texts network, Texts training) {
-  Settings s;
-  s.preset = preset;
-  std::optional<sheafnn::Preset> chosen;
-  const sheafnn::SearchSetting* setting = nullptr;
-  if (preset.starts_with(searched)) {
-    setting = &find_setting(std::string_view(preset).substr(searched.size()));
-  } else if (preset != "none") {
-    chosen = preset == "auto" ? sheafnn::choose_preset(data, split)
-                              : sheafnn::parse_name<sheafnn::Preset>("preset", preset);
-    s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
-    s.preset = to_string(*chosen);
-  }
-  auto& [pairs, cooperative, flow] = s.network;
-  programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
-    options.features = data.feature_count();
-    options.classes = data.class_count;
-    if (setting != nullptr) {
-      if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
-        sheafnn::apply(*setting, options, s.training);
-      }
-      s.training.stop_on = sheafnn::search_stop_on(data);
-    } else if (chosen) {
-      sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
-    }
-    set_network(options, data, std::move(network), model, maps);
-  });
-  set_options(std::move(training), s.training, "training", "a training");
-  return s;
+  return split_of(data, number);
 }
 
 /// NaN as None.
@@ -275,17 +109,17 @@ nb::dict history_of(const std::vector<sheafnn::EpochReport>& history) {
   return d;
 }
 
-nb::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes) {
-  const std::size_t n = p.entropy.size();
-  nb::dict d;
-  d["probabilities"] = to_numpy(p.probabilities, {n, classes});
-  d["entropy"] = to_numpy(p.entropy, {n});
-  d["epistemic_variance"] = to_numpy(p.epistemic_variance, {n});
-  d["mutual_information"] = to_numpy(p.mutual_information, {n});
-  return d;
+/// \return  the model, its figures, its epochs, and its prediction of all nodes in the best epoch
+nb::tuple trained(const Dataset& data, const sheafnn::TrainResult& result, programs::TrainOutcome& outcome,
+                  std::string_view preset, bool interrupted) {
+  const nb::dict figures = result_of(result, outcome, preset, interrupted);
+  return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)), figures, history_of(result.history),
+                        prediction_of(outcome.prediction, static_cast<std::size_t>(data.class_count)));
 }
 
-/// \return  the model, its figures, its epochs, and its prediction of all nodes in the best epoch
+constexpr programs::Keep kept = {.model = true, .prediction = true, .sheaf_use = true};
+
+/// Trains on the CPU. \return  as trained()
 nb::tuple train(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
                 int stalk_dimension, const std::string& preset, const Texts& network, const Texts& training,
                 std::uint64_t seed, const nb::object& report, bool keep_interrupted) {
@@ -305,14 +139,156 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
                            .train = settings.training,
                            .bayesian = programs::is_bayesian(model),
                            .seed = seed,
-                           .keep = {.model = true, .prediction = true, .sheaf_use = true}},
+                           .keep = kept},
                           result);
   }
   supervisor.check_signals();  // Ctrl-C after the last epoch, e.g. during the prediction, counts as well
-  const auto classes = static_cast<std::size_t>(data.class_count);
+  return trained(data, result, outcome, settings.preset, supervisor.interrupted());
+}
+
+/// Number of a split and seed.
+using Run = std::pair<std::size_t, std::uint64_t>;
+
+/// Trains on a CUDA device, side by side what has the same options; the figures of the sheaves are computed on the CPU.
+///
+/// \param report  called after the epochs of all runs alike
+/// \return        for each run as trained(), or a text that says why it diverged
+nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, const std::string& model,
+                         const std::string& maps, int stalk_dimension, const std::string& preset,
+                         const Texts& network, const Texts& training, const nb::object& report,
+                         bool keep_interrupted, int device) {
+  const std::string_view only_on_cpu = programs::only_on_cpu(model);
+  sheafnn::require(only_on_cpu.empty(), "device", device,
+                   sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));
+  const bool bayesian = programs::is_bayesian(model);
+  const programs::ModelEntry& entry = programs::find_model(model, maps, stalk_dimension);
+  const programs::DeviceModelEntry& on_device = programs::find_device_model(maps, stalk_dimension);
+  std::vector<Settings> settings;  // of every run
+  std::vector<std::vector<std::size_t>> groups;
+  for (const auto& [split, seed] : runs) {
+    settings.push_back(make_settings(data, checked_split(data, split), model, maps, preset, network, training));
+    // What the split decides is the preset.
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return settings[group.front()].preset == settings.back().preset;
+    });
+    if (same == groups.end()) groups.emplace_back();
+    (same == groups.end() ? groups.back() : *same).push_back(settings.size() - 1);
+  }
+  Supervisor supervisor(report, settings.empty() ? 0 : settings.front().training.epochs, keep_interrupted);
+  std::vector<programs::DeviceOutcome> outcomes(runs.size());
+  {
+    const GilRelease release;
+    for (const std::vector<std::size_t>& group : groups) {
+      Settings& own = settings[group.front()];
+      own.training.on_epoch = std::ref(supervisor);
+      std::vector<programs::DeviceJob::Run> jobs;
+      for (const std::size_t i : group) jobs.push_back({&data.splits[runs[i].first], runs[i].second});
+      std::vector<programs::DeviceOutcome> found = on_device.train(
+          {data, jobs, std::get<sheafnn::ModelOptions>(own.network), own.training, bayesian, kept, device});
+      for (std::size_t k = 0; k < group.size(); ++k) {
+        programs::DeviceOutcome& one = outcomes[group[k]] = std::move(found[k]);
+        if (!one.error.empty()) continue;
+        sheafnn::TrainOptions options = own.training;
+        options.seed = jobs[k].seed;
+        const auto best = programs::best_epoch_options(options, one.result.best_epoch);
+        programs::keep_sheaf_use(one.outcome, entry.sheaf_use("trained model", one.outcome.checkpoint, bayesian,
+                                                              data, jobs[k].split->validation, best));
+      }
+    }
+  }
+  supervisor.check_signals();
+  nb::list r;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!outcomes[i].error.empty()) {
+      r.append(outcomes[i].error);
+    } else {
+      r.append(
+          trained(data, outcomes[i].result, outcomes[i].outcome, settings[i].preset, supervisor.interrupted()));
+    }
+  }
+  return r;
+}
+
+/// A loss of targets, and the arrays that it looks at.
+struct Targets {
+  std::vector<std::int8_t> labels;
+  std::vector<double> numbers;
+  TargetLoss loss;
+};
+
+/// \param targets      n × k; NaN where unknown
+/// \param multilabel   0 and 1; otherwise numbers, of which a network learns the mean
+[[nodiscard]] Targets targets_of(const Input<double>& targets, bool multilabel) {
+  const auto rows = static_cast<Index>(targets.shape(0)), columns = static_cast<Index>(targets.shape(1));
+  std::vector<double> numbers = vector_of(targets);
+  std::vector<std::int8_t> labels;
+  if (multilabel) {
+    for (const double x : numbers) labels.push_back(std::isnan(x) ? std::int8_t{-1} : static_cast<std::int8_t>(x));
+  }
+  // Vectors keep their memory when they are moved.
+  const TargetLoss loss =
+      multilabel
+          ? TargetLoss(sheafnn::Multilabel(sheafnn::MatrixView<const std::int8_t>(labels.data(), rows, columns)))
+          : TargetLoss(sheafnn::Regression(sheafnn::MatrixView<const double>(numbers.data(), rows, columns)));
+  return {std::move(labels), std::move(numbers), loss};
+}
+
+nb::object predictions_of(std::vector<double> values, const Dataset& data) {
+  const auto n = static_cast<std::size_t>(data.node_count());
+  return nb::cast(to_numpy(std::move(values), {n, values.size() / std::max<std::size_t>(n, 1)}));
+}
+
+/// Trains on targets instead of the data's labels.
+///
+/// \param outputs  k, or 2 k where a regression learns deviations as well
+/// \return         the model, its figures, its epochs, and its predictions of all nodes in the best epoch
+nb::tuple train_targets(const Dataset& data, std::size_t split_number, const Input<double>& targets,
+                        bool multilabel, Index outputs, const std::string& model, const std::string& maps,
+                        int stalk_dimension, const std::string& preset, const Texts& network,
+                        const Texts& training, std::uint64_t seed, const nb::object& report,
+                        bool keep_interrupted) {
+  const sheafnn::Split& split = split_of(data, split_number);
+  const TargetModelEntry& entry = find_target_model(model, maps_of(model, maps), stalk_dimension);
+  Settings settings = make_settings(data, split, model, maps, preset, network, training, outputs);
+  settings.training.seed = seed;
+  const Targets own = targets_of(targets, multilabel);
+  Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
+  settings.training.on_epoch = std::ref(supervisor);
+  sheafnn::TrainResult result;
+  TargetOutcome outcome;
+  {
+    const GilRelease release;
+    outcome =
+        entry.train({data, split, own.loss, settings.network, settings.training, programs::is_bayesian(model)},
+                    result);
+  }
+  supervisor.check_signals();
+  programs::TrainOutcome figures;
+  figures.parameters = outcome.parameters;
   return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)),
-                        result_of(result, outcome, settings.preset, supervisor.interrupted()),
-                        history_of(result.history), prediction_of(outcome.prediction, classes));
+                        result_of(result, figures, settings.preset, supervisor.interrupted()),
+                        history_of(result.history), predictions_of(std::move(outcome.predictions), data));
+}
+
+/// \param columns  k
+nb::object predict_targets(const Model& model, const Dataset& data, Index columns, bool multilabel, Index samples,
+                           std::uint64_t seed, std::uint32_t epoch, int threads) {
+  std::vector<double> values;
+  {
+    const GilRelease release;
+    sheafnn::check_feature_names(data.feature_names, model.feature_names());
+    const std::vector<double> none(static_cast<std::size_t>(data.node_count() * columns),
+                                   std::numeric_limits<double>::quiet_NaN());
+    const std::vector<std::int8_t> no_labels(none.size(), -1);
+    const TargetLoss loss = multilabel
+                                ? TargetLoss(sheafnn::Multilabel({no_labels.data(), data.node_count(), columns}))
+                                : TargetLoss(sheafnn::Regression({none.data(), data.node_count(), columns}));
+    const auto& info = model.info();
+    values =
+        find_target_model(info.model, model.maps(), info.stalk_dimension)
+            .predict(model.path(), model.file(), model.bayesian(), data, loss, {samples, seed, epoch, threads});
+  }
+  return predictions_of(std::move(values), data);
 }
 
 nb::dict row_of(const sheafnn::SearchRow& row) {
@@ -475,6 +451,7 @@ void bind_model(nb::module_& module) {
              }
              return prediction_of(p, static_cast<std::size_t>(p.class_count));
            })
+      .def("predict_targets", &predict_targets)
       .def("learned", [](const Model& model, const Dataset& data, Index samples, std::uint64_t seed,
                          std::uint32_t epoch, int threads, Index layer) {
         sheafnn::io::Bytes bytes;
@@ -492,6 +469,11 @@ void bind_model(nb::module_& module) {
   module.def("search", &search);
   module.def("train", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  module.def("train_on_device", &train_on_device, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
+  module.def("train_targets", &train_targets, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  module.attr("has_device_models") = programs::has_device_models();
 }
 
 }  // namespace python

@@ -10,6 +10,8 @@ void bind_dataset(nanobind::module_& module);
 void bind_model(nanobind::module_& module);
 void bind_planted(nanobind::module_& module);
 void bind_rotations(nanobind::module_& module);
+void bind_sections(nanobind::module_& module);
 void bind_sheaf(nanobind::module_& module);
+void bind_uncertainty(nanobind::module_& module);
 
 }  // namespace python

@@ -1,31 +1,24 @@
 /// \file
-/// The Laplacian of a sheaf that is given by its maps, as the three arrays of a sparse matrix.
+/// Sheaves that are given by their maps: the Laplacian as the three arrays of a sparse matrix, harmonic extension.
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
-#include <sheafnn/graph/dataset.hpp>
-#include <sheafnn/sheaf/cellular_sheaf.hpp>
-#include <sheafnn/sheaf/families.hpp>
-#include <sheafnn/sheaf/laplacian.hpp>
+#include <sheafnn/sheaf/harmonic_extension.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "arrays.hpp"
+#include "given_sheaf.hpp"
+#include "interpreter.hpp"
 #include "module.hpp"
+#include "sheaf_arrays.hpp"
 
 namespace python {
 
 namespace {
 
-using sheafnn::Index;
-
-/// \param maps     2m × map_size numbers, of the arcs in the order of the graph
-/// \param weights  m, or none
-template <class Family>
-[[nodiscard]] nb::tuple laplacian_of(const sheafnn::Graph& graph, const Input<double>& maps,
-                                     const Input<double>& weights, sheafnn::Normalisation normalisation) {
-  const sheafnn::CellularSheaf<Family> sheaf(graph, span_of(maps), span_of(weights));
-  Eigen::SparseMatrix<double> matrix = sheafnn::SheafLaplacian(sheaf, normalisation).matrix();
+[[nodiscard]] nb::tuple laplacian(const GivenSheaf& given) {
+  Eigen::SparseMatrix<double> matrix = with_laplacian(given, [](const auto& own) { return own.matrix(); });
   matrix.makeCompressed();
   // Column by column, and symmetric: row by row as well.
   const auto rows = static_cast<std::size_t>(matrix.outerSize()),
@@ -35,43 +28,27 @@ template <class Family>
                         to_numpy(columns, {entries}), to_numpy(offsets, {rows + 1}));
 }
 
-template <template <int> class Family, class... Arguments>
-[[nodiscard]] nb::tuple of_dimension(Index d, const Arguments&... arguments) {
-  switch (d) {
-    case 1:
-      return laplacian_of<Family<1>>(arguments...);
-    case 2:
-      return laplacian_of<Family<2>>(arguments...);
-    case 3:
-      return laplacian_of<Family<3>>(arguments...);
-    case 4:
-      return laplacian_of<Family<4>>(arguments...);
-    case 5:
-      return laplacian_of<Family<5>>(arguments...);
-    default:
-      sheafnn::throw_invalid_argument("stalk_dim", d, "must be between 1 and 5");
-  }
-}
-
-[[nodiscard]] nb::tuple laplacian(const sheafnn::Dataset& data, const std::string& family, Index dimension,
-                                  const Input<double>& maps, const Input<double>& weights,
-                                  const std::string& normalisation) {
-  const sheafnn::Graph& graph = data.graph;
-  const auto kind = sheafnn::parse_normalisation(normalisation);
-  if (family == "diagonal") return of_dimension<sheafnn::Diagonal>(dimension, graph, maps, weights, kind);
-  if (family == "special-orthogonal") {
-    return of_dimension<sheafnn::SpecialOrthogonal>(dimension, graph, maps, weights, kind);
-  }
-  if (family == "general-linear")
-    return of_dimension<sheafnn::GeneralLinear>(dimension, graph, maps, weights, kind);
-  if (family == "conformal") return of_dimension<sheafnn::Conformal>(dimension, graph, maps, weights, kind);
-  if (family == "identity") return of_dimension<sheafnn::Identity>(dimension, graph, maps, weights, kind);
-  sheafnn::throw_invalid_argument("maps", family,
-                                  "choose identity, diagonal, special-orthogonal, general-linear or conformal");
+/// \param values  |B| × D × f
+/// \return        n × D × f
+[[nodiscard]] Output<double> extension(const GivenSheaf& given, const Input<std::int32_t>& nodes,
+                                       const Input<double>& values) {
+  const sheafnn::Cochain<double> x = [&] {
+    const GilRelease release;
+    const Eigen::Map<const sheafnn::Cochain<double>> rows(values.data(),
+                                                          static_cast<Index>(values.shape(0) * values.shape(1)),
+                                                          static_cast<Index>(values.shape(2)));
+    return with_laplacian(given,
+                          [&](const auto& own) { return sheafnn::harmonic_extension(own, span_of(nodes), rows); });
+  }();
+  return node_rows(x, given.dimension);
 }
 
 }  // namespace
 
-void bind_sheaf(nb::module_& module) { module.def("laplacian", &laplacian); }
+void bind_sheaf(nb::module_& module) {
+  def_of_sheaf(module, "laplacian", &laplacian);
+  def_of_sheaf(module, "harmonic_extension", &extension);
+  bind_sections(module);
+}
 
 }  // namespace python

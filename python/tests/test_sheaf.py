@@ -132,3 +132,104 @@ def test_maps_that_are_fixed_have_no_score(karate):
     assert classifier.sheaf_use_ is None
     sheaf = classifier.result_["sheaf"]
     assert sheaf["warning"] is None and sheaf["permuted"]["rise"] is None and sheaf["nodes"] == 0
+
+
+@pytest.fixture
+def given(karate, random):
+    maps = random.normal(size=(156, 2, 2))
+    return sheafnn.CellularSheaf(karate, maps)
+
+
+def test_eigenpairs(given):
+    dense = given.laplacian().toarray()
+    values, vectors = np.linalg.eigh(dense)
+    pairs = given.eigenpairs(5)
+    assert pairs.vectors.shape == (34, 2, 5)
+    assert np.abs(pairs.values - values[:5]).max() < 1e-10 * values[-1]
+    flat = pairs.vectors.reshape(68, 5)
+    assert np.abs(dense @ flat - flat * pairs.values).max() < 1e-10 * values[-1]
+    assert np.abs(flat.T @ flat - np.eye(5)).max() < 1e-12
+    large = sheafnn.CellularSheaf(sheafnn.synthetic(nodes=600, degree=4, seed=1), np.empty((0, 0)), family="identity")
+    some = large.eigenpairs(3, seed=4)  # by iteration
+    exact = np.linalg.eigvalsh(large.laplacian().toarray())
+    assert np.abs(some.values - exact[:3]).max() < 1e-9 * exact[-1]
+
+
+def test_approximate_sections(given):
+    found = given.approximate_sections(4)
+    x = found.sections.reshape(68, 4)
+    dense = given.laplacian().toarray()
+    assert np.abs(np.diag(x.T @ dense @ x) - found.disagreement).max() < 1e-10
+    scaled = sheafnn.CellularSheaf(given.data, given._parts[3], normalisation="block")
+    found = scaled.approximate_sections(4)
+    x = found.sections.reshape(68, 4)  # measured by the Laplacian without normalisation
+    assert np.abs(np.diag(x.T @ dense @ x) - found.disagreement).max() < 1e-10
+
+
+def test_harmonic_space(karate):
+    r = sheafnn.rotations.haar(34, 2, seed=3)
+    maps = r[karate.arcs[:, 0]].transpose(0, 2, 1)  # sections are x_u = R_u h
+    basis = sheafnn.CellularSheaf(karate, maps, family="special-orthogonal").harmonic_space()
+    assert basis.shape == (34, 2, 2)
+    own = np.einsum("uji,ujk->uik", r, basis)
+    assert np.abs(own - own[0]).max() < 1e-12
+    assert np.abs(np.einsum("uik,uil->kl", basis, basis) - np.eye(2)).max() < 1e-12
+
+
+def test_harmonic_extension(given):
+    fixed = [3, 0, 20]
+    values = np.arange(12.0).reshape(3, 2, 2)
+    whole = given.harmonic_extension(fixed, values)
+    assert (whole[fixed] == values).all()
+    free = np.setdiff1d(np.arange(34), fixed)
+    residual = (given.laplacian() @ whole.reshape(68, 2)).reshape(34, 2, 2)[free]
+    assert np.abs(residual).max() < 1e-9 * np.abs(whole).max()
+    assert (given.harmonic_extension(fixed, values[:, :, 0]) == whole[:, :, 0]).all()
+
+
+def test_synchronisation(random):
+    truth = sheafnn.rotations.haar(40, 3, seed=1)
+    edges = np.array([[u, v] for u in range(40) for v in range(40) if u != v and (u < v) == (random.random() < 0.5)])
+    edges = edges[np.unique(np.sort(edges, axis=1), axis=0, return_index=True)[1]]
+    random.shuffle(edges)
+    exact = truth[edges[:, 0]] @ truth[edges[:, 1]].transpose(0, 2, 1)
+    found = sheafnn.synchronise(edges, exact)
+    assert np.abs(found.rotations @ found.rotations[0].T - truth @ truth[0].T).max() < 1e-10
+    assert abs(found.disagreement) < 1e-10 and np.abs(np.linalg.det(found.rotations) - 1).max() < 1e-10
+    noise = sheafnn.rotations.Cayley(np.eye(3), 0.95).sample(len(edges), seed=2)
+    weights = random.uniform(0.5, 2, len(edges))
+    noisy = sheafnn.synchronise(edges, noise @ exact, weights)
+    x = noisy.rotations
+    by_hand = (weights**2 * ((x[edges[:, 0]] - noise @ exact @ x[edges[:, 1]]) ** 2).sum(axis=(1, 2))).sum()
+    assert noisy.disagreement == pytest.approx(by_hand, rel=1e-9) and noisy.bound < noisy.disagreement
+    of_truth = (weights**2 * ((truth[edges[:, 0]] - noise @ exact @ truth[edges[:, 1]]) ** 2).sum(axis=(1, 2))).sum()
+    assert noisy.disagreement < of_truth
+
+
+def test_the_learned_sheaf_has_them(karate, trained):
+    sheaf = trained.learned_sheaf(karate).sheaf()
+    assert (sheaf.laplacian() != trained.learned_sheaf(karate).laplacian()).nnz == 0
+    assert sheaf.eigenpairs(3).values.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda sheaf: sheaf.eigenpairs(0), "count: 0 is not allowed; must be between 1 and 68"),
+        (lambda sheaf: sheaf.eigenpairs(69), "count: 69 is not allowed; must be between 1 and 68"),
+        (lambda sheaf: sheaf.eigenpairs(2, tolerance=-1), "tolerance: -1 is not allowed"),
+        (lambda sheaf: sheaf.harmonic_space(tolerance=2), r"tolerance: 2 is not allowed; must be in \[0, 1\)"),
+        (lambda sheaf: sheaf.harmonic_extension([0, 0], np.ones((2, 2))), r"fixed_nodes\[1\]: 0 is not allowed; each node is named at most once"),
+        (lambda sheaf: sheaf.harmonic_extension([0], np.ones((2, 2))), r"values: shape \(2, 2\) is not allowed; expected 1 x 2, or 1 x 2 x f"),
+        (lambda sheaf: sheaf.harmonic_extension([0], [[1, np.nan]]), r"values\(0, 1\)|values\(1, 0\)"),
+        (lambda sheaf: sheaf.nearest_section(), "family: general-linear is not allowed; only rotations are synchronised"),
+        (lambda sheaf: sheafnn.synchronise([[0, 1]], np.ones((1, 3, 3))), r"rotations\[0\]"),
+        (lambda sheaf: sheafnn.synchronise([[0, 1], [1, 0]], np.eye(3)[None].repeat(2, 0)), "edges: 2 are not allowed where 1 are different"),
+        (lambda sheaf: sheafnn.synchronise([[0, 1]], np.eye(3)[None].repeat(2, 0)), "rotations: 2 are not allowed; expected one for each of 1 edges"),
+        (lambda sheaf: sheafnn.synchronise([[0, 1], [2, 3]], np.eye(3)[None].repeat(2, 0)), "connected components of the graph: 2 is not allowed"),
+        (lambda sheaf: sheafnn.synchronise([[0, 1]], np.eye(3)[None], [1, 2]), r"weights: shape \(2,\) is not allowed"),
+    ],
+)
+def test_bad_input_of_given_sheaves(given, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(given)

@@ -179,7 +179,7 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
                                                         std::span<const std::int32_t> nodes,
                                                         Index bins = default_bins,
                                                         Binning binning = Binning::equal_width) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   detail::check_bins(bins);
   std::vector<detail::Forecast> forecasts = detail::confidences(probabilities, class_count, labels, nodes);
   return detail::calibration_error_of(forecasts, bins, binning);
@@ -192,7 +192,7 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
 [[nodiscard]] inline CalibrationError class_wise_calibration_error(
     std::span<const double> probabilities, Index class_count, std::span<const std::int32_t> labels,
     std::span<const std::int32_t> nodes, Index bins = default_bins, Binning binning = Binning::equal_width) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   detail::check_bins(bins);
   CalibrationError r;
   std::vector<detail::Forecast> forecasts;
@@ -219,7 +219,7 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
 [[nodiscard]] inline std::vector<ReliabilityBin> adaptive_reliability_diagram(
     std::span<const double> probabilities, Index class_count, std::span<const std::int32_t> labels,
     std::span<const std::int32_t> nodes, Index bins = default_bins) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   detail::check_bins(bins);
   std::vector<detail::Forecast> forecasts = detail::confidences(probabilities, class_count, labels, nodes);
   std::vector<ReliabilityBin> diagram;

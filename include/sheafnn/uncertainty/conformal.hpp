@@ -121,12 +121,25 @@ namespace sheafnn {
 [[nodiscard]] inline double conformal_threshold(std::span<const double> scores, Index class_count,
                                                 std::span<const std::int32_t> labels,
                                                 std::span<const std::int32_t> nodes, double alpha) {
-  detail::check_predictions(scores, class_count, labels, nodes, false);
+  detail::check_predictions("scores", scores, class_count, labels, nodes, false);
   std::vector<double> of_labels;
   for (const std::int32_t u : nodes) {
     of_labels.push_back(scores[static_cast<std::size_t>(u * class_count + labels[static_cast<std::size_t>(u)])]);
   }
   return conformal_threshold(std::move(of_labels), alpha);
+}
+
+/// The sets {y : s_u(y) ≤ threshold}: for every score whether its class is in the set of its node. A score of NaN is in none.
+///
+/// \param scores  n × C, row-major
+/// \returns       as many 0 and 1
+/// \throws std::invalid_argument  a threshold that is NaN
+[[nodiscard]] inline std::vector<std::uint8_t> conformal_sets(std::span<const double> scores, double threshold) {
+  require(!std::isnan(threshold), "threshold", threshold, "must be a number");
+  std::vector<std::uint8_t> r;
+  r.reserve(scores.size());
+  for (const double score : scores) r.push_back(score <= threshold ? 1 : 0);
+  return r;
 }
 
 /// What sets of classes are like on nodes whose labels are known.
@@ -143,19 +156,19 @@ struct SetFigures {
 [[nodiscard]] inline SetFigures evaluate_sets(std::span<const double> scores, Index class_count,
                                               std::span<const std::int32_t> labels,
                                               std::span<const std::int32_t> nodes, double threshold) {
-  detail::check_predictions(scores, class_count, labels, nodes, false);
-  require(!std::isnan(threshold), "threshold", threshold, "must be a number");
+  detail::check_predictions("scores", scores, class_count, labels, nodes, false);
+  const std::vector<std::uint8_t> sets = conformal_sets(scores, threshold);
   SetFigures r;
   r.of_size.assign(static_cast<std::size_t>(class_count) + 1, 0);
   const double n = static_cast<double>(nodes.size());
   double covered = 0, sizes = 0;
   for (const std::int32_t u : nodes) {
-    const std::span<const double> row =
-        scores.subspan(static_cast<std::size_t>(u * class_count), static_cast<std::size_t>(class_count));
-    const auto size = std::count_if(row.begin(), row.end(), [&](double score) { return score <= threshold; });
+    const auto set =
+        std::span(sets).subspan(static_cast<std::size_t>(u * class_count), static_cast<std::size_t>(class_count));
+    const auto size = std::count(set.begin(), set.end(), std::uint8_t{1});
     ++r.of_size[static_cast<std::size_t>(size)];
     sizes += static_cast<double>(size);
-    covered += row[static_cast<std::size_t>(labels[static_cast<std::size_t>(u)])] <= threshold ? 1 : 0;
+    covered += set[static_cast<std::size_t>(labels[static_cast<std::size_t>(u)])];
   }
   r.coverage = covered / n;
   r.mean_size = sizes / n;

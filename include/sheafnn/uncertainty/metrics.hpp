@@ -40,13 +40,13 @@ inline void require_rows(std::string_view name, std::size_t values, Index nodes,
 }
 
 /// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range, and, in the
-/// rows that count, probabilities in [0, 1] or else finite values.
-inline void check_predictions(std::span<const double> values, Index class_count,
+/// rows that count, probabilities in [0, 1] or else finite values. `name` is what messages call the values.
+inline void check_predictions(std::string_view name, std::span<const double> values, Index class_count,
                               std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,
                               bool are_probabilities) {
   const Index n = static_cast<Index>(labels.size());
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
-  require_rows("values", values.size(), n, class_count);
+  require_rows(name, values.size(), n, class_count);
   require(!nodes.empty(), "nodes", 0, "at least one node is needed");
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::int32_t u = nodes[i];
@@ -62,7 +62,7 @@ inline void check_predictions(std::span<const double> values, Index class_count,
       // A softmax in single precision may exceed 1 by rounding.
       const bool ok = are_probabilities ? value >= 0 && value <= 1 + 1e-5 : std::isfinite(value);
       if (!ok) {
-        throw_invalid_argument(concat("values[", u, ", ", c, "]"), value,
+        throw_invalid_argument(concat(name, "[", u, ", ", c, "]"), value,
                                are_probabilities ? "a probability must be between 0 and 1" : "must be finite");
       }
     }
@@ -83,7 +83,7 @@ inline void check_predictions(std::span<const double> values, Index class_count,
 ///                                so for all metrics of this header
 [[nodiscard]] inline double accuracy(std::span<const double> probabilities, Index class_count,
                                      std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   Index correct = 0;
   for (const std::int32_t u : nodes) {
     if (detail::most_probable(probabilities, class_count, u) == labels[static_cast<std::size_t>(u)]) ++correct;
@@ -97,7 +97,7 @@ inline void check_predictions(std::span<const double> values, Index class_count,
 [[nodiscard]] inline std::vector<Index> confusion_matrix(std::span<const double> probabilities, Index class_count,
                                                          std::span<const std::int32_t> labels,
                                                          std::span<const std::int32_t> nodes) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   std::vector<Index> counts(static_cast<std::size_t>(class_count * class_count));
   for (const std::int32_t u : nodes) {
     const Index label = labels[static_cast<std::size_t>(u)];
@@ -157,7 +157,7 @@ void for_f1(std::span<const Index> confusion, Index class_count, const Use& use)
 [[nodiscard]] inline double negative_log_likelihood(std::span<const double> probabilities, Index class_count,
                                                     std::span<const std::int32_t> labels,
                                                     std::span<const std::int32_t> nodes) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   double sum = 0;
   for (const std::int32_t u : nodes) {
     const double p =
@@ -185,7 +185,7 @@ struct ReliabilityBin {
                                                                      std::span<const std::int32_t> labels,
                                                                      std::span<const std::int32_t> nodes,
                                                                      Index bins = default_bins) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   require_between("bins", bins, 1, 1000000);
   const double width = static_cast<double>(bins);
   std::vector<ReliabilityBin> diagram(static_cast<std::size_t>(bins));

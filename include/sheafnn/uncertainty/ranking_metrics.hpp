@@ -151,7 +151,7 @@ template <class Measure>
 ///                                so for all metrics of this header
 [[nodiscard]] inline double roc_auc(std::span<const double> probabilities, Index class_count,
                                     std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   detail::MetricWorkspace work;
   return detail::roc_auc(probabilities, class_count, labels, nodes, work);
 }
@@ -163,7 +163,7 @@ template <class Measure>
 [[nodiscard]] inline double average_precision(std::span<const double> probabilities, Index class_count,
                                               std::span<const std::int32_t> labels,
                                               std::span<const std::int32_t> nodes) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   detail::MetricWorkspace work;
   return detail::average_precision(probabilities, class_count, labels, nodes, work);
 }
@@ -174,7 +174,7 @@ template <class Measure>
 /// \throws std::invalid_argument  as roc_auc()
 [[nodiscard]] inline double macro_f1(std::span<const double> probabilities, Index class_count,
                                      std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   detail::MetricWorkspace work;
   return detail::macro_f1(probabilities, class_count, labels, nodes, work);
 }
@@ -185,7 +185,7 @@ template <class Measure>
 [[nodiscard]] inline double brier_score(std::span<const double> probabilities, Index class_count,
                                         std::span<const std::int32_t> labels,
                                         std::span<const std::int32_t> nodes) {
-  detail::check_predictions(probabilities, class_count, labels, nodes, true);
+  detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);
   return detail::brier_score(probabilities, class_count, labels, nodes);
 }
 

@@ -74,7 +74,7 @@ inline void check_logits(std::span<const double> logits) {
 [[nodiscard]] inline double fit_temperature(std::span<const double> logits, Index class_count,
                                             std::span<const std::int32_t> labels,
                                             std::span<const std::int32_t> nodes) {
-  detail::check_predictions(logits, class_count, labels, nodes, false);
+  detail::check_predictions("logits", logits, class_count, labels, nodes, false);
   struct Slope {
     double first = 0;   // dNLL/dβ
     double second = 0;  // d²NLL/dβ²

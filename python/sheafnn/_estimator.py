@@ -1,0 +1,428 @@
+"""What all estimators share: parameters, graphs and features as they are given, files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from numbers import Integral, Real
+from typing import Any, Callable, Mapping, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _checks, _core
+from ._masks import node_numbers, plain
+from .dataset import Dataset
+from .sheaf import LearnedSheaf, NodeMaps, read_learned
+
+E = TypeVar("E", bound="SheafEstimator")
+
+
+class Interrupted(UserWarning):
+    """A training that Ctrl-C ended, with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
+
+
+class _Unsaid:
+    def __repr__(self) -> str:
+        return "<the graph of a Dataset>"
+
+
+_UNSAID: Any = _Unsaid()
+
+
+def _text(name: str, value: Any) -> str:
+    """An option as the library reads it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name}: {value!r}: expected a number, a boolean or a text")
+
+
+class SheafEstimator(BaseEstimator):
+    """Parameters and methods of SheafClassifier and SheafRegressor."""
+
+    def __init__(
+        self,
+        model: str = "bsnn",
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        preset: str = "auto",
+        channels: int | None = None,
+        layers: int | None = None,
+        feature_treatment: str | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        dropout: float | None = None,
+        input_dropout: float | None = None,
+        kl_weight: float | None = None,
+        samples: int = 3,
+        predict_samples: int = 20,
+        validation_fraction: float = 0.2,
+        search: float | None = None,
+        network: Mapping[str, Any] | None = None,
+        training: Mapping[str, Any] | None = None,
+        random_state: Any = 0,
+        threads: int = 0,
+        device: str = "cpu",
+        on_interrupt: str = "raise",
+        progress: bool = False,
+        callback: Callable[[Any], Any] | None = None,
+    ):
+        self.model = model
+        self.maps = maps
+        self.stalk_dim = stalk_dim
+        self.preset = preset
+        self.channels = channels
+        self.layers = layers
+        self.feature_treatment = feature_treatment
+        self.epochs = epochs
+        self.patience = patience
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.kl_weight = kl_weight
+        self.samples = samples
+        self.predict_samples = predict_samples
+        self.validation_fraction = validation_fraction
+        self.search = search
+        self.network = network
+        self.training = training
+        self.random_state = random_state
+        self.threads = threads
+        self.device = device
+        self.on_interrupt = on_interrupt
+        self.progress = progress
+        self.callback = callback
+
+    def _scored_nodes(self, data: Dataset) -> np.ndarray:
+        """The nodes of a Dataset that say how good the network is."""
+        splits = data.splits
+        if not splits:
+            return np.arange(data.node_count)
+        number = 0 if len(splits) == 1 else getattr(self, "split_", None)
+        if number is None or number >= len(splits):
+            raise ValueError(
+                f"nodes: None is not allowed; it is not known which of the {len(splits)} splits the network was trained on: name "
+                "the nodes, e.g. nodes=data.splits[0].test"
+            )
+        split = splits[number]
+        return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
+
+    def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps:
+        """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
+
+        :param X: a Dataset; or features, with ``edges`` as for ``predict_proba``
+        :param layer: layer whose sheaf is returned (deterministic networks, and bcsnn with learners per layer)
+        :return: maps per incident pair, or of cooperative networks maps per node
+        """
+        check_is_fitted(self)
+        data = self._graph_data(X, edges)
+        content = self.model_.learned(data._core, *self._sampling(), _checks.whole("layer", layer, 0, 63))
+        return read_learned(content, data)
+
+    def _set_names(self, names: list[str]) -> None:
+        """``feature_names_in_``, or none where the columns have no names."""
+        if names:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = False
+        return tags
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, (Integral, np.random.Generator)):
+            return _checks.seed(self.random_state, "random_state")
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _sampling(self) -> tuple[int, int, int, int]:
+        """Samples, seed, epoch and threads of a prediction."""
+        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
+        return samples, self._seed(), 0, _checks.whole("threads", self.threads, 0, 1_000_000)
+
+    def _check_options(self) -> None:
+        _checks.choice("model", self.model, _core.model_names)
+        _checks.choice("maps", self.maps, _core.maps_names)
+        _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
+        _checks.choice("preset", self.preset, ("auto", "none", *_core.preset_names))
+        _checks.number("validation_fraction", self.validation_fraction, 0, 1)
+        if self.feature_treatment is not None:
+            _checks.choice("feature_treatment", self.feature_treatment, _core.feature_treatment_names)
+        _checks.whole("threads", self.threads, 0, 1_000_000)
+        _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:
+            raise ValueError(f"search: {self.search!r} is not allowed; must be above 0 seconds")
+        if self.kl_weight is not None:
+            _checks.number("kl_weight", self.kl_weight, 0, 1e300)
+
+    def _options(self, name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
+        """Options as texts: parameters of the classifier, and those of the mapping ``name``."""
+        if more is not None and not isinstance(more, Mapping):
+            raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
+        for key, value in (more or {}).items():
+            if key in own:
+                parameter = "kl_weight" if key == "kl_maximum" else key
+                raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is the parameter {parameter} of the classifier")
+        options = {**own, **(more or {})}
+        return {key: _text(key, value) for key, value in options.items() if value is not None}
+
+    def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cuts off a share of the nodes of each class, rounded."""
+        fraction = float(self.validation_fraction)
+        random = np.random.default_rng(self._seed())
+        held = [
+            random.permutation(own)[: int(round(fraction * len(own)))]
+            for own in (nodes[codes[nodes] == c] for c in np.unique(codes[nodes]))
+        ]
+        chosen = np.sort(np.concatenate(held)) if held else np.empty(0, int)
+        left = np.setdiff1d(nodes, chosen)
+        if len(chosen) and len(left) == 0:
+            raise ValueError(f"validation_fraction: {fraction} is not allowed; of {len(nodes)} nodes none is left to train on")
+        if fraction > 0 and len(chosen) == 0:
+            warnings.warn(
+                f"validation_fraction: {fraction} of {len(nodes)} nodes is none: the last epoch is kept", UserWarning, stacklevel=4
+            )
+        return left, chosen
+
+    def _graph_data(self, X: Any, edges: Any) -> Dataset:
+        """A Dataset without labels, from what predict() and the like were given."""
+        if isinstance(X, Dataset):
+            if edges is not None and edges is not _UNSAID:
+                raise ValueError("edges: a Dataset has its own")
+            if X.feature_count != self.n_features_in_:
+                raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
+            return X
+        features = validate_data(
+            self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite="allow-nan"
+        )
+        if edges is _UNSAID:
+            edges, trained_with = None, getattr(self, "trained_with_edges_", None)
+            if trained_with:
+                raise ValueError(
+                    "edges: missing; the network was trained with edges: pass the graph of these nodes, in a Pipeline as "
+                    "pipeline.predict(X, edges=edges), or edges=None for nodes without neighbours"
+                )
+            if trained_with is None:
+                warnings.warn(
+                    "edges: missing, and the file does not say whether the network was trained with some; the nodes have no "
+                    "neighbours (edges=None says so)", UserWarning, stacklevel=4
+                )
+        return Dataset.from_numpy(edges, features)
+
+    def _training_data(self, X: Any, edges: Any, train: Any, validation: Any, split: int, known: np.ndarray) -> tuple[Dataset, int]:
+        """A Dataset and the number of its split, for targets.
+
+        :param X: a Dataset; or features, as fit() has checked them
+        :param known: which nodes have targets
+        """
+        if isinstance(X, Dataset):
+            for name, value in (("edges", edges), ("train", train), ("validation", validation)):
+                if value is not None:
+                    raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
+            return X, number_of_split(X, split)
+        if split != 0:
+            raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
+        count = X.shape[0]
+        seen = np.flatnonzero(known) if train is None else node_numbers(train, count, "train")
+        if validation is not None:
+            held = node_numbers(validation, count, "validation")
+            seen = seen if train is not None else np.setdiff1d(seen, held)
+        else:
+            seen, held = self._hold_out(seen, np.zeros(count, int))
+        own = getattr(self, "feature_names_in_", ())
+        no_labels = np.empty(0, np.int32), np.empty(0, int)
+        return Dataset._of_codes(edges, X, *no_labels, [(seen, held, [])], "training data", (), own), 0
+
+    def _fit_targets(self, data: Dataset, split: int | None, number: int, targets: np.ndarray, multilabel: bool) -> np.ndarray:
+        """Trains on targets, n x k with NaN where unknown. Returns the predictions of all nodes.
+
+        :param split: what ``split_`` becomes
+        """
+        if self.search is not None:
+            raise ValueError(f"search: {self.search!r} is not allowed; the settings of a search are compared by classes")
+        if device_number(self.device) >= 0:
+            raise ValueError(f"device: {self.device!r} is not allowed; only classes are trained on CUDA devices")
+        columns = targets.shape[1]
+        with Progress(self.progress, self.callback) as report:
+            model, result, history, predictions = _core.train_targets(
+                data._core, number, targets, multilabel, columns, self.model, self.maps, self.stalk_dim, self.preset,
+                *self._network_and_training(), self._seed(), report, self.on_interrupt == "keep",
+            )
+        self.n_features_in_ = data.feature_count
+        self.trained_with_edges_ = data.edge_count > 0
+        self.split_ = split
+        self._set_names(data.feature_names)
+        self.feature_treatment_ = model.feature_treatment
+        self.model_ = model
+        self.sheaf_use_ = model.sheaf_use
+        self.result_ = result
+        self.history_ = history
+        self.n_iter_ = result["epochs"]
+        self.n_targets_ = columns
+        if result["stop_reason"] == "interrupted":
+            warnings.warn(interruption(result), Interrupted, stacklevel=3)
+        return predictions
+
+    def _predict_targets(self, X: Any, edges: Any, multilabel: bool) -> np.ndarray:
+        """Means or probabilities, n x k."""
+        check_is_fitted(self)
+        data = self._graph_data(X, edges)
+        return self.model_.predict_targets(data._core, self.n_targets_, multilabel, *self._sampling())
+
+    def _network_and_training(self) -> tuple[dict[str, str], dict[str, str]]:
+        """All options as texts."""
+        network = self._options(
+            "network", self.network, channels=self.channels, layers=self.layers, feature_treatment=self.feature_treatment
+        )
+        training = self._options(
+            "training",
+            self.training,
+            epochs=self.epochs,
+            patience=self.patience,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            dropout=self.dropout,
+            input_dropout=self.input_dropout,
+            kl_maximum=self.kl_weight,
+            samples=self.samples,
+            threads=self.threads,
+        )
+        return network, training
+
+    def _save(self, path: str | os.PathLike[str], more: dict[str, str]) -> None:
+        """Writes the network with what files keep of all estimators, and more."""
+        for key, name in (("trained_with_edges", "trained_with_edges"), ("split", "trained_split")):
+            value = getattr(self, f"{key}_", None)
+            if value is not None:
+                more[name] = str(int(value))
+        self.model_.save(os.fspath(path), more)
+
+    @classmethod
+    def _loaded(cls: type[E], path: str | os.PathLike[str], parameters: Mapping[str, Any], targets: tuple[str, ...]) -> E:
+        """An estimator with the network of a file.
+
+        :param targets: what it may be trained on
+        """
+        model = _core.Model.load(os.fspath(path))
+        for name, value in parameters.items():
+            if name not in ("predict_samples", "random_state", "threads"):
+                raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
+        kind = model.metadata.get("targets", "classes")
+        if kind not in targets:
+            raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not those of a {cls.__name__}, {' or '.join(targets)}")
+        self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
+        if "trained_with_edges" in model.metadata:
+            self.trained_with_edges_ = model.metadata["trained_with_edges"] == "1"
+        elif "class_kind" not in model.metadata:
+            self.trained_with_edges_ = True  # programs train on graphs
+        if "trained_split" in model.metadata:
+            self.split_ = int(model.metadata["trained_split"])
+        self.n_features_in_ = model.given_columns or int(model.metadata["features"])
+        if kind != "classes":
+            self.n_targets_ = int(model.metadata["classes"])
+        self._set_names(model.feature_names)
+        self.feature_treatment_ = model.feature_treatment
+        self.model_ = model
+        self.sheaf_use_ = model.sheaf_use
+        return self
+
+
+def interruption(result: Mapping[str, Any]) -> str:
+    return f"interrupted after {result['epochs']} epochs; the model is that of epoch {result['best_epoch']}"
+
+
+def number_of_split(data: Dataset, split: Any) -> int:
+    count = len(data.splits)
+    if count == 0:
+        raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
+    return _checks.whole("split", split, 0, count - 1)
+
+
+def target_array(y: Any, count: int, name: str = "y") -> np.ndarray:
+    """Targets of n nodes, n or n x k, NaN where unknown."""
+    array = _checks.real(name, _checks.unmasked(name, plain(y)))
+    if array.ndim not in (1, 2) or array.shape[0] != count or (array.ndim == 2 and array.shape[1] == 0):
+        raise ValueError(f"{name}: shape {array.shape} is not allowed; expected a number, or k numbers, for each of {count} nodes")
+    infinite = np.argwhere(np.isinf(array))
+    if len(infinite):
+        place = tuple(infinite[0])
+        raise ValueError(f"{name}[{', '.join(map(str, place))}]: {array[place]} is not allowed; must be finite, or NaN where unknown")
+    return array
+
+
+def device_number(device: Any) -> int:
+    """The number of a CUDA device, -1: the CPU."""
+    if device == "cpu":
+        return -1
+    number = "0" if device == "cuda" else device.removeprefix("cuda:") if isinstance(device, str) else ""
+    if not (number.isascii() and number.isdigit() and int(number) < 2**31):
+        raise ValueError(f"device: {device!r} is not allowed; choose cpu, cuda or cuda:NUMBER")
+    if not _core.has_device_models:
+        raise ValueError(
+            f"device: {device!r} is not allowed; this package was built without CUDA, where nvcc is "
+            "'pip install . --config-settings=cmake.define.SHEAFNN_CUDA=ON' builds it with CUDA"
+        )
+    return int(number)
+
+
+def node_weights(weights: Any, count: int) -> np.ndarray:
+    own = _checks.real("sample_weight", _checks.unmasked("sample_weight", weights))
+    if own.shape != (count,):
+        raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} nodes")
+    bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))
+    if bad.size:
+        raise ValueError(f"sample_weight[{bad[0]}]: {own[bad[0]]} is not allowed; must be finite and at least 0")
+    return own
+
+
+def in_cross_validation() -> bool:
+    """Whether scikit-learn fits on a part of the rows."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name in ("_fit_and_score", "_fit_and_predict") and frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+class Progress:
+    """A progress bar and the user's callback as one function of an epoch; None where there is nothing to call."""
+
+    def __init__(self, shown: bool, callback: Callable[[Any], Any] | None):
+        self.shown, self.callback = shown, callback
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[Any, int], Any] | None:
+        if self.shown:
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(unit=" epochs", desc="training")
+        return self if self.shown or self.callback is not None else None
+
+    def __exit__(self, *_: Any) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def __call__(self, epoch: Any, epochs: int) -> Any:
+        if self.bar is not None:
+            self.bar.total = epochs
+            self.bar.update()
+            if epoch.epoch % 10 == 0:
+                self.bar.set_postfix(loss=f"{epoch.loss:.3f}", validation=f"{epoch.validation_accuracy:.3f}", refresh=False)
+        return None if self.callback is None else self.callback(epoch)

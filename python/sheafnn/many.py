@@ -1,0 +1,189 @@
+"""Many trainings of one graph side by side."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+import threading
+import warnings
+from typing import Any, Iterator, Sequence
+
+import numpy as np
+from sklearn.base import clone
+
+from . import _checks, _core
+from .classifier import Interrupted, SheafClassifier, UnusedSheaf, _Plan
+from .dataset import Dataset
+
+_FIGURES = (
+    "best_epoch", "epochs", "stop_reason", "validation_loss", "validation_accuracy", "test_accuracy", "test_nll", "test_ece",
+    "test_roc_auc", "test_average_precision", "test_macro_f1", "test_brier", "epoch_seconds",
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class FitMany:
+    """Trained classifiers, split by split and seed by seed."""
+
+    classifiers: list[SheafClassifier]
+    #: an array for each quantity, with an entry for each classifier: split, seed, and the figures of ``result_``; also
+    #: ``pandas.DataFrame(many.table)``
+    table: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.classifiers)
+
+    def __iter__(self) -> Iterator[SheafClassifier]:
+        return iter(self.classifiers)
+
+    def __getitem__(self, number: int) -> SheafClassifier:
+        return self.classifiers[number]
+
+    def __repr__(self) -> str:
+        """The table, a row for each training, and means with standard deviations."""
+        columns = ("split", "seed", "best_epoch", "validation_accuracy", "test_accuracy")
+        lines = ["".join(f"{name:>21}" for name in columns)]
+        for row in zip(*(self.table[name] for name in columns)):
+            lines.append("".join(f"{value:>21.4f}" if isinstance(value, float) else f"{value:>21}" for value in row))
+        for name in columns[3:]:
+            values = self.table[name]
+            lines.append(f"{name}: {values.mean():.4f} +- {values.std():.4f}")
+        return "\n".join(lines)
+
+
+def fit_many(
+    data: Dataset,
+    classifier: SheafClassifier | None = None,
+    *,
+    splits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    device: str | None = None,
+    threads: int = 0,
+) -> FitMany:
+    """Trains a classifier on several splits with several seeds, side by side: on the CPU each on a thread of its own, on a CUDA
+    device all in one batch. On the CPU the results are those of single fits, to the bit.
+
+    :param classifier: its parameters; None: the defaults of ``SheafClassifier()``. ``search``, ``progress`` and ``callback`` belong to
+        single fits
+    :param splits: numbers of the splits; None: all
+    :param seeds: what ``random_state`` is; every split is trained with each of them. None: the classifier's own
+    :param device: as of SheafClassifier; None: the classifier's own
+    :param threads: trainings at the same time on the CPU; 0: as many as there are processors
+    :raises ValueError: names the argument, its value and the limit
+    :raises RuntimeError: a diverged training; names its split and seed
+    :raises KeyboardInterrupt: Ctrl-C. With ``on_interrupt="keep"`` all classifiers have their best parameters so far instead, those that
+        have not begun are left out, and a warning says so
+
+    >>> import sheafnn
+    >>> data = sheafnn.karate_club()
+    >>> many = fit_many(data, SheafClassifier(stalk_dim=2, epochs=20), splits=[0, 1], seeds=[0, 1, 2])
+    >>> len(many), many.table["test_accuracy"].shape
+    (6, (6,))
+    """
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
+    base = SheafClassifier() if classifier is None else classifier
+    if not isinstance(base, SheafClassifier):
+        raise TypeError(f"classifier: {type(base).__name__} is not allowed; expected a SheafClassifier")
+    for name, idle in (("search", None), ("progress", False), ("callback", None)):
+        value = getattr(base, name)
+        if value is not idle:
+            raise ValueError(f"classifier: {name}={value!r} is not allowed; {name} belongs to single fits")
+    count = len(data.splits)
+    if count == 0:
+        raise ValueError("data: it has no splits; make some with make_splits() or with_splits()")
+    numbers = [_checks.whole("splits", s, 0, count - 1) for s in _listed("splits", splits, range(count))]
+    states = [_checks.seed(s, "seeds") for s in _listed("seeds", seeds, [base._seed()])]
+    threads = _checks.whole("threads", threads, 0, 4096) or os.cpu_count() or 1
+    classifiers, plans = [], []
+    for number in numbers:
+        for state in states:
+            own = clone(base).set_params(random_state=state, **({} if device is None else {"device": device}))
+            plan = own._plan(data, None, None, None, None, number, None)
+            classifiers.append(own)
+            plans.append(dataclasses.replace(plan, training={**plan.training, "threads": "1"}) if plan.device < 0 else plan)
+    keep = base.on_interrupt == "keep"
+    outcomes = _on_device(plans, keep) if plans[0].device >= 0 else _side_by_side(plans, keep, threads)
+    done: list[tuple[SheafClassifier, _Plan]] = []
+    unused: list[str] = []
+    interrupted = 0
+    for own, plan, outcome in zip(classifiers, plans, outcomes):
+        if outcome is None:
+            interrupted += 1
+            continue
+        if isinstance(outcome, str):
+            raise RuntimeError(f"split {plan.split}, seed {plan.seed}: {outcome}")
+        for message, category in own._take(plan, outcome):
+            interrupted += category is Interrupted
+            unused += [message] if category is UnusedSheaf else []
+        done.append((own, plan))
+    if not done:
+        raise KeyboardInterrupt
+    if unused:
+        warnings.warn(f"{len(unused)} of {len(done)} trainings: {unused[0]}", UnusedSheaf, stacklevel=2)
+    if interrupted:
+        warnings.warn(f"interrupted; {interrupted} of {len(plans)} trainings are not complete", Interrupted, stacklevel=2)
+    table = {
+        "split": np.array([plan.split for _, plan in done]),
+        "seed": np.array([plan.seed for _, plan in done], np.uint64),
+    }
+    table |= {name: np.array([own.result_[name] for own, _ in done]) for name in _FIGURES}
+    return FitMany([own for own, _ in done], table)
+
+
+def _listed(name: str, values: Any, default: Sequence[int]) -> list[Any]:
+    """A list of numbers, none twice."""
+    if values is not None and np.ndim(values) != 1:
+        raise ValueError(f"{name}: {values!r} is not allowed; expected a list of whole numbers")
+    listed = list(default if values is None else values)
+    if not listed:
+        raise ValueError(f"{name}: an empty list is not allowed; name at least one")
+    again = next((value for i, value in enumerate(listed) if value in listed[:i]), None)
+    if again is not None:
+        raise ValueError(f"{name}: {again!r} is not allowed twice")
+    return listed
+
+
+def _on_device(plans: list[_Plan], keep: bool) -> list[Any]:
+    first = plans[0]
+    runs = [(plan.split, plan.seed) for plan in plans]
+    return _core.train_on_device(
+        first.data._core, runs, *first.model, first.preset, first.network, first.training, None, keep, first.device
+    )
+
+
+def _side_by_side(plans: list[_Plan], keep: bool, threads: int) -> list[Any]:
+    """The outcomes in order; None: not begun. Trainings release the interpreter's lock."""
+    stopped = threading.Event()
+
+    def train(plan: _Plan) -> Any:
+        if stopped.is_set():
+            return None
+        try:
+            # Ctrl-C comes to the main thread; the others look at the event after every epoch.
+            outcome = plan.train(lambda epoch, epochs: False if stopped.is_set() else None, keep)
+        except RuntimeError as error:
+            return str(error)
+        if stopped.is_set() and outcome[1]["stop_reason"] == "callback":
+            outcome[1]["stop_reason"] = "interrupted"
+        return outcome
+
+    with concurrent.futures.ThreadPoolExecutor(min(threads, len(plans))) as pool:
+        futures = [pool.submit(train, plan) for plan in plans]
+        outcomes: list[Any] = []
+        try:
+            while len(outcomes) < len(futures):
+                try:
+                    outcome = futures[len(outcomes)].result()
+                except KeyboardInterrupt:
+                    stopped.set()
+                    if not keep:
+                        raise
+                    continue
+                outcomes.append(outcome)
+                if isinstance(outcome, str):  # the others are not waited for
+                    break
+        finally:
+            stopped.set()
+    return outcomes

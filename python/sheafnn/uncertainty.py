@@ -1,0 +1,407 @@
+"""Quality, calibration and uncertainty of class probabilities, whoever's they are.
+
+All functions take arrays, of any other library or network as well: ``probabilities`` (n x C, or logits or scores where a function says so),
+``labels`` (n class numbers, -1 where unknown; ``data.codes`` of a Dataset) and ``nodes``, a mask or numbers of the rows that count; None: those
+with a known label. NumPy arrays, nested lists and tensors of PyTorch are taken.
+
+The equations are those of the C++ library (``sheafnn/uncertainty``), described in docs/uncertainty.md and docs/math.md.
+
+>>> import numpy, sheafnn
+>>> from sheafnn import uncertainty
+>>> probabilities = numpy.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
+>>> labels = [0, 0, 1, 1]
+>>> uncertainty.accuracy(probabilities, labels)
+0.75
+>>> scores = uncertainty.adaptive_scores(probabilities)
+>>> threshold = uncertainty.conformal_threshold(scores, labels, alpha=0.4)
+>>> uncertainty.conformal_sets(scores, threshold).tolist()
+[[True, False], [True, False], [False, True], [True, False]]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Sequence
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from . import _checks, _core
+from ._masks import node_numbers, plain
+from .classifier import Uncertainty
+from .dataset import Dataset
+
+__all__ = [
+    "CalibrationError",
+    "DetectionCurve",
+    "GraphTemperature",
+    "RejectionCurve",
+    "ReliabilityDiagram",
+    "SetFigures",
+    "accuracy",
+    "adaptive_scores",
+    "apply_graph_temperature",
+    "apply_temperature",
+    "average_over_neighbours",
+    "average_precision",
+    "brier_score",
+    "calibration_error",
+    "combine_members",
+    "combine_samples",
+    "conformal_sets",
+    "conformal_threshold",
+    "confusion_matrix",
+    "detection_curve",
+    "entropy",
+    "error_detection",
+    "evaluate_sets",
+    "fit_graph_temperature",
+    "fit_temperature",
+    "macro_f1",
+    "negative_log_likelihood",
+    "neighbour_agreement",
+    "rejection_curve",
+    "reliability_diagram",
+    "roc_auc",
+]
+
+_BINNINGS = ("equal-width", "equal-mass")
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationError:
+    """A calibration error, and what is known about it."""
+
+    error: float  #: the ECE, in [0, 1]
+    expected: float  #: its mean for a calibrated model with these confidences
+    deviation: float  #: its standard deviation for such a model; NaN of class-wise errors
+    squared: float  #: debiased squared error of the bins; NaN without a bin of two nodes
+    debiased: float  #: error without what a calibrated model would score; negative where it is below
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReliabilityDiagram:
+    """Confidence and accuracy in bins of the largest probability; :func:`sheafnn.plot.reliability` draws it."""
+
+    lower: np.ndarray  #: of each bin (lower, upper]; of bins of equal mass the least and the largest confidence
+    upper: np.ndarray
+    count: np.ndarray  #: nodes
+    confidence: np.ndarray  #: mean largest probability; 0 in an empty bin
+    accuracy: np.ndarray  #: share of nodes predicted correctly; 0 in an empty bin
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphTemperature:
+    """Two temperatures: of nodes with agreement 0 and of those with agreement 1."""
+
+    disagreeing: float
+    agreeing: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SetFigures:
+    """What sets of classes are like."""
+
+    coverage: float  #: share of the nodes whose label is in their set
+    mean_size: float  #: in classes
+    of_size: np.ndarray  #: C + 1: how many sets have 0, 1, …, C classes
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RejectionCurve:
+    """Accuracy of what is left when uncertain nodes are rejected; :func:`sheafnn.plot.rejection` draws it."""
+
+    accuracy: np.ndarray  #: N, without the k most uncertain nodes, k = 0, …, N - 1
+    area: float  #: their mean
+    best_area: float  #: the largest one: all errors are rejected first
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DetectionCurve:
+    """Detections at every threshold: "at least ``threshold`` of the measure"."""
+
+    threshold: np.ndarray  #: the different values of the measure, falling
+    true_positive_rate: np.ndarray  #: the recall
+    false_positive_rate: np.ndarray
+    precision: np.ndarray
+    roc_auc: float  #: area under the ROC curve (AUROC)
+    average_precision: float  #: area under the precision-recall curve (AUPR), by steps
+
+
+def _rows(name: str, value: Any) -> np.ndarray:
+    """n x C numbers."""
+    array = _checks.real(name, _checks.unmasked(name, plain(value)))
+    if array.ndim != 2 or array.shape[1] == 0:
+        more = "; of two classes numpy.stack([1 - p, p], axis=1)" if array.ndim == 1 else ""
+        raise ValueError(f"{name}: shape {array.shape} is not allowed; expected a row for each node, a column for each class{more}")
+    return array
+
+
+def _numbers(name: str, value: Any, count: int) -> np.ndarray:
+    """A number for each of n nodes."""
+    array = _checks.real(name, _checks.unmasked(name, plain(value)))
+    if array.shape != (count,):
+        raise ValueError(f"{name}: shape {array.shape} is not allowed; expected one number for each of {count} nodes")
+    return array
+
+
+def _classes(name: str, value: Any, count: int | None = None, classes: int = 2**31 - 1) -> NDArray[np.int32]:
+    """A class number for each of n nodes, -1 where unknown."""
+    array = np.asarray(plain(value))
+    if array.ndim != 1 or (count is not None and array.size != count):
+        expected = "each node" if count is None else f"each of {count} nodes"
+        raise ValueError(f"{name}: shape {array.shape} is not allowed; expected one class number for {expected}")
+    if array.dtype.kind not in "biu" and array.size > 0:
+        raise ValueError(
+            f"{name}: {array.dtype} is not allowed; expected class numbers from 0 on, or -1 where unknown, such as data.codes"
+        )
+    wrong = np.flatnonzero((array < -1) | (array >= classes)) if array.dtype.kind != "b" else np.empty(0, int)
+    if wrong.size:
+        raise ValueError(f"{name}[{wrong[0]}]: {array[wrong[0]]} is not allowed; must be between 0 and {classes - 1}, or -1 where unknown")
+    return np.ascontiguousarray(array, np.int32)
+
+
+def _chosen(nodes: Any, labels: np.ndarray) -> NDArray[np.int32]:
+    if nodes is None:
+        return np.flatnonzero(labels >= 0).astype(np.int32)
+    return node_numbers(nodes, len(labels), "nodes", distinct=False)
+
+
+def _predictions(name: str, values: Any, labels: Any, nodes: Any) -> tuple[np.ndarray, NDArray[np.int32], NDArray[np.int32]]:
+    """Values, labels and nodes of a metric."""
+    rows = _rows(name, values)
+    codes = _classes("labels", labels, len(rows), rows.shape[1])
+    return rows, codes, _chosen(nodes, codes)
+
+
+def _graph(graph: Any, count: int) -> Any:
+    """A graph of n nodes as the library has it."""
+    if not isinstance(graph, Dataset):
+        graph = Dataset.from_numpy(graph, scipy.sparse.csr_matrix((count, 1)))
+    if graph.node_count != count:
+        raise ValueError(f"graph: {graph.node_count} nodes are not allowed; there are rows of {count} nodes")
+    return graph._core
+
+
+def accuracy(probabilities: Any, labels: Any, nodes: Any = None) -> float:
+    """Share of the nodes whose most probable class is their label.
+
+    :raises ValueError: names the argument, its value and the limit; no node. So do all functions of this module
+    """
+    return _core.accuracy(*_predictions("probabilities", probabilities, labels, nodes))
+
+
+def negative_log_likelihood(probabilities: Any, labels: Any, nodes: Any = None) -> float:
+    """Mean of -log p(label), in nats; a probability of 0 counts as the smallest positive number."""
+    return _core.negative_log_likelihood(*_predictions("probabilities", probabilities, labels, nodes))
+
+
+def brier_score(probabilities: Any, labels: Any, nodes: Any = None) -> float:
+    """Mean over the nodes of the sum of (p(c) - [label = c])² over the classes, in [0, 2]."""
+    return _core.brier_score(*_predictions("probabilities", probabilities, labels, nodes))
+
+
+def roc_auc(probabilities: Any, labels: Any, nodes: Any = None) -> float:
+    """Area under the ROC curve, of two classes that of class 1, of several the mean of one against the rest; NaN of one class."""
+    return _core.roc_auc(*_predictions("probabilities", probabilities, labels, nodes))
+
+
+def average_precision(probabilities: Any, labels: Any, nodes: Any = None) -> float:
+    """Area under the precision-recall curve by steps, of classes as :func:`roc_auc`."""
+    return _core.average_precision(*_predictions("probabilities", probabilities, labels, nodes))
+
+
+def macro_f1(probabilities: Any, labels: Any, nodes: Any = None) -> float:
+    """Mean F1 of the classes that labels or predictions have."""
+    return _core.macro_f1(*_predictions("probabilities", probabilities, labels, nodes))
+
+
+def confusion_matrix(probabilities: Any, labels: Any, nodes: Any = None) -> np.ndarray:
+    """C x C: how many of the nodes have label a (rows) and most probable class b (columns)."""
+    return _core.confusion_matrix(*_predictions("probabilities", probabilities, labels, nodes))
+
+
+def calibration_error(
+    probabilities: Any,
+    labels: Any,
+    nodes: Any = None,
+    *,
+    bins: int = _core.default_bins,
+    binning: str = "equal-width",
+    class_wise: bool = False,
+) -> CalibrationError:
+    """The expected calibration error (ECE), and what a calibrated model with the same confidences would score.
+
+    :param bins: number of bins, 1 to 10⁶
+    :param binning: ``"equal-width"``, or ``"equal-mass"`` for the adaptive error
+    :param class_wise: mean over the classes of the error of "the label is c", instead of the most probable class alone
+    """
+    rows = _predictions("probabilities", probabilities, labels, nodes)
+    equal_mass = _checks.choice("binning", binning, _BINNINGS) == "equal-mass"
+    return CalibrationError(**_core.calibration_error(*rows, _checks.whole("bins", bins, 1, 1_000_000), equal_mass, bool(class_wise)))
+
+
+def reliability_diagram(
+    probabilities: Any, labels: Any, nodes: Any = None, *, bins: int = _core.default_bins, binning: str = "equal-width"
+) -> ReliabilityDiagram:
+    """Accuracy and confidence in bins of the largest probability.
+
+    :param bins: number of bins, 1 to 10⁶; bins of equal mass may be fewer
+    :param binning: ``"equal-width"`` or ``"equal-mass"``
+    """
+    rows = _predictions("probabilities", probabilities, labels, nodes)
+    equal_mass = _checks.choice("binning", binning, _BINNINGS) == "equal-mass"
+    return ReliabilityDiagram(**_core.reliability_diagram(*rows, _checks.whole("bins", bins, 1, 1_000_000), equal_mass))
+
+
+def fit_temperature(logits: Any, labels: Any, nodes: Any = None) -> float:
+    """The temperature T in [0.01, 100] of softmax(logits / T) with the least mean NLL of the nodes.
+
+    :param logits: n x C; log-probabilities serve as logits
+    :param nodes: those to fit, usually the validation nodes
+    """
+    return _core.fit_temperature(*_predictions("logits", logits, labels, nodes))
+
+
+def apply_temperature(logits: Any, temperature: float) -> np.ndarray:
+    """softmax(logits / T), n x C.
+
+    :param temperature: above 0
+    """
+    return _core.apply_temperature(_rows("logits", logits), _checks.any_number("temperature", temperature))
+
+
+def neighbour_agreement(graph: Any, probabilities: Any) -> np.ndarray:
+    """How far each node's prediction agrees with its neighbours', n numbers in [0, 1].
+
+    :param graph: a Dataset, or edges: m x 2 node numbers, or a scipy sparse adjacency matrix
+    """
+    rows = _rows("probabilities", probabilities)
+    return _core.neighbour_agreement(_graph(graph, len(rows)), rows)
+
+
+def fit_graph_temperature(logits: Any, agreement: Any, labels: Any, nodes: Any = None) -> GraphTemperature:
+    """Two temperatures with the least mean NLL of the nodes: 1/T = (1 - g)/disagreeing + g/agreeing, g the agreement of a node.
+
+    :param logits: n x C; log-probabilities serve as logits
+    :param agreement: n numbers in [0, 1], of :func:`neighbour_agreement` or others
+    """
+    rows, codes, chosen = _predictions("logits", logits, labels, nodes)
+    return GraphTemperature(*_core.fit_graph_temperature(rows, _numbers("agreement", agreement, len(rows)), codes, chosen))
+
+
+def apply_graph_temperature(logits: Any, agreement: Any, temperature: GraphTemperature) -> np.ndarray:
+    """softmax(logits / T), n x C, with the temperature of each node's agreement."""
+    rows = _rows("logits", logits)
+    own = _numbers("agreement", agreement, len(rows))
+    if not isinstance(temperature, GraphTemperature):
+        raise TypeError(f"temperature: {type(temperature).__name__} is not allowed; expected a GraphTemperature")
+    return _core.apply_graph_temperature(rows, own, float(temperature.disagreeing), float(temperature.agreeing))
+
+
+def adaptive_scores(probabilities: Any, seed: Any = None) -> np.ndarray:
+    """Scores of all classes of all nodes for conformal sets, n x C: the probabilities of the classes that are ranked above, and a
+    share of the class's own.
+
+    :param seed: of the shares, uniform in (0, 1), one for each node; None: all are 1, the sets are not random and larger
+    """
+    return _core.adaptive_scores(_rows("probabilities", probabilities), None if seed is None else _checks.seed(seed))
+
+
+def average_over_neighbours(graph: Any, scores: Any, weight: float) -> np.ndarray:
+    """Scores averaged with those of the neighbours, n x C: graph-aware conformal sets.
+
+    :param graph: as for :func:`neighbour_agreement`
+    :param weight: of the neighbours' mean, 0 to 1
+    """
+    rows = _rows("scores", scores)
+    return _core.average_over_neighbours(_graph(graph, len(rows)), rows, _checks.number("weight", weight, 0, 1))
+
+
+def conformal_threshold(scores: Any, labels: Any, nodes: Any = None, *, alpha: float) -> float:
+    """The threshold of scores with which sets hold the label with a probability of at least 1 - alpha.
+
+    :param nodes: calibration nodes: exchangeable with those that the sets are for, and seen neither by training nor by selection
+    :param alpha: share of labels that sets may miss, above 0 and below 1
+    :return: infinity where there are too few nodes: every set holds all classes then
+    """
+    return _core.conformal_threshold(*_predictions("scores", scores, labels, nodes), _checks.any_number("alpha", alpha))
+
+
+def conformal_sets(scores: Any, threshold: float) -> np.ndarray:
+    """n x C booleans: the classes with a score of at most the threshold."""
+    return _core.conformal_sets(_rows("scores", scores), _checks.any_number("threshold", threshold)).astype(bool)
+
+
+def evaluate_sets(scores: Any, labels: Any, nodes: Any = None, *, threshold: float) -> SetFigures:
+    """Coverage and sizes of the sets of the nodes."""
+    rows = _predictions("scores", scores, labels, nodes)
+    return SetFigures(**_core.evaluate_sets(*rows, _checks.any_number("threshold", threshold)))
+
+
+def entropy(probabilities: Any) -> np.ndarray:
+    """Entropy of each row in nats, n."""
+    return _core.entropy(_rows("probabilities", probabilities))
+
+
+def combine_samples(samples: Any) -> Uncertainty:
+    """What samples of the probabilities say: mean, entropy, mutual information, epistemic variance.
+
+    :param samples: K x n x C, of a posterior, an ensemble, or dropout at prediction
+    """
+    array = _checks.real("samples", _checks.unmasked("samples", plain(samples)))
+    if array.ndim != 3:
+        raise ValueError(f"samples: shape {array.shape} is not allowed; expected samples x nodes x classes")
+    return Uncertainty(**_core.combine_samples(array))
+
+
+def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
+    """What an ensemble says: one prediction from the samples of all members, each of which has as many.
+
+    :param members: of ``SheafClassifier.uncertainty`` or :func:`combine_samples`, of the same nodes
+    """
+    for k, member in enumerate(members):
+        if not isinstance(member, Uncertainty):
+            raise TypeError(f"members[{k}]: {type(member).__name__} is not allowed; expected an Uncertainty")
+    fields = ("entropy", "epistemic_variance", "mutual_information")
+    probabilities = [_rows(f"members[{k}].probabilities", member.probabilities) for k, member in enumerate(members)]
+    columns = [
+        [_numbers(f"members[{k}].{field}", getattr(member, field), len(probabilities[k])) for k, member in enumerate(members)]
+        for field in fields
+    ]
+    return Uncertainty(**_core.combine_members(probabilities, *columns))
+
+
+def rejection_curve(uncertainty: Any, labels: Any, predicted: Any, nodes: Any = None) -> RejectionCurve:
+    """Accuracy of the nodes that are left when the most uncertain ones are rejected; ties in every order.
+
+    :param uncertainty: a number for each node, n; e.g. the entropy
+    :param predicted: n class numbers, e.g. ``probabilities.argmax(axis=1)``
+    """
+    codes = _classes("labels", labels)
+    own, guessed = _numbers("uncertainty", uncertainty, len(codes)), _classes("predicted", predicted, len(codes))
+    return RejectionCurve(**_core.rejection_curve(own, codes, guessed, _chosen(nodes, codes)))
+
+
+def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCurve:
+    """How well a measure tells some nodes from others, at every threshold, with the areas AUROC and AUPR.
+
+    :param measure: a number of each node, n
+    :param positives: mask or numbers of the nodes to detect, e.g. those of a class that was left out of the training
+    :param negatives: mask or numbers of the others
+    """
+    array = _checks.real("measure", _checks.unmasked("measure", plain(measure)))
+    own = _numbers("measure", array, array.shape[0] if array.ndim == 1 else 0)
+    sets = (node_numbers(nodes, len(own), name, distinct=False) for nodes, name in ((positives, "positives"), (negatives, "negatives")))
+    return DetectionCurve(**_core.detection_curve(own, *sets))
+
+
+def error_detection(measure: Any, labels: Any, predicted: Any, nodes: Any = None) -> DetectionCurve:
+    """How well an uncertainty detects wrong predictions: :func:`detection_curve` of these among the right ones."""
+    codes = _classes("labels", labels)
+    own, guessed = _numbers("measure", measure, len(codes)), _classes("predicted", predicted, len(codes))
+    wrong, right = _core.find_errors(codes, guessed, _chosen(nodes, codes))
+    if len(wrong) == 0 or len(right) == 0:
+        raise ValueError(f"predicted: {len(wrong)} wrong and {len(right)} right predictions are not allowed; at least one of each is needed")
+    return DetectionCurve(**_core.detection_curve(own, wrong, right))

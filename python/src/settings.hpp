@@ -1,0 +1,114 @@
+/// \file
+/// The options of a network and of its training: those of a preset or of a search, and over these the ones that are said.
+#pragma once
+
+#include <optional>
+#include <sheafnn/bsnn/presets.hpp>
+#include <sheafnn/bsnn/search_settings.hpp>
+#include <sheafnn/bsnn/search_training.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/graph/statistics.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "models/model_search.hpp"
+#include "models/registry.hpp"
+#include "options.hpp"
+
+namespace python {
+
+using sheafnn::Dataset;
+using sheafnn::Index;
+
+/// What begins the name of a setting of a search in the place of a preset's.
+inline constexpr std::string_view searched = "search: ";
+
+/// The options of a network and of its training: a preset's, and over these the ones that are said.
+struct Settings {
+  programs::NetworkOptions network;
+  sheafnn::TrainOptions training;
+  std::string preset;
+};
+
+/// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
+template <class Options>
+void set_network(Options& options, const Dataset& data, Texts said, std::string_view model,
+                 std::string_view maps) {
+  for (const auto& [key, text] : said) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
+  if constexpr (requires { options.edge_features; }) {
+    if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
+  }
+  if (const auto rows = said.find("normalise_features"); rows != said.end()) {  // an older spelling
+    const bool given = said.contains("feature_treatment");
+    sheafnn::require(!given, "network['normalise_features']", rows->second, "feature_treatment says the same");
+    sheafnn::require(rows->second == "true" || rows->second == "false", "network['normalise_features']",
+                     rows->second, "must be true or false");
+    said["feature_treatment"] = rows->second == "true" ? "rows" : "none";
+    said.erase("normalise_features");
+  }
+  set_options(said, options, "network", model);
+}
+
+/// What a name of search_settings() stands for.
+///
+/// \throws std::invalid_argument  there is none of that name
+[[nodiscard]] inline const sheafnn::SearchSetting& find_setting(std::string_view name) {
+  for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
+    if (setting.name == name) return setting;
+  }
+  sheafnn::throw_invalid_argument("setting", name, "no setting of a search has that name");
+}
+
+/// \throws std::invalid_argument  no split of that number
+[[nodiscard]] inline const sheafnn::Split& split_of(const Dataset& data, std::size_t number) {
+  sheafnn::require(number < data.splits.size(), "split", number,
+                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
+  return data.splits[number];
+}
+
+/// The preset for a graph whose nodes have targets: of targets there is no homophily.
+[[nodiscard]] inline sheafnn::Preset preset_of_targets(const sheafnn::Graph& graph) {
+  return sheafnn::choose_preset(graph.node_count(), {}, sheafnn::degree_summary(graph).mean);
+}
+
+/// \param outputs  of a network that is trained on targets; 0: the labels of the data are classes
+/// \param preset   a name, "none", or "auto": the one for data and split; or "search: NAME", a setting of a search
+/// \throws std::invalid_argument  no such preset or option, or no value of it
+[[nodiscard]] inline Settings make_settings(const Dataset& data, const sheafnn::Split& split,
+                                            std::string_view model, std::string_view maps,
+                                            const std::string& preset, Texts network, Texts training,
+                                            Index outputs = 0) {
+  Settings s;
+  s.preset = preset;
+  std::optional<sheafnn::Preset> chosen;
+  const sheafnn::SearchSetting* setting = nullptr;
+  if (preset.starts_with(searched)) {
+    setting = &find_setting(std::string_view(preset).substr(searched.size()));
+  } else if (preset != "none") {
+    chosen = preset != "auto" ? sheafnn::parse_name<sheafnn::Preset>("preset", preset)
+             : outputs == 0   ? sheafnn::choose_preset(data, split)
+                              : preset_of_targets(data.graph);
+    if (outputs == 0) s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
+    s.preset = to_string(*chosen);
+  }
+  auto& [pairs, cooperative, flow] = s.network;
+  programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
+    options.features = data.feature_count();
+    options.classes = outputs > 0 ? outputs : data.class_count;
+    if (setting != nullptr) {
+      if constexpr (requires { sheafnn::apply(*setting, options, s.training); }) {
+        sheafnn::apply(*setting, options, s.training);
+      }
+      s.training.stop_on = sheafnn::search_stop_on(data);
+    } else if (chosen) {
+      sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
+    }
+    set_network(options, data, std::move(network), model, maps);
+  });
+  set_options(std::move(training), s.training, "training", "a training");
+  return s;
+}
+
+}  // namespace python

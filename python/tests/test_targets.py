@@ -1,0 +1,147 @@
+"""Real targets and several labels of each node."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, r2_score
+
+import sheafnn
+from sheafnn import SheafClassifier, SheafRegressor
+
+
+@pytest.fixture(scope="module")
+def task():
+    """Numbers that neighbours decide: 300 nodes, two targets, some unknown."""
+    data = sheafnn.synthetic(nodes=300, classes=2, features=12, words=5, degree=6, homophily=0.5, seed=4)
+    features = data.features.toarray()
+    adjacency = data.adjacency.toarray()
+    means = adjacency @ features / np.maximum(adjacency.sum(axis=1, keepdims=True), 1)
+    y = np.stack([100 + 30 * (features[:, 0] + 2 * means[:, 1]), 0.01 * (means[:, 2] - features[:, 3])], axis=1)
+    y[::25, 0] = np.nan
+    return data, y
+
+
+@pytest.mark.parametrize("model", ["nsd", "bsnn", "csnn", "flow"])
+def test_regression(task, model):
+    data, y = task
+    regressor = SheafRegressor(model, "diagonal", 2, epochs=150, patience=150, learning_rate=0.02, dropout=0.0, input_dropout=0.0)
+    regressor.fit(data, y, split=1)
+    predicted = regressor.predict(data)
+    assert predicted.shape == (300, 2) and regressor.n_targets_ == 2 and regressor.split_ == 1
+    test = data.splits[1].test
+    known = test[~np.isnan(y[test]).any(axis=1)]
+    assert regressor.score(data, y) == r2_score(y[known], predicted[known])
+    assert regressor.score(data, y, nodes=data.splits[1].train) > 0.5
+    assert len(regressor.history_["loss"]) == regressor.n_iter_ and regressor.history_["loss"][-1] < regressor.history_["loss"][0]
+    again = clone(regressor).fit(data, y, split=1)
+    assert (again.predict(data) == predicted).all()
+
+
+def test_scale_and_shift_of_targets(task):
+    data, y = task
+    base = SheafRegressor("nsd", "diagonal", 2, epochs=10)
+    predicted = base.fit(data, y[:, 1]).predict(data)
+    assert predicted.shape == (300,)
+    shifted = clone(base).fit(data, 1024 * y[:, 1]).predict(data)
+    assert np.abs(shifted / 1024 - predicted).max() < 1e-9
+    train = data.splits[0].train
+    assert base.target_mean_ == pytest.approx(np.nanmean(y[train, 1])) and base.target_scale_ == pytest.approx(np.nanstd(y[train, 1]))
+
+
+def test_features_and_edges(task):
+    data, y = task
+    features = data.features.toarray()
+    regressor = SheafRegressor("nsd", "diagonal", 2, epochs=20)
+    regressor.fit(features, y[:, 0], edges=data.edges, train=np.arange(200), validation=np.arange(200, 250))
+    assert regressor.predict(features, edges=data.edges).shape == (300,)
+    assert regressor.score(features, y[:, 0], edges=data.edges, nodes=np.arange(250, 300)) < 1
+    hidden = np.ma.masked_invalid(y[:, 0])
+    masked = clone(regressor).fit(features, hidden, edges=data.edges, train=np.arange(200), validation=np.arange(200, 250))
+    assert (masked.transduction_ == regressor.transduction_).all()
+    with pytest.raises(ValueError, match="edges: missing; the network was trained with edges"):
+        regressor.predict(features)
+
+
+def test_targets_of_other_nodes_are_not_seen(task):
+    data, y = task
+    other = y.copy()
+    other[data.splits[0].test] = 1e6
+    base = SheafRegressor("nsd", "diagonal", 2, epochs=10)
+    assert (clone(base).fit(data, y).predict(data) == clone(base).fit(data, other).predict(data)).all()
+
+
+@pytest.mark.parametrize("model", ["nsd", "bsnn"])
+def test_several_labels(task, model):
+    data, y = task
+    labels = (np.nan_to_num(y, nan=100.0) > np.nanmedian(y, axis=0)).astype(float)
+    labels[3, 0], labels[5] = np.nan, -1
+    classifier = SheafClassifier(model, "diagonal", 2, epochs=150, patience=150, learning_rate=0.02, dropout=0.0, input_dropout=0.0)
+    classifier.fit(data, labels, split=0)
+    p = classifier.predict_proba(data)
+    assert p.shape == (300, 2) and ((0 < p) & (p < 1)).all() and classifier.classes_.tolist() == [0, 1]
+    assert (classifier.predict(data) == (p > 0.5)).all()
+    train = np.setdiff1d(data.splits[0].train, [3, 5])
+    assert classifier.score(data, labels, nodes=train) == accuracy_score(labels[train].astype(int), classifier.predict(data)[train])
+    assert classifier.score(data, labels, nodes=train) > 0.6
+    with pytest.raises(ValueError, match="uncertainty: not of networks with several labels"):
+        classifier.uncertainty(data)
+    one = classifier.fit(data, split=0)  # one label of each node again
+    assert one.predict(data).ndim == 1 and one.uncertainty(data).entropy.shape == (300,)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "one axis", "labels"])
+def test_files_and_pickles(task, tmp_path, kind):
+    data, y = task
+    if kind == "labels":
+        own = SheafClassifier("bsnn", "diagonal", 2, epochs=5).fit(data, (np.nan_to_num(y) > 0).astype(int))
+        read = own.predict_proba
+    else:
+        own = SheafRegressor("bsnn", "diagonal", 2, epochs=5).fit(data, y if kind == "numbers" else y[:, 1])
+        read = own.predict
+    path = tmp_path / "model.safetensors"
+    own.save(path)
+    loaded = type(own).load(path)
+    assert (getattr(loaded, read.__name__)(data) == read(data)).all()
+    assert loaded.split_ == 0 and loaded.trained_with_edges_
+    same = pickle.loads(pickle.dumps(own))
+    assert (getattr(same, read.__name__)(data) == read(data)).all()
+    other = SheafRegressor if kind == "labels" else SheafClassifier
+    with pytest.raises(RuntimeError, match="model.safetensors: targets: '(numbers|multilabel)' are not those of a Sheaf"):
+        other.load(path)
+
+
+def test_a_classifier_is_no_regressor(karate, trained, tmp_path):
+    trained.save(tmp_path / "model.safetensors")
+    with pytest.raises(RuntimeError, match="targets: 'classes' are not those of a SheafRegressor, numbers"):
+        SheafRegressor.load(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "message"),
+    [
+        ({}, {}, "requires y to be passed"),
+        ({}, {"y": np.zeros(3)}, r"y: shape \(3,\) is not allowed; expected a number, or k numbers, for each of 34 nodes"),
+        ({}, {"y": np.full(34, np.inf)}, r"y\[0\]: inf is not allowed; must be finite, or NaN where unknown"),
+        ({}, {"y": np.full(34, np.nan)}, "y: target 0 is not known of any node to train on"),
+        ({}, {"y": ["a"] * 34}, "y: could not convert"),
+        ({}, {"y": np.zeros(34), "split": 99}, "split: 99 is not allowed"),
+        ({}, {"y": np.zeros(34), "edges": []}, "edges: a Dataset has its own"),
+        ({"search": 3}, {"y": np.zeros(34)}, "search: 3 is not allowed; the settings of a search are compared by classes"),
+        ({"training": {"stop_on": "roc_auc"}}, {"y": np.zeros(34)}, "stop_on"),
+        ({"stalk_dim": 7}, {"y": np.zeros(34)}, "stalk_dim: 7 is not allowed"),
+    ],
+)
+def test_bad_targets(karate, parameters, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SheafRegressor("nsd", "diagonal", **{"stalk_dim": 2, "epochs": 3, **parameters}).fit(karate, **arguments)
+
+
+def test_bad_labels(karate):
+    with pytest.raises(ValueError, match=r"y\[4, 1\]: 2.0 is not allowed; several labels of a node are 0 and 1, and NaN or -1"):
+        labels = np.zeros((34, 2))
+        labels[4, 1] = 2
+        SheafClassifier("nsd", "diagonal", 2).fit(karate, labels)
+    with pytest.raises(ValueError, match="missing_labels: .* is not allowed; of several labels 0, 1"):
+        SheafClassifier("nsd", "diagonal", 2).fit(karate, np.zeros((34, 2)), missing_labels=["NA"])
