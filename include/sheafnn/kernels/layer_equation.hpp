@@ -72,7 +72,7 @@ inline constexpr bool reads_first<Equation> = Equation::reads_first;
 /// The rates of a coordinate from its weights, which lie `stride` numbers apart.
 template <class Equation, class S>
 SHEAFNN_HD SHEAFNN_INLINE void rates_of(const S* weights, Index stride, S* rates) {
-  if constexpr (weight_count < Equation >> 0) {
+  if constexpr (constexpr int count = weight_count<Equation>; count > 0) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       const auto rate = [&](Index k, bool bounded) {
         using std::tanh;
@@ -89,9 +89,9 @@ SHEAFNN_HD SHEAFNN_INLINE void rates_of(const S* weights, Index stride, S* rates
 
 /// See the file comment. \tparam T  its tile
 template <class Equation, class T>
-concept LayerEquation = std::constructible_from < Equation,
-        const scalar_of_t<T>
-* > &&requires(const Equation& equation, const LayerValues<T>& at, const T& bar, T* rates_bar) {
+concept LayerEquation = requires(const scalar_of_t<T>* rates, const Equation& equation, const LayerValues<T>& at,
+                                 const T& bar, T* rates_bar) {
+  Equation(rates);
   { equation.forward(at) } -> std::convertible_to<T>;
   { equation.backward(at, bar, rates_bar) } -> std::same_as<LayerValues<T>>;
 };

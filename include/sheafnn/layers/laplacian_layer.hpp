@@ -30,7 +30,7 @@ struct EquationWeights {
     std::array<WeightVector<T>, static_cast<std::size_t>(kernels::weight_count<Equation<float>>)> of;
 
     void declare(ParameterList<T>& list, const LayerSetting& setting) {
-      if constexpr (kernels::weight_count < Equation < float >>> 0) {
+      if constexpr (constexpr int count = kernels::weight_count<Equation<float>>; count > 0) {
         for (std::size_t k = 0; k < of.size(); ++k) {
           const EquationWeight& weight = Equation<float>::weights[k];
           list.vector(of[k], std::string(weight.name), {setting.coordinates}, constant_values(weight.initial));
