@@ -8,11 +8,10 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
-#include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
-#include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/layers/laplacian_step.hpp"
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
@@ -40,85 +39,35 @@ class DiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   void backward(const LayerBackwardCall<Family, S>& call) override;
 
  private:
-  /// w = S (I ⊗ A) dropout(X) Bᵀ.
-  void mix_and_scale(Execution execution, const DiffusionWeights<const S>& weights,
-                     const SheafBlocks<Family, S>& sheaf, const S* x, const Dropout& dropout, bool keep, S* w) {
-    const Index row = diffusion_->row();
-    mixing_.forward(execution, weights, x, dropout, keep, [&](Index first, Index nodes, const S* y) {
-      detail::scale_rows<Family>(*diffusion_, sheaf, first, nodes, y, w + first * row);
-    });
-  }
-  /// output() from X and W, whose rows of the halo are written, and R = L W where it is to be kept.
-  void diffuse_and_activate(Execution execution, const DiffusionWeights<const S>& weights,
-                            const SheafBlocks<Family, S>& sheaf, const S* x, S* w, bool keep) {
-    const NodeSelection nodes = nodes_;
-    const Index f = diffusion_->channels, row = diffusion_->row();
-    S gain[max_coordinates];
-    gains(weights, gain);
-    S* out = output_.data();
-    S* diffused = diffused_.data();
-    const bool activation = setting_.diffusion.activation;
-    detail::with_halo(*graph_, nodes, w, row, [&](Index from, Index to) {
-      detail::apply_laplacian<Family>(
-          execution, *graph_, *diffusion_, sheaf, nodes, from, to, w,
-          [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
-            const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
-            T step[N];
-            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = kernels::activated(z[k], activation);
-            if (keep) {
-              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
-            }
-            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-              const T own = detail::load<T>(x + in + k * f);
-              detail::store(out + at + k * f, kernels::gated(T(gain[i + k]), own, step[k]));
-            }
-          });
-    });
-  }
-
   /// 1 + tanh ε_i.
   void gains(const DiffusionWeights<const S>& weights, S* gain) const {
     const S* epsilon = weights.epsilon.data();
     for (Index i = 0; i < diffusion_->coordinates; ++i) gain[i] = kernels::gain(epsilon[i]);
   }
 
-  /// z̄ = −x̄ ∘ ELU′(S r), r̄ = S z̄, S̄_u = z̄_u r_uᵀ, and ε̄_i = (1 − tanh² ε_i) Σ_{u, c} x x̄, where x̄ is output_bar or,
+  /// z̄ = −x̄ ∘ ELU′(z), r̄ = S z̄, S̄_u = z̄_u r_uᵀ, and ε̄_i = (1 − tanh² ε_i) Σ_{u, c} x x̄, where x̄ is output_bar or,
   /// at nodes that were not computed, 0.
-  void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf, const S* gain,
-                           const S* output_bar, S* x_bar, S* r_bar, SheafBlocksGradient<Family, S>& sheaf_gradient,
-                           bool accumulate, const DiffusionWeights<S>& weights_bar) {
-    constexpr int gram = BlockSizes<Family>::gram;
-    const Index f = diffusion_->channels, d = diffusion_->coordinates, row = d * f;
+  void backward_activation(const LayerBackwardCall<Family, S>& call, const S* gain) {
+    const Index d = diffusion_->coordinates;
     const bool activation = setting_.diffusion.activation;
-    mixing_.chunks().for_each(execution, [&](Index chunk, Index begin, Index end) {
+    const S* const output_bar = call.output_bar.data();
+    S* const x_bar = call.x_bar.data();
+    mixing_.chunks().for_each(call.execution, [&](Index chunk, Index begin, Index end) {
       S* sum = partial_.data() + chunk * max_coordinates;
       std::fill_n(sum, d, S(0));
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
-        const bool add = accumulate || c > 0;
+      step_.template begin_backward<true>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
         T products[max_coordinates];
         for (Index i = 0; i < d; ++i) products[i] = T(S(0));
-        Index index = nodes_.lower_bound(begin);
-        for (Index u = begin; u < end; ++u) {
-          const Index at = u * row + c;
-          S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
-          if (index == nodes_.count() || nodes_[index] != u) {
-            detail::clear_node<Family, T>(*diffusion_, at, x_bar, r_bar, scale_bar, add);
-            continue;
-          }
-          const Index from = index++ * row + c;
-          detail::scaling_backward<Family, T, true>(*diffusion_, sheaf, u, diffused_.data() + from, r_bar + at,
-                                                    scale_bar, add,
-                                                    [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-                                                      const T bar = detail::load<T>(output_bar + from + i * f);
-                                                      detail::store(x_bar + at + i * f, bar);
-                                                      products[i] += detail::load<T>(input_ + at + i * f) * bar;
-                                                      return kernels::activated_bar(bar, z, activation);
-                                                    });
-        }
+        walk([&](Index in, Index at, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+          const T bar = detail::load<T>(output_bar + at);
+          detail::store(x_bar + in, bar);
+          products[i] += detail::load<T>(input_ + in) * bar;
+          return kernels::activated_bar(bar, z, activation);
+        });
         for (Index i = 0; i < d; ++i) sum[i] += reduce_add(products[i]);
       });
     });
-    S* out = weights_bar.epsilon.data();
+    S* out = weights_bar_.epsilon.data();
     for (Index i = 0; i < d; ++i) {
       S sum = S(0);
       for (Index chunk = 0; chunk < mixing_.chunks().count; ++chunk) sum += partial_[chunk * max_coordinates + i];
@@ -127,9 +76,8 @@ class DiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   }
 
   FeatureMixing<S> mixing_;
-  Buffer<S> scaled_;    ///< W = S Y
-  Buffer<S> diffused_;  ///< R = L W, before the second scaling
-  Buffer<S> partial_;   ///< per chunk of nodes: Σ x x̄ of each coordinate
+  LaplacianStep<Family, S> step_;
+  Buffer<S> partial_;  ///< per chunk of nodes: Σ x x̄ of each coordinate
   const S* input_ = nullptr;
 };
 
@@ -139,8 +87,7 @@ DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionSha
     : Base(graph, diffusion, setting),
       mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, setting.diffusion.left,
               setting.diffusion.right),
-      scaled_(graph.node_count() * diffusion.row()),
-      diffused_(scaled_.size()),
+      step_(graph, diffusion, true),
       partial_(mixing_.chunks().count * max_coordinates) {
   setting_.diffusion.residual = true;  // this layer has ε
 }
@@ -149,17 +96,24 @@ template <RestrictionMapFamily Family, class S>
 void DiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
   this->begin(call);
   weights_.check(setting_);
-  if (!call.training) this->check_features(call.scratch, "scratch");
+  this->check_scratch(call);
   const S* const x = call.x.data();
-  S* const w = call.training ? scaled_.data() : call.scratch.data();
   input_ = x;
+  step_.begin(call);
   if (!call.training && call.mixing == MixedFeatures::reuse) {
-    detail::scale_features<Family>(call.execution, *graph_, *diffusion_, call.sheaf, mixing_.output(), w);
+    step_.scale(call, mixing_.output());
   } else {
     const bool keep = call.training || call.mixing == MixedFeatures::compute_and_keep;
-    mix_and_scale(call.execution, weights_, call.sheaf, x, call.active_dropout(), keep, w);
+    mixing_.forward(call.execution, weights_, x, call.active_dropout(), keep,
+                    [&](Index first, Index nodes, const S* y) { step_.scale(call.sheaf, first, nodes, y); });
   }
-  diffuse_and_activate(call.execution, weights_, call.sheaf, x, w, call.training);
+  S gain[max_coordinates];
+  gains(weights_, gain);
+  const bool activation = setting_.diffusion.activation;
+  step_.diffuse(call, mixing_.output(), output_.data(),
+                [=, &gain]<class T>(Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                  return kernels::gated(T(gain[i]), detail::load<T>(x + in), kernels::activated(z, activation));
+                });
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -170,15 +124,9 @@ void DiffusionLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& cal
   weights_bar_.check(setting_);
   S gain[max_coordinates];
   gains(weights_, gain);
-  S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(), *const r_bar = call.scratch[1].data();
-  backward_activation(call.execution, call.sheaf, gain, call.output_bar.data(), x_bar, r_bar, call.sheaf_gradient,
-                      call.accumulate, weights_bar_);
-  const NodeSelection all(graph_->node_count());
-  detail::with_halo(*graph_, all, r_bar, diffusion_->row(), [&](Index from, Index to) {
-    detail::apply_laplacian_backward<Family>(call.execution, *graph_, *diffusion_, call.sheaf, from, to,
-                                             {mixing_.output(), scaled_.data(), r_bar}, y_bar, call.sheaf_gradient,
-                                             call.accumulate);
-  });
+  S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data();
+  backward_activation(call, gain);
+  step_.end_backward(call, y_bar);
   detail::clear_halo(*graph_, x_bar, diffusion_->row());
   mixing_.backward(call.execution, weights_, gain, y_bar, x_bar, weights_bar_);
 }

@@ -148,14 +148,15 @@ InitialResidualLayer<Family, S>::InitialResidualLayer(const Graph& graph, const 
 template <RestrictionMapFamily Family, class S>
 void InitialResidualLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
   this->begin(call);
+  this->check_scratch(call);
   weights_.check(setting_);
+  step_.begin(call);
   dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
                     [&](Index begin, Index count, const S* rows) { step_.scale(call.sheaf, begin, count, rows); });
   const S alpha = alpha_, *const dropped = dropping_.output(), *const first = call.first.data();
-  S* const g = mixing_.buffer();
-  step_.diffuse(call, dropped, [=]<class T>(Index in, Index at, Index, const T& z) {
-    const kernels::ResidualShare<T> share(alpha);
-    detail::store(g + at, share.forward({detail::load<T>(dropped + in), z, detail::load<T>(first + in)}));
+  step_.diffuse(call, dropped, mixing_.buffer(), [=]<class T>(Index in, Index, const T& z) SHEAFNN_INLINE_LAMBDA {
+    return kernels::ResidualShare<T>(alpha).forward(
+        {detail::load<T>(dropped + in), z, detail::load<T>(first + in)});
   });
   mix(call.execution, mapped(weights_));
 }

@@ -75,17 +75,19 @@ class LaplacianLayer final : public WeightedLayer<Family, S, EquationWeights<Equ
   /// \throws std::invalid_argument  see Layer
   void forward(const LayerCall<Family, S>& call) override {
     this->begin(call);
+    this->check_scratch(call);
     first_ = call.first.data();
+    step_.begin(call);
     dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
                       [&](Index begin, Index nodes, const S* rows) {
                         step_.scale(call.sheaf, begin, nodes, rows);
                       });
     const Rates rates = this->rates();
     const S *const x = dropping_.output(), *const first = first_;
-    S* const out = output_.data();
-    step_.diffuse(call, x, [=, &rates]<class T>(Index in, Index at, Index i, const T& z) {
-      detail::store(out + at, Equation<T>(rates.of[i]).forward(values<T>(x, z, first, in)));
-    });
+    step_.diffuse(call, x, output_.data(),
+                  [=, &rates]<class T>(Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                    return Equation<T>(rates.of[i]).forward(values<T>(x, z, first, in));
+                  });
   }
   /// \throws std::invalid_argument  see Layer
   void backward(const LayerBackwardCall<Family, S>& call) override {

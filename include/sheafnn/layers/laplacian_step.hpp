@@ -2,8 +2,8 @@
 /// LaplacianStep: Z = Δ X inside a layer, with its backward pass to X and to the sheaf (math: "Diffusion in three steps"
 /// (3.15)). On a part of a graph it fetches the rows of the halo that it reads.
 ///
-/// forward() and backward() read and write whole arrays. A layer may compute at a node while Z is in registers instead: scale()
-/// and diffuse(), then begin_backward() and end_backward().
+/// forward() and backward() read and write whole arrays. A layer may compute at a node while Z is in registers instead: begin(),
+/// scale() and diffuse(), then begin_backward() and end_backward().
 #pragma once
 
 #include "sheafnn/core/buffer.hpp"
@@ -44,19 +44,20 @@ class LaplacianStep {
         scaled_(graph.node_count() * shape.row()),
         diffused_(keep_ ? scaled_.size() : 0) {}
 
-  /// z = Δ x at the nodes of the call, one row each.
+  /// z = Δ x at the nodes of the call, one row each. An evaluation overwrites call.scratch.
   ///
   /// \param x  own nodes × d' f; stays in place until backward()
   /// \throws std::invalid_argument  features of another shape
   void forward(const LayerCall<Family, S>& call, const MatrixView<const S>& x, const FeatureView<S>& z) {
     require_array(x, graph_->own_node_count(), shape_->row(), "x");
     require_shape(z, call.nodes.count(), shape_->coordinates, shape_->channels, "z");
-    const S* const in = x.data();
-    S* const out = z.data();
-    const Index row = shape_->row();
-    parallel_for(call.execution, graph_->own_node_count(), 16,
-                 [&](Index begin, Index end) { scale(call.sheaf, begin, end - begin, in + begin * row); });
-    diffuse(call, in, [=]<class T>(Index, Index at, Index, const T& value) { detail::store(out + at, value); });
+    if (!call.training) {
+      require_shape(call.scratch, graph_->node_count(), shape_->coordinates, shape_->channels, "scratch");
+    }
+    begin(call);
+    scale(call, x.data());
+    diffuse(call, x.data(), z.data(),
+            []<class T>(Index, Index, const T& value) SHEAFNN_INLINE_LAMBDA { return value; });
   }
   /// From the derivative of z to Δ z̄, the derivative of x, and to the derivatives of the sheaf's blocks. Overwrites
   /// call.scratch[1]. Unchecked: forward() came before.
@@ -80,34 +81,48 @@ class LaplacianStep {
     detail::clear_halo(*graph_, x_bar.data(), shape_->row());
   }
 
-  // Unchecked from here on: views of other shapes.
+  // Unchecked from here on: views of other shapes, and call.scratch, which evaluations overwrite.
 
+  /// Begins a forward pass. An evaluation keeps nothing.
+  void begin(const LayerCall<Family, S>& call) {
+    nodes_ = call.nodes;
+    w_ = call.training ? scaled_.data() : call.scratch.data();
+  }
   /// W = S X, a step before diffuse(), for the rows x of `count` own nodes from `first` on.
   void scale(const SheafBlocks<Family, S>& sheaf, Index first, Index count, const S* x) {
-    detail::scale_rows<Family>(*shape_, sheaf, first, count, x, scaled_.data() + first * shape_->row());
+    detail::scale_rows<Family>(*shape_, sheaf, first, count, x, w_ + first * shape_->row());
   }
-  /// Calls use(in, at, i, z) for coordinate i of the call's nodes and tiles of channels, z = Δ x: `in` is their place in
-  /// features of all nodes, and `at` in features with a row for each node of the call. Several threads call it.
+  /// The same for all own nodes.
+  void scale(const LayerCall<Family, S>& call, const S* x) {
+    parallel_for(call.execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
+      scale(call.sheaf, begin, end - begin, x + begin * shape_->row());
+    });
+  }
+  /// Writes value(in, i, z) to `out`, with a row for each node of the call, for coordinate i of every node and tile of
+  /// channels, z = Δ x: `in` is its place in features of all nodes. Several threads call it.
   ///
   /// \param x  own nodes × d' f, of which scale() has had all rows; stays in place until end_backward()
-  template <class Use>
-  void diffuse(const LayerCall<Family, S>& call, const S* x, const Use& use) {
+  template <class Value>
+  void diffuse(const LayerCall<Family, S>& call, const S* x, S* out, const Value& value) {
     input_ = x;
-    nodes_ = call.nodes;
     const NodeSelection nodes = nodes_;
     const Index f = shape_->channels, row = shape_->row();
     S* const diffused = diffused_.data();
-    const bool keep = is_learned<Family> || keep_;
-    detail::with_halo(*graph_, nodes, scaled_.data(), row, [&](Index from, Index to) {
-      detail::apply_laplacian<Family>(call.execution, *graph_, *shape_, call.sheaf, nodes, from, to,
-                                      scaled_.data(),
+    const bool keep = call.training && keep_;
+    detail::with_halo(*graph_, nodes, w_, row, [&](Index from, Index to) {
+      detail::apply_laplacian<Family>(call.execution, *graph_, *shape_, call.sheaf, nodes, from, to, w_,
                                       [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
                                         const Index in = nodes[index] * row + i * f + c,
                                                     at = index * row + i * f + c;
-                                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-                                          if (keep) detail::store(diffused + at + k * f, r[k]);
-                                          use(in + k * f, at + k * f, i + k, z[k]);
+                                        T values[N];
+                                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) values[k] =
+                                            value(in + k * f, i + k, z[k]);
+                                        if (keep) {
+                                          SHEAFNN_UNROLL for (int k = 0; k < N; ++k)
+                                              detail::store(diffused + at + k * f, r[k]);
                                         }
+                                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k)
+                                            detail::store(out + at + k * f, values[k]);
                                       });
     });
   }
@@ -164,8 +179,9 @@ class LaplacianStep {
   const Graph* graph_;
   const DiffusionShape<S>* shape_;
   bool keep_;
-  Buffer<S> scaled_;    ///< W = S X
+  Buffer<S> scaled_;    ///< W = S X of a training pass
   Buffer<S> diffused_;  ///< R = L W, where it is kept
+  S* w_ = nullptr;      ///< W of the last pass
   const S* input_ = nullptr;
   NodeSelection nodes_;
 };

@@ -170,6 +170,9 @@ class WeightedLayer : public Layer<Family, S> {
     if (this->reads().first) check_features(call.first_bar, "first_bar");
     detail::require_over(*graph_, call.sheaf);
   }
+  void check_scratch(const LayerCall<Family, S>& call) const {
+    if (!call.training) check_features(call.scratch, "scratch");
+  }
   void check_scratch(const LayerBackwardCall<Family, S>& call) const {
     check_features(call.scratch[0], "scratch[0]");
     check_features(call.scratch[1], "scratch[1]");
