@@ -61,16 +61,16 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
     detail::with_halo(*graph_, nodes, w, row, [&](Index from, Index to) {
       detail::apply_laplacian<Family>(
           execution, *graph_, *diffusion_, sheaf, nodes, from, to, w,
-          [=, &gain]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+          [=, &gain]<class T, int N>(Index index, Index i, auto c, const T* r, const T* z) {
             const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
             T step[N];
             SHEAFNN_UNROLL for (int k = 0; k < N; ++k) step[k] = kernels::activated(z[k], activation);
             if (keep) {
-              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
+              SHEAFNN_UNROLL for (int k = 0; k < N; ++k) c.store(diffused + at + k * f, r[k]);
             }
             SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-              const T own = detail::load<T>(x + in + k * f);
-              detail::store(out + at + k * f, kernels::gated(T(gain[i + k]), own, step[k]));
+              const T own = c.load(x + in + k * f);
+              c.store(out + at + k * f, kernels::gated(T(gain[i + k]), own, step[k]));
             }
           });
     });
@@ -90,10 +90,11 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = diffusion_->channels, d = diffusion_->coordinates, row = d * f;
     const bool activation = setting_.diffusion.activation;
+    const bool moves = output_bar != x_bar;
     mixing_.chunks().for_each(execution, [&](Index chunk, Index begin, Index end) {
       S* sum = partial_.data() + chunk * max_coordinates;
       std::fill_n(sum, d, S(0));
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         const bool add = accumulate || c > 0;
         T products[max_coordinates];
         for (Index i = 0; i < d; ++i) products[i] = T(S(0));
@@ -102,18 +103,17 @@ class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
           const Index at = u * row + c;
           S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
           if (index == nodes_.count() || nodes_[index] != u) {
-            detail::clear_node<Family, T>(*diffusion_, at, x_bar, r_bar, scale_bar, add);
+            detail::clear_node<Family>(c, *diffusion_, at, x_bar, r_bar, scale_bar, add);
             continue;
           }
           const Index from = index++ * row + c;
-          detail::scaling_backward<Family, T, true>(*diffusion_, sheaf, u, diffused_.data() + from, r_bar + at,
-                                                    scale_bar, add,
-                                                    [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-                                                      const T bar = detail::load<T>(output_bar + from + i * f);
-                                                      detail::store(x_bar + at + i * f, bar);
-                                                      products[i] += detail::load<T>(input_ + at + i * f) * bar;
-                                                      return kernels::activated_bar(bar, z, activation);
-                                                    });
+          detail::scaling_backward<Family, true>(c, *diffusion_, sheaf, u, diffused_.data() + from, r_bar + at,
+                                                 scale_bar, add, [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                                                   const T bar = c.load(output_bar + from + i * f);
+                                                   if (moves) c.store(x_bar + at + i * f, bar);
+                                                   products[i] += c.load(input_ + at + i * f) * bar;
+                                                   return kernels::activated_bar(bar, z, activation);
+                                                 });
         }
         for (Index i = 0; i < d; ++i) sum[i] += reduce_add(products[i]);
       });

@@ -86,17 +86,18 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
     const S alpha = alpha_, *dropped = dropping_.output();
     S *g = mixing_.buffer(), *diffused = diffused_.data();
     detail::with_halo(*graph_, nodes, scaled_.data(), row, [&](Index from, Index to) {
-      detail::apply_laplacian<Family>(
-          execution, *graph_, *diffusion_, sheaf, nodes, from, to, scaled_.data(),
-          [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
-            const Index in = nodes[index] * row + i * f + c, at = index * row + i * f + c;
-            const kernels::ResidualShare<T> share(alpha);
-            SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-              const T own = detail::load<T>(dropped + in + k * f), start = detail::load<T>(first + in + k * f);
-              if (is_learned<Family>) detail::store(diffused + at + k * f, r[k]);
-              detail::store(g + at + k * f, share(own, z[k], start));
-            }
-          });
+      detail::apply_laplacian<Family>(execution, *graph_, *diffusion_, sheaf, nodes, from, to, scaled_.data(),
+                                      [=]<class T, int N>(Index index, Index i, auto c, const T* r, const T* z) {
+                                        const Index in = nodes[index] * row + i * f + c,
+                                                    at = index * row + i * f + c;
+                                        const kernels::ResidualShare<T> share(alpha);
+                                        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
+                                          const T own = c.load(dropped + in + k * f),
+                                                  start = c.load(first + in + k * f);
+                                          if (is_learned<Family>) c.store(diffused + at + k * f, r[k]);
+                                          c.store(g + at + k * f, share(own, z[k], start));
+                                        }
+                                      });
     });
   }
   /// X' = ELU((I ⊗ A_β) G B_βᵀ).
@@ -105,9 +106,9 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
     S* out = output_.data();
     const bool activation = setting_.diffusion.activation;
     const auto finish = [=](Index first, Index rows, const S* y) {
-      detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
-        const T value = detail::load<T>(y + i);
-        detail::store(out + first * row + i, kernels::activated(value, activation));
+      detail::for_tiles<S>(0, rows * row, [&]<class T>(auto i) {
+        const T value = i.load(y + i);
+        i.store(out + first * row + i, kernels::activated(value, activation));
       });
     };
     mixing_.begin(execution, weights, mixing_.buffer(), {});
@@ -123,8 +124,8 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
     const auto z_bar = [&](Index first, Index rows, S* scratch) -> const S* {
       const S *bar = output_bar + first * row, *value = output_.data() + first * row;
       if (!activation) return bar;
-      detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
-        detail::store(scratch + i, detail::load<T>(bar + i) * elu_slope(detail::load<T>(value + i)));
+      detail::for_tiles<S>(0, rows * row, [&]<class T>(auto i) {
+        i.store(scratch + i, i.load(bar + i) * elu_slope(i.load(value + i)));
       });
       return scratch;
     };
@@ -148,7 +149,7 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
     const Index f = diffusion_->channels, row = diffusion_->row();
     const S alpha = alpha_;
     parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         const bool add = accumulate || c > 0;
         const kernels::ResidualShare<T> share(alpha);
         Index index = nodes_.lower_bound(begin);
@@ -156,21 +157,21 @@ class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeig
           const Index at = u * row + c;
           S* scale_bar = sheaf_gradient.scale_bar.data() + u * gram;
           if (index == nodes_.count() || nodes_[index] != u) {
-            detail::clear_node<Family, T>(*diffusion_, at, x_bar, r_bar, scale_bar, add);
+            detail::clear_node<Family>(c, *diffusion_, at, x_bar, r_bar, scale_bar, add);
             continue;
           }
           const Index from = index++ * row + c;
           const S* r = is_learned<Family> ? diffused_.data() + from : nullptr;
-          detail::scaling_backward<Family, T, false>(*diffusion_, sheaf, u, r, r_bar + at, scale_bar, add,
-                                                     [&](Index i, const T&) SHEAFNN_INLINE_LAMBDA {
-                                                       S* first = first_bar + at + i * f;
-                                                       T start = detail::load<T>(first);
-                                                       const T bar = detail::load<T>(g_bar + from + i * f);
-                                                       const T own = share.backward(bar, start);
-                                                       detail::store(first, start);
-                                                       detail::store(x_bar + at + i * f, own);
-                                                       return -own;
-                                                     });
+          detail::scaling_backward<Family, false>(c, *diffusion_, sheaf, u, r, r_bar + at, scale_bar, add,
+                                                  [&](Index i, const T&) SHEAFNN_INLINE_LAMBDA {
+                                                    S* first = first_bar + at + i * f;
+                                                    T start = c.load(first);
+                                                    const T bar = c.load(g_bar + from + i * f);
+                                                    const T own = share.backward(bar, start);
+                                                    c.store(first, start);
+                                                    c.store(x_bar + at + i * f, own);
+                                                    return -own;
+                                                  });
         }
       });
     });
@@ -236,9 +237,8 @@ void InitialResidualLayer<Family, S>::backward(const LayerBackwardCall<Family, S
   // X̄ = the derivative of X̃, (1 − α) Ḡ + ȳ, through the dropout.
   const auto dropped_bar = [&](Index begin, Index count, S* scratch) {
     const S *own = x_bar + begin * row, *through = y_bar + begin * row;
-    detail::for_tiles<S>(0, count * row, [&]<class T>(Index i) {
-      detail::store(scratch + i, detail::load<T>(own + i) + detail::load<T>(through + i));
-    });
+    detail::for_tiles<S>(0, count * row,
+                         [&]<class T>(auto i) { i.store(scratch + i, i.load(own + i) + i.load(through + i)); });
     return static_cast<const S*>(scratch);
   };
   dropping_.backward(call.execution, {}, nullptr, dropped_bar, x_bar, {});

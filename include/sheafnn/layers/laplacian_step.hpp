@@ -42,12 +42,12 @@ class LaplacianStep {
     detail::with_halo(*graph_, nodes_, scaled_.data(), row, [&](Index from, Index to) {
       detail::apply_laplacian<Family>(call.execution, *graph_, *shape_, call.sheaf, nodes_, from, to,
                                       scaled_.data(),
-                                      [=]<class T, int N>(Index index, Index i, Index c, const T* r,
+                                      [=]<class T, int N>(Index index, Index i, auto c, const T* r,
                                                           const T* z_tile) {
                                         for (int k = 0; k < N; ++k) {
                                           const Index at = index * row + (i + k) * f + c;
-                                          if (is_learned<Family>) detail::store(diffused + at, r[k]);
-                                          detail::store(out + at, z_tile[k]);
+                                          if (is_learned<Family>) c.store(diffused + at, r[k]);
+                                          c.store(out + at, z_tile[k]);
                                         }
                                       });
     });
@@ -68,20 +68,22 @@ class LaplacianStep {
     require_shape(call.scratch[1], graph_->node_count(), d, f, "scratch[1]");
     S* const r_bar = call.scratch[1].data();
     parallel_for(call.execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         const bool add = call.accumulate || c > 0;
         Index index = nodes_.lower_bound(begin);
         for (Index u = begin; u < end; ++u) {
           S* const out = r_bar + u * row + c;
           S* const scale_bar = call.sheaf_gradient.scale_bar.data() + u * gram;
           if (index == nodes_.count() || nodes_[index] != u) {
-            detail::clear_node<Family, T>(*shape_, u * row + c, x_bar.data(), r_bar, scale_bar, add);
+            detail::clear_node<Family>(c, *shape_, u * row + c, x_bar.data(), r_bar, scale_bar, add);
             continue;
           }
           const Index from = index++ * row + c;
-          detail::scaling_backward<Family, T, false>(
-              *shape_, call.sheaf, u, is_learned<Family> ? diffused_.data() + from : nullptr, out, scale_bar, add,
-              [&](Index i, const T&) { return detail::load<T>(z_bar.data() + from + i * f); });
+          detail::scaling_backward<Family, false>(c, *shape_, call.sheaf, u,
+                                                  is_learned<Family> ? diffused_.data() + from : nullptr, out,
+                                                  scale_bar, add, [&](Index i, const T&) {
+                                                    return c.load(z_bar.data() + from + i * f);
+                                                  });
         }
       });
     });
