@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 #include <stdexcept>
+#include <numeric>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -396,17 +397,86 @@ TEST_CASE_TEMPLATE("pack: reduce_add sums pairwise in a fixed order", P, SHEAFNN
   CHECK(sheafnn::reduce_add(T(1.25)) == T(1.25));
 }
 
-TEST_CASE_TEMPLATE("for_tiles covers the range once, in order, with tiles that fit", T, float, double) {
+/// Appends the positions at which a body's tile writes, and checks that it reads the same ones, and zeros elsewhere.
+template <class T, class Tile>
+void note_tile(const Tile& c, std::vector<Index>& written) {
+  using S = sheafnn::scalar_of_t<T>;
+  constexpr Index width = sizeof(T) / sizeof(S), room = 200;
+  std::vector<S> in(room), out(room, S(-1));
+  for (Index i = 0; i < room; ++i) in[static_cast<std::size_t>(i)] = static_cast<S>(i + 1);
+  const T value = c.load(in.data() + c);
+  c.store(out.data() + c, value);
+  S lanes[width], kept[width];
+  sheafnn::detail::store(lanes, value);
+  sheafnn::detail::store(kept, c.only(T(S(1))));
+  for (Index i = 0; i < room; ++i) {
+    const S found = out[static_cast<std::size_t>(i)];
+    if (found == S(-1)) continue;
+    CHECK(found == static_cast<S>(i + 1));
+    CHECK(lanes[i - c] == found);
+    CHECK(kept[i - c] == S(1));
+    lanes[i - c] = kept[i - c] = S(0);
+    written.push_back(i);
+  }
+  for (Index lane = 0; lane < width; ++lane) {
+    CHECK(lanes[lane] == S(0));
+    CHECK(kept[lane] == S(0));
+  }
+}
+
+TEST_CASE_TEMPLATE("tiles cover a range once, in order, and touch nothing else", T, float, double) {
   for (Index begin : {0, 3}) {
     for (Index end = begin; end <= begin + 70; ++end) {
-      Index next = begin;
-      sheafnn::detail::for_tiles<T>(begin, end, [&]<class Tile>(Index c) {
-        CHECK(c == next);
-        next = c + static_cast<Index>(sizeof(Tile) / sizeof(T));
+      std::vector<Index> all(static_cast<std::size_t>(end - begin));
+      std::iota(all.begin(), all.end(), begin);
+      std::vector<Index> tiles, arc_tiles, wide_tiles, narrowing;
+      Index walks = 0;
+      sheafnn::detail::for_tiles<T>(begin, end, [&]<class Tile>(auto c) { note_tile<Tile>(c, tiles); });
+      sheafnn::detail::for_arc_tiles<T, 3>(begin, end, [&]<class Tile>(auto c) {
+        note_tile<Tile>(c, arc_tiles);
+        ++walks;
       });
-      CHECK(next == end);
+      sheafnn::detail::for_arc_tiles<T, 100>(begin, end, [&]<class Tile>(auto c) { note_tile<Tile>(c, wide_tiles); });
+      sheafnn::detail::for_narrowing_tiles<T>(begin, end, [&]<class Tile>(auto c) { note_tile<Tile>(c, narrowing); });
+      CHECK(tiles == all);
+      CHECK(arc_tiles == all);
+      CHECK(wide_tiles == all);
+      CHECK(narrowing == all);
+      CHECK(walks <= (end - begin + sheafnn::row_lanes<T> - 1) / sheafnn::row_lanes<T>);
     }
   }
+}
+
+TEST_CASE_TEMPLATE("groups of tiles cover a row once, in order, and touch nothing else", T, float, double) {
+  constexpr Index room = 200;
+  for (Index width = 0; width <= 130; ++width) {
+    std::vector<T> in(room), out(room, T(-1));
+    for (Index i = 0; i < room; ++i) in[static_cast<std::size_t>(i)] = static_cast<T>(i + 1);
+    Index next = 0;
+    sheafnn::detail::for_tile_groups<T, 3>(width, [&]<class P, int Tiles>(auto c) {
+      CHECK(c == next);
+      next = std::min(width, c + Tiles * P::width);
+      for (int t = 0; t < Tiles; ++t) c.store(t, out.data() + c, c.load(t, in.data() + c));
+    });
+    CHECK(next == width);
+    for (Index i = 0; i < room; ++i) {
+      CHECK(out[static_cast<std::size_t>(i)] == (i < width ? static_cast<T>(i + 1) : T(-1)));
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("sums over the lanes of a tile of two packs", T, float, double) {
+  constexpr int W = sheafnn::row_lanes<T>, count = 5;
+  sheafnn::Pack<T, 2 * W> in[count];
+  T values[2 * W], sums[count], expected[count];
+  for (int k = 0; k < count; ++k) {
+    expected[k] = T(k);
+    for (int c = 0; c < 2 * W; ++c) expected[k] += values[c] = static_cast<T>(7 * k + c);
+    in[k] = sheafnn::Pack<T, 2 * W>::load(values);
+    sums[k] = T(k);
+  }
+  sheafnn::detail::lane_sums<count>(in, sums, true);
+  for (int k = 0; k < count; ++k) CHECK(sums[k] == expected[k]);
 }
 
 TEST_CASE_TEMPLATE("buffer: aligned, zeroed, a value", T, float, double, std::int32_t, char) {

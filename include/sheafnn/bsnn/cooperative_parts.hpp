@@ -57,8 +57,8 @@ struct ActivatedEncoder {
   /// \param bar  derivative of the output, overwritten
   void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
     parallel_for(execution, output.size(), 2048, [&](Index begin, Index end) {
-      for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        store(bar.data() + i, load<T>(bar.data() + i) * load<T>(slope.data() + i));
+      for_tiles<S>(begin, end, [&]<class T>(auto i) {
+        i.store(bar.data() + i, i.load(bar.data() + i) * i.load(slope.data() + i));
       });
     });
     linear.backward(execution, bar, weights_bar);
@@ -67,10 +67,10 @@ struct ActivatedEncoder {
  private:
   template <Activation A>
   static void activate_numbers(Index begin, Index end, const S* z, S* y, S* derivative) {
-    for_tiles<S>(begin, end, [&]<class T>(Index i) {
+    for_tiles<S>(begin, end, [&]<class T>(auto i) {
       T at;
-      store(y + i, activate_with_slope<A>(load<T>(z + i), at));
-      if (derivative != nullptr) store(derivative + i, at);
+      i.store(y + i, activate_with_slope<A>(i.load(z + i), at));
+      if (derivative != nullptr) i.store(derivative + i, at);
     });
   }
 };
@@ -289,7 +289,7 @@ struct CooperativeParts {
       for (Index chunk = 1; chunk < chunks.count; ++chunk) {
         const S* one = total + chunk * partial_size;
         for_tiles<S>(begin, end,
-                     [&]<class T>(Index i) { store(total + i, load<T>(total + i) + load<T>(one + i)); });
+                     [&]<class T>(auto i) { i.store(total + i, i.load(total + i) + i.load(one + i)); });
       }
     });
     return total;

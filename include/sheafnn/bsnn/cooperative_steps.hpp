@@ -219,7 +219,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   static void drop(Index begin, Index end, const S* in, const DropoutMask& mask, const Dropout& dropout, S* out) {
     const S factor = static_cast<S>(dropout.scale());
     for_tiles<S>(begin, end,
-                 [&]<class T>(Index i) { store(out + i, dropped(load<T>(in + i), mask.bits(), i, factor)); });
+                 [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
   }
 
   // Of forward passes.

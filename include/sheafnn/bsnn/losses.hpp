@@ -134,9 +134,9 @@ double Classification::value_and_derivative(Execution execution, const MatrixVie
     const S factor = known(u) ? static_cast<S>(share * weight(u) / total) : S(0);
     const S* log_p = outputs.data() + row * outputs.stride();
     S* out = bar.data() + row * bar.stride();
-    detail::for_tiles<S>(0, outputs.columns(), [&]<class T>(Index c) {
+    detail::for_narrowing_tiles<S>(0, outputs.columns(), [&]<class T>(auto c) {
       using std::exp;
-      detail::store(out + c, T(factor) * exp(detail::load<T>(log_p + c)));
+      c.store(out + c, T(factor) * exp(c.load(log_p + c)));
     });
     if (known(u)) out[label(u)] -= factor;
   });

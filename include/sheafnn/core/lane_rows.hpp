@@ -21,10 +21,14 @@ namespace sheafnn {
 
 namespace detail {
 
-/// The first D coordinates of a node at a tile of channels; `x` points at channel c of the first one.
-template <int D, class T, class Scalar>
-SHEAFNN_INLINE void load_coordinates(const Scalar* x, Index channels, T* out) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = load<T>(x + i * channels);
+/// The first D coordinates of a node at tile c of channels; `x` points at the tile's numbers of the first one.
+template <int D, class T, bool Whole, class Scalar>
+SHEAFNN_INLINE void load_coordinates(const TileAt<T, Whole>& c, const Scalar* x, Index channels, T* out) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = c.load(x + i * channels);
+}
+template <int D, class T, bool Whole, class Scalar>
+SHEAFNN_INLINE void store_coordinates(const TileAt<T, Whole>& c, const T* in, Index channels, Scalar* x) {
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) c.store(x + i * channels, in[i]);
 }
 
 /// Length of a row of K numbers, padded so that whole groups of four can be moved; K itself when it is 1.
@@ -241,6 +245,12 @@ SHEAFNN_INLINE void octet_sums(const Pack<float, 8>* in, float* out, bool accumu
 /// \tparam Capacity  numbers of `out` that may be overwritten, ≥ Count
 template <int Count, int Capacity = Count, class T, class S>
 SHEAFNN_INLINE void lane_sums(const T* in, S* out, bool accumulate) {
+  if constexpr (sizeof(T) > row_lanes<S> * sizeof(S)) {  // a tile of two packs: their sum
+    Pack<S, row_lanes<S>> both[Count];
+    SHEAFNN_UNROLL for (int k = 0; k < Count; ++k) both[k] = in[k].lower() + in[k].upper();
+    lane_sums<Count, Capacity>(both, out, accumulate);
+    return;
+  }
   int first = 0;
 #if SHEAFNN_OCTETS && !SHEAFNN_AVX512
   if constexpr (std::is_same_v<T, Pack<float, 16>> && Pack<float, 16>::chunks == 2 && Count >= 3) {

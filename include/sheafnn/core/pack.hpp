@@ -154,6 +154,10 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
     std::memcpy(chunk, values, sizeof chunk);
   }
 
+  /// The first and the second half of the lanes, of packs of an even number of registers.
+  [[nodiscard]] SHEAFNN_INLINE Pack<T, W / 2> lower() const { return half(0); }
+  [[nodiscard]] SHEAFNN_INLINE Pack<T, W / 2> upper() const { return half(chunks / 2); }
+
 #define SHEAFNN_PACK_OPERATOR(op)                                                          \
   friend SHEAFNN_HD SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {        \
     Pack r;                                                                                \
@@ -204,6 +208,14 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
   SHEAFNN_PACK_COMPARISON(>)
   SHEAFNN_PACK_COMPARISON(>=)
 #undef SHEAFNN_PACK_COMPARISON
+
+ private:
+  [[nodiscard]] SHEAFNN_INLINE Pack<T, W / 2> half(int first) const {
+    static_assert(chunks % 2 == 0);
+    Pack<T, W / 2> r;
+    SHEAFNN_UNROLL for (int i = 0; i < chunks / 2; ++i) r.chunk[i] = chunk[first + i];
+    return r;
+  }
 };
 
 /// Lane by lane: mask ? a : b. The scalar form lets the same code run on float and double.

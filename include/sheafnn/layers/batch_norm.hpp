@@ -116,9 +116,9 @@ void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weig
   column_sums<1>(  // of differences from the first row, which are of the order of the spread
       execution, chunks_.nodes, [&](Index u, S* sums) {
         const S* in = x.data() + u * width_;
-        detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-          const T difference = detail::load<T>(in + c) - detail::load<T>(first + c);
-          detail::store(sums + c, detail::load<T>(sums + c) + difference);
+        detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
+          const T difference = c.load(in + c) - c.load(first + c);
+          c.store(sums + c, c.load(sums + c) + difference);
         });
       });
   // Parts have first rows of their own: what they add up are sums of x itself.
@@ -132,9 +132,9 @@ void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weig
   }
   column_sums<1>(execution, chunks_.nodes, [&](Index u, S* sums) {
     const S* in = x.data() + u * width_;
-    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-      const T centred = detail::load<T>(in + c) - detail::load<T>(mean_.data() + c);
-      detail::store(sums + c, detail::load<T>(sums + c) + centred * centred);
+    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
+      const T centred = c.load(in + c) - c.load(mean_.data() + c);
+      c.store(sums + c, c.load(sums + c) + centred * centred);
     });
   });
   sum_over_parts(width_);
@@ -145,10 +145,10 @@ void BatchNorm<S>::forward(Execution execution, const NormWeights<const S>& weig
     for (Index i = begin; i < end; ++i) {
       const S* in = x.data() + nodes_[i] * width_;
       S* out = output_.data() + i * width_;
-      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-        const T centred = detail::load<T>(in + c) - detail::load<T>(mean_.data() + c);
-        const T hat = centred * detail::load<T>(inverse_.data() + c);
-        detail::store(out + c, detail::load<T>(scale + c) * hat + detail::load<T>(shift + c));
+      detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
+        const T centred = c.load(in + c) - c.load(mean_.data() + c);
+        const T hat = centred * c.load(inverse_.data() + c);
+        c.store(out + c, c.load(scale + c) * hat + c.load(shift + c));
       });
     }
   });
@@ -164,17 +164,15 @@ void BatchNorm<S>::backward(Execution execution, const NormWeights<const S>& wei
   require_shape(bar, nodes_.count(), width_, "output_bar");
   require_array(x_bar, chunks_.nodes, width_, "x_bar");
   const double n = total_rows();
-  const auto hat_of = [&]<class T>(Index u, Index c) -> T {
-    return (detail::load<T>(x.data() + u * width_ + c) - detail::load<T>(mean_.data() + c)) *
-           detail::load<T>(inverse_.data() + c);
+  const auto hat_of = [&](Index u, auto c) {
+    return (c.load(x.data() + u * width_ + c) - c.load(mean_.data() + c)) * c.load(inverse_.data() + c);
   };
   column_sums<2>(execution, nodes_.count(), [&](Index i, S* sums) {
     const S* from = bar.row(i).data();
-    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-      const T one = detail::load<T>(from + c);
-      detail::store(sums + c, detail::load<T>(sums + c) + one);
-      detail::store(sums + width_ + c,
-                    detail::load<T>(sums + width_ + c) + one * hat_of.template operator()<T>(nodes_[i], c));
+    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
+      const T one = c.load(from + c);
+      c.store(sums + c, c.load(sums + c) + one);
+      c.store(sums + width_ + c, c.load(sums + width_ + c) + one * hat_of(nodes_[i], c));
     });
   });
   for (Index c = 0; c < width_; ++c) {
@@ -186,16 +184,14 @@ void BatchNorm<S>::backward(Execution execution, const NormWeights<const S>& wei
   const S* scale = weights.scale.data();
   const S *mean_bar = of_bar_.data(), *mean_product = mean_bar + width_;
   // With ȳ = 0 at nodes that are not selected.
-  const auto write = [&]<class T>(Index u, Index c, const T& one) {
-    const T centred = one - detail::load<T>(mean_bar + c) -
-                      hat_of.template operator()<T>(u, c) * detail::load<T>(mean_product + c);
-    detail::store(x_bar.data() + u * width_ + c,
-                  detail::load<T>(scale + c) * detail::load<T>(inverse_.data() + c) * centred);
+  const auto write = [&]<class T>(Index u, auto c, const T& one) {
+    const T centred = one - c.load(mean_bar + c) - hat_of(u, c) * c.load(mean_product + c);
+    c.store(x_bar.data() + u * width_ + c, c.load(scale + c) * c.load(inverse_.data() + c) * centred);
   };
   parallel_for(execution, chunks_.nodes, 16, [&](Index begin, Index end) {
     for (Index u = begin; u < end; ++u) {
-      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-        write(u, c, nodes_.all() ? detail::load<T>(bar.row(u).data() + c) : T(S(0)));
+      detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
+        write(u, c, nodes_.all() ? c.load(bar.row(u).data() + c) : T(S(0)));
       });
     }
   });
@@ -203,7 +199,7 @@ void BatchNorm<S>::backward(Execution execution, const NormWeights<const S>& wei
   parallel_for(execution, nodes_.count(), 16, [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) {
       detail::for_tiles<S>(0, width_,
-                           [&]<class T>(Index c) { write(nodes_[i], c, detail::load<T>(bar.row(i).data() + c)); });
+                           [&]<class T>(auto c) { write(nodes_[i], c, c.load(bar.row(i).data() + c)); });
     }
   });
 }

@@ -55,15 +55,11 @@ template <int D, class T, class S>
 SHEAFNN_INLINE void scale_node(S factor, T* x) {
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i] *= T(factor);
 }
-template <int D, class T, class S>
-SHEAFNN_INLINE void store_node(const T* in, Index channels, S* x) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(x + i * channels, in[i]);
-}
-/// out = Σ over the neighbours of their rows, at a tile of channels; `x` points at channel c of node 0. The rows of
-/// arcs a few places on are asked for: which ones they are is known long before they are needed.
-template <int D, class T, class S>
-SHEAFNN_INLINE void sum_neighbours(const NeighbourLists& lists, Index nodes, Index u, const S* x, Index channels,
-                                   T* out) {
+/// out = Σ over the neighbours of their rows, at tile c of channels; `x` points at the tile's numbers of node 0. The rows
+/// of arcs a few places on are asked for: which ones they are is known long before they are needed.
+template <int D, class T, bool Whole, class S>
+SHEAFNN_INLINE void sum_neighbours(const TileAt<T, Whole>& c, const NeighbourLists& lists, Index nodes, Index u,
+                                   const S* x, Index channels, T* out) {
   constexpr Index ahead = 24;
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = T(S(0));
   const Index end = lists.offset[u + 1], last = lists.offset[nodes] - 1;
@@ -71,7 +67,7 @@ SHEAFNN_INLINE void sum_neighbours(const NeighbourLists& lists, Index nodes, Ind
     const S* coming = x + static_cast<Index>(lists.node[std::min(k + ahead, last)]) * D * channels;
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) SHEAFNN_PREFETCH(coming + i * channels);
     const S* row = x + static_cast<Index>(lists.node[k]) * D * channels;
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += load<T>(row + i * channels);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] += c.load(row + i * channels);
   }
 }
 
@@ -83,12 +79,12 @@ SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Inde
   for (Index u = first; u < first + nodes; ++u, x += row) {
     const S* map = maps.map(MapSide::in, u);
     const S factor = maps.factor(op, u);
-    for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+    for_tiles<S>(0, channels, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
       T in[D], out[D];
-      load_coordinates<D>(x + c, channels, in);
+      load_coordinates<D>(c, x + c, channels, in);
       scale_node<D>(factor, in);
       kernels::block_times<D, D * D, map_by_rows>(map, in, out);
-      store_node<D>(out, channels, sent + u * row + c);
+      store_coordinates<D>(c, out, channels, sent + u * row + c);
     });
   }
 }
@@ -108,17 +104,17 @@ struct Receiver {
   }
 };
 
-/// Receives through T at node u: for tiles of channels use.template operator()<T>(c, sum, y), y the operator's value
+/// Receives through T at node u: for tiles c of channels use.template operator()<T>(c, sum, y), y the operator's value
 /// and sum what the neighbours have sent.
 template <int D, class S, class Use>
 SHEAFNN_INLINE void receive(const NodeMaps<D, S>& maps, int op, const NeighbourLists& lists, Index u,
                             Index channels, const S* x, const S* sent, const Use& use) {
   const Receiver<D, S> receiver(maps, op, u);
   const Index nodes = maps.node_count();
-  for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+  for_tiles<S>(0, channels, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
     T sum[D], own[D], y[D];
-    sum_neighbours<D>(lists, nodes, u, sent + c, channels, sum);
-    load_coordinates<D>(x + u * D * channels + c, channels, own);
+    sum_neighbours<D>(c, lists, nodes, u, sent + c, channels, sum);
+    load_coordinates<D>(c, x + u * D * channels + c, channels, own);
     receiver(own, sum, y);
     use.template operator()<T>(c, sum, y);
   });
@@ -163,13 +159,13 @@ SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u
   const S factor = -maps.factor(op, u);
   const Index at = u * D * channels;
   MapSums<D, S> total;
-  for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+  for_tiles<S>(0, channels, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
     T y_bar[D], sum[D], back[D];
     bar.template operator()<T>(c, y_bar);
-    load_coordinates<D>(sums + at + c, channels, sum);
+    load_coordinates<D>(c, sums + at + c, channels, sum);
     scale_node<D>(factor, y_bar);
     kernels::block_times<D, D * D, map_by_rows>(map, y_bar, back);
-    store_node<D>(back, channels, returned + at + c);
+    store_coordinates<D>(c, back, channels, returned + at + c);
     total.add(sum, back);
   });
   total.store(gradient.map[op][0].data() + u * MapSums<D, S>::size);
@@ -187,11 +183,11 @@ SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const Neig
   const Index nodes = maps.node_count();
   const Index at = u * D * channels;
   MapSums<D, S> total;
-  for_tiles<S>(0, channels, [&]<class T>(Index c) SHEAFNN_INLINE_LAMBDA {
+  for_tiles<S>(0, channels, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
     T t[D], own[D], bar[D], w[D];
-    sum_neighbours<D>(entering, nodes, u, returned + c, channels, t);
+    sum_neighbours<D>(c, entering, nodes, u, returned + c, channels, t);
     own_of.template operator()<T>(c, own);
-    load_coordinates<D>(y_bar + at + c, channels, bar);
+    load_coordinates<D>(c, y_bar + at + c, channels, bar);
     scale_node<D>(factor, t);
     kernels::block_times<D, D * D, !map_by_rows>(map, t, w);
     total.add(w, own);

@@ -269,13 +269,13 @@ void CooperativeLayer<D, S>::cross_rows(Index begin, Index count) {
     const S* map = maps.map(MapSide::in, u);
     const S factor = maps.factor(1, u);
     detail::receive<D>(maps, 0, lists, u, f, y_rows, sent,
-                       [&]<class T>(Index c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
+                       [&]<class T>(auto c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
                          T next[D];
                          kernels::block_times<D, D * D, detail::map_by_rows>(map, y, next);
                          detail::scale_node<D>(factor, next);
-                         if (sums != nullptr) detail::store_node<D>(sum, f, sums + at + c);
-                         detail::store_node<D>(y, f, first_rows + at + c);
-                         detail::store_node<D>(next, f, sent_on + at + c);
+                         if (sums != nullptr) detail::store_coordinates<D>(c, sum, f, sums + at + c);
+                         detail::store_coordinates<D>(c, y, f, first_rows + at + c);
+                         detail::store_coordinates<D>(c, next, f, sent_on + at + c);
                        });
   }
 }
@@ -300,9 +300,9 @@ void CooperativeLayer<D, S>::leave_rows(Index begin, Index count, S* out) {
   for (Index index = begin; index < begin + count; ++index, out += size) {
     const Index at = nodes[index] * size;
     detail::receive<D>(maps, 1, lists, nodes[index], f, first_rows, sent_on,
-                       [&]<class T>(Index c, const T* sum, const T* z) SHEAFNN_INLINE_LAMBDA {
-                         if (sums != nullptr) detail::store_node<D>(sum, f, sums + at + c);
-                         detail::store_node<D>(z, f, out + c);
+                       [&]<class T>(auto c, const T* sum, const T* z) SHEAFNN_INLINE_LAMBDA {
+                         if (sums != nullptr) detail::store_coordinates<D>(c, sum, f, sums + at + c);
+                         detail::store_coordinates<D>(c, z, f, out + c);
                        });
     row_of.update(input_ + at, at, slopes, out);
   }
@@ -332,14 +332,14 @@ void CooperativeLayer<D, S>::leave_backward_rows(Index first, Index count, const
     }
     ++index;
     detail::receive_backward<D>(maps, 1, u, f, sums, returned, gradient,
-                                [&]<class T>(Index c, T* y_bar) SHEAFNN_INLINE_LAMBDA {
+                                [&]<class T>(auto c, T* y_bar) SHEAFNN_INLINE_LAMBDA {
                                   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
                                     const Index position = i * f + c;
-                                    const T bar = detail::load<T>(output_bar + position);
-                                    products.add(i, bar * detail::load<T>(input + at + position));
-                                    detail::store(x_bar + at + position, bar);
-                                    y_bar[i] = T(factor) * bar * detail::load<T>(slopes + at + position);
-                                    detail::store(z_bar + at + position, y_bar[i]);
+                                    const T bar = c.load(output_bar + position);
+                                    products.add(i, bar * c.load(input + at + position));
+                                    c.store(x_bar + at + position, bar);
+                                    y_bar[i] = T(factor) * bar * c.load(slopes + at + position);
+                                    c.store(z_bar + at + position, y_bar[i]);
                                   }
                                 });
     output_bar += size;
@@ -362,18 +362,20 @@ void CooperativeLayer<D, S>::cross_backward_rows(Index first, Index count, NodeM
   for (Index u = first; u < first + count; ++u) {
     const Index at = u * size;
     const detail::Receiver<D, S> receiver(maps, 0, u);
-    const auto first_of = [&]<class T>(Index c, T* y) SHEAFNN_INLINE_LAMBDA {
+    const auto first_of = [&]<class T>(auto c, T* y) SHEAFNN_INLINE_LAMBDA {
       T own[D], sum[D];
-      detail::load_coordinates<D>(y_rows + at + c, f, own);
-      detail::load_coordinates<D>(sums + at + c, f, sum);
+      detail::load_coordinates<D>(c, y_rows + at + c, f, own);
+      detail::load_coordinates<D>(c, sums + at + c, f, sum);
       receiver(own, sum, y);
     };
     detail::send_backward<D>(maps, 1, lists, u, f, first_of, bar, returned, gradient,
-                             [&]<class T>(Index c, const T* first_bar)
-                                 SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(first_bar, f, bar + at + c); });
+                             [&]<class T>(auto c, const T* first_bar) SHEAFNN_INLINE_LAMBDA {
+                               detail::store_coordinates<D>(c, first_bar, f, bar + at + c);
+                             });
     detail::receive_backward<D>(maps, 0, u, f, sums, returned_on, gradient,
-                                [&]<class T>(Index c, T* y_bar)
-                                    SHEAFNN_INLINE_LAMBDA { detail::load_coordinates<D>(bar + at + c, f, y_bar); });
+                                [&]<class T>(auto c, T* y_bar) SHEAFNN_INLINE_LAMBDA {
+                                  detail::load_coordinates<D>(c, bar + at + c, f, y_bar);
+                                });
   }
 }
 
@@ -387,11 +389,13 @@ void CooperativeLayer<D, S>::enter_backward_rows(Index first, Index count, S* x_
   const S* returned_on = work_->sent_on.data();
   S* bar = work_->first.data();
   for (Index u = first; u < first + count; ++u) {
-    const auto mixed_of = [&]<class T>(Index c, T* y)
-                              SHEAFNN_INLINE_LAMBDA { detail::load_coordinates<D>(y_rows + u * size + c, f, y); };
+    const auto mixed_of = [&]<class T>(auto c, T* y) SHEAFNN_INLINE_LAMBDA {
+      detail::load_coordinates<D>(c, y_rows + u * size + c, f, y);
+    };
     detail::send_backward<D>(maps, 0, lists, u, f, mixed_of, bar, returned_on, gradient,
-                             [&]<class T>(Index c, const T* y_bar)
-                                 SHEAFNN_INLINE_LAMBDA { detail::store_node<D>(y_bar, f, bar + u * size + c); });
+                             [&]<class T>(auto c, const T* y_bar) SHEAFNN_INLINE_LAMBDA {
+                               detail::store_coordinates<D>(c, y_bar, f, bar + u * size + c);
+                             });
   }
   mixing_.backward_rows(
       weights_, first, first + count, gain_, [=](Index u, Index, S*) { return bar + u * size; }, x_bar, partial);

@@ -20,8 +20,8 @@ void multiply_by_derivative(Execution execution, Activation activation, Index co
   if (activation == Activation::identity) return;
   with_activation(activation, [&]<Activation A>() {
     parallel_for(execution, count, 2048, [=](Index begin, Index end) {
-      for_tiles<S>(begin, end, [=]<class T>(Index i) {
-        store(bar + i, load<T>(bar + i) * activation_derivative<A>(load<T>(z + i)));
+      for_tiles<S>(begin, end, [=]<class T>(auto i) {
+        i.store(bar + i, i.load(bar + i) * activation_derivative<A>(i.load(z + i)));
       });
     });
   });
@@ -31,7 +31,7 @@ template <class S>
 void apply_activation(Execution execution, Activation activation, Index count, const S* z, S* y) {
   with_activation(activation, [&]<Activation A>() {
     parallel_for(execution, count, 2048, [=](Index begin, Index end) {
-      for_tiles<S>(begin, end, [=]<class T>(Index i) { store(y + i, activate<A>(load<T>(z + i))); });
+      for_tiles<S>(begin, end, [=]<class T>(auto i) { i.store(y + i, activate<A>(i.load(z + i))); });
     });
   });
 }
@@ -107,7 +107,7 @@ void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& w
         if constexpr (A != Activation::identity) {
           S* y = output_.data() + u * outputs_;
           detail::for_tiles<S>(0, count * outputs_,
-                               [&]<class T>(Index i) { detail::store(y + i, activate<A>(detail::load<T>(z + i))); });
+                               [&]<class T>(auto i) { i.store(y + i, activate<A>(i.load(z + i))); });
         }
       }
     });

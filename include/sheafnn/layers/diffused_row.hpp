@@ -37,15 +37,15 @@ struct DiffusedRow {
  private:
   template <Activation A>
   SHEAFNN_INLINE void update_with(S own_gain, const S* x, Index at, S* slopes, S* z) const {
-    for_tiles<S>(0, channels, [&]<class T>(Index c) {
+    for_tiles<S>(0, channels, [&]<class T>(auto c) {
       T slope;
-      T value = load<T>(z + c);
+      T value = c.load(z + c);
       if (mask != nullptr) value = dropped(value, mask, at + c, dropout_factor);
       value = activate_with_slope<A>(value, slope);
       if (slopes != nullptr) {
-        store(slopes + at + c, mask == nullptr ? slope : dropped(slope, mask, at + c, dropout_factor));
+        c.store(slopes + at + c, mask == nullptr ? slope : dropped(slope, mask, at + c, dropout_factor));
       }
-      store(z + c, gain == nullptr ? T(sign) * value : T(own_gain) * load<T>(x + c) - value);
+      c.store(z + c, gain == nullptr ? T(sign) * value : T(own_gain) * c.load(x + c) - value);
     });
   }
 };

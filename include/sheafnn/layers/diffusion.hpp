@@ -90,9 +90,9 @@ void require_over(const Graph& graph, const SheafBlocks<Family, S>& sheaf) {
 template <int D, class S, class Body>
 SHEAFNN_INLINE void for_channels(const DiffusionShape<S>& shape, const Body& body) {
   if (shape.channels == row_lanes<S> && shape.coordinates == D) {
-    body.template operator()<Pack<S, row_lanes<S>>, row_lanes<S>>(0);
+    body.template operator()<Pack<S, row_lanes<S>>, row_lanes<S>>(TileAt<Pack<S, row_lanes<S>>>(0));
   } else {
-    for_tiles<S>(0, shape.channels, [&]<class T>(Index c) { body.template operator()<T, 0>(c); });
+    for_arc_tiles<S, D>(0, shape.channels, [&]<class T>(auto c) { body.template operator()<T, 0>(c); });
   }
 }
 
@@ -102,15 +102,15 @@ void scale_rows(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sh
                 const S* y, S* w) {
   constexpr int D = Family::stalk_dimension;
   const Index channels = shape.channels, row = shape.row();
-  for_tiles<S>(0, channels, [&]<class T>(Index c) {
+  for_tiles<S>(0, channels, [&]<class T>(auto c) {
     for (Index k = 0; k < nodes; ++k) {
       T in[D], out[D];
-      load_coordinates<D>(y + k * row + c, channels, in);
+      load_coordinates<D>(c, y + k * row + c, channels, in);
       kernels::block_times<D, BlockSizes<Family>::gram>(sheaf.scale(first + k), in, out);
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(w + k * row + i * channels + c, out[i]);
+      store_coordinates<D>(c, out, channels, w + k * row + c);
       for (Index i = D; i < shape.coordinates; ++i) {
         const Index at = k * row + i * channels + c;
-        store(w + at, T(shape.inverse_root[first + k]) * load<T>(y + at));
+        c.store(w + at, T(shape.inverse_root[first + k]) * c.load(y + at));
       }
     }
   });
@@ -129,11 +129,12 @@ void scale_features(Execution execution, const Graph& graph, const DiffusionShap
 }
 
 /// Backwards, of a node that the pass did not compute: 0 in a tile of the rows at `at` of x_bar and r_bar, and in S̄_u.
-template <class Family, class T, class S>
-SHEAFNN_INLINE void clear_node(const DiffusionShape<S>& shape, Index at, S* x_bar, S* r_bar, S* scale_bar, bool add) {
+template <class Family, class T, bool Whole, class S>
+SHEAFNN_INLINE void clear_node(const TileAt<T, Whole>& c, const DiffusionShape<S>& shape, Index at, S* x_bar,
+                               S* r_bar, S* scale_bar, bool add) {
   for (Index i = 0; i < shape.coordinates; ++i) {
-    store(x_bar + at + i * shape.channels, T(S(0)));
-    store(r_bar + at + i * shape.channels, T(S(0)));
+    c.store(x_bar + at + i * shape.channels, T(S(0)));
+    c.store(r_bar + at + i * shape.channels, T(S(0)));
   }
   if (is_learned<Family> && !add) std::fill_n(scale_bar, BlockSizes<Family>::gram, S(0));
 }
@@ -143,36 +144,37 @@ SHEAFNN_INLINE void clear_node(const DiffusionShape<S>& shape, Index at, S* x_ba
 ///
 /// \tparam WithZ  z_bar reads z; otherwise its second argument is unspecified
 /// \param r, r_bar  point at the channels of the first coordinate; r is not read where neither z nor S̄ needs it
-template <class Family, class T, bool WithZ, class S, class ZBar>
-SHEAFNN_INLINE void scaling_backward(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sheaf, Index u,
-                                     const S* r, S* r_bar, S* scale_bar, bool add, const ZBar& z_bar) {
+template <class Family, bool WithZ, class T, bool Whole, class S, class ZBar>
+SHEAFNN_INLINE void scaling_backward(const TileAt<T, Whole>& c, const DiffusionShape<S>& shape,
+                                     const SheafBlocks<Family, S>& sheaf, Index u, const S* r, S* r_bar,
+                                     S* scale_bar, bool add, const ZBar& z_bar) {
   constexpr int D = Family::stalk_dimension, gram = BlockSizes<Family>::gram;
   constexpr bool learned = is_learned<Family>;
   const Index f = shape.channels;
   T value[D], z[D], bar[D], scaled[D];
-  if constexpr (WithZ || learned) load_coordinates<D>(r, f, value);
+  if constexpr (WithZ || learned) load_coordinates<D>(c, r, f, value);
   if constexpr (WithZ) kernels::block_times<D, gram>(sheaf.scale(u), value, z);
   SHEAFNN_UNROLL for (int i = 0; i < D; ++i) bar[i] = z_bar(i, z[WithZ ? i : 0]);
   if constexpr (learned) kernels::channel_products<D, gram>(bar, value, scale_bar, add);
   kernels::block_times<D, gram>(sheaf.scale(u), bar, scaled);
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(r_bar + i * f, scaled[i]);
+  store_coordinates<D>(c, scaled, f, r_bar);
   const T root = T(shape.inverse_root[u]);
   for (Index i = D; i < shape.coordinates; ++i) {
     T filtered = T(S(0));
-    if constexpr (WithZ) filtered = root * load<T>(r + i * f);
-    store(r_bar + i * f, root * z_bar(i, filtered));
+    if constexpr (WithZ) filtered = root * c.load(r + i * f);
+    c.store(r_bar + i * f, root * z_bar(i, filtered));
   }
 }
 
 /// A fixed filter, coordinate i of node u: deg(u) x_u ± Σ_v x_v.
-template <class T, class S>
-[[nodiscard]] SHEAFNN_INLINE T filtered(const DiffusionShape<S>& shape, const S* x, const std::int32_t* target,
-                                        Index first, Index last, Index u, Index i) {
+template <class T, bool Whole, class S>
+[[nodiscard]] SHEAFNN_INLINE T filtered(const TileAt<T, Whole>& c, const DiffusionShape<S>& shape, const S* x,
+                                        const std::int32_t* target, Index first, Index last, Index u, Index i) {
   const Index row = shape.row(), offset = i * shape.channels;
   const Index filter = i - (shape.coordinates - shape.filters);
   T neighbours = T(S(0));
-  for (Index arc = first; arc < last; ++arc) neighbours += load<T>(x + target[arc] * row + offset);
-  return T(static_cast<S>(last - first)) * load<T>(x + u * row + offset) +
+  for (Index arc = first; arc < last; ++arc) neighbours += c.load(x + target[arc] * row + offset);
+  return T(static_cast<S>(last - first)) * c.load(x + u * row + offset) +
          T(shape.filter_sign[filter]) * neighbours;
 }
 
@@ -209,7 +211,7 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
   constexpr int D = Family::stalk_dimension;
   using Sizes = BlockSizes<Family>;
   parallel_for(execution, to - from, 16, [&](Index begin, Index end) {
-    for_channels<D>(shape, [&]<class T, Index Fixed>(Index c) {
+    for_channels<D>(shape, [&]<class T, Index Fixed>(auto c) {
       const Index channels = Fixed > 0 ? Fixed : shape.channels, row = Fixed > 0 ? D * Fixed : shape.row();
       const Use use_here = use;
       const std::int32_t* target = graph.targets().data();
@@ -221,7 +223,7 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
         const Index first = offset[u], last = offset[u + 1];
         T r[D], z[D], own[D];
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] = T(S(0));
-        load_coordinates<D>(x + u * row, channels, own);
+        load_coordinates<D>(c, x + u * row, channels, own);
         kernels::add_block_times<D, Sizes::gram, false, false>(sheaf.degree_block(u), own, r);
         for_neighbours<kernels::is_dense<D, Sizes::transport>>(
             target, first, last, u, [&]<bool Before>(Index arc) SHEAFNN_INLINE_LAMBDA {
@@ -229,7 +231,7 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
               prefetch_coordinates<D>(x + target[soon] * row, channels);
               SHEAFNN_PREFETCH(sheaf.transport_block(graph.edge_of(soon)));
               T other[D];
-              load_coordinates<D>(x + target[arc] * row, channels, other);
+              load_coordinates<D>(c, x + target[arc] * row, channels, other);
               kernels::add_block_times<D, Sizes::transport, Before, true>(sheaf.transport_block(
                                                                               graph.edge_of(arc)),
                                                                           other, r);
@@ -237,7 +239,7 @@ void apply_laplacian(Execution execution, const Graph& graph, const DiffusionSha
         kernels::block_times<D, Sizes::gram>(sheaf.scale(u), r, z);
         use_here.template operator()<T, D>(index, Index{0}, c, r, z);
         for (Index i = D; i < shape.coordinates; ++i) {
-          const T value = filtered<T>(shape, x, target, first, last, u, i);
+          const T value = filtered(c, shape, x, target, first, last, u, i);
           const T scaled = T(shape.inverse_root[u]) * value;
           use_here.template operator()<T, 1>(index, i, c, &value, &scaled);
         }
@@ -275,7 +277,7 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
   using Sizes = BlockSizes<Family>;
   const Index channels = shape.channels, row = shape.row();
   parallel_for(execution, to - from, 16, [&](Index begin, Index end) {
-    for_tiles<S>(0, channels, [&]<class T>(Index c) {
+    for_arc_tiles<S, D>(0, channels, [&]<class T>(auto c) {
       const std::int32_t* target = graph.targets().data();
       const std::int32_t* offset = graph.offsets().data();
       const Index last_arc = graph.arc_count() - 1;
@@ -287,8 +289,8 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
       for (Index u = from + begin; u < from + end; ++u) {
         const Index first = offset[u], last = offset[u + 1];
         T r_bar[D], w[D], w_bar[D], out[D];
-        load_coordinates<D>(bar_c + u * row, channels, r_bar);
-        load_coordinates<D>(w_c + u * row, channels, w);
+        load_coordinates<D>(c, bar_c + u * row, channels, r_bar);
+        load_coordinates<D>(c, w_c + u * row, channels, w);
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) w_bar[i] = T(S(0));
         kernels::add_block_times<D, Sizes::gram, false, false>(sheaf.degree_block(u), r_bar, w_bar);
         for_neighbours<true>(target, first, last, u, [&]<bool Before>(Index arc) SHEAFNN_INLINE_LAMBDA {
@@ -298,10 +300,10 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
           if constexpr (takes_edge)
             prefetch_coordinates<D>(w_c + edges[std::min(e + 4, last_edge)].v * row, channels);
           T other_bar[D], other[D];
-          load_coordinates<D>(bar_c + v, channels, other_bar);
+          load_coordinates<D>(c, bar_c + v, channels, other_bar);
           kernels::add_block_times<D, Sizes::transport, Before, true>(sheaf.transport_block(e), other_bar, w_bar);
           if constexpr (takes_edge) {
-            load_coordinates<D>(w_c + v, channels, other);
+            load_coordinates<D>(c, w_c + v, channels, other);
             kernels::channel_products<D, Sizes::transport>(r_bar, other, w, other_bar,
                                                            edge_bar + e * Sizes::transport, add);
           }
@@ -309,15 +311,15 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
         kernels::block_times<D, Sizes::gram>(sheaf.scale(u), w_bar, out);
         if constexpr (learned) {
           T y[D];
-          load_coordinates<D>(steps.y + u * row + c, channels, y);
+          load_coordinates<D>(c, steps.y + u * row + c, channels, y);
           kernels::channel_products<D, Sizes::gram>(w_bar, y, gradient.scale_bar.data() + u * Sizes::gram, true);
           kernels::channel_products<D, Sizes::gram>(r_bar, w, gradient.degree_bar.data() + u * Sizes::gram, add);
         }
         S* y_bar_u = y_bar + u * row + c;
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) store(y_bar_u + i * channels, out[i]);
+        store_coordinates<D>(c, out, channels, y_bar_u);
         for (Index i = D; i < shape.coordinates; ++i) {
-          const auto value = filtered<T>(shape, bar_c, target, first, last, u, i);
-          store(y_bar_u + i * channels, T(shape.inverse_root[u]) * value);
+          const auto value = filtered(c, shape, bar_c, target, first, last, u, i);
+          c.store(y_bar_u + i * channels, T(shape.inverse_root[u]) * value);
         }
       }
     });

@@ -56,14 +56,14 @@ class DiffusionField {
     S* diffused = keep ? diffused_.data() : nullptr;
     const bool activation = options_.activation;
     const S sign = this->sign();
-    const auto use = [=]<class T, int N>(Index u, Index i, Index c, const T* r, const T* z) {
+    const auto use = [=]<class T, int N>(Index u, Index i, auto c, const T* r, const T* z) {
       const Index at = u * row + i * f + c;
       SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
         const T value = activation ? T(sign) * kernels::activated(T(sign) * z[k], true) : z[k];
-        detail::store(slope + at + k * f, -value);
+        c.store(slope + at + k * f, -value);
       }
       if (diffused != nullptr) {
-        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) detail::store(diffused + at + k * f, r[k]);
+        SHEAFNN_UNROLL for (int k = 0; k < N; ++k) c.store(diffused + at + k * f, r[k]);
       }
     };
     const NodeSelection all(graph_->node_count());
@@ -106,14 +106,13 @@ class DiffusionField {
     const S sign = this->sign();
     const S* diffused = diffused_.data();
     parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;
-          detail::scaling_backward<Family, T, true>(
-              *shape_, sheaf, u, diffused + at, r_bar_rows + at, sheaf_gradient.scale_bar.data() + u * gram,
+          detail::scaling_backward<Family, true>(
+              c, *shape_, sheaf, u, diffused + at, r_bar_rows + at, sheaf_gradient.scale_bar.data() + u * gram,
               accumulate || c > 0, [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-                return kernels::activated_bar(slope_bar.template at<T>(nullptr, at + i * f), T(sign) * z,
-                                              activation);
+                return kernels::activated_bar(slope_bar.at(c, nullptr, at + i * f), T(sign) * z, activation);
               });
         }
       });

@@ -58,10 +58,10 @@ class DiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
       step_.template begin_backward<true>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
         T products[max_coordinates];
         for (Index i = 0; i < d; ++i) products[i] = T(S(0));
-        walk([&](Index in, Index at, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-          const T bar = detail::load<T>(output_bar + at);
-          detail::store(x_bar + in, bar);
-          products[i] += detail::load<T>(input_ + in) * bar;
+        walk([&](const auto& c, Index in, Index at, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+          const T bar = c.load(output_bar + at);
+          c.store(x_bar + in, bar);
+          products[i] += c.load(input_ + in) * bar;
           return kernels::activated_bar(bar, z, activation);
         });
         for (Index i = 0; i < d; ++i) sum[i] += reduce_add(products[i]);
@@ -111,8 +111,8 @@ void DiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
   gains(weights_, gain);
   const bool activation = setting_.diffusion.activation;
   step_.diffuse(call, mixing_.output(), output_.data(),
-                [=, &gain]<class T>(Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-                  return kernels::gated(T(gain[i]), detail::load<T>(x + in), kernels::activated(z, activation));
+                [=, &gain]<class T>(const auto& c, Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                  return kernels::gated(T(gain[i]), c.load(x + in), kernels::activated(z, activation));
                 });
 }
 

@@ -112,10 +112,10 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
   factor_ = static_cast<S>(dropout.scale());
   if (dropout.active()) mask_.draw(execution, dropout);
   const auto activate = [&](Index u, S* row) {
-    detail::for_tiles<S>(0, width, [&]<class T>(Index c) {
-      T value = detail::load<T>(row + c);
-      if (options_.degrees) value += T(degree_[u]) * detail::load<T>(degree_weight + c);
-      detail::store(row + c, options_.activation ? elu(value) : value);
+    detail::for_tiles<S>(0, width, [&]<class T>(auto c) {
+      T value = c.load(row + c);
+      if (options_.degrees) value += T(degree_[u]) * c.load(degree_weight + c);
+      c.store(row + c, options_.activation ? elu(value) : value);
     });
   };
   const auto finish = [&](Index begin, Index end) {
@@ -124,8 +124,8 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
       if (clean_apart) activate(u, clean_.data() + u * width);
     }
     if (output_is_activated_) return;
-    detail::for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
-      detail::store(output_.data() + i, detail::dropped(detail::load<T>(activated_.data() + i), mask_.bits(), i, factor_));
+    detail::for_tiles<S>(begin * width, end * width, [&]<class T>(auto i) {
+      i.store(output_.data() + i, detail::dropped(i.load(activated_.data() + i), mask_.bits(), i, factor_));
     });
   };
   if (clean_apart && clean_.empty()) clean_.resize(n * width);
@@ -154,11 +154,11 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
   S* output_bar = bar.data();
   if (!output_is_activated_ || options_.activation) {
     parallel_for(execution, n * width, 2048, [&](Index begin, Index end) {
-      detail::for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        T value = detail::load<T>(output_bar + i);
+      detail::for_tiles<S>(begin, end, [&]<class T>(auto i) {
+        T value = i.load(output_bar + i);
         if (!output_is_activated_) value = detail::dropped(value, mask_.bits(), i, factor_);
-        if (options_.activation) value *= elu_slope(detail::load<T>(activated_.data() + i));
-        detail::store(output_bar + i, value);
+        if (options_.activation) value *= elu_slope(i.load(activated_.data() + i));
+        i.store(output_bar + i, value);
       });
     });
   }

@@ -178,17 +178,17 @@ class FeatureMixing {
   SHEAFNN_NOINLINE void multiply_coordinates(const S* a, Index nodes, const S* in, S* out) const {
     with_coordinates([&]<int D>() {
       const Index f = channels_, d = D > 0 ? D : coordinates_;
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         S matrix[max_coordinates * max_coordinates];  // where no store to `out` can change it
         std::copy_n(a, d * d, matrix);
         for (Index u = 0; u < nodes; ++u) {
           const S* node = in + u * d * f + c;
           T value[D > 0 ? D : max_coordinates];
-          for (Index j = 0; j < d; ++j) value[j] = detail::load<T>(node + j * f);
+          for (Index j = 0; j < d; ++j) value[j] = c.load(node + j * f);
           for (Index i = 0; i < d; ++i) {
             T sum = T(Transposed ? matrix[i] : matrix[i * d]) * value[0];
             for (Index j = 1; j < d; ++j) sum += T(Transposed ? matrix[j * d + i] : matrix[i * d + j]) * value[j];
-            detail::store(out + (u * d + i) * f + c, sum);
+            c.store(out + (u * d + i) * f + c, sum);
           }
         }
       });
@@ -199,14 +199,14 @@ class FeatureMixing {
   SHEAFNN_NOINLINE void add_coordinate_products(Index nodes, const S* a, const S* b, S* out) const {
     with_coordinates([&]<int D>() {
       const Index f = channels_, d = D > 0 ? D : coordinates_;
-      detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         if constexpr (D > 0) {
           T sum[D * D];
           for (T& one : sum) one = T(S(0));
           for (Index u = 0; u < nodes * D; u += D) {
             T left[D], right[D];
-            SHEAFNN_UNROLL for (int i = 0; i < D; ++i) left[i] = detail::load<T>(a + (u + i) * f + c);
-            SHEAFNN_UNROLL for (int j = 0; j < D; ++j) right[j] = detail::load<T>(b + (u + j) * f + c);
+            SHEAFNN_UNROLL for (int i = 0; i < D; ++i) left[i] = c.load(a + (u + i) * f + c);
+            SHEAFNN_UNROLL for (int j = 0; j < D; ++j) right[j] = c.load(b + (u + j) * f + c);
             SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) sum[k] += left[k / D] * right[k % D];
           }
           detail::lane_sums<D * D>(sum, out, true);
@@ -215,7 +215,7 @@ class FeatureMixing {
             for (Index j = 0; j < d; ++j) {
               T sum = T(S(0));
               for (Index u = 0; u < nodes * d; u += d) {
-                sum += detail::load<T>(a + (u + i) * f + c) * detail::load<T>(b + (u + j) * f + c);
+                sum += c.load(a + (u + i) * f + c) * c.load(b + (u + j) * f + c);
               }
               out[i * d + j] += reduce_add(sum);
             }
@@ -226,18 +226,20 @@ class FeatureMixing {
   }
 
   /// x_bar = gain ∘ x_bar + dropout(bar) for a group of nodes; without a gain, dropout(bar).
+  ///
+  /// \param gain  of every number of the group, or null
   void add_to_input(Index first, Index size, const S* gain, const S* bar, S* x_bar) const {
-    const Index f = channels_;
-    Index coordinate = 0;
-    for (Index begin = 0; begin < size; begin += f) {
-      const S g = gain != nullptr ? gain[coordinate] : S(0);
-      detail::for_tiles<S>(begin, begin + f, [&]<class T>(Index i) {
-        T through = detail::load<T>(bar + i);
-        if (dropped_) through = detail::dropped(through, mask_.bits(), first + i, factor_);
-        if (gain != nullptr) through += T(g) * detail::load<T>(x_bar + first + i);
-        detail::store(x_bar + first + i, through);
-      });
-      coordinate = coordinate + 1 == coordinates_ ? 0 : coordinate + 1;
+    detail::for_tiles<S>(0, size, [&]<class T>(auto i) {
+      T through = i.load(bar + i);
+      if (dropped_) through = detail::dropped(through, mask_.bits(), first + i, factor_);
+      if (gain != nullptr) through += i.load(gain + i) * i.load(x_bar + first + i);
+      i.store(x_bar + first + i, through);
+    });
+  }
+  /// The factor of each coordinate for every number of a group of nodes.
+  void spread_gain(const S* gain, S* gains) const {
+    for (Index i = 0; i < group_ * coordinates_; ++i) {
+      std::fill_n(gains + i * channels_, channels_, gain[i % coordinates_]);
     }
   }
 
@@ -293,6 +295,8 @@ void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, I
   const S* left = left_ ? weights.left.data() : nullptr;
   const S* right = right_ ? weights.right.data() : nullptr;
   S source[scratch_size], product[scratch_size], product_bar[scratch_size], rows[scratch_size];
+  S gains[scratch_size];
+  if (gain != nullptr) spread_gain(gain, gains);
   S* left_bar = partial;
   S* right_bar = left_bar + (left != nullptr ? d * d : 0);
   for (Index u = begin; u < end; u += group_) {
@@ -314,16 +318,15 @@ void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, I
       times_left_transposed(left, nodes, bar, product_bar);
       bar = product_bar;
     }
-    add_to_input(u * row, size, gain, bar, x_bar);
+    add_to_input(u * row, size, gain != nullptr ? gains : nullptr, bar, x_bar);
   }
 }
 
 template <class S>
 const S* FeatureMixing<S>::dropped_rows(Index first, Index size, S* scratch) const {
   if (!dropped_) return input_ + first;
-  detail::for_tiles<S>(0, size, [&]<class T>(Index i) {
-    detail::store(scratch + i,
-                  detail::dropped(detail::load<T>(input_ + first + i), mask_.bits(), first + i, factor_));
+  detail::for_tiles<S>(0, size, [&]<class T>(auto i) {
+    i.store(scratch + i, detail::dropped(i.load(input_ + first + i), mask_.bits(), first + i, factor_));
   });
   return scratch;
 }

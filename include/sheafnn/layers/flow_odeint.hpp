@@ -46,10 +46,10 @@ struct FlowAlgebra {
   template <class Operation, class... In>
   void apply(FlowState<S>& out, Operation operation, const In&... in) {
     const auto range = [operation, to = out.data(), ... from = in.data()](Index begin, Index end) {
-      for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        T value = load<T>(to + i);
-        operation(value, load<T>(from + i)...);
-        store(to + i, value);
+      for_tiles<S>(begin, end, [&]<class T>(auto i) {
+        T value = i.load(to + i);
+        operation(value, i.load(from + i)...);
+        i.store(to + i, value);
       });
     };
     if (defers) {

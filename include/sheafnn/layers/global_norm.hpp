@@ -83,10 +83,10 @@ class GlobalNorm {
   /// y at some rows, which may be those of x.
   void forward_rows(Index count, const S* x, S* y) const {
     for (Index u = 0; u < count; ++u, x += stride_, y += stride_) {
-      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-        const T value = moments<T>().forward(detail::load<T>(weights_.scale.data() + c),
-                                             detail::load<T>(weights_.shift.data() + c), detail::load<T>(x + c));
-        detail::store(y + c, select(value > T(S(0)), value, T(S(0))));
+      detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
+        const T value = moments<T>().forward(c.load(weights_.scale.data() + c), c.load(weights_.shift.data() + c),
+                                             c.load(x + c));
+        c.store(y + c, select(value > T(S(0)), value, T(S(0))));
       });
     }
   }
@@ -100,20 +100,20 @@ class GlobalNorm {
   /// \param x, y  of the forward pass
   void gate_rows(Index chunk, Index count, const S* x, const S* y, S* bar, S* partial) {
     const S* scale = weights_.scale.data();
-    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
       T one_sum = T(S(0)), product_sum = T(S(0));  // of the columns, over the rows
       for (Index at = c, u = 0; u < count; ++u, at += stride_) {
-        const T hat = moments<T>().hat(detail::load<T>(x + at));
-        const T one = select(detail::load<T>(y + at) > T(S(0)), detail::load<T>(bar + at), T(S(0)));
+        const T hat = moments<T>().hat(c.load(x + at));
+        const T one = select(c.load(y + at) > T(S(0)), c.load(bar + at), T(S(0)));
         one_sum += one;
         product_sum += one * hat;
-        detail::store(bar + at, detail::load<T>(scale + c) * one);
+        c.store(bar + at, c.load(scale + c) * one);
       }
-      detail::store(partial + c, detail::load<T>(partial + c) + product_sum);
-      detail::store(partial + width_ + c, detail::load<T>(partial + width_ + c) + one_sum);
+      c.store(partial + c, c.load(partial + c) + product_sum);
+      c.store(partial + width_ + c, c.load(partial + width_ + c) + one_sum);
       // g = w ∘ one.
-      chunk_sum_[2 * chunk] += static_cast<double>(reduce_add(detail::load<T>(scale + c) * one_sum));
-      chunk_sum_[2 * chunk + 1] += static_cast<double>(reduce_add(detail::load<T>(scale + c) * product_sum));
+      chunk_sum_[2 * chunk] += static_cast<double>(reduce_add(c.load(scale + c) * one_sum));
+      chunk_sum_[2 * chunk + 1] += static_cast<double>(reduce_add(c.load(scale + c) * product_sum));
     });
   }
   /// Adds sums of gate_rows() to derivatives. \throws std::invalid_argument  weights of another shape
@@ -140,9 +140,9 @@ class GlobalNorm {
     const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
     const S centre = static_cast<S>(centre_), slope = static_cast<S>(slope_);
     for (Index u = 0; u < count; ++u, x += stride_, bar += stride_) {
-      detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
-        const T centred = detail::load<T>(x + c) - T(mean);
-        detail::store(bar + c, T(inverse) * (detail::load<T>(bar + c) - T(centre) - T(slope) * centred));
+      detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
+        const T centred = c.load(x + c) - T(mean);
+        c.store(bar + c, T(inverse) * (c.load(bar + c) - T(centre) - T(slope) * centred));
       });
     }
   }
@@ -170,15 +170,15 @@ class GlobalNorm {
   template <class Of>
   [[nodiscard]] double total(Index count, const S* x, const Of& of) const {
     double r = 0;
-    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
       T even = T(S(0)), odd = T(S(0));
       Index u = 0;
       for (; u + 1 < count; u += 2) {
-        even += of(detail::load<T>(x + u * stride_ + c));
-        odd += of(detail::load<T>(x + (u + 1) * stride_ + c));
+        even += of(c.load(x + u * stride_ + c));
+        odd += of(c.load(x + (u + 1) * stride_ + c));
       }
-      if (u < count) even += of(detail::load<T>(x + u * stride_ + c));
-      r += static_cast<double>(reduce_add(even + odd));
+      if (u < count) even += of(c.load(x + u * stride_ + c));
+      r += static_cast<double>(reduce_add(c.only(even + odd)));
     });
     return r;
   }

@@ -85,9 +85,9 @@ class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
     S* out = output_.data();
     const bool activation = setting_.diffusion.activation;
     const auto finish = [=](Index first, Index rows, const S* y) {
-      detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
-        const T value = detail::load<T>(y + i);
-        detail::store(out + first * row + i, kernels::activated(value, activation));
+      detail::for_tiles<S>(0, rows * row, [&]<class T>(auto i) {
+        const T value = i.load(y + i);
+        i.store(out + first * row + i, kernels::activated(value, activation));
       });
     };
     mixing_.begin(execution, weights, mixing_.buffer(), {});
@@ -103,8 +103,8 @@ class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
     const auto z_bar = [&](Index first, Index rows, S* scratch) -> const S* {
       const S *bar = output_bar + first * row, *value = output_.data() + first * row;
       if (!activation) return bar;
-      detail::for_tiles<S>(0, rows * row, [&]<class T>(Index i) {
-        detail::store(scratch + i, detail::load<T>(bar + i) * elu_slope(detail::load<T>(value + i)));
+      detail::for_tiles<S>(0, rows * row, [&]<class T>(auto i) {
+        i.store(scratch + i, i.load(bar + i) * elu_slope(i.load(value + i)));
       });
       return scratch;
     };
@@ -154,10 +154,10 @@ void InitialResidualLayer<Family, S>::forward(const LayerCall<Family, S>& call) 
   dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
                     [&](Index begin, Index count, const S* rows) { step_.scale(call.sheaf, begin, count, rows); });
   const S alpha = alpha_, *const dropped = dropping_.output(), *const first = call.first.data();
-  step_.diffuse(call, dropped, mixing_.buffer(), [=]<class T>(Index in, Index, const T& z) SHEAFNN_INLINE_LAMBDA {
-    return kernels::ResidualShare<T>(alpha).forward(
-        {detail::load<T>(dropped + in), z, detail::load<T>(first + in)});
-  });
+  step_.diffuse(call, dropped, mixing_.buffer(),
+                [=]<class T>(const auto& c, Index in, Index, const T& z) SHEAFNN_INLINE_LAMBDA {
+                  return kernels::ResidualShare<T>(alpha).forward({c.load(dropped + in), z, c.load(first + in)});
+                });
   mix(call.execution, mapped(weights_));
 }
 
@@ -176,10 +176,10 @@ void InitialResidualLayer<Family, S>::backward(const LayerBackwardCall<Family, S
   parallel_for(call.execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
     step_.template begin_backward<false>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
       const kernels::ResidualShare<T> share(alpha);
-      walk([=](Index in, Index at, Index, const T&) SHEAFNN_INLINE_LAMBDA {
-        const LayerValues<T> bars = share.backward(detail::load<T>(y_bar + at));
-        detail::store(first_bar + in, detail::load<T>(first_bar + in) + bars.first);
-        detail::store(x_bar + in, bars.x);
+      walk([=](const auto& c, Index in, Index at, Index, const T&) SHEAFNN_INLINE_LAMBDA {
+        const LayerValues<T> bars = share.backward(c.load(y_bar + at));
+        c.store(first_bar + in, c.load(first_bar + in) + bars.first);
+        c.store(x_bar + in, bars.x);
         return bars.z;
       });
     });

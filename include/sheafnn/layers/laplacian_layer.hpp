@@ -85,8 +85,8 @@ class LaplacianLayer final : public WeightedLayer<Family, S, EquationWeights<Equ
     const Rates rates = this->rates();
     const S *const x = dropping_.output(), *const first = first_;
     step_.diffuse(call, x, output_.data(),
-                  [=, &rates]<class T>(Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-                    return Equation<T>(rates.of[i]).forward(values<T>(x, z, first, in));
+                  [=, &rates]<class T>(const auto& c, Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                    return Equation<T>(rates.of[i]).forward(values(c, x, z, first, in));
                   });
   }
   /// \throws std::invalid_argument  see Layer
@@ -103,17 +103,17 @@ class LaplacianLayer final : public WeightedLayer<Family, S, EquationWeights<Equ
       std::fill_n(partial, count * max_coordinates, S(0));
       step_.template begin_backward<true>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
         T sums[kernels::weight_room<Equation<S>>][max_coordinates] = {};
-        walk([&](Index in, Index at, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+        walk([&](const auto& c, Index in, Index at, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
           T rates_bar[kernels::weight_room<Equation<S>>] = {};
           const LayerValues<T> bars =
-              Equation<T>(rates.of[i]).backward(values<T>(x, z, first_, in), detail::load<T>(bar + at), rates_bar);
-          detail::store(x_bar + in, bars.x);
+              Equation<T>(rates.of[i]).backward(values(c, x, z, first_, in), c.load(bar + at), rates_bar);
+          c.store(x_bar + in, bars.x);
           if constexpr (with_first) {
             S* const to = call.first_bar.data() + in;
-            detail::store(to, detail::load<T>(to) + bars.first);
+            c.store(to, c.load(to) + bars.first);
           }
-          for (int k = 0; k < count; ++k) sums[k][i] += rates_bar[k];
-          return bars.z;
+          for (int k = 0; k < count; ++k) sums[k][i] += c.only(rates_bar[k]);
+          return c.only(bars.z);
         });
         for (int k = 0; k < count; ++k) {
           for (Index i = 0; i < d; ++i) partial[k * max_coordinates + i] += reduce_add(sums[k][i]);
@@ -140,10 +140,11 @@ class LaplacianLayer final : public WeightedLayer<Family, S, EquationWeights<Equ
     }
     return r;
   }
-  template <class T>
-  [[nodiscard]] SHEAFNN_INLINE static LayerValues<T> values(const S* x, const T& z, const S* first, Index in) {
-    LayerValues<T> r{detail::load<T>(x + in), z, {}};
-    if constexpr (with_first) r.first = detail::load<T>(first + in);
+  template <class Tile, class T>
+  [[nodiscard]] SHEAFNN_INLINE static LayerValues<T> values(const Tile& c, const S* x, const T& z, const S* first,
+                                                            Index in) {
+    LayerValues<T> r{c.load(x + in), z, {}};
+    if constexpr (with_first) r.first = c.load(first + in);
     return r;
   }
   /// Derivatives of the weights += sums over the chunks, times the slope of tanh where it is.

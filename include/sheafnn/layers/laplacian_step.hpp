@@ -23,7 +23,7 @@ template <class S>
 [[nodiscard]] auto sum_of_rows(const S* a, const S* b, Index row) {
   return [=](Index first, Index rows, S* sum) -> const S* {
     const S *const x = a + first * row, *const y = b + first * row;
-    for_tiles<S>(0, rows * row, [&]<class T>(Index i) { store(sum + i, load<T>(x + i) + load<T>(y + i)); });
+    for_tiles<S>(0, rows * row, [&]<class T>(auto i) { i.store(sum + i, i.load(x + i) + i.load(y + i)); });
     return sum;
   };
 }
@@ -57,7 +57,7 @@ class LaplacianStep {
     begin(call);
     scale(call, x.data());
     diffuse(call, x.data(), z.data(),
-            []<class T>(Index, Index, const T& value) SHEAFNN_INLINE_LAMBDA { return value; });
+            [](const auto&, Index, Index, const auto& value) SHEAFNN_INLINE_LAMBDA { return value; });
   }
   /// From the derivative of z to Δ z̄, the derivative of x, and to the derivatives of the sheaf's blocks. Overwrites
   /// call.scratch[1]. Unchecked: forward() came before.
@@ -74,7 +74,8 @@ class LaplacianStep {
     const S* const bar = z_bar.data();
     chunks().for_each(call.execution, [&](Index, Index begin, Index end) {
       begin_backward<false>(call, begin, end, x_bar.data(), [&]<class T>(const auto& walk) {
-        walk([=](Index, Index at, Index, const T&) SHEAFNN_INLINE_LAMBDA { return detail::load<T>(bar + at); });
+        walk([=](const auto& c, Index, Index at, Index, const T&)
+                 SHEAFNN_INLINE_LAMBDA { return c.load(bar + at); });
       });
     });
     end_backward(call, x_bar.data());
@@ -98,8 +99,8 @@ class LaplacianStep {
       scale(call.sheaf, begin, end - begin, x + begin * shape_->row());
     });
   }
-  /// Writes value(in, i, z) to `out`, with a row for each node of the call, for coordinate i of every node and tile of
-  /// channels, z = Δ x: `in` is its place in features of all nodes. Several threads call it.
+  /// Writes value(c, in, i, z) to `out`, with a row for each node of the call, for coordinate i of every node and tile c of
+  /// channels (core/tile.hpp), z = Δ x: `in` is its place in features of all nodes. Several threads call it.
   ///
   /// \param x  own nodes × d' f, of which scale() has had all rows; stays in place until end_backward()
   template <class Value>
@@ -111,18 +112,18 @@ class LaplacianStep {
     const bool keep = call.training && keep_;
     detail::with_halo(*graph_, nodes, w_, row, [&](Index from, Index to) {
       detail::apply_laplacian<Family>(call.execution, *graph_, *shape_, call.sheaf, nodes, from, to, w_,
-                                      [=]<class T, int N>(Index index, Index i, Index c, const T* r, const T* z) {
+                                      [=]<class T, int N>(Index index, Index i, auto c, const T* r, const T* z) {
                                         const Index in = nodes[index] * row + i * f + c,
                                                     at = index * row + i * f + c;
                                         T values[N];
                                         SHEAFNN_UNROLL for (int k = 0; k < N; ++k) values[k] =
-                                            value(in + k * f, i + k, z[k]);
+                                            value(c, in + k * f, i + k, z[k]);
                                         if (keep) {
                                           SHEAFNN_UNROLL for (int k = 0; k < N; ++k)
-                                              detail::store(diffused + at + k * f, r[k]);
+                                              c.store(diffused + at + k * f, r[k]);
                                         }
                                         SHEAFNN_UNROLL for (int k = 0; k < N; ++k)
-                                            detail::store(out + at + k * f, values[k]);
+                                            c.store(out + at + k * f, values[k]);
                                       });
     });
   }
@@ -133,7 +134,8 @@ class LaplacianStep {
   /// derivatives of S as far as z̄ has a part in them. Where the pass computed nothing, x_bar becomes 0.
   ///
   /// For every tile T of channels it calls each.template operator()<T>(walk), which calls walk(z_bar) once. It calls
-  /// z_bar(in, at, i, z) for coordinate i of every node, with `in` and `at` as in diffuse(). z_bar returns z̄.
+  /// z_bar(c, in, at, i, z) for coordinate i of every node, with c and `in` as in diffuse() and the place `at` in rows of the
+  /// call's nodes. z_bar returns z̄.
   ///
   /// \tparam WithZ  z is handed over; otherwise it is unspecified
   template <bool WithZ, class Each>
@@ -142,7 +144,7 @@ class LaplacianStep {
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = shape_->channels, row = shape_->row();
     S* const r_bar = call.scratch[1].data();
-    detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+    detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
       const bool add = call.accumulate || c > 0;
       each.template operator()<T>([&](const auto& z_bar) {
         Index index = nodes_.lower_bound(begin);
@@ -150,13 +152,15 @@ class LaplacianStep {
           const Index in = u * row + c;
           S* const scale_bar = call.sheaf_gradient.scale_bar.data() + u * gram;
           if (index == nodes_.count() || nodes_[index] != u) {
-            detail::clear_node<Family, T>(*shape_, in, x_bar, r_bar, scale_bar, add);
+            detail::clear_node<Family>(c, *shape_, in, x_bar, r_bar, scale_bar, add);
             continue;
           }
           const Index at = index++ * row + c;
-          detail::scaling_backward<Family, T, WithZ>(
-              *shape_, call.sheaf, u, keep_ ? diffused_.data() + at : nullptr, r_bar + in, scale_bar, add,
-              [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA { return z_bar(in + i * f, at + i * f, i, z); });
+          detail::scaling_backward<Family, WithZ>(c, *shape_, call.sheaf, u,
+                                                  keep_ ? diffused_.data() + at : nullptr, r_bar + in, scale_bar,
+                                                  add, [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                                                    return z_bar(c, in + i * f, at + i * f, i, z);
+                                                  });
         }
       });
     });

@@ -23,25 +23,25 @@ namespace sheafnn {
 
 namespace detail {
 
-/// sum[k] = Σ_c terms(c)[k] over the columns of a row: term.template operator()<T>(c, T (&out)[Count]) for T a pack or
-/// a scalar.
+/// sum[k] = Σ_c terms(c)[k] over the columns of a row: terms(c, T (&out)[Count]) for tiles c of packs T.
 template <int Count, class S, class Terms>
 SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
-  constexpr int W = row_lanes<S>;
-  Pack<S, W> total[Count];
-  for (int k = 0; k < Count; ++k) total[k] = Pack<S, W>(S(0));
-  Index c = 0;
-  for (; c + W <= width; c += W) {
-    Pack<S, W> term[Count];
+  using P = Pack<S, row_lanes<S>>;
+  P total[Count];
+  for (int k = 0; k < Count; ++k) total[k] = P(S(0));
+  for (int k = 0; k < Count; ++k) sum[k] = S(0);
+  for_tiles<S>(0, width, [&]<class T>(auto c) {
+    T term[Count];
     terms(c, term);
-    for (int k = 0; k < Count; ++k) total[k] += term[k];
-  }
-  for (int k = 0; k < Count; ++k) sum[k] = reduce_add(total[k]);
-  for (; c < width; ++c) {
-    S term[Count];
-    terms(c, term);
-    for (int k = 0; k < Count; ++k) sum[k] += term[k];
-  }
+    for (int k = 0; k < Count; ++k) {
+      if constexpr (std::is_same_v<T, P>) {
+        total[k] += c.only(term[k]);
+      } else {
+        sum[k] += reduce_add(c.only(term[k]));
+      }
+    }
+  });
+  for (int k = 0; k < Count; ++k) sum[k] += reduce_add(total[k]);
 }
 
 /// Mean of a row and 1/√(var + ε). The mean is that of differences from the first number, which are of the order of the
@@ -53,12 +53,12 @@ template <class S>
   const S share = S(1) / static_cast<S>(width);
   S sum[1], squares[1];
   row_sums<1>(
-      width, [&]<class T>(Index c, T(&term)[1]) { term[0] = load<T>(x + c) - T(x[0]); }, sum);
+      width, [&]<class T>(auto c, T(&term)[1]) { term[0] = c.load(x + c) - T(x[0]); }, sum);
   const S mean = x[0] + sum[0] * share;
   row_sums<1>(
       width,
-      [&]<class T>(Index c, T(&term)[1]) {
-        const T centred = load<T>(x + c) - T(mean);
+      [&]<class T>(auto c, T(&term)[1]) {
+        const T centred = c.load(x + c) - T(mean);
         term[0] = centred * centred;
       },
       squares);
@@ -151,10 +151,9 @@ void LayerNorm<S>::forward_rows(const NormWeights<const S>& weights, Index count
   for (Index u = 0; u < count; ++u, x += width_, y += width_) {
     const detail::RowMoments<S> of_row = detail::row_moments(width_, x, epsilon);
     if (moments != nullptr) moments[u] = of_row;
-    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
       const kernels::Moments<T> norm{T(of_row.mean), T(of_row.inverse)};
-      detail::store(y + c,
-                    norm.forward(detail::load<T>(scale + c), detail::load<T>(shift + c), detail::load<T>(x + c)));
+      c.store(y + c, norm.forward(c.load(scale + c), c.load(shift + c), c.load(x + c)));
     });
   }
 }
@@ -170,19 +169,19 @@ void LayerNorm<S>::backward_rows(const NormWeights<const S>& weights, Index coun
     S sum[2];
     detail::row_sums<2>(
         width_,
-        [&]<class T>(Index c, T(&term)[2]) {
-          const T hat = kernels::Moments<T>{T(mean), T(inverse)}.hat(detail::load<T>(x + c));
-          const T one = detail::load<T>(bar + c);
-          term[0] = detail::load<T>(scale + c) * one;
+        [&]<class T>(auto c, T(&term)[2]) {
+          const T hat = kernels::Moments<T>{T(mean), T(inverse)}.hat(c.load(x + c));
+          const T one = c.load(bar + c);
+          term[0] = c.load(scale + c) * one;
           term[1] = term[0] * hat;
-          detail::store(partial + c, detail::load<T>(partial + c) + one * hat);
-          detail::store(shift_sum + c, detail::load<T>(shift_sum + c) + one);
+          c.store(partial + c, c.load(partial + c) + one * hat);
+          c.store(shift_sum + c, c.load(shift_sum + c) + one);
         },
         sum);
-    detail::for_tiles<S>(0, width_, [&]<class T>(Index c) {
+    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
       const kernels::Moments<T> norm{T(mean), T(inverse)};
-      const T g = detail::load<T>(scale + c) * detail::load<T>(bar + c);
-      detail::store(x_bar + c, norm.backward(g, detail::load<T>(x + c), T(sum[0] * share), T(sum[1] * share)));
+      const T g = c.load(scale + c) * c.load(bar + c);
+      c.store(x_bar + c, norm.backward(g, c.load(x + c), T(sum[0] * share), T(sum[1] * share)));
     });
   }
 }

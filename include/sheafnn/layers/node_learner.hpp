@@ -208,9 +208,8 @@ class NodeLearnerPair {
     convolution.backward_rows(first, count, activated(k - 1) + first * row(), row(), z_bar(k), bar, false, sums);
     if (projected()) {
       const S* derivative = z(k - 1) + first * row();
-      detail::for_tiles<S>(0, count * row(), [&]<class T>(Index i) {
-        detail::store(bar + i, detail::load<T>(bar + i) * detail::load<T>(derivative + i));
-      });
+      detail::for_tiles<S>(0, count * row(),
+                           [&]<class T>(auto i) { i.store(bar + i, i.load(bar + i) * i.load(derivative + i)); });
       return;
     }
     sums += convolution.partial_size();
@@ -329,14 +328,14 @@ class NodeLearnerPair {
       for (Index u = first; u < first + count; ++u) {
         S* in = z(k) + u * row() + side * g;
         S* out = activated(k) + u * row() + side * g;
-        detail::for_tiles<S>(0, g, [&]<class T>(Index c) {
-          T slope, value = activate_with_slope<Activation::gelu>(detail::load<T>(in + c), slope);
+        detail::for_tiles<S>(0, g, [&]<class T>(auto c) {
+          T slope, value = activate_with_slope<Activation::gelu>(c.load(in + c), slope);
           if (drops) {
             value = detail::dropped(value, mask, u * g + c, factor);
             slope = detail::dropped(slope, mask, u * g + c, factor);
           }
-          detail::store(out + c, value);
-          if (keep_) detail::store(in + c, slope);
+          c.store(out + c, value);
+          if (keep_) c.store(in + c, slope);
         });
       }
     }

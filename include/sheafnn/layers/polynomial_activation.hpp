@@ -63,12 +63,12 @@ class FilterActivation {
           const S* const z_row = z_rows + (index - first) * row;
           for (Index i = 0; i < tiles_.coordinates; ++i) {
             const Index from = nodes[index] * row + i * f, to = index * row + i * f;
-            detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
-              T value = detail::load<T>(z_row + i * f + c);
-              if (base != nullptr) value += T(skip) * detail::load<T>(base + from + c);
-              if (keep != nullptr) detail::store(keep + from + c, value);
-              const T own = detail::load<T>(x + from + c);
-              detail::store(out + to + c, kernels::gated(T(gain[i]), own, kernels::activated(value, activation_)));
+            detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
+              T value = c.load(z_row + i * f + c);
+              if (base != nullptr) value += T(skip) * c.load(base + from + c);
+              if (keep != nullptr) c.store(keep + from + c, value);
+              const T own = c.load(x + from + c);
+              c.store(out + to + c, kernels::gated(T(gain[i]), own, kernels::activated(value, activation_)));
             });
           }
         }
@@ -104,8 +104,8 @@ class FilterActivation {
   /// out += factor · in.
   static void add_multiple(Execution execution, Index size, S factor, const S* in, S* out) {
     parallel_for(execution, size, 4096, [&](Index begin, Index end) {
-      detail::for_tiles<S>(begin, end, [&]<class T>(Index i) {
-        detail::store(out + i, detail::load<T>(out + i) + T(factor) * detail::load<T>(in + i));
+      detail::for_tiles<S>(begin, end, [&]<class T>(auto i) {
+        i.store(out + i, i.load(out + i) + T(factor) * i.load(in + i));
       });
     });
   }
@@ -141,7 +141,7 @@ void FilterActivation<S>::backward(Execution execution, const NodeSelection& nod
   chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
     S* sum = sums(chunk);
     std::fill_n(sum, sums_per_chunk, S(0));
-    detail::for_tiles<S>(0, f, [&]<class T>(Index c) {
+    detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
       T with_x[max_coordinates], with_base = T(S(0));
       for (Index i = 0; i < tiles_.coordinates; ++i) with_x[i] = T(S(0));
       Index index = nodes.lower_bound(begin);
@@ -150,16 +150,16 @@ void FilterActivation<S>::backward(Execution execution, const NodeSelection& nod
         for (Index i = 0; i < tiles_.coordinates; ++i) {
           const Index at = u * row + i * f + c;
           if (!selected) {
-            detail::store(z + at, T(S(0)));
-            detail::store(x_bar + at, T(S(0)));
+            c.store(z + at, T(S(0)));
+            c.store(x_bar + at, T(S(0)));
             continue;
           }
-          const T bar = detail::load<T>(out_bar + index * row + i * f + c);
-          const T g = kernels::activated_bar(bar, detail::load<T>(z + at), activation_);
-          detail::store(z + at, g);
-          detail::store(x_bar + at, bar);
-          with_x[i] += detail::load<T>(x + at) * bar;
-          if (base != nullptr) with_base += g * detail::load<T>(base + at);
+          const T bar = c.load(out_bar + index * row + i * f + c);
+          const T g = kernels::activated_bar(bar, c.load(z + at), activation_);
+          c.store(z + at, g);
+          c.store(x_bar + at, bar);
+          with_x[i] += c.load(x + at) * bar;
+          if (base != nullptr) with_base += g * c.load(base + at);
         }
         if (selected) ++index;
       }

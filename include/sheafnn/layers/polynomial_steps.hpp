@@ -187,6 +187,7 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
   using Sizes = BlockSizes<Family>;
   using T = typename ChannelTiles<S>::Tile;
   constexpr int w = ChannelTiles<S>::width;
+  const TileAt<T> tile(0);
   constexpr bool backward = Pass == FilterPass::backward, learned = backward && is_learned<Family>;
   const FilterStep<S> a = step;
   const FilterProducts<S> b = products;
@@ -216,14 +217,14 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
   for (Index u = begin; u < end; ++u) {
     const Index at = u * row, first = offset[u], last = offset[u + 1];
     T x[D], sum[D], v[D], v_before[D];
-    load_coordinates<D>(a.x + at, w, x);
+    load_coordinates<D>(tile, a.x + at, w, x);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
     kernels::add_block_times<D, Sizes::gram, false, false>(blocks.node.data() + u * Rows::node_stride, x, sum);
     if constexpr (learned) {
       T x_before[D];
-      load_coordinates<D>(b.v + at, w, v);
-      load_coordinates<D>(b.v_before + at, w, v_before);
-      load_coordinates<D>(b.x_before + at, w, x_before);
+      load_coordinates<D>(tile, b.v + at, w, v);
+      load_coordinates<D>(tile, b.v_before + at, w, v_before);
+      load_coordinates<D>(tile, b.x_before + at, w, x_before);
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
         v[i] *= of.slope;
         v_before[i] *= T(b.slope_before);
@@ -239,11 +240,11 @@ SHEAFNN_NOINLINE FilterSums<S> filter_step(const LaplacianRows<Family, S>& rows,
         if constexpr (learned) ask_for(b.x_before + coming);
       }
       T other[D];
-      load_coordinates<D>(a.x + target[arc] * row, w, other);
+      load_coordinates<D>(tile, a.x + target[arc] * row, w, other);
       kernels::add_block_times<D, Sizes::transport, false, false>(block, other, sum);
       if constexpr (learned) {
         T other_before[D];
-        load_coordinates<D>(b.x_before + target[arc] * row, w, other_before);
+        load_coordinates<D>(tile, b.x_before + target[arc] * row, w, other_before);
         kernels::channel_products<D, Sizes::transport, Rows::arc_stride>(v, other, v_before, other_before,
                                                                          b.arc_bar + arc * Rows::arc_stride,
                                                                          b.accumulate);

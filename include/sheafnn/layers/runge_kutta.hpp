@@ -59,16 +59,16 @@ struct ArraySum {
     factor[terms] = static_cast<S>(by);
     array[terms++] = values;
   }
-  /// base + the sum at number i, of type T; null: 0.
-  template <class T>
-  [[nodiscard]] T at(const S* base, Index i) const {
-    T sum = base != nullptr ? load<T>(base + i) : T(S(0));
-    for (std::size_t j = 0; j < terms; ++j) sum += T(factor[j]) * load<T>(array[j] + i);
+  /// base + the sum at tile c, whose numbers are from number i on; null: 0.
+  template <class T, bool Whole>
+  [[nodiscard]] T at(const TileAt<T, Whole>& c, const S* base, Index i) const {
+    T sum = base != nullptr ? c.load(base + i) : T(S(0));
+    for (std::size_t j = 0; j < terms; ++j) sum += T(factor[j]) * c.load(array[j] + i);
     return sum;
   }
   /// out = base + the sum for numbers [begin, end), by the calling thread. \param out  may be base or a term
   void write_range(Index begin, Index end, const S* base, S* out) const {
-    for_tiles<S>(begin, end, [&]<class T>(Index i) { store(out + i, at<T>(base, i)); });
+    for_tiles<S>(begin, end, [&]<class T>(auto i) { i.store(out + i, at(i, base, i)); });
   }
   /// The same for all numbers.
   void write(Execution execution, Index size, const S* base, S* out) const {

@@ -25,30 +25,16 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Calls body.template operator()<T, Tiles>(c) for groups of up to four tiles of type T that cover [0, width): sums
-/// side by side hide each other's latency.
-template <class S, class Body>
-SHEAFNN_INLINE void for_tile_groups(Index width, const Body& body) {
-  using P = Pack<S, row_lanes<S>>;
-  Index c = 0;
-  for (; c + 4 * P::width <= width; c += 4 * P::width) body.template operator()<P, 4>(c);
-  if (c + 2 * P::width <= width) {
-    body.template operator()<P, 2>(c);
-    c += 2 * P::width;
-  }
-  for_tiles<S>(c, width, [&]<class T>(Index from) { body.template operator()<T, 1>(from); });
-}
-
 /// y ∘= [x > 0].
 template <class S>
 void keep_where_positive(Index count, const S* x, S* y) {
   for_tiles<S>(0, count,
-               [&]<class T>(Index i) { store(y + i, select(load<T>(x + i) > T(S(0)), load<T>(y + i), T(S(0)))); });
+               [&]<class T>(auto i) { i.store(y + i, select(i.load(x + i) > T(S(0)), i.load(y + i), T(S(0)))); });
 }
 /// x = max(x, 0); not a number stays one.
 template <class S>
 void keep_positive(Index count, S* x) {
-  for_tiles<S>(0, count, [&]<class T>(Index i) { store(x + i, activate<Activation::relu>(load<T>(x + i))); });
+  for_tiles<S>(0, count, [&]<class T>(auto i) { i.store(x + i, activate<Activation::relu>(i.load(x + i))); });
 }
 
 }  // namespace detail
@@ -121,17 +107,15 @@ class SagePair {
     const Index row = outputs();
     for (Index u = first; u < first + count; ++u) {
       const S share = share_[u];
-      detail::for_tile_groups<S>(row, [&]<class T, int Tiles>(Index c) {
-        constexpr Index width = sizeof(T) / sizeof(S);
+      detail::for_tile_groups<S, 4>(row, [&]<class T, int Tiles>(auto c) {
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        for_rows<Tiles * width>(arcs_.in, u, product + c, [&](std::int32_t, const S* from) SHEAFNN_INLINE_LAMBDA {
-          SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += detail::load<T>(from + t * width);
-        });
+        for_rows<Tiles * T::width>(arcs_.in, u, product + c,
+                                   [&](std::int32_t, const S* from) SHEAFNN_INLINE_LAMBDA {
+                                     SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += c.load(t, from);
+                                   });
         S* to = z + u * row + c;
-        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
-          detail::store(to + t * width, detail::load<T>(to + t * width) + T(share) * sum[t]);
-        }
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) { c.store(t, to, c.load(t, to) + T(share) * sum[t]); }
       });
     }
   }
@@ -203,15 +187,16 @@ class SagePair {
   void spread_mean(Index first, Index count, const S* bar, S* product_bar) const {
     const Index row = outputs();
     for (Index u = first; u < first + count; ++u, product_bar += row) {
-      detail::for_tile_groups<S>(row, [&]<class T, int Tiles>(Index c) {
-        constexpr Index width = sizeof(T) / sizeof(S);
+      detail::for_tile_groups<S, 4>(row, [&]<class T, int Tiles>(auto c) {
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        for_rows<Tiles * width>(arcs_.out, u, bar + c, [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
-          const T share = T(share_[v]);
-          SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += share * detail::load<T>(from + t * width);
-        });
-        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) detail::store(product_bar + c + t * width, sum[t]);
+        for_rows<Tiles * T::width>(arcs_.out, u, bar + c,
+                                   [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
+                                     const T share = T(share_[v]);
+                                     SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] +=
+                                         share * c.load(t, from);
+                                   });
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) c.store(t, product_bar + c, sum[t]);
       });
     }
   }

@@ -257,19 +257,19 @@ class SheafLearner {
       for (Index u = begin; u < end; ++u) {
         S* out = projection_.data() + u * stride_;
         // The second half overwrites what filled up the first.
-        detail::for_tiles<S>(0, half_, [&]<class T>(Index c) {
+        detail::for_tiles<S>(0, half_, [&]<class T>(auto c) {
           T own = T(S(0));
           for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-            own += detail::load<T>(arc_bar_.data() + arc * half_ + c);
+            own += c.load(arc_bar_.data() + arc * half_ + c);
           }
-          detail::store(out + c, own);
+          c.store(out + c, own);
         });
-        detail::for_tiles<S>(0, half_, [&]<class T>(Index c) {
+        detail::for_tiles<S>(0, half_, [&]<class T>(auto c) {
           T other = T(S(0));
           for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-            other += detail::load<T>(arc_bar_.data() + graph_->reverse(arc) * half_ + c);
+            other += c.load(arc_bar_.data() + graph_->reverse(arc) * half_ + c);
           }
-          detail::store(out + columns_ + c, other);
+          c.store(out + columns_ + c, other);
         });
       }
     });

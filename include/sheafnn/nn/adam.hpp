@@ -173,15 +173,15 @@ bool Adam<S>::update(Execution execution, Index begin, Index end, double weight_
   parallel_for(execution, end - begin, detail::adam_grain, [=, &finite](Index from, Index to) {
     using P = Pack<S, row_lanes<S>>;
     P zeros = P(S(0));
-    detail::for_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(Index i) {
-      T first = detail::load<T>(m + i), second = detail::load<T>(v + i), x = detail::load<T>(value + i);
-      const T g = detail::load<T>(gradient + i);
+    detail::for_narrowing_tiles<S>(begin + from, begin + to, [=, &zeros]<class T>(auto i) {
+      T first = i.load(m + i), second = i.load(v + i), x = i.load(value + i);
+      const T g = i.load(gradient + i);
       const T g_decayed = g + T(decay) * x;
       x = T(shrink) * x;
       detail::adam_step<T>(g_decayed, rate, root_scale, first, second, x);
-      detail::store(m + i, first);
-      detail::store(v + i, second);
-      detail::store(value + i, x);
+      i.store(m + i, first);
+      i.store(v + i, second);
+      i.store(value + i, x);
       if constexpr (std::is_same_v<T, P>) {
         zeros += T(S(0)) * second;
       } else {

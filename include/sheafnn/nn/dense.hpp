@@ -61,24 +61,26 @@ struct ProductStrip {
   Index start_stride;
   MatrixView<S> c;
 
-  /// Rows × (width of T) numbers of C, with the same bits for any number of rows.
-  template <int Rows, class T>
-  SHEAFNN_INLINE void tile(Index row, Index column) const {
+  /// Rows × (a tile of columns) numbers of C, with the same bits for any number of rows.
+  template <int Rows, class T, bool Whole>
+  SHEAFNN_INLINE void tile(Index row, const TileAt<T, Whole>& column) const {
     T sum[Rows];
     if (start != nullptr) {
-      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = load<T>(start + (row + r) * start_stride + column);
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] =
+          column.load(start + (row + r) * start_stride + column);
     } else {
       SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = T(S(0));
     }
     const S* left = a.data + row * a.row_stride;
     const S* right = b.data() + column;
     for (Index k = 0; k < a.columns; ++k) {
-      const T value = load<T>(right);
-      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] = multiply_add(T(left[r * a.row_stride]), value, sum[r]);
+      const T value = column.load(right);
+      SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) sum[r] =
+          multiply_add(T(left[r * a.row_stride]), value, sum[r]);
       left += a.column_stride;
       right += b.stride();
     }
-    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) store(c.data() + (row + r) * c.stride() + column, sum[r]);
+    SHEAFNN_UNROLL for (int r = 0; r < Rows; ++r) column.store(c.data() + (row + r) * c.stride() + column, sum[r]);
   }
 
   /// Rows [row, row + Rows) of C.
@@ -86,11 +88,16 @@ struct ProductStrip {
   SHEAFNN_INLINE void rows(Index row) const {
     // Two registers side by side share what is read of A.
     using T = Pack<S, 2 * register_bytes / static_cast<int>(sizeof(S))>;
+    const Index columns = c.columns();
     Index first = 0;
     if constexpr (Rows > 1) {
-      for (; first + T::width <= c.columns(); first += T::width) tile<Rows, T>(row, first);
+      for (; first + T::width <= columns; first += T::width) tile<Rows>(row, TileAt<T>(first));
+      if (2 * (columns - first) > T::width) {
+        tile<Rows>(row, TileAt<T, false>(first, columns - first));
+        return;
+      }
     }
-    for_tiles<S>(first, c.columns(), [&]<class T>(Index column) { tile<Rows, T>(row, column); });
+    for_tiles<S>(first, columns, [&]<class>(auto column) { tile<Rows>(row, column); });
   }
 };
 
@@ -151,14 +158,14 @@ void multiply_dense(Execution execution, const StridedMatrix<std::type_identity_
 template <class S>
 SHEAFNN_NOINLINE void add_column_sums(Index rows, Index columns, const S* m, Index stride, S* out) {
   constexpr Index block = 256;  // partial sums keep the rounding error flat
-  for_tiles<S>(0, columns, [&]<class T>(Index column) {
+  for_tiles<S>(0, columns, [&]<class T>(auto column) {
     T total = T(S(0));
     for (Index from = 0; from < rows; from += block) {
       T partial = T(S(0));
-      for (Index i = from; i < std::min(rows, from + block); ++i) partial += load<T>(m + i * stride + column);
+      for (Index i = from; i < std::min(rows, from + block); ++i) partial += column.load(m + i * stride + column);
       total += partial;
     }
-    store(out + column, load<T>(out + column) + total);
+    column.store(out + column, column.load(out + column) + total);
   });
 }
 

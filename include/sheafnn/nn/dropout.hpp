@@ -152,9 +152,9 @@ SHEAFNN_NOINLINE void apply_dropout(Execution execution, Index count, const S* i
                                     double scale, S* out) {
   const S factor = static_cast<S>(scale);
   parallel_for(execution, count, 2048, [=](Index begin, Index end) {
-    for_tiles<S>(begin, end, [=]<class T>(Index i) {
-      const T value = dropped(load<T>(in + i), mask, i, factor);
-      store(out + i, Add ? load<T>(out + i) + value : value);
+    for_tiles<S>(begin, end, [=]<class T>(auto i) {
+      const T value = dropped(i.load(in + i), mask, i, factor);
+      i.store(out + i, Add ? i.load(out + i) + value : value);
     });
   });
 }

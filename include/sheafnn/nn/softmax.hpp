@@ -89,9 +89,9 @@ void add_probabilities(Execution execution, const NodeSelection& nodes, Index cl
       for (Index from = 0; from < classes; from += 64) {
         const Index count = std::min<Index>(64, classes - from);
         const Index filled = std::min((count + 7) / 8 * 8, stride - from);  // whole tiles
-        for_tiles<S>(0, filled, [&]<class T>(Index c) {
+        for_tiles<S>(0, filled, [&]<class T>(auto c) {
           using std::exp;
-          store(value + c, exp(load<T>(log_probabilities + index * stride + from + c)));
+          c.store(value + c, exp(c.load(log_probabilities + index * stride + from + c)));
         });
         for (Index c = 0; c < count; ++c) out[from + c] += static_cast<double>(value[c]);
       }

@@ -51,8 +51,6 @@ struct LeaveRows {
 template <class S>
 class SparseInput {
  public:
-  using P = Pack<S, row_lanes<S>>;
-
   /// \throws std::invalid_argument  a feature that is infinite as a number of type S
   explicit SparseInput(const NodeFeatures& features);
 
@@ -150,11 +148,10 @@ class SparseInput {
     });
     parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
       for (int o = 0; o < Outputs; ++o) {
-        detail::for_tiles<S>(begin * width, end * width, [&]<class T>(Index i) {
-          T sum = detail::load<T>(work + o * size + i);
-          for (Index part = 1; part < parts_; ++part)
-            sum += detail::load<T>(work + (part * Outputs + o) * size + i);
-          detail::store(out[static_cast<std::size_t>(o)] + i, sum);
+        detail::for_tiles<S>(begin * width, end * width, [&]<class T>(auto i) {
+          T sum = i.load(work + o * size + i);
+          for (Index part = 1; part < parts_; ++part) sum += i.load(work + (part * Outputs + o) * size + i);
+          i.store(out[static_cast<std::size_t>(o)] + i, sum);
         });
       }
       finish(begin, end);
@@ -167,9 +164,9 @@ class SparseInput {
   }
   /// Writes dropped.values for entries [begin, end).
   void drop(Index begin, Index end, EntryDropout<S>& dropped) const {
-    detail::for_tiles<S>(begin, end, [&]<class T>(Index k) {
-      detail::store(dropped.values.data() + k, sheafnn::detail::dropped(detail::load<T>(value_.data() + k),
-                                                                        dropped.mask.bits(), k, dropped.factor));
+    detail::for_tiles<S>(begin, end, [&]<class T>(auto k) {
+      k.store(dropped.values.data() + k,
+              sheafnn::detail::dropped(k.load(value_.data() + k), dropped.mask.bits(), k, dropped.factor));
     });
   }
   /// out[o] = start + Σ value[o]_k · weight row of entry k's column, over entries [begin, end), for rows of `width`
@@ -179,44 +176,32 @@ class SparseInput {
   template <int Outputs>
   SHEAFNN_INLINE void add_row(Index begin, Index end, const Values<Outputs>& value, const S* weight,
                               const S* start, Index width, const Rows<Outputs>& out) const {
-    for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
+    detail::for_tile_groups<S, 3>(width, [&]<class T, int Tiles>(auto c) {
       T sum[Outputs][Tiles];
-      for (int o = 0; o < Outputs; ++o) {
-        for (int t = 0; t < Tiles; ++t) {
-          sum[o][t] = start != nullptr ? detail::load<T>(start + c + t * tile<T>) : T(S(0));
+      SHEAFNN_UNROLL for (int o = 0; o < Outputs; ++o) {
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
+          sum[o][t] = start != nullptr ? c.load(t, start + c) : T(S(0));
         }
       }
       for (Index k = begin; k < end; ++k) {
         const S* row = weight + column_[k] * width + c;
         SHEAFNN_UNROLL for (int o = 0; o < Outputs; ++o) {
-          add_scaled<T, Tiles>(value[static_cast<std::size_t>(o)][k], row, sum[o]);
+          add_scaled(c, value[static_cast<std::size_t>(o)][k], row, sum[o]);
         }
       }
-      for (int o = 0; o < Outputs; ++o) {
-        for (int t = 0; t < Tiles; ++t) {
-          detail::store(out[static_cast<std::size_t>(o)] + c + t * tile<T>, sum[o][t]);
+      SHEAFNN_UNROLL for (int o = 0; o < Outputs; ++o) {
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
+          c.store(t, out[static_cast<std::size_t>(o)] + c, sum[o][t]);
         }
       }
     });
   }
-  /// Lanes of a tile of columns.
-  template <class T>
-  static constexpr int tile = static_cast<int>(sizeof(T) / sizeof(S));
-
-  /// Calls body.template operator()<T, Tiles>(c) for groups of Tiles tiles from column c on: several sums at a
-  /// time hide each other's latency.
-  template <class Body>
-  static SHEAFNN_INLINE void for_tile_groups(Index width, const Body& body) {
-    Index c = 0;
-    for (; c + 3 * P::width <= width; c += 3 * P::width) body.template operator()<P, 3>(c);
-    for (; c + 2 * P::width <= width; c += 2 * P::width) body.template operator()<P, 2>(c);
-    detail::for_tiles<S>(c, width, [&]<class T>(Index from) { body.template operator()<T, 1>(from); });
-  }
   /// sum += value · row, with the same bits for one output and for two, for all entries and for those kept alone.
-  template <class T, int Tiles>
-  static SHEAFNN_INLINE void add_scaled(S value, const S* row, T* sum) {
+  template <class T, int Tiles, bool Whole>
+  static SHEAFNN_INLINE void add_scaled(const detail::TileGroupAt<T, Tiles, Whole>& c, S value, const S* row,
+                                        T* sum) {
     SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
-      sum[t] = detail::multiply_add(T(value), detail::load<T>(row + t * tile<T>), sum[t]);
+      sum[t] = detail::multiply_add(T(value), c.load(t, row), sum[t]);
     }
   }
 
@@ -277,17 +262,15 @@ void SparseInput<S>::backward(Execution execution, const S* values, const S* out
   parallel_for(execution, columns_, column_grain, [&](Index begin, Index end) {
     const std::int32_t* row = row_.data();
     const Index* entry = entry_.data();
-    for_tile_groups(width, [&]<class T, int Tiles>(Index c) {
+    detail::for_tile_groups<S, 3>(width, [&]<class T, int Tiles>(auto c) {
       for (Index j = begin; j < end; ++j) {
         const Index first = column_offset_[j], last = column_offset_[j + 1];
         T sum[Tiles];
-        for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
         for (Index k = first; k < last; ++k) {
-          add_scaled<T, Tiles>(values[entry[k]], out_bar + row[k] * width + c, sum);
+          add_scaled(c, values[entry[k]], out_bar + row[k] * width + c, sum);
         }
-        for (int t = 0; t < Tiles; ++t) {
-          detail::store(weight_bar + j * width + c + t * tile<T>, sum[t]);
-        }
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) { c.store(t, weight_bar + j * width + c, sum[t]); }
       }
     });
   });
