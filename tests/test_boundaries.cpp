@@ -116,6 +116,7 @@ TEST_CASE("boundaries: passes of networks") {
   too_early("a backward pass needs a forward pass", [&] { network.backward(network.output_bar()); });
   too_early("accumulate() needs begin_backward()", [&] { network.accumulate(network.output_bar()); });
   too_early("finish_backward() needs", [&] { network.finish_backward(); });
+  too_early("begin() with `shared` needs share()", [&] { network.begin({}, &network); });
   network.begin({.training = true});
   network.begin_backward({});
   too_early("a backward pass needs a forward pass", [&] { network.accumulate(network.output_bar()); });

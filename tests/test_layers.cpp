@@ -248,7 +248,7 @@ struct LearnerCase {
     z = numbers.add("embeddings", n, options.inputs);
     Index inputs = 2 * options.inputs;
     for (Index k = 0; k < options.hidden_layers; ++k) {
-      hidden.push_back(numbers.add("hidden", options.width, inputs));
+      hidden.push_back(numbers.add("hidden" + std::to_string(hidden.size()), options.width, inputs));
       inputs = options.width;
     }
     mean = numbers.add("mean", options.mean, inputs);
@@ -417,8 +417,9 @@ TEST_CASE("sheaf learner: refused views") {
   refused("shape of z_bar: 0 x 0 is not allowed; must be 7 x 3",
           [&] { learner.backward(1, weights, z, weights_bar, {}, false); });
   Matrix wide(n, 4);
-  refused("stride of z_bar: 4 is not allowed; must be 3: rows without gaps",
-          [&] { learner.backward(1, weights, z, weights_bar, {wide.data(), n, 3, 4}, false); });
+  refused("stride of z_bar: 4 is not allowed; must be 3: rows without gaps", [&] {
+    learner.backward(1, weights, z, weights_bar, {wide.data(), n, 3, 4}, false);
+  });
   weights_bar.hidden[1] = {};
   refused("shape of hidden weights: 0 x 0 is not allowed; must be 5 x 5",
           [&] { learner.backward(1, weights, z, weights_bar, c.numbers.view(c.z, gradient.data()), false); });
@@ -438,9 +439,8 @@ TEST_CASE("sheaf learner: refused options") {
   refuse("learner inputs: 4 is not allowed; must be a multiple of the 3 channels that are summed",
          {.inputs = 4, .input = LearnerInput::summed, .channels = 3});
   SheafLearner<double> nothing(task.graph, blocks, {.inputs = 4});  // maps that are not learned
-  refused("shape of z: 7 x 3 is not allowed; must be 7 x 4", [&] {
-    nothing.forward(1, {}, MatrixView<const double>(some_matrix(n, 3, 1)));
-  });
+  refused("shape of z: 7 x 3 is not allowed; must be 7 x 4",
+          [&] { nothing.forward(1, {}, MatrixView<const double>(some_matrix(n, 3, 1))); });
 }
 
 TEST_CASE("linear pair: a bias that is missing is 0, whatever an earlier pass had") {
@@ -487,7 +487,8 @@ TEST_CASE("node learners: refused options, and too few weights") {
   });
   Pair sage = pair({.kind = NodeLearnerKind::sage, .inputs = 3, .width = 4, .outputs = 2, .layers = 2});
   const auto begin = [&](const Pair::Weights<const double>& weights) {
-    sage.begin(weights, false, [](int, Index) { return Dropout{}; }, [](DropoutMask&, const Dropout&) {});
+    sage.begin(
+        weights, false, [](int, Index) { return Dropout{}; }, [](DropoutMask&, const Dropout&) {});
   };
   Pair::Weights<const double> weights;
   refused("size of convolutions: 0 is not allowed; must be 2", [&] { begin(weights); });

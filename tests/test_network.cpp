@@ -16,6 +16,7 @@
 #include "map_kind.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/epoch_schedule.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/flow.hpp"
@@ -29,11 +30,11 @@ using sheafnn::Buffer;
 using sheafnn::Diagonal;
 using sheafnn::Identity;
 using sheafnn::Index;
-using test::MapKind;
 using sheafnn::ModelOptions;
 using sheafnn::Network;
 using sheafnn::Nsd;
 using sheafnn::SpecialOrthogonal;
+using test::MapKind;
 
 using Doubles = std::vector<double>;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
@@ -84,8 +85,8 @@ test::TrainingPass<S> pass_of(const tiny::Task& task, std::uint64_t seed, std::u
 }
 
 template <class Model>
-test::PassResult tiny_pass(Network<Model>& network, const tiny::Task& task,
-                              std::uint64_t seed, std::uint32_t epoch, double dropout) {
+test::PassResult tiny_pass(Network<Model>& network, const tiny::Task& task, std::uint64_t seed,
+                           std::uint32_t epoch, double dropout) {
   return test::train_pass(network, pass_of<typename Model::Scalar>(task, seed, epoch, dropout));
 }
 
@@ -166,7 +167,8 @@ void check_schedule(const typename Model::Options& options, double input_dropout
         evaluated.push_back(test::last_outputs(network));
       });
     };
-    CHECK(schedule.run({.seed = 1, .epoch = 2}, last ? nullptr : &next, keep, [] { return true; }, objective) == !last);
+    CHECK(schedule.run(
+              {.seed = 1, .epoch = 2}, last ? nullptr : &next, keep, [] { return true; }, objective) == !last);
     CHECK(evaluated == samples);
   }
   REQUIRE(gradients.size() == epochs);
@@ -243,8 +245,7 @@ void check_noise() {
   for (const Doubles& values : rows) noise.emplace_back(values);
   std::vector<Doubles> given;
   test::evaluate(
-      network, 999, 999, samples, [&](Index) { given.push_back(outputs(network, task.classes)); },
-      noise);
+      network, 999, 999, samples, [&](Index) { given.push_back(outputs(network, task.classes)); }, noise);
   REQUIRE(given.size() == drawn.size());
   // Packs and scalars differ in the last places of their elementary functions.
   for (std::size_t k = 0; k < given.size(); ++k) CHECK(largest_difference(given[k], drawn[k]) <= 512 * epsilon);
@@ -507,7 +508,8 @@ TEST_CASE("which parameters a model has") {
     std::string r;
     for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
       r += sheafnn::detail::concat(r.empty() ? "" : " ", info.name);
-      for (std::size_t i = 0; i < info.shape.size(); ++i) r += sheafnn::detail::concat(i == 0 ? ":" : "x", info.shape[i]);
+      for (std::size_t i = 0; i < info.shape.size(); ++i)
+        r += sheafnn::detail::concat(i == 0 ? ":" : "x", info.shape[i]);
       if (info.group == sheafnn::ParameterGroup::sheaf_learner) r += "*";
     }
     return r;
@@ -572,15 +574,17 @@ TEST_CASE("options that are refused, by name, value and limit") {
   check_refused<Nsd<Diagonal<2>>>(
       "sheaf_activation: attention is not allowed; needs general linear maps of dimension 2 or more, not diagonal",
       attention);
-  check_refused<Nsd<GeneralLinear<1>>>("sheaf_activation: attention is not allowed; needs general linear maps of "
-                                       "dimension 2 or more, not general-linear of 1",
-                                       attention);
+  check_refused<Nsd<GeneralLinear<1>>>(
+      "sheaf_activation: attention is not allowed; needs general linear maps of "
+      "dimension 2 or more, not general-linear of 1",
+      attention);
   check_refused<Bsnn<GeneralLinear<2>>>(
       "sheaf_activation: attention is not allowed; only deterministic models have such maps", attention);
   ModelOptions unaugmented = attention;
   unaugmented.normalisation = sheafnn::Normalisation::block;
   check_refused<Nsd<GeneralLinear<2>>>(
-      "sheaf_activation: attention is not allowed; F 1 = 0: needs the normalisation augmented, not block", unaugmented);
+      "sheaf_activation: attention is not allowed; F 1 = 0: needs the normalisation augmented, not block",
+      unaugmented);
   check_refused<Bsnn<Diagonal<2>>>(
       "sheaf_activation: exponential is not allowed; needs general linear maps of dimension 2 or more, not "
       "diagonal",
@@ -644,6 +648,55 @@ TEST_CASE("a backward pass belongs to the last draw, and not to one before anoth
   CHECK_THROWS_AS(network.backward(network.output_bar()), std::logic_error);
   network.draw(0);
   network.backward(network.output_bar());
+}
+
+/// Outputs and gradient of a training pass, and outputs of an evaluation, alone and from what share() has computed.
+template <class Model>
+void check_shared(const Model& model) {
+  const tiny::Task task;
+  using Pass = sheafnn::ForwardPass<double>;
+  const Pass training{.seed = 3, .epoch = 2, .training = true, .input_dropout = 0.4, .dropout = 0.3},
+      evaluation{.seed = 3, .epoch = 1};
+  const auto pass_of = [&](Network<Model>& network, const Pass& pass, Network<Model>* shared) {
+    network.begin(pass, shared);
+    network.draw(0);
+    return test::last_outputs(network);
+  };
+  const auto backward = [](Network<Model>& network) {
+    for (Index i = 0; i < network.output_bar().rows(); ++i) {
+      for (Index c = 0; c < network.output_bar().columns(); ++c)
+        network.output_bar()(i, c) = tiny::number(9, 3 * i + c);
+    }
+    network.backward(network.output_bar(), {.kl_weight = 0.1});
+    return Doubles(network.gradient().begin(), network.gradient().end());
+  };
+  Network<Model> alone(model, task.graph, task.sparse), network(model, task.graph, task.sparse),
+      beside(model, task.graph, task.sparse);
+  const Doubles evaluated = pass_of(alone, evaluation, nullptr), trained = pass_of(alone, training, nullptr);
+  const Doubles gradient = backward(alone);
+  CHECK(evaluated != trained);
+  CHECK_THROWS_AS(network.begin(training, &network), std::logic_error);
+  network.share(training);
+  CHECK(pass_of(beside, evaluation, &network) == evaluated);
+  CHECK(pass_of(network, evaluation, &network) == evaluated);
+  CHECK(pass_of(network, training, &network) == trained);
+  CHECK(backward(network) == gradient);
+  CHECK(pass_of(network, evaluation, nullptr) == evaluated);
+  CHECK_THROWS_AS(network.begin(training, &network), std::logic_error);
+}
+
+TEST_CASE("passes that share their first steps give what they give alone") {
+  check_shared(Nsd<Diagonal<2>, double>(tiny::options(), 1));
+  check_shared(Bsnn<Diagonal<2>, double>(tiny::options(), 1));
+  check_shared(Bsnn<SpecialOrthogonal<3>, double>(tiny::options(), 1));  // the learner has an encoder of its own
+  const sheafnn::FlowOptions flow{.features = tiny::Task::features, .channels = 2, .classes = tiny::Task::classes};
+  check_shared(sheafnn::BayesianSheafFlow<SpecialOrthogonal<2>, double>(flow, 1));
+  const sheafnn::CooperativeOptions nodes{.features = tiny::Task::features,
+                                          .channels = 2,
+                                          .layers = 2,
+                                          .classes = tiny::Task::classes};
+  check_shared(sheafnn::Csnn<2, double>(nodes, 1));
+  check_shared(sheafnn::Bcsnn<2, double>(nodes, 1));
 }
 
 TEST_CASE("names of options and the schedule of the KL term") {

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <sheafnn/sheaf/planted.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "model_gradient.hpp"
 #include "own_layers.hpp"
@@ -13,6 +15,13 @@
 #include "temporary_folder.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
+
+namespace own_network {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wreturn-type"
+#include "../examples/own_network.cpp"
+#pragma GCC diagnostic pop
+}  // namespace own_network
 
 namespace test_own_layer {
 namespace {
@@ -122,8 +131,11 @@ using SlowLayer = Declaring<OfLearner>::Kind<Family, S>;
 
 /// Compares derivatives of the loss with differences, of all nodes' outputs and of some, and those of two threads with
 /// those of one.
+///
+/// \param own  names of parameters none of whose derivatives may be 0
 template <class Model>
-void check_gradient(const ModelOptions& options, double dropout) {
+void check_gradient(const ModelOptions& options, double dropout,
+                    const std::vector<std::string>& own = {"gamma.1", "rho.1"}) {
   const tiny::Task task;
   Model model(options, 3);
   tiny::disturb(model.parameters(), 4, 0.3);
@@ -141,11 +153,9 @@ void check_gradient(const ModelOptions& options, double dropout) {
     const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, loss);
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
-    for (const ParameterInfo& info : model.parameters().info()) {
-      for (const char* name : {"gamma.1", "rho.1", "kappa.1", "tau.1"}) {
-        if (info.name != name) continue;
-        for (Index i = 0; i < info.size; ++i) CHECK(gradient[info.offset + i] != 0);
-      }
+    for (const std::string& name : own) {
+      const ParameterInfo& info = model.parameters().info(model.parameters().find(name));
+      for (Index i = 0; i < info.size; ++i) CHECK(gradient[info.offset + i] != 0);
     }
   }
 }
@@ -160,11 +170,11 @@ TEST_CASE("own layer: gradients of whole models along every coordinate, and thre
   check_gradient<ModelOf<PointMass<GeneralLinear<2>>, LayerKinds<HandLayer>>>(options, 0.3);
   options.linear = true;
   options.layers = 4;
-  check_gradient<Mixed<PointMass<Diagonal<2>>>>(options, 0.3);
-  check_gradient<Mixed<DefaultPosterior<SpecialOrthogonal<2>>>>(options, 0);
+  check_gradient<Mixed<PointMass<Diagonal<2>>>>(options, 0.3, {"kappa.1", "tau.1", "kappa.3", "tau.3"});
+  check_gradient<Mixed<DefaultPosterior<SpecialOrthogonal<2>>>>(options, 0, {"kappa.1", "tau.3"});
   options.layers = 3;
   check_gradient<ModelOf<PointMass<Identity<2>>>>(options, 0.3);
-  check_gradient<ModelOf<PointMass<Diagonal<2>>, LayerKinds<AverageLayer>>>(options, 0.3);
+  check_gradient<ModelOf<PointMass<Diagonal<2>>, LayerKinds<AverageLayer>>>(options, 0.3, {});
 }
 
 TEST_CASE("own layer: an equation is the layer that is written by hand") {
@@ -189,6 +199,23 @@ TEST_CASE("own layer: an equation is the layer that is written by hand") {
     largest = std::max(largest, std::abs(expected[i]));
   }
   CHECK(worst <= 1e-13 * largest);  // sums in other orders
+}
+
+TEST_CASE("own network: kinds of the library at places of one's own") {
+  using Kinds = LayerKinds<own_network::Far, own_network::Near>;
+  ModelOptions options = tiny::options();
+  options.layers = 3;
+  options.filter = {.basis = PolynomialBasis::legendre, .degree = 3};
+  check_gradient<ModelOf<DefaultPosterior<SpecialOrthogonal<3>>, Kinds>>(options, 0,
+                                                                         {"poly.logits", "eps.0", "eps.2"});
+  check_gradient<ModelOf<PointMass<Diagonal<2>>, Kinds>>(options, 0.3, {"poly.logits", "eps.0", "eps.2"});
+
+  // Where a filter is off, its layers are refused.
+  options.filter = {};
+  using Mixed = ModelOf<PointMass<Diagonal<2>>, Kinds>;
+  const tiny::Task task;
+  const Mixed model(options);
+  CHECK_THROWS_AS(Network(model, task.graph, task.sparse), std::invalid_argument);
 }
 
 TEST_CASE("own layer: parameters are named as they are declared, and checkpoints hold them") {

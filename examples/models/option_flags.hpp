@@ -26,7 +26,7 @@ template <class Field>
 bool set_field(const std::string& flag, const std::string& text, Field& field) {
   if constexpr (sheafnn::detail::is_optional<Field>) {
     field.reset();
-    return text == "auto" || set_field(flag, text, field.emplace());
+    return text == sheafnn::unset_option || set_field(flag, text, field.emplace());
   } else if constexpr (sheafnn::NamedEnum<Field>) {
     field = sheafnn::parse_name<Field>(flag, text);
     return true;
@@ -101,7 +101,7 @@ void set_others(const CLI::App& app, const Options& from, Options& to) {
 template <class Field>
 [[nodiscard]] nlohmann::ordered_json json_of(const Field& field) {
   if constexpr (sheafnn::detail::is_optional<Field>) {
-    return field ? json_of(*field) : nlohmann::ordered_json("auto");
+    return field ? json_of(*field) : nlohmann::ordered_json(sheafnn::unset_option);
   } else if constexpr (std::is_arithmetic_v<Field>) {
     return field;
   } else {

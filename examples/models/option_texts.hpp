@@ -41,11 +41,11 @@ template <class Array>
   return std::string(flag.substr(flag.starts_with('!') ? 1 : 0));
 }
 
-/// A value as the command line has it: on and off, "auto" for what is not set.
+/// A value as the command line has it: on and off, `auto` for what is not set.
 template <class Field>
 [[nodiscard]] std::string shown(const Field& field) {
   if constexpr (sheafnn::detail::is_optional<Field>) {
-    return field ? shown(*field) : "auto";
+    return field ? shown(*field) : std::string(sheafnn::unset_option);
   } else if constexpr (std::is_same_v<Field, bool>) {
     return field ? "on" : "off";
   } else if constexpr (sheafnn::NamedEnum<Field>) {
@@ -97,7 +97,8 @@ template <class Field>
                     automatic = option.automatic == nullptr ? "" : option.automatic;
   std::string text = option.summary;
   if constexpr (sheafnn::detail::is_optional<Field>) {
-    const bool number = std::is_arithmetic_v<typename Field::value_type> && !std::is_same_v<Field, std::optional<bool>>;
+    const bool number =
+        std::is_arithmetic_v<typename Field::value_type> && !std::is_same_v<Field, std::optional<bool>>;
     text += (number ? ", " : ": ") + values + ", or auto (" + automatic + ")";
   } else if constexpr (sheafnn::NamedEnum<Field>) {
     text += ": " + values;

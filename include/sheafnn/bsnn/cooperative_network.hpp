@@ -32,7 +32,6 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
  public:
   using typename Passes::Model;
   using S = Scalar;
-  static constexpr bool shares_passes = true;
 
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
@@ -110,14 +109,16 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
 
   /// Embeddings H and, of Bayesian models without layer_learners, the posterior Q(T, S | H).
   ///
+  /// \param shared  null, or a network of the same model that has computed H: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with
   ///                                given maps
-  void begin(const ForwardPass<S>& pass) {
+  /// \throws std::logic_error       share() did not come before
+  void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
     require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
-    this->begin_pass();
+    this->begin_pass(shared);
     steps_.set_pass(pass);
-    steps_.embed(false);
-    steps_.start_from(steps_, false);
+    if (shared == nullptr) steps_.embed();
+    steps_.start_from(shared == nullptr ? steps_ : shared->steps_, shared != nullptr && !pass.training);
   }
 
   /// Draws the maps of a sample and computes its outputs.
@@ -166,9 +167,6 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   }
 
  private:
-  template <class>
-  friend class detail::EpochSchedule;
-
   void check_posterior(std::string_view step) const {
     this->check_begun(step);
     if (Bayesian && steps_.learns_per_layer()) this->check_drawn(step);

@@ -43,14 +43,14 @@ struct CooperativeOptions {
   Index learner_layers = 1;                        ///< convolutions of the sage learners; mlp: 1
   Index learner_width = 32;                        ///< g, hidden width of the learners
   double learner_dropout = 0.2;                    ///< between the convolutions of sage_projected; in training
-  bool conformal = true;         ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
+  bool conformal = true;  ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
 
   Activation activation = Activation::gelu;  ///< in the encoders and after the two operators
   FeatureNorm norm = FeatureNorm::none;      ///< after each layer
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates
   bool right_weights = true;                 ///< B_l, mixing channels
   bool residual = true;                      ///< (1 + tanh ε_l) ∘ X − act(Z) instead of act(Z)
-  bool directed = false;                     ///< along arcs as the graph lists them (Graph::listed()), else both ways
+  bool directed = false;  ///< along arcs as the graph lists them (Graph::listed()), else both ways
   /// With directed: the diagonal of the second operator is b² deg⁻ σ², of the arcs that enter, instead of b² deg⁺ σ².
   bool in_degree_diagonal = false;
   /// Bayesian models: every layer has a pair of learners that read its features, as in deterministic models, instead of
@@ -77,10 +77,11 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
   visit({.key = "learner",
-         .summary = "what predicts the maps: mlp, or GraphSAGE layers, whose number is learner_layers",
+         .summary = "what predicts the maps: mlp, or GraphSAGE layers (sage, sage-projected)",
          .flag = "--node-learner"},
         options.learner...);
-  visit({"learner_layers", "layers of the learners sage and sage-projected", Range::between(1, 8)},
+  visit({"learner_layers", "layers of the learners sage and sage-projected",
+         Range::between(1, max_learner_layers)},
         options.learner_layers...);
   visit({"learner_width", "hidden width of the learners", Range::between(1, 1024)}, options.learner_width...);
   visit({.key = "learner_dropout",
@@ -88,18 +89,18 @@ void for_each_option(const Visit& visit, Options&... options) {
          .range = Range::below(0, 1),
          .flag = "--node-learner-dropout"},
         options.learner_dropout...);
-  visit({"conformal", "maps have scales; otherwise they are rotations"}, options.conformal...);
+  visit({"conformal", "maps have scales; without it they are rotations"}, options.conformal...);
   visit({.key = "activation", .summary = "activation of encoder and layers", .flag = "--node-activation"},
         options.activation...);
   visit({.key = "norm", .summary = "what normalises the features after each layer", .flag = ""}, options.norm...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::right_weights_option, options.right_weights...);
   visit({.key = "residual",
-         .summary = "layers change the features; otherwise they replace them",
+         .summary = "layers add to the features; without it they replace the features",
          .flag = "!--no-residual"},
         options.residual...);
   visit({.key = "directed",
-         .summary = "along arcs as the dataset lists them, instead of every edge both ways",
+         .summary = "diffuse along arcs as the dataset lists them, instead of along every edge both ways",
          .since = "0.1"},
         options.directed...);
   visit({.key = "in_degree_diagonal",
@@ -107,7 +108,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.1"},
         options.in_degree_diagonal...);
   visit({.key = "layer_learners",
-         .summary = "bcsnn: learners in every layer, which read its features, as csnn has",
+         .summary = "bcsnn: learners in every layer, which read the layer's features, as in csnn",
          .since = "0.1"},
         options.layer_learners...);
   visit({"separate_encoder", "bcsnn: the learners have an encoder of their own"}, options.separate_encoder...);

@@ -57,7 +57,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     this->bind(pass.training);
   }
   /// The embeddings and, of Bayesian models, what their learners read. \param with_clean  also without dropout
-  void embed(bool with_clean) {
+  void embed(bool with_clean = false) {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.training, with_clean);
     if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {}, pass.training);
   }
@@ -77,20 +77,15 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
 
-  // For passes that share steps (epoch_schedule.hpp):
+  // Of passes that share steps:
 
-  /// Computes what a training pass and an evaluation with the same parameters share.
+  /// See NetworkPasses.
   void share(const ForwardPass<S>& of) {
     set_pass(of);
     for_masks(of, [](DropoutMask& mask, const Dropout& dropout) {
       if (dropout.active()) mask.take_ahead();
     });
     embed(true);
-  }
-  /// Begins one of these passes. \param shared  of the network whose share() was called; may be these
-  void begin_shared(const ForwardPass<S>& of, const CooperativeSteps& shared) {
-    set_pass(of);
-    start_from(shared, !of.training);
   }
   /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
   template <class Use>

@@ -22,10 +22,13 @@
 
 namespace sheafnn::detail {
 
-/// A network whose passes can share their steps. Its steps_ have share(pass), begin_shared(pass, steps that share() was
-/// called on) and for_masks(pass, use).
+/// A network whose passes can share their steps.
 template <class N>
-concept SharesPasses = N::shares_passes;
+concept SharesPasses = requires(N& network, const ForwardPass<typename N::S>& pass, bool (*go_on)()) {
+  network.share(pass);
+  network.begin(pass, &network);
+  network.draw_masks_ahead(pass, go_on);
+};
 
 /// The schedule of networks that share nothing between passes: evaluation, then objective.
 template <class Model>
@@ -81,8 +84,8 @@ class EpochSchedule<Model> {
   /// Runs objective(network) for the first epoch.
   template <class Objective>
   void first(const ForwardPass<S>& pass, const Objective& objective) {
-    share(pass);
-    begin_training(pass);
+    network_.share(pass);
+    network_.begin(pass, &network_);
     objective(network_);
   }
 
@@ -101,26 +104,30 @@ class EpochSchedule<Model> {
   template <class Evaluate, class After, class Objective>
   bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate,
            const After& after, const Objective& objective) {
-    if (next != nullptr) share(*next);
+    Network<Model>* shared = nullptr;
+    if (next != nullptr) {
+      network_.share(*next);
+      shared = &network_;
+    }
     if (next == nullptr || !variant_.side_by_side) {
-      begin_evaluation(network_, evaluation, next != nullptr);
+      network_.begin(evaluation, shared);
       evaluate(network_);
       if (!run_untimed(after) || next == nullptr) return false;
-      begin_training(*next);
+      network_.begin(*next, shared);
       objective(network_);
     } else {
       std::atomic<bool> objective_done = false;
       run_beside(
           execution_,
           [&] {
-            begin_evaluation(*second_network_, evaluation, true);
+            second_network_->begin(evaluation, shared);
             evaluate(*second_network_);
             ForwardPass<S> coming = *next;
             ++coming.epoch;
-            draw_masks_ahead(coming, [&] { return !objective_done.load(std::memory_order_relaxed); });
+            network_.draw_masks_ahead(coming, [&] { return !objective_done.load(std::memory_order_relaxed); });
           },
           [&] {
-            begin_training(*next);
+            network_.begin(*next, shared);
             objective(network_);
             objective_done.store(true, std::memory_order_relaxed);
           });
@@ -152,25 +159,6 @@ class EpochSchedule<Model> {
       return {{execution, false}};
     }
     return {{execution, false}, {execution, true}, {1, false}};
-  }
-
-  /// Computes what the training pass and an evaluation with the same parameters share.
-  void share(const ForwardPass<S>& pass) { network_.steps_.share(pass); }
-  void begin_training(const ForwardPass<S>& pass) { network_.steps_.begin_shared(pass, network_.steps_); }
-  /// \param shared  has share() been called with the present parameters?
-  void begin_evaluation(Network<Model>& network, const ForwardPass<S>& pass, bool shared) {
-    if (shared) {
-      network.steps_.begin_shared(pass, network_.steps_);
-    } else {
-      network.begin(pass);
-    }
-  }
-  /// Draws masks of a pass as long as go_on() holds; those that are missing are drawn when they are needed.
-  template <class GoOn>
-  void draw_masks_ahead(const ForwardPass<S>& pass, const GoOn& go_on) {
-    network_.steps_.for_masks(pass, [&](DropoutMask& mask, const Dropout& dropout) {
-      if (dropout.active() && go_on()) mask.draw_ahead(dropout);
-    });
   }
 
   Execution execution_;

@@ -26,13 +26,14 @@ struct FlowOptions {
   Index channels = 16;  ///< f, feature channels per stalk coordinate
   Index classes = 0;    ///< C, number of classes, or of outputs of another loss
 
-  double time = 1;  ///< T; for this and what follows see FlowIntegration
-  FlowMethod method = FlowMethod::dormand_prince;
-  double absolute_tolerance = 1e-3;
-  double relative_tolerance = 1e-3;
-  double first_step = 0.25;
-  Index max_steps = 1000;
-  Index fixed_steps = 8;
+  /// Members of FlowIntegration, with its defaults.
+  double time = FlowIntegration().time;
+  FlowMethod method = FlowIntegration().method;
+  double absolute_tolerance = FlowIntegration().absolute_tolerance;
+  double relative_tolerance = FlowIntegration().relative_tolerance;
+  double first_step = FlowIntegration().first_step;
+  Index max_steps = FlowIntegration().max_steps;
+  Index fixed_steps = FlowIntegration().fixed_steps;
 
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
   bool add_lp = false;

@@ -31,8 +31,6 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
  public:
   using typename Passes::Family, typename Passes::Model;
   using S = Scalar;
-  /// Training may share the steps of its passes; see EpochSchedule.
-  static constexpr bool shares_passes = true;
 
   /// Allocates all buffers but those of the steps of the flow, which grow with the number of steps.
   ///
@@ -71,14 +69,20 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///
+  /// \param shared  null, or a network of the same model that has computed them: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
-  void begin(const ForwardPass<S>& pass) {
-    this->begin_pass();
+  /// \throws std::logic_error       share() did not come before
+  void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
+    this->begin_pass(shared);
     steps_.check(pass);
     steps_.bind(pass.training);
     steps_.set_pass(pass);
-    steps_.embed(false);                      // H
-    steps_.infer(steps_.embedding.output());  // Q(F | H)
+    if (shared == nullptr) {
+      steps_.embed();                           // H
+      steps_.infer(steps_.embedding.output());  // Q(F | H)
+    } else {
+      steps_.take(shared->steps_);
+    }
   }
 
   /// Draws the sheaf of a sample and computes its outputs.
@@ -127,9 +131,6 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   }
 
  private:
-  template <class>
-  friend class detail::EpochSchedule;
-
   /// The rows of X(T) at steps_.nodes.
   [[nodiscard]] MatrixView<const S> end_rows() {
     const FeatureView<const S> end = flow_.output();

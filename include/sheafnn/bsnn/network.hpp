@@ -28,8 +28,6 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
 
  public:
   using S = typename Model::Scalar;
-  /// Training may share the steps of its passes; see EpochSchedule.
-  static constexpr bool shares_passes = true;
 
   /// Allocates all buffers but some that the first pass with dropout needs.
   ///
@@ -55,14 +53,20 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///
+  /// \param shared  null, or a network of the same model that has computed them: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
-  void begin(const ForwardPass<S>& pass) {
-    this->begin_pass();
+  /// \throws std::logic_error       share() did not come before
+  void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
+    this->begin_pass(shared);
     steps_.check(pass);
     steps_.bind(pass.training);
     steps_.set_pass(pass);
-    steps_.embed(false);                      // H
-    steps_.infer(steps_.embedding.output());  // Q(F | H)
+    if (shared == nullptr) {
+      steps_.embed();                           // H
+      steps_.infer(steps_.embedding.output());  // Q(F | H)
+    } else {
+      steps_.take(shared->steps_);
+    }
   }
 
   /// Draws the sheaves of a sample and computes its outputs.
@@ -127,10 +131,6 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     steps_.embed_backward();
     return steps_.kl;
   }
-
- private:
-  template <class>
-  friend class detail::EpochSchedule;
 };
 
 }  // namespace sheafnn

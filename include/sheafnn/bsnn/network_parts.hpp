@@ -27,9 +27,6 @@
 
 namespace sheafnn::detail {
 
-template <class Model>
-class EpochSchedule;
-
 /// The sheaf source of a model.
 template <class Posterior, class S>
 struct SheafSourceOf {

@@ -16,12 +16,13 @@
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/nn/dropout_mask.hpp"
 
 namespace sheafnn::detail {
 
 /// Base of the specialisations of Network.
 ///
-/// \tparam Derived  the network: void begin(pass), outputs draw(sample), void accumulate(outputs_bar),
+/// \tparam Derived  the network: void begin(pass, shared), outputs draw(sample), void accumulate(outputs_bar),
 ///                  double finish_backward(). They call what is protected here: begin_pass() first in begin(),
 ///                  begin_draw() and end_draw() around a draw, check_accumulate() and check_finish()
 /// \tparam Steps    its layers and buffers, and what a pass remembers
@@ -66,6 +67,25 @@ class NetworkPasses {
     begin_backward(options);
     derived().accumulate(outputs_bar);
     return derived().finish_backward();
+  }
+
+  /// Computes once what the coming training pass and evaluations with the same parameters have in common: H with and without
+  /// the pass's dropouts, and a posterior that does not depend on them. begin(pass, this) takes it for the training pass, and
+  /// begin(evaluation, this) for evaluations, of this network or of others on the same graph. Unchecked: the parameters and
+  /// the training pass stay the same.
+  ///
+  /// \throws std::invalid_argument  as begin()
+  void share(const ForwardPass<S>& training) {
+    steps_.share(training);
+    shares_ = true;
+  }
+  /// Draws dropout masks of a training pass to come, as long as go_on() holds. The pass draws those that are missing. May run
+  /// beside a pass of this network. Unchecked: the rates, and that it is the next training pass.
+  template <class GoOn>
+  void draw_masks_ahead(const ForwardPass<S>& training, const GoOn& go_on) {
+    steps_.for_masks(training, [&](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active() && go_on()) mask.draw_ahead(dropout);
+    });
   }
 
   // The same in steps, for objectives that average over samples (elbo.hpp):
@@ -120,8 +140,13 @@ class NetworkPasses {
   template <class... Arguments>
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
-  /// What a pass before it has left counts no longer.
-  void begin_pass() noexcept { backward_begun_ = drawn_ = false; }
+  /// What a pass before it has left counts no longer. \param shared  see begin()
+  void begin_pass(const NetworkPasses* shared) {
+    if (shared != nullptr && !shared->shares_)
+      throw std::logic_error("begin() with `shared` needs share() before it");
+    backward_begun_ = drawn_ = false;
+    if (shared != this) shares_ = false;
+  }
 
   // What the steps of a Network demand of those before them. \throws std::logic_error, std::invalid_argument
 
@@ -167,6 +192,7 @@ class NetworkPasses {
 
   bool backward_begun_ = false;  ///< between begin_backward() and finish_backward()
   bool drawn_ = false;           ///< has the pass a draw that ended?
+  bool shares_ = false;          ///< do the embeddings come from share()?
 };
 
 }  // namespace sheafnn::detail

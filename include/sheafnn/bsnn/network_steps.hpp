@@ -23,7 +23,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
   }
   /// H = encoder(X), with the pass's dropouts. \param with_clean  also without them
-  void embed(bool with_clean) {
+  void embed(bool with_clean = false) {
     this->embedding.forward(execution, this->weights.encoder, this->weights.second, pass.of_features(),
                             pass.of_hidden(), with_clean);
   }
@@ -35,9 +35,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// X_1.
   [[nodiscard]] FeatureView<const S> start_features() const { return this->features_of(start); }
 
-  // For passes that share steps (epoch_schedule.hpp):
+  // Of passes that share steps:
 
-  /// Computes what a training pass and an evaluation with the same parameters share.
+  /// See NetworkPasses.
   void share(const ForwardPass<S>& of) {
     this->check(of);
     this->bind(true);
@@ -48,11 +48,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
     embed(true);
     if (shares_posterior()) infer({});
   }
-  /// Begins one of these passes. \param shared  of the network whose share() was called; may be these
-  void begin_shared(const ForwardPass<S>& of, NetworkSteps& shared) {
-    if (!of.training) this->bind(false);
-    set_pass(of);
-    const MatrixView<const S> from = of.training ? shared.embedding.output() : shared.embedding.clean();
+  /// H and Q(F | H) of a pass from what share() has computed. \param shared  whose share() was called; may be these
+  void take(NetworkSteps& shared) {
+    const MatrixView<const S> from = pass.training ? shared.embedding.output() : shared.embedding.clean();
     if constexpr (Parts::is_sampled) {
       if (shared.shares_posterior()) {
         start = from;

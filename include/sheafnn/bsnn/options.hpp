@@ -90,7 +90,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({"linear", "one sheaf for all layers"}, options.linear...);
   visit({.key = "layer_norm", .summary = "layer norm after each layer", .since = "0.1"}, options.layer_norm...);
   visit({.key = "use_edges",
-         .summary = "see the edges of the graph; without them a network of the nodes alone",
+         .summary = "use the edges of the graph; without them the network sees each node alone",
          .flag = "--edges",
          .since = "0.2"},
         options.use_edges...);
@@ -130,7 +130,8 @@ template <RestrictionMapFamily Family>
     options.sheaf_activation = rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
   }
   if (!options.parametrisation) {
-    options.parametrisation = published ? RotationParametrisation::householder : RotationParametrisation::exponential;
+    options.parametrisation =
+        published ? RotationParametrisation::householder : RotationParametrisation::exponential;
   }
   require(options.sheaf_activation == SheafActivation::tanh || is_learned<Family>, "sheaf_activation",
           to_string(*options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
@@ -155,8 +156,8 @@ template <RestrictionMapFamily Family>
           "an option of the normalisation block; with others fixed filters are so anyway");
   if (!bayesian || !is_learned<Family>) options.spread = SpreadRange::published;  // there is none
   validate(options.filter);
-  require(!options.residual.initial() || !options.filter.active(), "residual.form", to_string(options.residual.form),
-          "a polynomial filter has a gated residual only");
+  require(!options.residual.initial() || !options.filter.active(), "residual.form",
+          to_string(options.residual.form), "a polynomial filter has a gated residual only");
   require(options.parametrisation != RotationParametrisation::euler || Family::stalk_dimension == 2 ||
               Family::stalk_dimension == 3 || !has_rotation_coordinates<Family>,
           "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");
@@ -218,7 +219,8 @@ template <class Posterior>
   } else {
     if (!Posterior::closed_form_kl && estimator == KlEstimator::closed_form) {
       throw_invalid_argument("kl_estimator", to_string(estimator),
-                             detail::concat("the posterior ", Posterior::name, " with its prior has no closed form"));
+                             detail::concat("the posterior ", Posterior::name,
+                                            " with its prior has no closed form"));
     }
     return Posterior::closed_form_kl && estimator != KlEstimator::monte_carlo;
   }

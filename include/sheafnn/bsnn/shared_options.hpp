@@ -69,27 +69,32 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
   visit({.key = "edge_weights", .summary = "learned edge weights", .automatic = "on for special-orthogonal"},
         options.edge_weights...);
   visit({.key = "separate_encoder",
-         .summary = "an encoder of the sheaf learner's own",
+         .summary = "give the sheaf learner an encoder of its own",
          .automatic = "on for Bayesian special-orthogonal"},
         options.separate_encoder...);
   visit({"degree_input", "node degree as input of the sheaf encoder"}, options.degree_input...);
-  visit({"learner_layers", "hidden layers of the sheaf learner", Range::between(0, 8)}, options.learner_layers...);
-  visit({"learner_width", "their width; 0: as channels", Range::between(0, 1024)}, options.learner_width...);
-  visit({.key = "learner", .summary = "what it reads of two nodes", .since = "0.1"}, options.learner...);
+  visit({"learner_layers", "hidden layers of the sheaf learner", Range::between(0, max_learner_layers)},
+        options.learner_layers...);
+  visit({"learner_width", "width of the sheaf learner's hidden layers; 0: as channels", Range::between(0, 1024)},
+        options.learner_width...);
+  visit({.key = "learner", .summary = "what the sheaf learner reads of two nodes", .since = "0.1"},
+        options.learner...);
   visit({.key = "edge_features",
-         .summary = "numbers of every arc that it reads as well",
+         .summary = "numbers of every arc that the sheaf learner reads; data decide it",
          .range = Range::between(0, 1024),
          .flag = "",
          .since = "0.1"},
         options.edge_features...);
   visit({.key = "sheaf_activation",
-         .summary =
-             "what its outputs go through (attention: nsd, general-linear; exponential: general-linear; residual: "
-             "general-linear, diagonal)",
+         .summary = "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
+                    "general-linear; residual: "
+                    "general-linear, diagonal)",
          .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
          .since = "0.1"},
         options.sheaf_activation...);
-  visit({.key = "spread", .summary = "of Bayesian maps, where it begins and how far it reaches", .since = "0.2"},
+  visit({.key = "spread",
+         .summary = "spread of Bayesian maps: where it begins and how far it reaches",
+         .since = "0.2"},
         options.spread...);
   visit({"second_linear", "second linear layer in the encoder"}, options.second_linear...);
   visit(readout_option, options.readout_layers...);
@@ -101,11 +106,13 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
          .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
          .automatic = "exponential, with the published spread householder"},
         options.parametrisation...);
-  visit({.key = "augmented_filters",
-         .summary = "with the normalisation block: fixed filters as with the others, as in files of version 1",
-         .flag = "",
-         .since = "0.2"},
-        options.augmented_filters...);
+  visit(
+      {.key = "augmented_filters",
+       .summary =
+           "with the normalisation block: the fixed filters of the other normalisations, as in files of version 1",
+       .flag = "",
+       .since = "0.2"},
+      options.augmented_filters...);
 }
 /// Those of `from` to `to`.
 template <class From, class To>

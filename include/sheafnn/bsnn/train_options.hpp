@@ -42,9 +42,9 @@ struct TrainOptions {
   KlEstimator kl_estimator = KlEstimator::automatic;
   Index training_samples = 1;  ///< K, sheaves drawn per training step
   SampleLoss sample_loss = SampleLoss::expected;
-  Index samples = 3;           ///< posterior samples averaged at evaluation
-  std::uint64_t seed = 0;      ///< of dropout and noise; initial weights have their own (SheafModel)
-  int threads = 0;             ///< at most; 0: as many as the graph is worth. Results do not depend on it
+  Index samples = 3;            ///< posterior samples averaged at evaluation
+  std::uint64_t seed = 0;       ///< of dropout and noise; initial weights have their own (SheafModel)
+  int threads = 0;              ///< at most; 0: as many as the graph is worth. Results do not depend on it
   EpochCallback on_epoch = {};  ///< called after every epoch; may stop the training
   /// Called every `checkpoint_every` epochs and after the last one, before train() returns.
   std::function<void(const TrainingState&)> on_checkpoint = {};
@@ -65,13 +65,12 @@ template <class Visit, OptionsOf<TrainOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   constexpr double many = 1'000'000'000;
-  visit({"epochs", "at most so many epochs", Range::between(1, many)}, options.epochs...);
-  visit({"patience", "stop after so many epochs without a better one", Range::between(1, many)},
+  visit({"epochs", "largest number of epochs", Range::between(1, many)}, options.epochs...);
+  visit({"patience", "epochs without a better one after which training stops", Range::between(1, many)},
         options.patience...);
   visit({"stop_on",
-         "the best epoch has the best of these on the validation nodes; with a preset roc-auc where one of two "
-         "classes "
-         "has two thirds of the nodes"},
+         "metric on the validation nodes that chooses the best epoch; with a preset roc-auc where one of two "
+         "classes has two thirds of the nodes"},
         options.stop_on...);
   visit({.key = "learning_rate", .summary = "Adam's learning rate", .range = Range::above(0), .flag = "--lr"},
         options.learning_rate...);
@@ -90,19 +89,23 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({"input_dropout", "dropout of features", Range::below(0, 1)}, options.input_dropout...);
   visit({"dropout", "dropout of hidden features", Range::below(0, 1)}, options.dropout...);
   visit({"kl_schedule", "how the weight of the KL term depends on the epoch"}, options.kl_schedule...);
-  visit({.key = "kl_maximum", .summary = "its largest value", .range = Range::at_least(0), .flag = "--kl-weight"},
+  visit({.key = "kl_maximum",
+         .summary = "largest weight of the KL term",
+         .range = Range::at_least(0),
+         .flag = "--kl-weight"},
         options.kl_maximum...);
   visit({"kl_estimator", "how the KL term is computed; automatic: in closed form where there is one"},
         options.kl_estimator...);
   visit({.key = "sample_loss",
-         .summary = "of several training samples: the mean of their losses, or the loss of their mean prediction",
+         .summary =
+             "loss of several training samples: the mean of their losses, or the loss of their mean prediction",
          .since = "0.2"},
         options.sample_loss...);
   visit({"training_samples", "sheaves drawn per training step", Range::between(1, 1024)},
         options.training_samples...);
   visit({"samples", "posterior samples averaged at evaluation", Range::between(1, 1024)}, options.samples...);
   visit({"seed", "seed of weights, dropout and noise"}, options.seed...);
-  visit({"threads", "so many threads at most", Range::at_least(0, " (0: as many as the graph is worth)")},
+  visit({"threads", "largest number of threads", Range::at_least(0, " (0: as many as the graph is worth)")},
         options.threads...);
   visit({.key = "checkpoint_every",
          .summary = "epochs between two checkpoints",
@@ -130,7 +133,7 @@ struct TrainResult {
 
   Index best_epoch = 0;                                 ///< without validation nodes the last one
   double validation_loss = 0, validation_accuracy = 0;  ///< of the best epoch; NaN without validation nodes
-  double test_accuracy = 0, test_nll = 0;  ///< of the best epoch; NaN without test nodes
+  double test_accuracy = 0, test_nll = 0;               ///< of the best epoch; NaN without test nodes
   /// Of the best epoch: the metric of stop_on, as EpochReport has it.
   double validation_metric = unknown, test_metric = unknown;
   /// Of a classification's best epoch, ECE with 15 bins; NaN without test nodes and for other losses, ROC AUC and average
@@ -139,9 +142,9 @@ struct TrainResult {
          test_brier = unknown;
   StopReason stop_reason = StopReason::epochs;
   std::vector<EpochReport> history;  ///< of all epochs, also those before `resume`
-  double epoch_seconds = 0;     ///< per epoch, on average, without callbacks; of the epochs of this call
-  double train_seconds = 0;     ///< of that embeddings for both, forward, backward, Adam
-  double evaluate_seconds = 0;  ///< and prediction with `samples` samples; the two may overlap
+  double epoch_seconds = 0;          ///< per epoch, on average, without callbacks; of the epochs of this call
+  double train_seconds = 0;          ///< of that embeddings for both, forward, backward, Adam
+  double evaluate_seconds = 0;       ///< and prediction with `samples` samples; the two may overlap
 };
 
 }  // namespace sheafnn

@@ -16,12 +16,16 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 
 namespace sheafnn {
+
+/// The text of an option that is not set, a std::optional without a value.
+inline constexpr std::string_view unset_option = "auto";
 
 /// Which numbers an option may have.
 struct OptionRange {

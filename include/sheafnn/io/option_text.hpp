@@ -19,11 +19,11 @@
 
 namespace sheafnn::io {
 
-/// An option as a text; one that is not set as the first value of its type. Takes any value.
+/// An option as a text. Takes any value.
 template <class Field>
 [[nodiscard]] std::string option_text(const Field& value) {
   if constexpr (sheafnn::detail::is_optional<Field>) {
-    return option_text(value.value_or(typename Field::value_type{}));
+    return value ? option_text(*value) : std::string(unset_option);
   } else if constexpr (std::same_as<Field, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
@@ -44,7 +44,8 @@ template <class Field>
 template <class Field>
 void parse_option(std::string_view key, std::string_view text, Field& value) {
   if constexpr (sheafnn::detail::is_optional<Field>) {
-    parse_option(key, text, value.emplace());
+    value.reset();
+    if (text != unset_option) parse_option(key, text, value.emplace());
   } else if constexpr (std::same_as<Field, bool>) {
     require(text == "true" || text == "false", key, text, "must be true or false");
     value = text == "true";

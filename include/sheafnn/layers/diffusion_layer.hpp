@@ -19,7 +19,7 @@ namespace sheafnn {
 
 /// math: "The model" (3.6).
 template <RestrictionMapFamily Family, class S>
-class DiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
+class DiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   using Base = WeightedLayer<Family, S, DiffusionWeights>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;

@@ -61,18 +61,21 @@ namespace detail {
 template <class Visit, class... Options>
 void for_each_flow_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
-  visit({"time", "where the flow ends", Range::above(0)}, options.time...);
+  visit({"time", "time at which the flow ends", Range::above(0)}, options.time...);
   visit({.key = "method",
-         .summary = "its integration: steps by tolerances (dormand-prince), or fixed_steps equal ones",
+         .summary =
+             "integration of the flow: steps by tolerances (dormand-prince), or a fixed number of equal steps",
          .flag = "--flow-method"},
         options.method...);
-  visit({"absolute_tolerance", "error of a step of dormand-prince", Range::at_least(0)},
+  visit({"absolute_tolerance", "largest absolute error of a step of dormand-prince", Range::at_least(0)},
         options.absolute_tolerance...);
-  visit({"relative_tolerance", "the same, relative to the features", Range::at_least(0)},
+  visit({"relative_tolerance", "largest error of a step of dormand-prince, relative to the features",
+         Range::at_least(0)},
         options.relative_tolerance...);
-  visit({"first_step", "the first step that it tries", Range::above(0)}, options.first_step...);
-  visit({"max_steps", "most steps that it tries", Range::between(1, 1'000'000)}, options.max_steps...);
-  visit({"fixed_steps", "steps of runge-kutta and euler", Range::between(1, 1'000'000)}, options.fixed_steps...);
+  visit({"first_step", "first step that dormand-prince tries", Range::above(0)}, options.first_step...);
+  visit({"max_steps", "most steps that dormand-prince tries", Range::between(1, 1'000'000)}, options.max_steps...);
+  visit({"fixed_steps", "number of steps of runge-kutta and euler", Range::between(1, 1'000'000)},
+        options.fixed_steps...);
 }
 
 }  // namespace detail

@@ -27,7 +27,7 @@ namespace sheafnn {
 
 /// math: "Deep networks" (3.39).
 template <RestrictionMapFamily Family, class S>
-class InitialResidualLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
+class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   using Base = WeightedLayer<Family, S, DiffusionWeights>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;

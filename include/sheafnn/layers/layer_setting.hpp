@@ -16,7 +16,7 @@ struct DiffusionOptions {
   bool residual = true;    ///< ε; not a choice of the layers, which have it or not
 };
 
-/// The same options of a layer that has ε, or has none.
+/// The same options of a layer that has ε, or has none. Takes any options.
 [[nodiscard]] constexpr DiffusionOptions with_residual(DiffusionOptions of, bool residual) {
   of.residual = residual;
   return of;

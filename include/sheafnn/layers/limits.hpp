@@ -13,6 +13,9 @@ namespace sheafnn {
 inline constexpr Index max_channels = 1024;
 /// Most stalk coordinates of a layer: a learned stalk and two fixed filters.
 inline constexpr Index max_coordinates = max_stalk_dimension + 2;
+/// Most hidden layers of a sheaf learner, and layers of a learner of node maps.
+inline constexpr Index max_learner_layers = 8;
+
 namespace detail {
 
 /// Numbers of an array on the stack for rows of intermediate results.

@@ -37,7 +37,7 @@ namespace sheafnn {
 
 /// math: "Polynomial filters" (3.20).
 template <RestrictionMapFamily Family, class S>
-class PolynomialDiffusionLayer final : public WeightedLayer<Family, S, DiffusionWeights> {
+class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   using Base = WeightedLayer<Family, S, DiffusionWeights>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;

@@ -46,20 +46,20 @@ void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   visit({.key = "residual_form",
          .summary =
-             "what layers add to what they diffuse: their input (gated) or that of the first layer, for deep "
-             "networks (initial)",
+             "what layers add to the diffused features: their own input (gated), or the first layer's input, for "
+             "deep networks (initial)",
          .flag = "--residual",
          .field = "residual.form",
          .since = "0.2"},
         options.form...);
   visit({.key = "residual_alpha",
-         .summary = "weight of the first layer's input",
+         .summary = "with the residual initial: weight of the first layer's input",
          .range = Range::between(0, 1),
          .field = "residual.alpha",
          .since = "0.2"},
         options.alpha...);
   visit({.key = "residual_theta",
-         .summary = "layer l mixes with weight log(1 + theta/l)",
+         .summary = "with the residual initial: layer l mixes with weight log(1 + theta/l)",
          .range = Range::between(0, 1.7, ", where log(1 + theta) is at most 1"),
          .field = "residual.theta",
          .since = "0.2"},

@@ -9,6 +9,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/names.hpp"
+#include "sheafnn/layers/limits.hpp"
 
 namespace sheafnn {
 
@@ -21,12 +22,10 @@ enum class LearnerInput : std::uint8_t {
   summed_published
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> learner_input_names = {"concatenation", "summed", "summed-published"};
+inline constexpr std::array<std::string_view, 3> learner_input_names = {"concatenation", "summed",
+                                                                        "summed-published"};
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(LearnerInput) { return learner_input_names; }
-
-/// Most hidden layers of a sheaf learner.
-inline constexpr Index max_learner_layers = 8;
 
 /// Sizes of a sheaf learner, each at least 0.
 struct SheafLearnerOptions {
