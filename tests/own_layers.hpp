@@ -23,7 +23,7 @@ namespace own_layers {
 using own_layer::Reaction, own_layer::ReactionLayer;
 using sheafnn::Index;
 
-/// X' = X − κ ∘ Δ X ∘ X + tanh(τ) ∘ X_1 ∘ X, of layers 1, 3, …: it reads X_1, and κ is no tanh.
+/// X' = X − κ ∘ Δ X ∘ X + tanh(τ) ∘ X_1 ∘ X: it reads X_1, and κ is no tanh.
 template <class T>
 struct Anchor {
   static constexpr sheafnn::EquationWeight weights[] = {{.name = "kappa", .initial = 0.3},
@@ -33,7 +33,6 @@ struct Anchor {
 
   template <class S>
   SHEAFNN_HD explicit Anchor(const S* rates) : kappa(rates[0]), tau(rates[1]) {}
-  [[nodiscard]] static bool suits(const sheafnn::LayerSetting& of) { return of.number % 2 == 1; }
   [[nodiscard]] SHEAFNN_HD T forward(const sheafnn::LayerValues<T>& at) const {
     return at.x - kappa * at.z * at.x + tau * at.first * at.x;
   }
@@ -45,7 +44,8 @@ struct Anchor {
   }
 };
 template <class Family, class S>
-using AnchorLayer = sheafnn::LaplacianLayer<Anchor, Family, S>;
+using AnchorLayer = sheafnn::LayerWhere<sheafnn::LaplacianLayer<Anchor, Family, S>,
+                                        [](const sheafnn::LayerSetting& of) { return of.number % 2 == 1; }>;
 
 /// X' = X − Δ X / 2: without weights.
 template <class T>

@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "batch_comparison.hpp"
@@ -26,6 +27,9 @@ using batch_checks::Step;
 using own_layers::AverageLayer, own_layers::Mixed, own_layers::ModelOf, own_layers::Reactions;
 
 constexpr double bound = 1e-11;  // as in test_batch_network.cpp
+
+template <class Family, class S>
+using Near = LayerWhere<DiffusionLayer<Family, S>, [](const LayerSetting& of) { return of.number == 0; }>;
 
 }  // namespace
 
@@ -55,8 +59,8 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: layers of one's own am
     o.layers = 5;
     o.channels = 8;
   }
-  SUBCASE("two of the library's side by side") {
-    using Two = ModelOf<typename Model::Posterior, LayerKinds<AverageLayer>>;
+  SUBCASE("the library's at one place, and an equation without weights") {
+    using Two = ModelOf<typename Model::Posterior, LayerKinds<Near, AverageLayer>>;
     compare<Two>(o, {}, bound);
   }
   SUBCASE("a norm, no right weights, no dropout") {
@@ -146,16 +150,23 @@ TEST_CASE("a batch of three seeds of a layer of one's own: three single training
   }
 }
 
-TEST_CASE("the batch engine refuses options of the library's layers beside layers of one's own") {
-  using Model = ModelOf<PointMass<Diagonal<2>>, LayerKinds<own_layers::AnchorLayer, InitialResidualLayer>>;
-  ModelOptions o = small_options();
-  o.residual.form = ResidualForm::initial;
+TEST_CASE("the batch engine refuses a filter or an initial residual of some layers") {
   batch::HostExecutor executor;
   const batch_checks::Problem problem = small_problem();
-  const auto make = [&] { static_cast<void>(batch_checks::run_batch<Model>(executor, problem, o, Step{})); };
-  CHECK_THROWS_WITH_AS(make(),
-                       "residual.form: initial is not allowed; in batches it does not go with layers that have an "
-                       "equation of their own",
+  const auto run = [&]<class Model>(std::type_identity<Model>, const ModelOptions& o) {
+    static_cast<void>(batch_checks::run_batch<Model>(executor, problem, o, Step{}));
+  };
+  ModelOptions o = small_options();
+  o.residual.form = ResidualForm::initial;
+  using Anchored = ModelOf<PointMass<Diagonal<2>>, LayerKinds<own_layers::AnchorLayer, InitialResidualLayer>>;
+  CHECK_THROWS_WITH_AS(run(std::type_identity<Anchored>(), o),
+                       "residual.form: initial is not allowed; in batches all layers have it, or none",
+                       std::invalid_argument);
+  o.residual = {};
+  o.filter.basis = PolynomialBasis::chebyshev;
+  using Placed = ModelOf<PointMass<Diagonal<2>>, LayerKinds<Near, PolynomialDiffusionLayer>>;
+  CHECK_THROWS_WITH_AS(run(std::type_identity<Placed>(), o),
+                       "filter.basis: chebyshev is not allowed; in batches all layers have it, or none",
                        std::invalid_argument);
 }
 

@@ -28,15 +28,11 @@ class BatchLaplacianLayer {
   static constexpr bool reads_first = Equation::with_first;
 
   /// \param number  of the layer, whose weights are named after it
-  /// \throws std::invalid_argument  a filter or an initial residual, which are options of the library's layers
   BatchLaplacianLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
-                      const ModelLayout&, bool, std::size_t number, const BatchFilter<Executor, S>& filter,
-                      const ResidualOptions& residual, const ParameterSet<S>& parameters, const BatchSize& batch,
+                      const ModelLayout&, bool, std::size_t number, const BatchFilter<Executor, S>&,
+                      const ResidualOptions&, const ParameterSet<S>& parameters, const BatchSize& batch,
                       bool dropout, PartialSums& sums)
       : graph_(graph), shape_(shape), number_(static_cast<std::uint32_t>(number)) {
-    constexpr const char* why = "in batches it does not go with layers that have an equation of their own";
-    require(!filter.active(), "filter.basis", "a basis", why);
-    require(!residual.initial(), "residual.form", to_string(residual.form), why);
     const auto array = [&](Index instances) {
       return Array<Executor, S>(executor, "layers", instances * shape.size());
     };

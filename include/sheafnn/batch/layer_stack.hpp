@@ -13,6 +13,7 @@
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/laplacian_layer.hpp"
 #include "sheafnn/bsnn/layer_stack.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 
 namespace sheafnn::batch::detail {
@@ -38,6 +39,14 @@ struct BatchLayerOf<Executor, LaplacianLayer<Equation, Family, S>, S> {
   using type = BatchLaplacianLayer<Executor, Equation, Family, S>;
 };
 
+/// A kind at places of a program's own.
+template <class Executor, class Kind, class S>
+  requires requires { typename Kind::Unplaced; }
+struct BatchLayerOf<Executor, Kind, S> {
+  static constexpr bool is_batched = BatchLayerOf<Executor, typename Kind::Unplaced, S>::is_batched;
+  using type = typename BatchLayerOf<Executor, typename Kind::Unplaced, S>::type;
+};
+
 /// A variant of types without those that occur twice.
 template <class Known, class... Types>
 struct DistinctVariant {
@@ -49,20 +58,35 @@ struct DistinctVariant<std::variant<Known...>, Type, Types...>
                                          std::variant<Known..., Type>>,
                       Types...> {};
 
+/// Do batches have layers of all kinds?
+template <class Executor, class S>
+struct AreBatched {
+  template <class... Kinds>
+  constexpr bool operator()() const {
+    return (BatchLayerOf<Executor, Kinds, S>::is_batched && ...);
+  }
+};
+/// The layers of batches in the places of a network's: a std::type_identity of a variant.
+template <class Executor, class S>
+struct ListOfLayers {
+  template <class... Kinds>
+  constexpr auto operator()() const {
+    return std::type_identity<
+        typename DistinctVariant<std::variant<>, typename BatchLayerOf<Executor, Kinds, S>::type...>::type>();
+  }
+};
+
 /// One of the layers.
 template <class Executor, class Model>
 class BatchLayer {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
-  template <class... Kinds>
-  using AllBatched = std::bool_constant<(BatchLayerOf<Executor, Kinds, S>::is_batched && ...)>;
   static_assert(
-      Model::Layers::template Apply<AllBatched, Family, S>::value,
+      (Model::Layers::template with_all<Family, S>(AreBatched<Executor, S>())),
       "a kind of layer is for sheafnn::train alone: batches and devices have the library's kinds and those with "
       "an equation, sheafnn::LaplacianLayer");
-  template <class... Kinds>
-  using VariantOf =
-      typename DistinctVariant<std::variant<>, typename BatchLayerOf<Executor, Kinds, S>::type...>::type;
+  using Variant =
+      typename decltype(Model::Layers::template with_all<Family, S>(ListOfLayers<Executor, S>()))::type;
   using Diffusion = BatchDiffusionLayer<Executor, Family, S>;
 
  public:
@@ -98,20 +122,29 @@ class BatchLayer {
   }
 
   /// Does any kind read X_1 and add to its derivative in the scratch?
-  static constexpr bool reads_first = []<class... Layers>(std::type_identity<std::variant<Layers...>>) {
-    return (Layers::reads_first || ...);
-  }(std::type_identity<typename Model::Layers::template Apply<VariantOf, Family, S>>());
+  static constexpr bool reads_first = []<class... Each>(std::type_identity<std::variant<Each...>>) {
+    return (Each::reads_first || ...);
+  }(std::type_identity<Variant>());
 
  private:
-  using Variant = typename Model::Layers::template Apply<VariantOf, Family, S>;
-
   template <class... Made>
   [[nodiscard]] static Variant make(const LayerSetting& of, Made&&... made) {
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
+      if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
       r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, made...);
     });
     return std::move(*r);
+  }
+
+  /// \throws std::invalid_argument  options for other layers than these
+  template <class Kind>
+  static void check_placed(const LayerSetting& of) {
+    if (Kind::suits(of)) return;
+    constexpr const char* why = "in batches all layers have it, or none";
+    if (of.filter.active()) throw_invalid_argument("filter.basis", to_string(of.filter.basis), why);
+    if (of.residual.initial()) throw_invalid_argument("residual.form", to_string(of.residual.form), why);
+    throw_invalid_argument("layer", of.number, "it needs a filter or an initial residual, which the options lack");
   }
 
   Variant layer_;

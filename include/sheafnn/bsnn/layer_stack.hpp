@@ -22,10 +22,11 @@ namespace sheafnn {
 /// \tparam Kinds  class templates Kind<Family, S>, derived from Layer; see layers/layer.hpp
 template <template <RestrictionMapFamily, class> class... Kinds>
 struct LayerKinds {
-  /// List<…> of the kinds.
-  template <template <class...> class List, class Family, class S>
-  using Apply = List<Kinds<Family, S>...>;
-
+  /// use.template operator()<Kind, …>() for all kinds.
+  template <class Family, class S, class Use>
+  static constexpr auto with_all(const Use& use) {
+    return use.template operator()<Kinds<Family, S>...>();
+  }
   /// Calls use.template operator()<Kind>() for the kind of a layer.
   ///
   /// \throws std::invalid_argument  none suits
@@ -54,6 +55,7 @@ struct LayerKinds {
 template <class Kind, auto Chosen>
 class LayerWhere final : public Kind {
  public:
+  using Unplaced = Kind;
   using Kind::Kind;
   [[nodiscard]] static bool suits(const LayerSetting& of) { return Chosen(of); }
 };

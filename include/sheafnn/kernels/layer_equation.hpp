@@ -15,8 +15,7 @@
 ///       }
 ///     };
 ///
-/// Two more members are optional: `static constexpr bool reads_first = true;` for X_1, which otherwise is 0, and
-/// `static bool suits(const LayerSetting&)` (layers/layer.hpp).
+/// An equation that reads X_1, which otherwise is 0, has the member `static constexpr bool reads_first = true;`.
 ///
 /// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.
 #pragma once

@@ -42,7 +42,7 @@ struct EquationWeights {
 
 /// See the file comment.
 template <template <class> class Equation, RestrictionMapFamily Family, class S>
-class LaplacianLayer final : public WeightedLayer<Family, S, EquationWeights<Equation>::template Views> {
+class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>::template Views> {
   static_assert(LayerEquation<Equation<S>, S>,
                 "an equation has a constructor from rates, forward() and backward(): see "
                 "sheafnn/kernels/layer_equation.hpp");
@@ -62,13 +62,6 @@ class LaplacianLayer final : public WeightedLayer<Family, S, EquationWeights<Equ
         step_(graph, shape, true),
         partial_(step_.chunks().count * count * max_coordinates) {}
 
-  [[nodiscard]] static bool suits(const LayerSetting& of) {
-    if constexpr (requires { Equation<S>::suits(of); }) {
-      return Equation<S>::suits(of);
-    } else {
-      return Base::suits(of);
-    }
-  }
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override { return {.first = with_first}; }
 
