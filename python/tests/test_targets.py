@@ -155,3 +155,14 @@ def test_warnings_name_the_users_line(random, labels):
     with pytest.warns(UserWarning, match="validation_fraction: 0.001 of 20 nodes is none") as caught:
         estimator.fit(x, y)
     assert [w.filename for w in caught if "validation_fraction" in str(w.message)] == [__file__]
+
+
+def test_threads_callbacks_and_progress(task, capsys):
+    data, y = task
+    one, two = (SheafRegressor("bsnn", "diagonal", 2, epochs=5, threads=threads).fit(data, y) for threads in (1, 2))
+    assert (one.predict(data) == two.predict(data)).all()
+    seen = []
+    stopped = SheafRegressor("nsd", "diagonal", 2, progress=True, callback=lambda epoch: seen.append(epoch.epoch) or len(seen) < 3)
+    stopped.fit(data, y)
+    assert seen == [0, 1, 2] and stopped.n_iter_ == 3 and stopped.result_["stop_reason"] == "callback"
+    assert "training" in capsys.readouterr().err
