@@ -66,6 +66,8 @@ void run(const Settings& s) {
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
+  sheafnn::require(!info.metadata.contains("targets"), "--model", s.model,
+                   "the network was not trained on one class per node; the Python package reads it");
   const std::optional<sheafnn::SheafUse> use = sheafnn::io::saved_sheaf_use(s.model, info.metadata);
   const bool cooperative = programs::is_cooperative(info.model);
   const auto [layers, classes] =

@@ -182,8 +182,11 @@ class SheafEstimator(BaseEstimator):
         options = {**own, **(more or {})}
         return {key: _text(key, value) for key, value in options.items() if value is not None}
 
-    def _hold_out(self, nodes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cuts off a share of the nodes of each class, rounded."""
+    def _hold_out(self, nodes: np.ndarray, codes: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray]:
+        """Cuts off a share of the nodes of each class, rounded.
+
+        :param level: of the user's call in the stack, for warnings; so of other functions
+        """
         fraction = float(self.validation_fraction)
         random = np.random.default_rng(self._seed())
         held = [
@@ -196,7 +199,7 @@ class SheafEstimator(BaseEstimator):
             raise ValueError(f"validation_fraction: {fraction} is not allowed; of {len(nodes)} nodes none is left to train on")
         if fraction > 0 and len(chosen) == 0:
             warnings.warn(
-                f"validation_fraction: {fraction} of {len(nodes)} nodes is none: the last epoch is kept", UserWarning, stacklevel=4
+                f"validation_fraction: {fraction} of {len(nodes)} nodes is none: the last epoch is kept", UserWarning, stacklevel=level
             )
         return left, chosen
 
@@ -225,7 +228,9 @@ class SheafEstimator(BaseEstimator):
                 )
         return Dataset.from_numpy(edges, features)
 
-    def _training_data(self, X: Any, edges: Any, train: Any, validation: Any, split: int, known: np.ndarray) -> tuple[Dataset, int]:
+    def _training_data(
+        self, X: Any, edges: Any, train: Any, validation: Any, split: int, known: np.ndarray, level: int
+    ) -> tuple[Dataset, int]:
         """A Dataset and the number of its split, for targets.
 
         :param X: a Dataset; or features, as fit() has checked them
@@ -244,12 +249,14 @@ class SheafEstimator(BaseEstimator):
             held = node_numbers(validation, count, "validation")
             seen = seen if train is not None else np.setdiff1d(seen, held)
         else:
-            seen, held = self._hold_out(seen, np.zeros(count, int))
+            seen, held = self._hold_out(seen, np.zeros(count, int), level + 1)
         own = getattr(self, "feature_names_in_", ())
         no_labels = np.empty(0, np.int32), np.empty(0, int)
         return Dataset._of_codes(edges, X, *no_labels, [(seen, held, [])], "training data", (), own), 0
 
-    def _fit_targets(self, data: Dataset, split: int | None, number: int, targets: np.ndarray, multilabel: bool) -> np.ndarray:
+    def _fit_targets(
+        self, data: Dataset, split: int | None, number: int, targets: np.ndarray, multilabel: bool, level: int
+    ) -> np.ndarray:
         """Trains on targets, n x k with NaN where unknown. Returns the predictions of all nodes.
 
         :param split: what ``split_`` becomes
@@ -276,7 +283,7 @@ class SheafEstimator(BaseEstimator):
         self.n_iter_ = result["epochs"]
         self.n_targets_ = columns
         if result["stop_reason"] == "interrupted":
-            warnings.warn(interruption(result), Interrupted, stacklevel=3)
+            warnings.warn(interruption(result), Interrupted, stacklevel=level)
         return predictions
 
     def _predict_targets(self, X: Any, edges: Any, multilabel: bool) -> np.ndarray:

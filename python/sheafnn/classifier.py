@@ -168,8 +168,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             X = validate_data(self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
         own = isinstance(X, Dataset)
-        data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1))
-        predictions = self._fit_targets(data, number if own else None, number, targets, multilabel=True)
+        data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=4)
+        predictions = self._fit_targets(data, number if own else None, number, targets, multilabel=True, level=4)
         self.multilabel_ = True
         self.__dict__.pop("uncertainty_", None)
         self.classes_ = np.arange(targets.shape[1])
@@ -412,7 +412,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             held = node_numbers(validation, count, "validation")
             seen = seen if train is not None else np.setdiff1d(seen, held)
         else:
-            seen, held = self._hold_out(seen, codes)
+            seen, held = self._hold_out(seen, codes, 5)
         names = getattr(self, "feature_names_in_", ())
         return Dataset._of_codes(edges, features, codes, classes, [(seen, held, [])], "training data", (), names)
 

@@ -24,7 +24,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
 
     After ``fit``: ``n_features_in_``, ``feature_names_in_``, ``n_iter_``, ``n_targets_``, ``result_``, ``history_`` and
     ``feature_treatment_`` as of SheafClassifier, where what is called accuracy is R², of the scaled targets as the losses are;
-    ``target_mean_`` and ``target_scale_``, of each target; ``transduction_``, the predictions for the graph that was fitted.
+    ``target_mean_`` and ``target_scale_``, of each target; ``sheaf_use_`` is None; ``transduction_``, the predictions for the graph that was fitted.
 
     >>> import numpy, sheafnn
     >>> data = sheafnn.karate_club()
@@ -67,7 +67,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
             own = target_array(y, X.shape[0])
         targets = own if own.ndim == 2 else own[:, None]
         of_dataset = isinstance(X, Dataset)
-        data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1))
+        data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=3)
         seen = targets[data.splits[number].train]
         without = np.flatnonzero(np.isnan(seen).all(axis=0))
         if without.size:
@@ -75,7 +75,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         mean = np.nanmean(seen, axis=0)
         scale = np.nanstd(seen, axis=0)
         scale[~(scale > 0)] = 1
-        predictions = self._fit_targets(data, number if of_dataset else None, number, (targets - mean) / scale, multilabel=False)
+        predictions = self._fit_targets(data, number if of_dataset else None, number, (targets - mean) / scale, multilabel=False, level=3)
         self.target_mean_, self.target_scale_ = mean, scale
         self.one_axis_ = own.ndim == 1
         self.transduction_ = self._unscaled(predictions)

@@ -171,8 +171,8 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
       return settings[group.front()].preset == settings.back().preset;
     });
-    if (same == groups.end()) groups.emplace_back();
-    (same == groups.end() ? groups.back() : *same).push_back(settings.size() - 1);
+    std::vector<std::size_t>& group = same == groups.end() ? groups.emplace_back() : *same;
+    group.push_back(settings.size() - 1);
   }
   Supervisor supervisor(report, settings.empty() ? 0 : settings.front().training.epochs, keep_interrupted);
   std::vector<programs::DeviceOutcome> outcomes(runs.size());

@@ -54,3 +54,12 @@ def test_predict_reads_what_python_saved(tmp_path):
     )
     rows = np.genfromtxt(tmp_path / "classes.csv", delimiter=",", names=True)
     assert np.abs(rows["p_0"] - own.predict_proba(data)[:, 0]).max() < 1e-15
+
+
+def test_predict_refuses_other_targets(tmp_path):
+    data = sheafnn.karate_club()
+    sheafnn.SheafRegressor("nsd", "special-orthogonal", 3, epochs=3).fit(data, np.arange(34.0)).save(tmp_path / "m.safetensors")
+    done = subprocess.run(
+        [pathlib.Path(folder) / "predict", "--model", tmp_path / "m.safetensors", "--dataset", "karate"], text=True, capture_output=True
+    )
+    assert done.returncode != 0 and "the network was not trained on one class per node" in done.stderr

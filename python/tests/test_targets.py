@@ -145,3 +145,24 @@ def test_bad_labels(karate):
         SheafClassifier("nsd", "diagonal", 2).fit(karate, labels)
     with pytest.raises(ValueError, match="missing_labels: .* is not allowed; of several labels 0, 1"):
         SheafClassifier("nsd", "diagonal", 2).fit(karate, np.zeros((34, 2)), missing_labels=["NA"])
+
+
+@pytest.mark.parametrize("labels", ["numbers", "one", "several"])
+def test_warnings_name_the_users_line(random, labels):
+    x = random.normal(size=(20, 3))
+    y = {"numbers": x[:, 0], "one": (x[:, 0] > 0).astype(int), "several": (x[:, :2] > 0).astype(int)}[labels]
+    estimator = (SheafRegressor if labels == "numbers" else SheafClassifier)("nsd", "diagonal", 2, epochs=2, validation_fraction=0.001)
+    with pytest.warns(UserWarning, match="validation_fraction: 0.001 of 20 nodes is none") as caught:
+        estimator.fit(x, y)
+    assert [w.filename for w in caught if "validation_fraction" in str(w.message)] == [__file__]
+
+
+def test_threads_callbacks_and_progress(task, capsys):
+    data, y = task
+    one, two = (SheafRegressor("bsnn", "diagonal", 2, epochs=5, threads=threads).fit(data, y) for threads in (1, 2))
+    assert (one.predict(data) == two.predict(data)).all()
+    seen = []
+    stopped = SheafRegressor("nsd", "diagonal", 2, progress=True, callback=lambda epoch: seen.append(epoch.epoch) or len(seen) < 3)
+    stopped.fit(data, y)
+    assert seen == [0, 1, 2] and stopped.n_iter_ == 3 and stopped.result_["stop_reason"] == "callback"
+    assert "training" in capsys.readouterr().err
