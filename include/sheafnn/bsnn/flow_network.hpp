@@ -75,7 +75,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   void begin(const ForwardPass<S>& pass) {
     this->begin_pass();
     steps_.check(pass);
-    steps_.bind(pass.training);
+    steps_.bind(pass.keeps());
     steps_.set_pass(pass);
     steps_.embed(false);                      // H
     steps_.infer(steps_.embedding.output());  // Q(F | H)
@@ -90,7 +90,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     this->begin_draw(sample);
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
     steps_.build_sheaf(0, start);                                // F
-    flow_.forward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), start, steps_.pass.training,
+    flow_.forward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), start, steps_.pass.keeps(),
                   replay_);                                                                              // X(T)
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, end_rows());  // Y
     this->end_draw();

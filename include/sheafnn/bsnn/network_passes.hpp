@@ -139,7 +139,7 @@ class NetworkPasses {
     steps_.kept = drawn_ = false;
   }
   void end_draw() noexcept {
-    steps_.kept = steps_.pass.training;
+    steps_.kept = steps_.pass.keeps();
     drawn_ = true;
   }
   /// Features after no layer need no draw.
