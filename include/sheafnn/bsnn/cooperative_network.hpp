@@ -115,7 +115,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// \throws std::logic_error       share() did not come before
   void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
     require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
-    this->begin_pass(shared);
+    this->begin_pass(pass, shared);
     steps_.set_pass(pass);
     if (shared == nullptr) steps_.embed();
     steps_.start_from(shared == nullptr ? steps_ : shared->steps_, shared != nullptr && !pass.training);

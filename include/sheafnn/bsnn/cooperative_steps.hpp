@@ -54,12 +54,12 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     this->kept = false;  // what an earlier draw has kept is of another pass
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
-    this->bind(pass.training);
+    this->bind(pass.keeps());
   }
   /// The embeddings and, of Bayesian models, what their learners read. \param with_clean  also without dropout
   void embed(bool with_clean = false) {
-    encoder.forward(execution, weights.encoder, pass.of_features(), pass.training, with_clean);
-    if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {}, pass.training);
+    encoder.forward(execution, weights.encoder, pass.of_features(), pass.keeps(), with_clean);
+    if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {}, pass.keeps());
   }
   /// Starts a pass from embeddings that `from` has computed: H and, where one pair of learners serves all layers,
   /// Q(T, S | H).
@@ -233,7 +233,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (learns_per_layer()) begin_learner(pair_of(l), l);
     if (normalises()) stage.norm.check(norm_of(l));
     stage.layer.begin(weights.layers[static_cast<std::size_t>(l)], stage.maps, input_of(l), after,
-                      stage.batch ? all_nodes() : nodes_of(l), pass.training);
+                      stage.batch ? all_nodes() : nodes_of(l), pass.keeps());
   }
   /// The dropout of a learner between convolutions k and k + 1. \param l  layer
   [[nodiscard]] Dropout dropout_of_learner(const ForwardPass<S>& of, Index l, int side, Index k,
@@ -247,7 +247,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     const auto dropout_of = [&](int side, Index k) {
       return dropout_of_learner(pass, l, side, k, learns_per_layer() ? sample : 0);
     };
-    learners[pair].begin(weights.learners[pair], pass.training, dropout_of,
+    learners[pair].begin(weights.learners[pair], pass.keeps(), dropout_of,
                          [&](DropoutMask& mask, const Dropout& dropout) { draw(mask, dropout); });
   }
   /// Rounds of a pair of learners from `from` on, as walks. \param round  round(r, first, count) for groups of nodes
@@ -298,10 +298,10 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       std::copy_n(stage.batch->output().row(first).data(), count * model.hidden_width(), to);
       return;
     }
-    S* out = normalises() && pass.training ? stage.unnormalised.data() + first * model.hidden_width() : to;
+    S* out = normalises() && pass.keeps() ? stage.unnormalised.data() + first * model.hidden_width() : to;
     stage.layer.leave_rows(first, count, out);
     if (normalises()) {
-      stage.norm.forward_rows(norm_of(l), count, out, to, pass.training ? &stage.moments[first] : nullptr);
+      stage.norm.forward_rows(norm_of(l), count, out, to, pass.keeps() ? &stage.moments[first] : nullptr);
     }
   }
   [[nodiscard]] NodeNoise<S> noise_of(Index l) const {

@@ -73,9 +73,9 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   /// \throws std::logic_error       share() did not come before
   void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
-    this->begin_pass(shared);
+    this->begin_pass(pass, shared);
     steps_.check(pass);
-    steps_.bind(pass.training);
+    steps_.bind(pass.keeps());
     steps_.set_pass(pass);
     if (shared == nullptr) {
       steps_.embed();                           // H
@@ -94,7 +94,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     this->begin_draw(sample);
     const FeatureView<const S> start = steps_.start_features();  // X(0) = H
     steps_.build_sheaf(0, start);                                // F
-    flow_.forward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), start, steps_.pass.training,
+    flow_.forward(steps_.execution, steps_.layers.weights, steps_.sheaf_of(0), start, steps_.pass.keeps(),
                   replay_);                                                                              // X(T)
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, end_rows());  // Y
     this->end_draw();

@@ -45,6 +45,8 @@ struct ForwardPass {
   Index sample = 0;  ///< which sheaf is drawn, 0 … 32767
   /// Apply dropout and keep what backward() reads. Evaluations draw other sheaves than training does.
   bool training = false;
+  /// Keep what backward() reads in an evaluation as well.
+  bool keep = false;
   double input_dropout = 0;  ///< of features, in [0, 1); training only
   double dropout = 0;        ///< of hidden features, in [0, 1); training only
   /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.
@@ -53,6 +55,8 @@ struct ForwardPass {
   /// each (see SheafNoise); of cooperative networks for sample k and layer s 2n rows of D² + 1 numbers. Empty: none.
   std::vector<std::span<const S>> noise = {};
 
+  /// Will backward() be able to follow?
+  [[nodiscard]] bool keeps() const noexcept { return training || keep; }
   /// The dropouts of the pass: of features, of the encoder's output, of a layer's input, and of what the sheaf learner
   /// of a deterministic model reads, which drops nothing before the first layer.
   [[nodiscard]] Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }

@@ -57,9 +57,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   /// \throws std::logic_error       share() did not come before
   void begin(const ForwardPass<S>& pass, Network* shared = nullptr) {
-    this->begin_pass(shared);
+    this->begin_pass(pass, shared);
     steps_.check(pass);
-    steps_.bind(pass.training);
+    steps_.bind(pass.keeps());
     steps_.set_pass(pass);
     if (shared == nullptr) {
       steps_.embed();                           // H
@@ -68,21 +68,42 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       steps_.take(shared->steps_);
     }
   }
+  /// The same for embeddings H that a computation outside of the network has made; features are not read, nor are the
+  /// encoder's weights. The last step backwards is then finish_backward(embedding_bar).
+  ///
+  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
+  /// \throws std::invalid_argument  as above, embeddings of another shape, a model with a separate encoder
+  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
+    this->begin_pass(pass);
+    steps_.check(pass);
+    require_array(embedding, steps_.graph.node_count(), steps_.shape.row(), "embedding");
+    require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
+    steps_.bind(pass.keeps());
+    steps_.set_pass(pass);
+    steps_.infer(embedding);  // Q(F | H)
+  }
 
   /// Draws the sheaves of a sample and computes its outputs.
   ///
   /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
   /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
+    const FeatureView<const S> x = diffuse(sample);                                                    // X_{L+1}
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
+    return steps_.output.output();
+  }
+  /// Draws the sheaves of a sample and computes X_{L+1} at nodes(), valid until the next pass.
+  ///
+  /// \throws  as draw()
+  FeatureView<const S> diffuse(Index sample) {
     this->begin_draw(sample);
     FeatureView<const S> x = steps_.start_features();  // X_1 = H
     for (Index l = 0; l < steps_.layer_count(); ++l) {
       if (l < steps_.sheaf_count()) steps_.build_sheaf(l, x);  // F^l
       x = steps_.diffuse(l, x);                                // X_{l+1}
     }
-    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
     this->end_draw();
-    return steps_.output.output();
+    return x;
   }
   /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
   ///
@@ -108,18 +129,22 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
-    const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
-    FeatureView<S> bar = steps_.scratch(0).first(steps_.nodes.count());
+    const FeatureView<S> bar = last_bar();
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                            steps_.layers[steps_.layer_count() - 1].output().rows(), outputs_bar, bar.rows(),
                            steps_.weights_bar.readout, steps_.weights_bar.output);
-    for (Index l = steps_.layer_count(); l-- > 0;) {
-      steps_.diffuse_backward(l, bar);
-      if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);
-      bar = steps_.x_bar_view();
-    }
-    steps_.add_embedding_bar(steps_.execution, first);
-    steps_.first_sample = steps_.kept = false;
+    accumulate_layers(bar);
+  }
+  /// The same from the derivative of what diffuse() has returned.
+  ///
+  /// \throws std::invalid_argument  features_bar of another shape
+  /// \throws std::logic_error       as accumulate()
+  void accumulate_features(const FeatureView<const S>& features_bar) {
+    this->check_accumulate();
+    const FeatureView<S> bar = last_bar();
+    require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
+    bar.eigen() = features_bar.eigen();
+    accumulate_layers(bar);
   }
   /// From what accumulate() has gathered to gradient().
   ///
@@ -130,6 +155,33 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.embed_backward();
     return steps_.kl;
+  }
+  /// The same after a pass from given embeddings, to their derivative as well.
+  ///
+  /// \param embedding_bar  n × h, overwritten
+  /// \throws std::invalid_argument  embedding_bar of another shape
+  double finish_backward(const MatrixView<S>& embedding_bar) {
+    require_array(embedding_bar, steps_.graph.node_count(), steps_.shape.row(), "embedding_bar");
+    this->check_finish();
+    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
+    steps_.infer_backward();
+    embedding_bar.eigen() = steps_.embedding_bar_view().rows().eigen();
+    return steps_.kl;
+  }
+
+ private:
+  /// Where the derivative of X_{L+1} begins its way back.
+  [[nodiscard]] FeatureView<S> last_bar() { return steps_.scratch(0).first(steps_.nodes.count()); }
+  /// From the derivative of X_{L+1}, in last_bar(), to that of H.
+  void accumulate_layers(FeatureView<S> bar) {
+    const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
+    for (Index l = steps_.layer_count(); l-- > 0;) {
+      steps_.diffuse_backward(l, bar);
+      if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);
+      bar = steps_.x_bar_view();
+    }
+    steps_.add_embedding_bar(steps_.execution, first);
+    steps_.first_sample = steps_.kept = false;
   }
 };
 

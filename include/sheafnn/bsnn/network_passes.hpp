@@ -141,7 +141,9 @@ class NetworkPasses {
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
   /// What a pass before it has left counts no longer. \param shared  see begin()
-  void begin_pass(const NetworkPasses* shared = nullptr) {
+  void begin_pass(const ForwardPass<S>& pass, const NetworkPasses* shared = nullptr) {
+    require(shared == nullptr || pass.training || !pass.keep, "keep", true,
+            "an evaluation that shares its first steps keeps nothing");
     if (shared != nullptr && !shared->shares_)
       throw std::logic_error("begin() with `shared` needs share() before it");
     backward_begun_ = drawn_ = false;
@@ -164,7 +166,7 @@ class NetworkPasses {
     steps_.kept = drawn_ = false;
   }
   void end_draw() noexcept {
-    steps_.kept = steps_.pass.training;
+    steps_.kept = steps_.pass.keeps();
     drawn_ = true;
   }
   /// Features after no layer need no draw.

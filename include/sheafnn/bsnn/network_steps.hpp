@@ -79,7 +79,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     const bool last = l + 1 == this->layer_count();
     this->layers[l].forward({execution, this->sheaf_of(l), x, start_features(),
                              last ? nodes : NodeSelection(this->graph.node_count()), pass.of_layer(l, sample),
-                             pass.training, l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
+                             pass.keeps(), l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
                              this->weights.filter});
     return this->layers[l].output();
   }
@@ -112,11 +112,15 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
 
   void begin_posterior(double kl_weight) { this->source.begin_backward(execution, kl_weight); }
-  /// From the derivative of H, all samples', to those of Q's parameters and the encoders' weights.
+  /// From the derivative of what was drawn, all samples', to those of Q's parameters and of H.
+  void infer_backward() {
+    this->source.finish_backward(execution, this->source_weights(), this->embedding_bar_view().rows(),
+                                 this->scratch(0).rows(), this->source_weights_bar());
+  }
+  /// The same, and on to the encoders' weights.
   void embed_backward() {
+    infer_backward();
     const FeatureView<S> bar = this->embedding_bar_view(), work = this->scratch(0);
-    this->source.finish_backward(execution, this->source_weights(), bar.rows(), work.rows(),
-                                 this->source_weights_bar());
     this->embedding.backward(execution, this->weights.second, bar.rows(), work.rows(), this->weights_bar.encoder,
                              this->weights_bar.second);
   }
@@ -149,7 +153,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
-    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.training};
+    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.keeps()};
     if (!pass.noise.empty()) {
       r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
     }

@@ -65,6 +65,7 @@ class SheafDiffusionLayer {
 
   [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
   [[nodiscard]] const SheafDiffusionOptions& options() const noexcept { return options_; }
+  void set_execution(Execution execution) noexcept { execution_ = execution; }
   /// d'.
   [[nodiscard]] Index coordinates() const noexcept { return shape_->coordinates; }
   /// A = I, B = I, ε = 0.

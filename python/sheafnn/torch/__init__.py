@@ -1,0 +1,36 @@
+"""Sheaf layers and networks as modules of PyTorch, with gradients, on CPU tensors in single and double precision.
+
+``x`` is n x p, ``edge_index`` 2 x m with both directions of every edge, as PyTorch Geometric has them, or a :class:`Graph`.
+
+>>> import torch
+>>> from sheafnn.torch import SheafConv
+>>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+>>> conv = SheafConv(5, 12, maps="special-orthogonal", stalk_dim=3)
+>>> tuple(conv(torch.ones(3, 5), edge_index).shape)
+(3, 12)
+"""
+
+_NEEDED = "sheafnn.torch needs PyTorch 2.4 or later: pip install torch"
+try:
+    from torch.library import custom_op as _installed  # noqa: F401
+except ImportError as _error:
+    raise ImportError(_NEEDED) from _error
+
+from . import rotations
+from ._graphs import Graph
+from .layers import BayesianSheafConv, PolynomialSheafConv, SheafConv, SheafDiffusion, SheafLearner
+from .networks import Bcsnn, Bsnn, Csnn, Nsd
+
+__all__ = [
+    "BayesianSheafConv",
+    "Bcsnn",
+    "Bsnn",
+    "Csnn",
+    "Graph",
+    "Nsd",
+    "PolynomialSheafConv",
+    "SheafConv",
+    "SheafDiffusion",
+    "SheafLearner",
+    "rotations",
+]

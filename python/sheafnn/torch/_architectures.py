@@ -1,0 +1,115 @@
+"""Layers and networks by a text that names them, so that operators need nothing but texts, numbers and tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from typing import Any, Mapping
+
+import torch
+
+from .. import _torch
+from ..classifier import _text
+
+#: of a network's parameters, those that a layer of it leaves to PyTorch (input) or does without (output)
+_INPUT, _OUTPUT = ("lin1.weight", "lin1.bias"), ("lin2.weight", "lin2.bias")
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """What an operator needs to know of a layer or network, whatever its precision."""
+
+    text: str
+    kind: str  #: nsd, bsnn, csnn, bcsnn; diffusion, learner
+    maps: str
+    stalk_dim: int
+    layer: bool  #: a layer, whose features come from PyTorch, else a network
+    features: int
+    classes: int
+    options: Mapping[str, str]
+
+    def __reduce__(self) -> Any:
+        return architecture, (self.text,)
+
+    @functools.cached_property
+    def narrow(self) -> Any:
+        return self.core(False)
+
+    def core(self, wide: bool) -> Any:
+        """The C++ object of a precision."""
+        return _core(self.text, wide)
+
+    @functools.cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of all parameters, by name, in the order of files."""
+        return dict(zip(self.narrow.names, map(tuple, self.narrow.shapes)))
+
+    @functools.cached_property
+    def used(self) -> tuple[int, ...]:
+        """The parameters that the operator takes, by their position; of diffusion layers, maps and edge weights follow."""
+        left_out = _INPUT + _OUTPUT if self.layer else ()
+        r = [number for number, name in enumerate(self.shapes) if name not in left_out]
+        if self.kind == "diffusion":
+            places = {"left": 0, "right": 1, "eps": 2}
+            r = [places[name] for name in self.shapes]
+            r += [3] * (self.maps != "identity") + [4] * (self.options.get("edge_weights") == "true")
+        return tuple(r)
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters that the operator takes, without maps and edge weights."""
+        names = list(self.shapes)
+        return tuple(names) if self.kind == "diffusion" else tuple(names[number] for number in self.used)
+
+    @property
+    def width(self) -> int:
+        """d' · channels."""
+        return int(self.narrow.width)
+
+    @property
+    def map_size(self) -> int:
+        d = self.stalk_dim
+        return {"identity": 0, "diagonal": d}.get(self.maps, d * d)
+
+    @functools.cached_property
+    def learns_edge_weights(self) -> bool:
+        return any(name.startswith("edge.") for name in self.shapes)
+
+    @property
+    def bayesian(self) -> bool:
+        return self.kind in ("bsnn", "bcsnn")
+
+
+def describe(
+    kind: str, maps: str, stalk_dim: int, *, layer: bool, features: int, classes: int, options: Mapping[str, Any]
+) -> Architecture:
+    """The architecture of these options.
+
+    :raises ValueError: an option that there is not, or out of its range
+    """
+    texts = {key: _text(key, value) for key, value in options.items() if value is not None}
+    return architecture(json.dumps([kind, maps, stalk_dim, layer, features, classes, texts], sort_keys=True))
+
+
+@functools.lru_cache(maxsize=4096)
+def architecture(text: str) -> Architecture:
+    kind, maps, stalk_dim, layer, features, classes, options = json.loads(text)
+    r = Architecture(text, kind, maps, stalk_dim, layer, features, classes, options)
+    r.narrow  # checks the options
+    return r
+
+
+@functools.lru_cache(maxsize=4096)
+def _core(text: str, wide: bool) -> Any:
+    kind, maps, stalk_dim, layer, features, classes, options = json.loads(text)
+    return _torch.architecture(kind, maps, stalk_dim, wide, features, classes, options)
+
+
+def initial_values(of: Architecture, seed: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Fresh parameters by name."""
+    values = of.core(dtype == torch.float64).initial(seed)
+    return {
+        name: torch.tensor(numbers, dtype=torch.float64).reshape(shape).to(dtype)
+        for (name, shape), numbers in zip(of.shapes.items(), values)
+    }

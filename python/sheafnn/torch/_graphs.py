@@ -1,0 +1,141 @@
+"""Graphs and features from tensors, built once for every tensor."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+from torch.utils.weak import WeakIdKeyDictionary
+
+from .. import _torch
+from .._checks import whole
+from ._architectures import Architecture
+
+_lock = threading.RLock()
+_graphs: Any = WeakIdKeyDictionary()  #: edge_index: (version, nodes, _Entry)
+_features: Any = WeakIdKeyDictionary()  #: x: (version, C++ features, key)
+_counts: Any = WeakIdKeyDictionary()  #: x: (version, entries that are not 0)
+_edgeless: Any = WeakIdKeyDictionary()  #: x: (key, C++ graph, plans by architecture)
+
+
+class _Entry:
+    """A graph, and the plans of layers and networks over it."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self.plans: dict[Any, Any] = {}
+
+
+def _version(tensor: torch.Tensor) -> Any:
+    """Counts changes in place; None where PyTorch does not count them."""
+    return None if tensor.is_inference() else tensor._version
+
+
+def check_edge_index(edge_index: torch.Tensor) -> None:
+    """:raises ValueError, TypeError: another shape or dtype, or a device that this build does not know"""
+    if not isinstance(edge_index, torch.Tensor):
+        raise TypeError(f"edge_index: {type(edge_index).__name__} is not allowed; expected a tensor or a sheafnn.torch.Graph")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(f"edge_index: shape {tuple(edge_index.shape)} is not allowed; must be 2 x m")
+    if edge_index.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"edge_index: {edge_index.dtype} is not allowed; must be torch.int64")
+    check_device("edge_index", edge_index)
+
+
+def check_device(name: str, tensor: torch.Tensor) -> None:
+    if tensor.device.type not in ("cpu", "meta"):
+        raise ValueError(
+            f"{name}: a tensor on {tensor.device} is not allowed; this build computes on the CPU: call .cpu() first"
+        )
+
+
+def entry_of(edge_index: torch.Tensor, nodes: int) -> _Entry:
+    """The graph of a tensor that is there, built where it is not the one of the last call."""
+    with _lock:
+        version = _version(edge_index)
+        found = _graphs.get(edge_index)
+        if found is not None and version is not None and found[:2] == (version, nodes):
+            return found[2]
+        check_edge_index(edge_index)
+        columns = edge_index.detach().to(torch.int64).contiguous()
+        entry = _Entry(_torch.graph(nodes, columns.shape[1], columns.data_ptr()))
+        if version is not None:
+            _graphs[edge_index] = (version, nodes, entry)
+        return entry
+
+
+def features_of(x: torch.Tensor) -> tuple[Any, Any]:
+    """Features of a network and a key that is theirs."""
+    with _lock:
+        version = _version(x)
+        found = _features.get(x)
+        if found is not None and version is not None and found[0] == version:
+            return found[1], found[2]
+        rows = x.detach().contiguous()
+        features = _torch.features(rows.data_ptr(), rows.dtype == torch.float64, *rows.shape)
+        key = object()
+        if version is not None:
+            _features[x] = (version, features, key)
+        return features, key
+
+
+def plan_of(of: Architecture, edge_index: torch.Tensor, x: torch.Tensor) -> Any:
+    """Where passes over this graph come from."""
+    wide = x.dtype == torch.float64
+    entry = entry_of(edge_index, x.shape[0])
+    with _lock:
+        features, key = (None, None) if of.layer else features_of(x)
+        plan = entry.plans.get((of.text, wide))
+        if plan is None or plan[0] is not key:
+            plan = (key, _torch.plan(of.core(wide), entry.graph, features))
+            entry.plans[of.text, wide] = plan
+        return plan[1]
+
+
+def is_sparse(x: torch.Tensor, share: float) -> bool:
+    """Whether at most this share of a tensor's entries is not 0; counted once for every tensor."""
+    with _lock:
+        version = _version(x)
+        found = _counts.get(x)
+        if found is None or version is None or found[0] != version:
+            found = (version, int(torch.count_nonzero(x)))
+            if version is not None:
+                _counts[x] = found
+        return found[1] <= share * x.numel() and x.shape[0] > 0
+
+
+def edgeless_plan_of(of: Architecture, x: torch.Tensor) -> Any:
+    """As :func:`plan_of`, of a layer that reads no edges."""
+    with _lock:
+        features, key = features_of(x)
+        found = _edgeless.get(x)
+        if found is None or found[0] is not key:
+            found = (key, _torch.graph(x.shape[0], 0, 0), {})
+            _edgeless[x] = found
+        plan = found[2].get(of.text)
+        if plan is None:
+            plan = found[2][of.text] = _torch.plan(of.core(x.dtype == torch.float64), found[1], features)
+        return plan
+
+
+class Graph:
+    """An undirected graph, for calls in the place of ``edge_index``; it is built once.
+
+    Without it the graph of a tensor is built in the first call and kept as long as the tensor is there and unchanged.
+
+    :param edge_index: 2 x m, node numbers; both directions of every edge. Loops are left out, and repeated columns count once
+    :param num_nodes: n; None: the largest number and 1
+    :raises ValueError: names the argument, its value and the limit
+    """
+
+    def __init__(self, edge_index: torch.Tensor, num_nodes: int | None = None) -> None:
+        check_edge_index(edge_index)
+        if num_nodes is None:
+            num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+        self.num_nodes = whole("num_nodes", num_nodes, 0, 2**31 - 1)
+        self.edge_index = edge_index
+        self.num_edges = int(entry_of(edge_index, self.num_nodes).graph.edge_count)
+
+    def __repr__(self) -> str:
+        return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges})"

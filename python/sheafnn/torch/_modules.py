@@ -1,0 +1,126 @@
+"""What all modules share: parameters by the library's names, and noise."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import torch
+from torch import Tensor
+
+from .. import _checks
+from . import _operators  # noqa: F401  registers the operators
+from ._architectures import Architecture, initial_values
+from ._graphs import Graph, check_device, check_edge_index
+
+
+class _Names(torch.nn.Module):
+    """Holds the parameters whose names begin alike."""
+
+
+class Module(torch.nn.Module):
+    """A layer or a network; its ``state_dict`` has the library's names.
+
+    :param seed: of initial values and noise; None: from PyTorch's generator, the initial values here and the noise in every call
+    """
+
+    def __init__(self, of: Architecture, seed: int | None, dtype: torch.dtype | None, left_out: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self._architecture = of
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"dtype: {dtype} is not allowed; must be torch.float32 or torch.float64")
+        self._draws = seed is None
+        own = int(torch.randint(2**62, ())) if seed is None else _checks.seed(seed)
+        for name, value in initial_values(of, own, dtype).items():
+            if name not in left_out:
+                self._place(name, torch.nn.Parameter(value))
+        signed = own - 2**64 if own >= 2**63 else own
+        self.register_buffer("_noise", torch.tensor([signed, 0]), persistent=False)
+
+    def _place(self, name: str, value: torch.nn.Parameter) -> None:
+        *path, last = name.split(".")
+        at: torch.nn.Module = self
+        for part in path:
+            if part not in at._modules:
+                at.add_module(part, _Names())
+            at = at._modules[part]  # type: ignore[assignment]
+        at.register_parameter(last, value)
+
+    def _named(self, name: str) -> Tensor:
+        at: Any = self
+        *path, last = name.split(".")
+        for part in path:
+            at = at._modules[part]
+        return at._parameters[last]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the parameters."""
+        return next(self.parameters()).dtype
+
+    @property
+    def step(self) -> int:
+        """Calls so far, which with the seed address the noise; of modules without a seed 0. Can be set."""
+        return int(self._noise[1])
+
+    @step.setter
+    def step(self, value: int) -> None:
+        self._noise[1] = _checks.whole("step", value, 0, 2**32 - 1)
+
+    def _next_noise(self, random: bool) -> Tensor:
+        """Seed and step of a pass."""
+        if not random:
+            return self._noise
+        if self._draws:
+            return torch.randint(-(2**63), 2**63 - 1, (2,))
+        noise = self._noise.clone()
+        self._noise[1] += 1
+        return noise
+
+    def _run(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph,
+        more: tuple[Tensor, ...] = (),
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+    ) -> tuple[Tensor, Tensor]:
+        """The output and the KL term."""
+        of = self._architecture
+        parameters = [self._named(name) for name in of.names]
+        parameters += more
+        columns = edge_index.edge_index if isinstance(edge_index, Graph) else edge_index
+        check_edge_index(columns)
+        keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
+        noise = self._next_noise(of.bayesian or (self.training and (dropout > 0 or input_dropout > 0)))
+        output, kl, _ = torch.ops.sheafnn.forward(
+            of.text, columns, x, parameters, noise, dropout, input_dropout, self.training, keep
+        )
+        return output, kl
+
+
+def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, name: str = "x") -> None:
+    """:raises ValueError, TypeError: another shape, dtype or device"""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: {type(x).__name__} is not allowed; expected a tensor")
+    if x.dim() != 2 or x.shape[1] != columns:
+        raise ValueError(f"{name}: shape {tuple(x.shape)} is not allowed; must be n x {columns}")
+    if x.dtype != dtype:
+        raise ValueError(f"{name}: {x.dtype} is not allowed; the module's parameters are {dtype}")
+    check_device(name, x)
+    if isinstance(edge_index, Graph) and edge_index.num_nodes != x.shape[0]:
+        raise ValueError(f"{name}: {x.shape[0]} rows are not allowed; the graph has {edge_index.num_nodes} nodes")
+
+
+def rate(name: str, value: Any) -> float:
+    """A dropout rate."""
+    r = _checks.any_number(name, value)
+    if not 0 <= r < 1:
+        raise ValueError(f"{name}: {value!r} is not allowed; must be at least 0 and below 1")
+    return r
+
+
+def refuse(options: Mapping[str, Any], names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if name in options:
+            raise ValueError(f"{name}: {options[name]!r} is not allowed; {why}")

@@ -1,0 +1,271 @@
+"""Layers: graph convolutions with learned sheaves, a diffusion with given maps, a learner of maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _checks
+from ._architectures import _INPUT, _OUTPUT, describe
+from ._graphs import Graph
+from ._modules import Module, check_features, rate, refuse
+
+__all__ = ["BayesianSheafConv", "PolynomialSheafConv", "SheafConv", "SheafDiffusion", "SheafLearner"]
+
+
+def _coordinates(stalk_dim: int, options: dict[str, Any]) -> int:
+    return stalk_dim + bool(options.get("add_lp", False)) + bool(options.get("add_hp", False))
+
+
+def _channels(name: str, width: int, stalk_dim: int, options: dict[str, Any]) -> int:
+    """The channels of so many numbers per node."""
+    d = _coordinates(stalk_dim, options)
+    if width % d != 0:
+        raise ValueError(f"{name}: {width} is not allowed; must be a multiple of {d}, the number of stalk coordinates")
+    return width // d
+
+
+class SheafConv(Module):
+    """A graph convolution: a linear layer, a sheaf that is learned from what it gives, and one diffusion over that sheaf,
+
+    X' = (1 + tanh ε) ∘ H − ELU(Δ_F (I ⊗ A) H Bᵀ),  H = x Wᵀ + b,  F = maps(H),
+
+    for ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs, channels innermost.
+    Source: Neural Sheaf Diffusion (Bodnar et al.), math: "The model" (3.6).
+
+    :param in_channels: p, at least 1
+    :param out_channels: a multiple of the number of stalk coordinates, stalk_dim and one more for each of ``add_lp``, ``add_hp``
+    :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
+    :param stalk_dim: 1 to 5
+    :param dropout: of what the diffusion mixes, in [0, 1); in training
+    :param seed: of initial values and dropout; None: from PyTorch's generator
+    :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
+    :param options: of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
+        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``, ``layer_norm``,
+        ``normalisation``, ``parametrisation`` and those of filters (docs/options.md)
+    :raises ValueError: names the argument, its value and the limit
+    """
+
+    _kind = "nsd"
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        refuse(options, ("channels",), "out_channels says it")
+        refuse(options, ("layers", "linear", "second_linear", "readout_layers", "separate_encoder", "degree_input",
+                         "feature_treatment", "edge_features", "use_edges"), "it is an option of whole networks")
+        self.in_channels = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
+        self.out_channels = _checks.whole("out_channels", out_channels, 1, 2**31 - 1)
+        own = _checks.whole("stalk_dim", stalk_dim, 1, 5)
+        options["channels"] = _channels("out_channels", self.out_channels, own, options)
+        options["layers"] = 1
+        if self._kind == "bsnn":
+            options["separate_encoder"] = False
+        of = describe(self._kind, maps, own, layer=True, features=self.in_channels, classes=1, options=options)
+        super().__init__(of, seed, dtype, _OUTPUT)
+        self.dropout = rate("dropout", dropout)
+
+    def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
+        """
+        :param x: n x in_channels
+        :param edge_index: 2 x m, both directions of every edge, or a :class:`Graph`
+        :returns: n x out_channels
+        """
+        return self._pass(x, edge_index)[0]
+
+    def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor]:
+        check_features(x, self.in_channels, edge_index, self.dtype)
+        weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
+        if x.requires_grad:
+            h = torch.nn.functional.linear(x, weight, bias)
+        else:
+            keep = torch.is_grad_enabled() and (weight.requires_grad or bias.requires_grad)
+            h, _ = torch.ops.sheafnn.linear(x, weight, bias, keep)
+        return self._run(h, edge_index, dropout=self.dropout)
+
+    def extra_repr(self) -> str:
+        of = self._architecture
+        return f"{self.in_channels}, {self.out_channels}, maps={of.maps!r}, stalk_dim={of.stalk_dim}"
+
+
+class PolynomialSheafConv(SheafConv):
+    """As :class:`SheafConv`, with a polynomial of the Laplacian in the place of Δ (math: "Polynomial filters").
+
+    :param filter: its basis, ``"chebyshev"`` or another of docs/options.md
+    :param filter_degree: K
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        filter: str = "chebyshev",
+        filter_degree: int = 8,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, maps, stalk_dim, filter=filter, filter_degree=filter_degree, **options
+        )
+
+
+class BayesianSheafConv(SheafConv):
+    """As :class:`SheafConv`, with a sheaf that is drawn in every call, in training and in evaluation, from a distribution that the
+    learner predicts. ``kl()`` is its divergence from the prior (paper, "variational sheaf learner"; math: "Posteriors").
+    """
+
+    _kind = "bsnn"
+
+    def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
+        output, kl = self._pass(x, edge_index)
+        self._last_kl = kl
+        return output
+
+    def kl(self) -> Tensor:
+        """KL(Q ‖ prior) of the last call, the mean over node-edge incidences, with gradient.
+
+        :raises RuntimeError: there was no call
+        """
+        if getattr(self, "_last_kl", None) is None:
+            raise RuntimeError("kl() needs a forward pass before it")
+        return self._last_kl
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_last_kl"}
+
+
+class SheafDiffusion(Module):
+    """One diffusion layer over given restriction maps, X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) X Bᵀ), with gradients of maps and
+    features (paper, sheaf diffusion layer; math: "The model" (3.6)).
+
+    :param channels: f, 1 to 1024; features are n x (d' f), channels innermost
+    :param left_weights, right_weights: whether there are A and B
+    :param activation: whether there is the ELU
+    :param normalisation: ``"augmented"``, ``"block"``, ``"degree"`` or ``"none"``
+    :param add_lp, add_hp: one more stalk coordinate with a fixed low-pass, high-pass filter; d' counts them
+    :param dropout: of what is mixed, in [0, 1); in training
+    :param seed, dtype: as of :class:`SheafConv`
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        left_weights: bool = True,
+        right_weights: bool = True,
+        activation: bool = True,
+        normalisation: str = "augmented",
+        add_lp: bool = False,
+        add_hp: bool = False,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        own = _checks.whole("stalk_dim", stalk_dim, 1, 5)
+        self._options = dict(
+            channels=_checks.whole("channels", channels, 1, 1024),
+            left_weights=left_weights,
+            right_weights=right_weights,
+            activation=activation,
+            normalisation=normalisation,
+            add_lp=add_lp,
+            add_hp=add_hp,
+        )
+        of = describe("diffusion", maps, own, layer=True, features=1, classes=1, options=self._options)
+        super().__init__(of, seed, dtype)
+        self._weighted = describe(
+            "diffusion", maps, own, layer=True, features=1, classes=1, options={**self._options, "edge_weights": True}
+        )
+        self._plain = of
+        self.dropout = rate("dropout", dropout)
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor | Graph, maps: Tensor | None = None, edge_weights: Tensor | None = None
+    ) -> Tensor:
+        """
+        :param x: n x (d' f)
+        :param edge_index: 2 x m, both directions of every edge, no loops and no repeated columns; or a :class:`Graph` of such
+        :param maps: m x d x d, of every column (u, v) the map of u into the edge; of diagonal maps m x d; None of the identity. Rotations
+            are not checked
+        :param edge_weights: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v; None: 1
+        :returns: n x (d' f)
+        """
+        of = self._plain if edge_weights is None else self._weighted
+        check_features(x, of.width, edge_index, self.dtype)
+        columns = (edge_index.edge_index if isinstance(edge_index, Graph) else edge_index).shape[-1]
+        d, more = of.stalk_dim, []
+        if of.map_size > 0:
+            shape = (columns, d) if of.maps == "diagonal" else (columns, d, d)
+            more.append(_checked("maps", maps, shape, x))
+        elif maps is not None:
+            raise ValueError(f"maps: a tensor is not allowed; {of.maps} maps are given by nothing")
+        if edge_weights is not None:
+            more.append(_checked("edge_weights", edge_weights, (columns // 2,), x))
+        self._architecture = of
+        return self._run(x, edge_index, tuple(more), self.dropout)[0]
+
+
+def _checked(name: str, value: Any, shape: tuple[int, ...], x: Tensor) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: {type(value).__name__} is not allowed; expected a tensor")
+    if tuple(value.shape) != shape:
+        raise ValueError(f"{name}: shape {tuple(value.shape)} is not allowed; must be {' x '.join(map(str, shape))}")
+    if value.dtype != x.dtype:
+        raise ValueError(f"{name}: {value.dtype} is not allowed; x is {x.dtype}")
+    return value
+
+
+class SheafLearner(Module):
+    """Learns restriction maps, and edge weights of rotations, from features of both ends of an edge: for a column (u, v) of
+    ``edge_index`` the map of u into the edge, chart(W [x_u ‖ x_v]) (paper, "sheaf learner").
+
+    :param in_channels: h, a multiple of the number of stalk coordinates
+    :param seed, dtype: as of :class:`SheafConv`
+    :param options: ``edge_weights``, ``learner_layers``, ``learner_width``, ``learner``, ``sheaf_activation``, ``parametrisation``
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        own = _checks.whole("stalk_dim", stalk_dim, 1, 5)
+        self.in_channels = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
+        options["channels"] = _channels("in_channels", self.in_channels, own, options)
+        options["layers"] = 1
+        of = describe("learner", maps, own, layer=True, features=1, classes=1, options=options)
+        super().__init__(of, seed, dtype)
+
+    def forward(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor | None]:
+        """
+        :param x: n x in_channels
+        :param edge_index: as of :class:`SheafDiffusion`
+        :returns: maps and edge weights as :class:`SheafDiffusion` takes them; None without edge weights
+        """
+        of = self._architecture
+        check_features(x, self.in_channels, edge_index, self.dtype)
+        columns = (edge_index.edge_index if isinstance(edge_index, Graph) else edge_index).shape[-1]
+        numbers = self._run(x, edge_index)[0]
+        d, size = of.stalk_dim, columns * of.map_size
+        maps = numbers[:size].view((columns, d) if of.maps == "diagonal" else (columns, d, d))
+        return maps, numbers[size:] if of.learns_edge_weights else None

@@ -1,0 +1,193 @@
+"""Complete networks as one module each. Their state_dict has the names and numbers of the library's checkpoints."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import _checks, _core
+from ._architectures import describe
+from ._graphs import Graph
+from ._modules import Module, check_features, rate, refuse
+
+__all__ = ["Bcsnn", "Bsnn", "Csnn", "Nsd"]
+
+_DTYPES = {"F32": torch.float32, "F64": torch.float64}
+
+
+class _Network(Module):
+    """Outputs of every node, for a loss of PyTorch; features are data, and have no gradient.
+
+    :param in_channels: p, at least 1
+    :param classes: number of outputs of a node
+    :param stalk_dim: 1 to 5; of cooperative networks 2 to 5
+    :param channels: feature channels per stalk coordinate, 1 to 1024
+    :param layers: diffusion layers, 1 to 64
+    :param dropout, input_dropout: of hidden features and of features, in [0, 1); in training
+    :param seed: of initial values, noise and dropout; None: from PyTorch's generator
+    :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
+    :param options: further options of the network, by name (docs/options.md)
+    :raises ValueError: names the argument, its value and the limit
+    """
+
+    _kind = ""
+
+    def _start(
+        self,
+        in_channels: int,
+        classes: int,
+        maps: str,
+        stalk_dim: int,
+        options: dict[str, Any],
+        dropout: float,
+        input_dropout: float,
+        seed: int | None,
+        dtype: torch.dtype | None,
+    ) -> None:
+        if options.get("edge_features", 0) not in (0, "0"):
+            refuse(options, ("edge_features",), "edge_index carries no features of arcs")
+        p = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
+        count = _checks.whole("classes", classes, 1, 2**31 - 1)
+        d = _checks.whole("stalk_dim", stalk_dim, 1, 8)
+        of = describe(self._kind, maps, d, layer=False, features=p, classes=count, options=options)
+        Module.__init__(self, of, seed, dtype)
+        self.in_channels, self.classes = p, count
+        self.dropout, self.input_dropout = rate("dropout", dropout), rate("input_dropout", input_dropout)
+
+    def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
+        """
+        :param x: n x in_channels; NaN: a missing value
+        :param edge_index: 2 x m, both directions of every edge, or a :class:`Graph`
+        :returns: n x classes, raw outputs
+        """
+        check_features(x, self.in_channels, edge_index, self.dtype)
+        if x.requires_grad:
+            raise ValueError("x: a tensor with gradient is not allowed; features of networks are data, use SheafConv")
+        output, self._last_kl = self._run(x, edge_index, (), self.dropout, self.input_dropout)
+        return output
+
+    def kl(self) -> Tensor:
+        """KL(Q ‖ prior) of the last call, with gradient; 0 of deterministic networks.
+
+        :raises RuntimeError: there was no call
+        """
+        if getattr(self, "_last_kl", None) is None:
+            raise RuntimeError("kl() needs a forward pass before it")
+        return self._last_kl
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_last_kl"}
+
+    def to_model(self) -> Any:
+        """The trained model as the library has it; ``predict``, ``save`` and pickle take it."""
+        dtype = self.dtype
+        metadata = self._architecture.core(dtype == torch.float64).metadata
+        tensors = [
+            (name, "F64" if dtype == torch.float64 else "F32", list(value.shape), value.detach().contiguous().numpy().tobytes())
+            for name, value in self.state_dict().items()
+        ]
+        model = _core.Model.__new__(_core.Model)
+        model.__setstate__((metadata, tensors))
+        return model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a checkpoint, which the programs and ``load`` read."""
+        self.to_model().save(os.fspath(path), {})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **arguments: Any) -> Any:
+        """A network from a checkpoint of the library.
+
+        :param arguments: ``dropout``, ``input_dropout``, ``seed``; files do not hold them
+        :raises ValueError: a checkpoint of another kind of network
+        """
+        model = _core.Model.load(os.fspath(path))
+        if model.kind != cls._kind:
+            raise ValueError(f"path: {os.fspath(path)!r} holds the network {model.kind}, not {cls._kind}")
+        metadata, tensors = model.__getstate__()
+        own = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
+        r = cls.__new__(cls)
+        known = set(describe_options(cls._kind, model))
+        options = {key: text for key, text in metadata.items() if key in known}
+        first = tensors[0][1]
+        place = dict(maps=model.maps, stalk_dim=model.stalk_dimension)
+        if cls._kind in ("csnn", "bcsnn"):
+            place.pop("maps")
+        features, classes = int(options.pop("features")), int(options.pop("classes"))
+        del own
+        r.__init__(features, classes, **place, dtype=_DTYPES[first], **arguments, **options)
+        r.load_state_dict(
+            {
+                name: torch.from_numpy(np.frombuffer(data, np.float64 if kind == "F64" else np.float32).copy()).reshape(shape)
+                for name, kind, shape, data in tensors
+            }
+        )
+        return r
+
+
+def describe_options(kind: str, model: Any) -> list[str]:
+    """The names of a network's options."""
+    maps = "cooperative" if kind in ("csnn", "bcsnn") else model.maps
+    of = describe(kind, maps, model.stalk_dimension, layer=False, features=1, classes=1, options={})
+    own = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
+    return [key for key in of.narrow.metadata if key not in own]
+
+
+class _PairNetwork(_Network):
+    def __init__(
+        self,
+        in_channels: int,
+        classes: int,
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        self._start(in_channels, classes, maps, stalk_dim, options, dropout, input_dropout, seed, dtype)
+
+
+class _CooperativeNetwork(_Network):
+    def __init__(
+        self,
+        in_channels: int,
+        classes: int,
+        stalk_dim: int = 3,
+        *,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        self._start(in_channels, classes, "cooperative", stalk_dim, options, dropout, input_dropout, seed, dtype)
+
+
+class Nsd(_PairNetwork):
+    __doc__ = "Neural sheaf diffusion: restriction maps are functions of the features.\n\n    " + (_Network.__doc__ or "")
+    _kind = "nsd"
+
+
+class Bsnn(_PairNetwork):
+    __doc__ = (
+        "Bayesian sheaf neural network: restriction maps are drawn in every call from a learned distribution.\n\n    "
+        + (_Network.__doc__ or "")
+    )
+    _kind = "bsnn"
+
+
+class Csnn(_CooperativeNetwork):
+    __doc__ = "Cooperative sheaf network: maps of nodes, as sources and as targets.\n\n    " + (_Network.__doc__ or "")
+    _kind = "csnn"
+
+
+class Bcsnn(_CooperativeNetwork):
+    __doc__ = "Cooperative sheaf network whose maps are drawn in every call.\n\n    " + (_Network.__doc__ or "")
+    _kind = "bcsnn"

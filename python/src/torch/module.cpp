@@ -1,0 +1,198 @@
+/// \file
+/// sheafnn._torch: layers and networks on tensors that come as addresses. What people import is sheafnn.torch.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <sheafnn/graph/features.hpp>
+#include <unordered_map>
+
+#include "../arrays.hpp"
+#include "../interpreter.hpp"
+#include "pass.hpp"
+#include "rotations.hpp"
+
+namespace python {
+
+namespace {
+
+template <class T>
+[[nodiscard]] T* at(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);
+}
+
+/// \param columns   number of columns of edge_index
+/// \param address   2 × columns numbers
+/// \throws std::invalid_argument  a node out of range, an arc without its reverse
+std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::uintptr_t address) {
+  const GilRelease release;
+  sheafnn::require(nodes >= 0 && nodes <= 2147483647, "nodes", nodes, "must be between 0 and 2147483647");
+  const std::int64_t *source = at<const std::int64_t>(address), *target = source + columns;
+  std::vector<sheafnn::Edge> pairs(static_cast<std::size_t>(columns));
+  for (Index i = 0; i < columns; ++i) {
+    for (const int row : {0, 1}) {
+      const std::int64_t node = (row == 0 ? source : target)[i];
+      if (node < 0 || node >= nodes) {
+        sheafnn::throw_invalid_argument(sheafnn::detail::concat("edge_index[", row, ", ", i, "]"), node,
+                                        sheafnn::detail::concat("a node number must be between 0 and ", nodes - 1));
+      }
+    }
+    pairs[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(source[i]), static_cast<std::int32_t>(target[i])};
+  }
+  auto r = std::make_shared<ColumnGraph>();
+  r->columns = columns;
+  r->graph = sheafnn::Graph(nodes, pairs);
+  const sheafnn::Graph& graph = r->graph;
+  for (Index arc = 0; arc < graph.arc_count(); ++arc) {
+    if (graph.listed(arc)) continue;
+    const auto pair = [&](Index u, Index v) { return sheafnn::detail::concat("(", u, ", ", v, ")"); };
+    sheafnn::throw_invalid_argument("edge_index", pair(graph.target(arc), graph.source(arc)),
+                                    sheafnn::detail::concat("it has no ", pair(graph.source(arc), graph.target(arc)),
+                                        ": edges must be there in both directions (torch_geometric.utils.to_undirected)"));
+  }
+  r->column_of_arc.resize(static_cast<std::size_t>(graph.arc_count()));
+  for (Index i = 0; i < columns; ++i) {
+    if (source[i] == target[i]) continue;
+    const auto* begin = graph.targets().data() + graph.first_arc(source[i]);
+    const auto* end = graph.targets().data() + graph.first_arc(source[i] + 1);
+    const auto arc = std::lower_bound(begin, end, static_cast<std::int32_t>(target[i])) - graph.targets().data();
+    r->column_of_arc[static_cast<std::size_t>(arc)] = i;
+  }
+  return r;
+}
+
+std::shared_ptr<const sheafnn::NodeFeatures> dense_features(std::uintptr_t address, bool wide, Index rows, Index columns) {
+  const GilRelease release;
+  const auto count = static_cast<std::size_t>(rows * columns);
+  const auto make = [&](const auto* values) {
+    return std::make_shared<const sheafnn::NodeFeatures>(sheafnn::NodeFeatures::from_dense(
+        std::span(values, count), rows, columns, sheafnn::MissingValues::mark));
+  };
+  return wide ? make(at<const double>(address)) : make(at<const float>(address));
+}
+
+/// A pass whose backward pass may follow; gives the pass back to its plan when nobody needs it any more.
+struct Lease {
+  std::shared_ptr<Plan> plan;
+  std::unique_ptr<Pass> pass;
+  std::mutex mutex;
+
+  ~Lease() {
+    if (pass) plan->give_back(std::move(pass));
+  }
+};
+
+std::mutex leases_mutex;
+std::unordered_map<std::int64_t, std::weak_ptr<Lease>> leases;  ///< by the number that their tensors hold
+std::int64_t last_lease = 0;
+
+/// What owns a lease: the number in a tensor that lives as long as it.
+struct Ticket {
+  std::int64_t number = 0;
+  std::shared_ptr<Lease> lease;
+
+  ~Ticket() {
+    const std::lock_guard lock(leases_mutex);
+    leases.erase(number);
+  }
+};
+
+[[nodiscard]] nb::object ticket_array(std::shared_ptr<Lease> lease) {
+  auto ticket = std::make_unique<Ticket>();
+  {
+    const std::lock_guard lock(leases_mutex);
+    if (lease) leases[++last_lease] = lease;
+    ticket->number = lease ? last_lease : 0;
+  }
+  ticket->lease = std::move(lease);
+  Ticket* const owned = ticket.release();
+  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Ticket*>(p); });
+  const std::size_t shape[1] = {1};
+  return nb::cast(Output<std::int64_t>(&owned->number, 1, shape, owner));
+}
+
+/// \param parameters  address of each; 0: as it is
+/// \returns the KL term, and an array of one number that owns what backward() reads
+nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::uint32_t epoch, double dropout,
+                  double input_dropout, bool training, bool keep, int threads,
+                  const std::vector<std::pair<std::size_t, std::uintptr_t>>& parameters, std::uintptr_t features,
+                  std::uintptr_t output) {
+  auto lease = std::make_shared<Lease>();
+  double kl = 0;
+  {
+    const GilRelease release;
+    lease->plan = plan;
+    lease->pass = plan->take();
+    for (const auto& [number, address] : parameters) lease->pass->set_parameter(number, at<const void>(address));
+    kl = lease->pass->forward({seed, epoch, dropout, input_dropout, training, keep, threads},
+                              features == 0 ? nullptr : at<const void>(features), at<void>(output));
+    if (!keep) lease.reset();
+  }
+  return nb::make_tuple(kl, ticket_array(std::move(lease)));
+}
+
+/// \param features_bar   0: not wanted
+/// \param gradients      number and address of those that are wanted
+void backward(std::int64_t number, std::uintptr_t output_bar, double kl_bar, std::uintptr_t features_bar,
+              const std::vector<std::pair<std::size_t, std::uintptr_t>>& gradients) {
+  const GilRelease release;
+  std::shared_ptr<Lease> lease;
+  {
+    const std::lock_guard lock(leases_mutex);
+    const auto found = leases.find(number);
+    if (found != leases.end()) lease = found->second.lock();
+  }
+  if (!lease) throw std::runtime_error("backward: the forward pass has kept nothing for it");
+  const std::lock_guard lock(lease->mutex);
+  lease->pass->backward(at<const void>(output_bar), kl_bar, features_bar == 0 ? nullptr : at<void>(features_bar));
+  for (const auto& [parameter, address] : gradients) lease->pass->gradient(parameter, at<void>(address));
+}
+
+}  // namespace
+
+}  // namespace python
+
+NB_MODULE(_torch, module) {
+  using namespace python;
+  module.doc() = "Layers and networks on tensors; use sheafnn.torch.";
+  watch_interpreter();
+  nb::class_<ColumnGraph>(module, "Graph")
+      .def_prop_ro("node_count", [](const ColumnGraph& graph) { return graph.graph.node_count(); })
+      .def_prop_ro("edge_count", [](const ColumnGraph& graph) { return graph.graph.edge_count(); })
+      .def_prop_ro("one_column_each", &ColumnGraph::one_column_each);
+  nb::class_<sheafnn::NodeFeatures>(module, "Features");
+  nb::class_<Architecture>(module, "Architecture")
+      .def_prop_ro("names", [](const Architecture& of) { return of.parameters().names; })
+      .def_prop_ro("shapes", [](const Architecture& of) { return of.parameters().shapes; })
+      .def("initial", &Architecture::initial)
+      .def_prop_ro("width", &Architecture::width)
+      .def_prop_ro("metadata", &Architecture::metadata);
+  nb::class_<Plan>(module, "Plan");
+  module.def("architecture", [](const std::string& kind, const std::string& maps, Index stalk_dim, bool wide,
+                                Index features, Index classes, const std::map<std::string, std::string>& options) {
+    return std::const_pointer_cast<Architecture>(
+        make_architecture({kind, maps, stalk_dim, wide, features, classes, options}));
+  });
+  module.def("graph", [](Index nodes, Index columns, std::uintptr_t address) {
+    return std::const_pointer_cast<ColumnGraph>(make_graph(nodes, columns, address));
+  });
+  module.def("features", [](std::uintptr_t address, bool wide, Index rows, Index columns) {
+    return std::const_pointer_cast<sheafnn::NodeFeatures>(dense_features(address, wide, rows, columns));
+  });
+  module.def(
+      "plan",
+      [](const std::shared_ptr<Architecture>& architecture, const std::shared_ptr<ColumnGraph>& graph,
+         const std::shared_ptr<sheafnn::NodeFeatures>& features) {
+        return std::make_shared<Plan>(architecture, graph, features);
+      },
+      nb::arg(), nb::arg(), nb::arg().none());
+  module.def("forward", &forward);
+  module.def("backward", &backward);
+  bind_torch_rotations(module);
+}

@@ -1,0 +1,172 @@
+/// \file
+/// Networks and their layers for sheafnn.torch: one class for both, by the library's Network. A layer takes embeddings from
+/// outside and hands on what its diffusion gives; a network takes features and gives outputs.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <sheafnn/bsnn/forward_pass.hpp>
+#include <sheafnn/core/buffer.hpp>
+#include <sheafnn/io/model_tensors.hpp>
+#include <sheafnn/io/option_text.hpp>
+
+#include "../options.hpp"
+#include "pass.hpp"
+
+namespace python {
+
+/// The model of these options, with parameters that are to be set.
+template <class Model, class Options>
+[[nodiscard]] Model bare_model(const Options& options) {
+  const auto make = [&] {
+    if constexpr (std::is_constructible_v<Model, sheafnn::detail::LayoutOnly, const Options&>) {
+      return Model(sheafnn::detail::LayoutOnly{}, options);
+    } else {
+      return Model(sheafnn::detail::LayoutOnly{}, options, typename Model::Posterior{});
+    }
+  };
+  Model model = make();
+  model.parameters().finish();
+  return model;
+}
+
+template <class Model>
+class NetworkPass final : public Pass {
+  using S = typename Model::Scalar;
+
+ public:
+  NetworkPass(const typename Model::Options& options, std::shared_ptr<const ColumnGraph> graph,
+              std::shared_ptr<const sheafnn::NodeFeatures> features)
+      : graph_(std::move(graph)),
+        features_(std::move(features)),
+        model_(bare_model<Model>(options)),
+        network_(model_, graph_->graph, features_ ? *features_ : none(options.features, graph_->graph.node_count())) {}
+
+  void set_parameter(std::size_t number, const void* values) override {
+    const auto id = static_cast<sheafnn::ParameterId>(number);
+    const S* from = static_cast<const S*>(values);
+    model_.parameters().set(id, std::vector<S>(from, from + model_.parameters().info(id).size));
+  }
+  double forward(const PassOptions& options, const void* features, void* output) override {
+    options_ = options;
+    from_outside_ = features != nullptr;
+    if (from_outside_) {
+      const Index size = graph_->graph.node_count() * model_.hidden_width();
+      embedding_.resize(size);
+      std::copy_n(static_cast<const S*>(features), size, embedding_.data());
+    }
+    compute(static_cast<S*>(output));
+    ready_ = options.keep;
+    return network_.kl();
+  }
+  void backward(const void* output_bar, double kl_bar, void* features_bar) override {
+    if (!ready_) compute(nullptr);  // the pass is a function of what is kept here: it can be computed again
+    ready_ = false;
+    // Weights of the KL term are positive: of a negative one, all derivatives are the negatives.
+    sign_ = kl_bar < 0 ? S(-1) : S(1);
+    bar_.resize(rows() * columns());
+    const S* from = static_cast<const S*>(output_bar);
+    for (Index i = 0; i < bar_.size(); ++i) bar_[i] = sign_ * from[i];
+    network_.begin_backward({.kl_weight = std::abs(kl_bar)});
+    if constexpr (takes_embeddings) {
+      if (from_outside_) {
+        network_.accumulate_features({bar_.data(), rows(), model_.coordinates(), model_.options().channels});
+        embedding_bar_.resize(embedding_.size());
+        network_.finish_backward(sheafnn::MatrixView<S>(embedding_bar_.data(), rows(), columns()));
+        S* to = static_cast<S*>(features_bar);
+        for (Index i = 0; to != nullptr && i < embedding_bar_.size(); ++i) to[i] = sign_ * embedding_bar_[i];
+        return;
+      }
+    }
+    network_.accumulate(sheafnn::MatrixView<const S>(bar_.data(), rows(), columns()));
+    network_.finish_backward();
+  }
+  void gradient(std::size_t number, void* values) const override {
+    const std::vector<S> own =
+        model_.parameters().get(static_cast<sheafnn::ParameterId>(number), network_.gradient());
+    S* to = static_cast<S*>(values);
+    for (std::size_t i = 0; i < own.size(); ++i) to[i] = sign_ * own[i];
+  }
+
+ private:
+  using Network = sheafnn::Network<Model>;
+  static constexpr bool takes_embeddings =
+      requires(Network& network, sheafnn::MatrixView<S> rows) { network.finish_backward(rows); };
+
+  /// Features of layers, which read none.
+  [[nodiscard]] static sheafnn::NodeFeatures none(Index columns, Index nodes) {
+    return sheafnn::NodeFeatures::from_csr(std::vector<Index>(static_cast<std::size_t>(nodes + 1)), {}, {}, columns);
+  }
+  [[nodiscard]] Index rows() const { return graph_->graph.node_count(); }
+  [[nodiscard]] Index columns() const { return from_outside_ ? model_.hidden_width() : model_.options().classes; }
+
+  /// \param output  null: not wanted
+  void compute(S* output) {
+    network_.set_execution(options_.threads);
+    const sheafnn::ForwardPass<S> pass{.seed = options_.seed,
+                                       .epoch = options_.epoch,
+                                       .training = options_.training,
+                                       .keep = options_.keep,
+                                       .input_dropout = options_.training ? options_.input_dropout : 0.0,
+                                       .dropout = options_.training ? options_.dropout : 0.0};
+    sheafnn::MatrixView<const S> result;
+    if constexpr (takes_embeddings) {
+      if (from_outside_) {
+        network_.begin(pass, sheafnn::MatrixView<const S>(embedding_.data(), rows(), columns()));
+        result = network_.diffuse(0).rows();
+      }
+    }
+    if (result.empty()) result = network_.forward(pass);
+    if (output != nullptr) sheafnn::MatrixView<S>(output, rows(), columns()).eigen() = result.eigen();
+  }
+
+  std::shared_ptr<const ColumnGraph> graph_;
+  std::shared_ptr<const sheafnn::NodeFeatures> features_;
+  Model model_;
+  Network network_;
+  PassOptions options_;
+  bool from_outside_ = false;
+  bool ready_ = false;  ///< does the network hold what a backward pass reads?
+  S sign_ = 1;
+  sheafnn::Buffer<S> embedding_, embedding_bar_, bar_;
+};
+
+template <class Model>
+class NetworkArchitecture final : public Architecture {
+ public:
+  using Options = typename Model::Options;
+
+  explicit NetworkArchitecture(const Setting& setting) : model_(bare_model<Model>(options_of(setting))) {}
+
+  [[nodiscard]] const Model& model() const { return model_; }
+  [[nodiscard]] Shapes parameters() const override { return shapes_of(model_.parameters()); }
+  [[nodiscard]] std::vector<std::vector<double>> initial(std::uint64_t seed) const override {
+    return initial_of(model_.parameters(), seed);
+  }
+  [[nodiscard]] Index width() const override { return model_.hidden_width(); }
+  [[nodiscard]] std::map<std::string, std::string> metadata() const override {
+    return sheafnn::io::to_tensors(model_).metadata;
+  }
+  [[nodiscard]] std::unique_ptr<Pass> make_pass(
+      std::shared_ptr<const ColumnGraph> graph,
+      std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
+    return std::make_unique<NetworkPass<Model>>(model_.options(), std::move(graph), std::move(features));
+  }
+
+ private:
+  static Options options_of(const Setting& setting) {
+    Options options;
+    options.features = setting.features;
+    options.classes = setting.classes;
+    Texts texts(setting.options.begin(), setting.options.end());
+    if (const auto plan = texts.extract("feature_plan"); !plan.empty()) {
+      sheafnn::io::parse_option("feature_plan", plan.mapped(), options.feature_plan);
+    }
+    set_options(texts, options, "options", setting.kind);
+    return options;
+  }
+
+  Model model_;
+};
+
+}  // namespace python

@@ -1,0 +1,176 @@
+/// \file
+/// What sheafnn.torch calls: architectures of layers and networks in one precision, and passes of them over a graph. Arrays come
+/// as addresses of tensors, row-major; their sizes follow from the architecture and the graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sheafnn/core/config.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/graph/features.hpp>
+#include <sheafnn/graph/graph.hpp>
+#include <sheafnn/nn/parameters.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace python {
+
+using sheafnn::Index;
+
+/// A graph that came as the columns of edge_index, each edge in both directions.
+struct ColumnGraph {
+  sheafnn::Graph graph;
+  /// Per arc: a column that has it.
+  std::vector<Index> column_of_arc;
+  Index columns = 0;
+
+  /// Whether every column is an arc of its own.
+  [[nodiscard]] bool one_column_each() const { return columns == graph.arc_count(); }
+  /// For layers whose maps come one for each column.
+  ///
+  /// \throws std::invalid_argument  loops or repeated columns
+  void require_one_column_each() const {
+    sheafnn::require(one_column_each(), "edge_index", columns,
+                     sheafnn::detail::concat("columns of ", graph.arc_count(),
+                                             " different arcs: with maps of arcs, no loops and no repeated columns are allowed"));
+  }
+};
+
+/// On what the numbers of a pass depend besides parameters and features.
+struct PassOptions {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  double dropout = 0, input_dropout = 0;  ///< in training
+  bool training = false;
+  bool keep = false;  ///< a backward pass may follow
+  int threads = 1;
+};
+
+/// Parameters as users and files see them.
+struct Shapes {
+  std::vector<std::string> names;
+  std::vector<std::vector<Index>> shapes;
+};
+
+[[nodiscard]] inline Shapes shapes_of(const sheafnn::ParameterTable& table) {
+  Shapes r;
+  for (const sheafnn::ParameterInfo& info : table.info()) {
+    r.names.push_back(info.name);
+    r.shapes.push_back(info.shape);
+  }
+  return r;
+}
+/// The values of a fresh set of parameters. \param seed  selects them
+template <class S>
+[[nodiscard]] std::vector<std::vector<double>> initial_of(sheafnn::ParameterSet<S> parameters, std::uint64_t seed) {
+  parameters.initialise(seed);
+  std::vector<std::vector<double>> r;
+  for (std::size_t i = 0; i < parameters.info().size(); ++i) {
+    const std::vector<S> values = parameters.get(static_cast<sheafnn::ParameterId>(i), parameters.values());
+    r.emplace_back(values.begin(), values.end());
+  }
+  return r;
+}
+
+/// A forward pass over one graph with its backward passes, for one caller at a time; then another.
+class Pass {
+ public:
+  Pass() = default;
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+  virtual ~Pass() = default;
+
+  /// Copies a parameter. \param number  position among the architecture's parameters
+  virtual void set_parameter(std::size_t number, const void* values) = 0;
+  /// \param features  of layers; null: networks read the features that the pass was made for
+  /// \param output    overwritten
+  /// \returns the KL term, 0 without one
+  virtual double forward(const PassOptions& options, const void* features, void* output) = 0;
+  /// Derivatives of ⟨output_bar, output⟩ + kl_bar · KL. May be called again.
+  ///
+  /// \param features_bar  overwritten; null: not wanted
+  virtual void backward(const void* output_bar, double kl_bar, void* features_bar) = 0;
+  /// Of the last backward(). \param values  overwritten
+  virtual void gradient(std::size_t number, void* values) const = 0;
+};
+
+/// A layer or a network in one precision, without its parameters' values.
+class Architecture {
+ public:
+  Architecture() = default;
+  Architecture(const Architecture&) = delete;
+  Architecture& operator=(const Architecture&) = delete;
+  virtual ~Architecture() = default;
+
+  [[nodiscard]] virtual Shapes parameters() const = 0;
+  /// Values of a fresh model, in the order of parameters().
+  [[nodiscard]] virtual std::vector<std::vector<double>> initial(std::uint64_t seed) const = 0;
+  /// h = d' · channels, numbers of a node between layers.
+  [[nodiscard]] virtual Index width() const = 0;
+  /// What checkpoints say of the model.
+  [[nodiscard]] virtual std::map<std::string, std::string> metadata() const = 0;
+  /// \param features  of networks; null: none
+  [[nodiscard]] virtual std::unique_ptr<Pass> make_pass(std::shared_ptr<const ColumnGraph> graph,
+                                                        std::shared_ptr<const sheafnn::NodeFeatures> features) const = 0;
+};
+
+/// Passes of an architecture over a graph that are not in use. Their buffers serve the passes to come.
+class Plan : public std::enable_shared_from_this<Plan> {
+ public:
+  Plan(std::shared_ptr<const Architecture> architecture, std::shared_ptr<const ColumnGraph> graph,
+       std::shared_ptr<const sheafnn::NodeFeatures> features)
+      : architecture_(std::move(architecture)), graph_(std::move(graph)), features_(std::move(features)) {}
+
+  [[nodiscard]] std::unique_ptr<Pass> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        std::unique_ptr<Pass> r = std::move(free_.back());
+        free_.pop_back();
+        return r;
+      }
+    }
+    return architecture_->make_pass(graph_, features_);
+  }
+  void give_back(std::unique_ptr<Pass> pass) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(pass));
+  }
+
+ private:
+  std::shared_ptr<const Architecture> architecture_;
+  std::shared_ptr<const ColumnGraph> graph_;
+  std::shared_ptr<const sheafnn::NodeFeatures> features_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Pass>> free_;
+};
+
+/// What an architecture is made from.
+struct Setting {
+  std::string kind;  ///< nsd, bsnn, csnn, bcsnn; diffusion, learner, linear
+  std::string maps;  ///< of the family
+  Index stalk_dimension = 1;
+  bool wide = false;  ///< double, else float
+  Index features = 1, classes = 1;
+  std::map<std::string, std::string> options;
+};
+
+/// The architectures of one family and stalk dimension.
+struct TorchEntry {
+  std::string_view maps;
+  Index stalk_dimension;
+  /// \throws std::invalid_argument  an option that it does not have, or out of range
+  std::shared_ptr<const Architecture> (*make)(const Setting& setting);
+};
+
+/// The linear layer of sparse features, from `features` to `classes` numbers.
+[[nodiscard]] std::shared_ptr<const Architecture> make_linear(const Setting& setting);
+/// \throws std::invalid_argument  not in this build, an option that it does not have, or out of range
+[[nodiscard]] std::shared_ptr<const Architecture> make_architecture(const Setting& setting);
+
+}  // namespace python

@@ -1,0 +1,3 @@
+#include "shared.hpp"
+
+SHEAFNN_SHARED_BY_MODELS(template, double)

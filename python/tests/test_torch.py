@@ -1,0 +1,538 @@
+"""sheafnn.torch: gradients against finite differences, numbers of the C++ networks to the bit, torch.compile, leaks, threads,
+processes, and refused arguments."""
+
+import copy
+import gc
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import sheafnn  # noqa: E402
+from sheafnn.torch import (  # noqa: E402
+    BayesianSheafConv,
+    Bcsnn,
+    Bsnn,
+    Csnn,
+    Graph,
+    Nsd,
+    PolynomialSheafConv,
+    SheafConv,
+    SheafDiffusion,
+    SheafLearner,
+)
+
+FAMILIES = [("special-orthogonal", 3), ("special-orthogonal", 2), ("diagonal", 2), ("general-linear", 2), ("identity", 1)]
+LEARNED = FAMILIES[:-1]
+
+
+def edges(nodes=7, count=11, seed=0):
+    """A random edge_index with both directions, sorted."""
+    pairs = np.random.default_rng(seed).integers(nodes, size=(4 * count, 2))
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], 1), axis=0)[:count]
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    both = both[np.lexsort((both[:, 1], both[:, 0]))]
+    return torch.tensor(both.T.copy())
+
+
+def moved(module, size=0.3):
+    """The module with parameters away from their initial values, which are 0 or the identity."""
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += size * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+    return module
+
+
+def check_gradient(module, x, call=None, more=()):
+    """Derivatives of a module in x, in its parameters and in more tensors, along every coordinate."""
+    names = [name for name, _ in module.named_parameters()]
+    values = [parameter.detach().clone().requires_grad_() for parameter in module.parameters()]
+    call = call or (lambda x, *more: module(x, *more))
+
+    def function(*numbers):
+        module.step = 0
+        inputs, own = numbers[: 1 + len(more)], dict(zip(names, numbers[1 + len(more) :]))
+        return torch.func.functional_call(_Caller(module, call), {f"module.{name}": v for name, v in own.items()}, inputs)
+
+    assert torch.autograd.gradcheck(function, (x, *more, *values), eps=1e-6, atol=1e-6, rtol=1e-5)
+
+
+class _Caller(torch.nn.Module):
+    def __init__(self, module, call):
+        super().__init__()
+        self.module, self.call = module, call
+
+    def forward(self, *inputs):
+        return self.call(*inputs)
+
+
+def features(nodes, columns, seed=1, grad=True):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(nodes, columns, dtype=torch.float64, generator=generator).requires_grad_(grad)
+
+
+OPTIONS = [
+    {},
+    {"add_lp": True, "normalisation": "block"},
+    {"add_hp": True, "left_weights": False, "normalisation": "degree"},
+    {"right_weights": False, "activation": False, "learner_layers": 1},
+    {"layer_norm": True, "dropout": 0.4},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("maps, d", FAMILIES)
+def test_gradients_of_convolutions(maps, d, options):
+    if maps == "identity" and "learner_layers" in options:
+        options = {**options, "learner_layers": 0}
+    width = 2 * (d + ("add_lp" in options) + ("add_hp" in options))
+    e = edges()
+    conv = moved(SheafConv(3, width, maps, d, seed=1, dtype=torch.float64, **options))
+    check_gradient(conv, features(7, 3), lambda x: conv(x, e))
+    check_gradient(conv, features(7, 3, grad=False), lambda x: conv(x, e))
+
+
+@pytest.mark.parametrize("maps, d", LEARNED)
+def test_gradients_of_bayesian_convolutions(maps, d):
+    e = edges()
+    conv = moved(BayesianSheafConv(3, 2 * d, maps, d, seed=1, dtype=torch.float64))
+
+    def call(x):
+        output = conv(x, e)
+        return output, conv.kl()
+
+    check_gradient(conv, features(7, 3), call)
+
+
+@pytest.mark.parametrize("basis", ["chebyshev", "legendre", "jacobi"])
+@pytest.mark.parametrize("maps, d", LEARNED[:3])
+def test_gradients_of_polynomial_convolutions(maps, d, basis):
+    e = edges()
+    conv = moved(PolynomialSheafConv(3, 2 * d, maps, d, filter=basis, filter_degree=3, seed=1, dtype=torch.float64), 0.1)
+    check_gradient(conv, features(7, 3), lambda x: conv(x, e))
+
+
+def random_maps(maps, d, columns, seed=5):
+    generator = torch.Generator().manual_seed(seed)
+    if maps == "diagonal":
+        return torch.randn(columns, d, dtype=torch.float64, generator=generator)
+    skew = torch.randn(columns, d, d, dtype=torch.float64, generator=generator)
+    return torch.linalg.matrix_exp(skew - skew.mT) if maps == "special-orthogonal" else skew
+
+
+@pytest.mark.parametrize("options", [{}, {"add_lp": True, "activation": False}, {"left_weights": False, "add_hp": True}])
+@pytest.mark.parametrize("maps, d", FAMILIES)
+def test_gradients_of_diffusion(maps, d, options):
+    e = edges()
+    e = e[:, torch.randperm(e.shape[1], generator=torch.Generator().manual_seed(8))]  # columns in any order
+    layer = moved(SheafDiffusion(2, maps, d, seed=1, dtype=torch.float64, **options))
+    x = features(7, 2 * (d + ("add_lp" in options) + ("add_hp" in options)))
+    if maps == "identity":
+        return check_gradient(layer, x, lambda x: layer(x, e))
+    own = random_maps(maps, d, e.shape[1]).requires_grad_()
+    weights = (0.5 + torch.rand(e.shape[1] // 2, dtype=torch.float64)).requires_grad_()
+    if maps != "special-orthogonal":  # entries of rotations are no free matrices: the degree is taken as the identity
+        check_gradient(layer, x, lambda x, maps, w: layer(x, e, maps, w), (own, weights))
+        return check_gradient(layer, x, lambda x, maps: layer(x, e, maps), (own,))
+    skew = torch.randn(e.shape[1], d, d, dtype=torch.float64).requires_grad_()
+
+    def call(x, skew, w):
+        return layer(x, e, torch.linalg.matrix_exp(skew - skew.mT), w)
+
+    check_gradient(layer, x, call, (skew, weights))
+
+
+@pytest.mark.parametrize("maps, d", LEARNED)
+@pytest.mark.parametrize("options", [{}, {"learner_layers": 2}])
+def test_gradients_of_learners(maps, d, options):
+    e = edges()
+    learner = moved(SheafLearner(2 * d, maps, d, seed=1, dtype=torch.float64, **options))
+
+    def call(x):
+        own, weights = learner(x, e)
+        return own if weights is None else (own, weights)
+
+    check_gradient(learner, features(7, 2 * d), call)
+
+
+@pytest.mark.parametrize("maps, d", LEARNED)
+def test_a_convolution_is_learner_and_diffusion(maps, d):
+    e, x = edges(), features(7, 2 * d, grad=False)
+    conv = moved(SheafConv(4, 2 * d, maps, d, seed=1, dtype=torch.float64))
+    learner = SheafLearner(2 * d, maps, d, dtype=torch.float64)
+    diffusion = SheafDiffusion(2, maps, d, dtype=torch.float64)
+    state = conv.state_dict()
+    learner.load_state_dict({name: state[name] for name in learner.state_dict()})
+    diffusion.load_state_dict({name.removesuffix(".0"): state[name + ".0"] for name in diffusion.state_dict()})
+    z = features(7, 4, grad=False)
+    h = torch.nn.functional.linear(z, state["lin1.weight"], state["lin1.bias"])
+    own, weights = learner(h, e)
+    assert own.shape == ((e.shape[1], d) if maps == "diagonal" else (e.shape[1], d, d))
+    torch.testing.assert_close(diffusion(h, e, own, weights), conv(z, e), rtol=0, atol=1e-14)
+    del x
+
+
+NETWORKS = [
+    (Nsd, "special-orthogonal", 3, {}),
+    (Nsd, "diagonal", 2, {"filter": "chebyshev", "filter_degree": 3}),
+    (Nsd, "general-linear", 2, {"residual_form": "initial", "layer_norm": True}),
+    (Nsd, "identity", 1, {"readout_layers": 2}),
+    (Bsnn, "special-orthogonal", 3, {}),
+    (Bsnn, "special-orthogonal", 2, {"separate_encoder": False, "add_lp": True}),
+    (Bsnn, "diagonal", 2, {"second_linear": True, "linear": True}),
+    (Bsnn, "general-linear", 2, {}),
+    (Csnn, None, 2, {}),
+    (Bcsnn, None, 2, {}),
+]
+
+
+def network(kind, maps, d, options, dtype=torch.float64, **more):
+    place = {"stalk_dim": d} if maps is None else {"maps": maps, "stalk_dim": d}
+    return kind(4, 3, **place, channels=3, layers=2, seed=1, dtype=dtype, **options, **more)
+
+
+@pytest.mark.parametrize("kind, maps, d, options", NETWORKS)
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_of_networks(kind, maps, d, options, training):
+    e, x = edges(), features(7, 4, grad=False)
+    net = moved(network(kind, maps, d, options, dropout=0.2, input_dropout=0.2), 0.1).train(training)
+
+    def call(x):
+        output = net(x, e)
+        return (output, net.kl()) if kind in (Bsnn, Bcsnn) else output
+
+    check_gradient(net, x, call)
+
+
+@pytest.mark.parametrize("kind, maps, d, options", NETWORKS)
+def test_checkpoints_to_the_bit(kind, maps, d, options, tmp_path):
+    net = moved(network(kind, maps, d, options, torch.float32), 0.1).eval()
+    net.save(tmp_path / "model.safetensors")
+    other = kind.load(tmp_path / "model.safetensors", seed=1).eval()
+    assert list(other.state_dict()) == list(net.state_dict())
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, other.state_dict()[name]), name
+    e, x = edges(), features(7, 4, grad=False).float()
+    assert torch.equal(net(x, e), other(x, e))
+    other.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
+    with pytest.raises(ValueError, match="holds the network"):
+        (Bsnn if kind is Nsd else Nsd).load(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("kind, maps, d, options", NETWORKS)
+def test_predictions_of_the_library(kind, maps, d, options, tmp_path):
+    """The probabilities of the library's prediction, computed from the outputs as it does, and its features to the bit."""
+    drawn = sheafnn.planted_frames(nodes=60, stalk_dim=2, seed=2).data
+    x = torch.randn(60, 5, generator=torch.Generator().manual_seed(1))
+    data = sheafnn.Dataset.from_numpy(drawn.edges, x.numpy(), drawn.labels)
+    e = torch.tensor(np.asarray(data.arcs).T.copy(), dtype=torch.int64)
+    place = {"stalk_dim": d} if maps is None else {"maps": maps, "stalk_dim": d}
+    net = kind(x.shape[1], data.class_count, **place, channels=3, layers=2, seed=7, **options).eval()
+    moved(net, 0.1)
+    net.step = 0
+    model = net.to_model()
+    theirs = model.predict(data._core, 1, 7, 0, 1)["probabilities"]
+    with torch.no_grad():
+        outputs = net(x, e).double()
+    net.step = 0
+    torch.testing.assert_close(net(x, e).double(), outputs, rtol=1e-5, atol=1e-5)  # a backward pass may follow
+    # The library's softmax is one of floats.
+    rounding = 4 * 2**-24 * (1 + float(outputs.abs().max()))
+    np.testing.assert_allclose(torch.softmax(outputs, 1).numpy(), theirs, rtol=0, atol=rounding)
+
+
+def test_features_of_the_library_to_the_bit():
+    """X_1 and X_2 of a network of one layer: a convolution computes X_2 from X_1."""
+    data = sheafnn.planted_frames(nodes=60, stalk_dim=2, seed=2).data
+    e = torch.tensor(np.asarray(data.arcs).T.copy(), dtype=torch.int64)
+    from sheafnn.sheaf import read_learned
+
+    for kind, conv_kind, maps, d in [
+        (Nsd, SheafConv, "special-orthogonal", 3),
+        (Nsd, SheafConv, "general-linear", 2),
+        (Bsnn, BayesianSheafConv, "diagonal", 2),
+    ]:
+        net = moved(kind(data.feature_count, data.class_count, maps, d, channels=3, layers=1, seed=7), 0.1)
+        embeddings = read_learned(net.to_model().learned(data._core, 1, 7, 0, 1, 0), data).layer_embeddings
+        conv = conv_kind(3 * d, 3 * d, maps, d, seed=7).eval()
+        state = {name: value for name, value in net.state_dict().items() if not name.startswith("lin")}
+        state |= {"lin1.weight": torch.eye(3 * d), "lin1.bias": torch.zeros(3 * d)}
+        conv.load_state_dict(state)
+        h = torch.from_numpy(np.ascontiguousarray(embeddings[0], np.float32))
+        assert torch.equal(conv(h, e), torch.from_numpy(np.ascontiguousarray(embeddings[1], np.float32)))
+
+
+def test_noise():
+    e, x = edges(), features(7, 4, grad=False).float()
+    conv = BayesianSheafConv(4, 6, seed=5)
+    first, second = conv(x, e), conv(x, e)
+    assert not torch.equal(first, second)
+    assert conv.step == 2
+    conv.step = 0
+    assert torch.equal(conv(x, e), first)
+    assert not torch.equal(conv.eval()(x, e), second)  # other draws than those of training
+    free = BayesianSheafConv(4, 6)
+    torch.manual_seed(3)
+    first = free(x, e)
+    torch.manual_seed(3)
+    assert torch.equal(free(x, e), first)
+    assert not torch.equal(free(x, e), first)
+    torch.manual_seed(4)
+    one = SheafConv(4, 6).state_dict()
+    torch.manual_seed(4)
+    assert all(torch.equal(value, one[name]) for name, value in SheafConv(4, 6).state_dict().items())
+
+
+def test_numbers_do_not_depend_on_threads():
+    e, x = edges(400, 1500), features(400, 4, grad=False).float()
+    results = []
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        conv = BayesianSheafConv(4, 6, seed=5, dropout=0.3)
+        h = torch.ones(400, 6).requires_grad_()
+        conv.load_state_dict(BayesianSheafConv(4, 6, seed=5).state_dict())
+        output, kl = conv._run(h, e, dropout=0.3)
+        (output.square().sum() + kl).backward()
+        results.append([output.detach(), h.grad, conv.left._parameters["0"].grad, kl.detach()])
+    torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for a, b in zip(*results))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled(backend):
+    if backend == "inductor" and os.environ.get("SHEAFNN_TORCH_INDUCTOR", "1") == "0":
+        pytest.skip("SHEAFNN_TORCH_INDUCTOR=0")
+    e, x = edges(), features(7, 4, grad=False).float()
+    conv, second = BayesianSheafConv(4, 6, seed=5), SheafConv(6, 6, seed=6)
+    linear = torch.nn.Linear(6, 2)
+
+    def loss(x):
+        return linear(second(conv(x, e), e)).square().sum() + conv.kl()
+
+    def run(function):
+        conv.step = 0
+        values = []
+        for _ in range(3):
+            value = function(x)
+            grads = torch.autograd.grad(value, [*conv.parameters(), *second.parameters()])
+            values += [value.detach(), *grads]
+        return values
+
+    expected = run(loss)
+    compiled = run(torch.compile(loss, fullgraph=True, backend=backend))
+    for ours, theirs in zip(compiled, expected):
+        if backend == "aot_eager":
+            assert torch.equal(ours, theirs)
+        else:
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_exported():
+    e, x = edges(), features(7, 4, grad=False).float()
+    conv = SheafConv(4, 6, seed=5)
+    assert torch.equal(torch.export.export(conv, (x, e)).module()(x, e), conv(x, e))
+
+
+def test_operators():
+    """What PyTorch asks of operators."""
+    e, h = edges(), features(7, 6)
+    conv = SheafConv(4, 6, seed=5, dtype=torch.float64)
+    of = conv._architecture
+    parameters = [conv._named(name) for name in of.names]
+    torch.library.opcheck(
+        torch.ops.sheafnn.forward.default,
+        (of.text, e, h, parameters, torch.tensor([1, 0]), 0.0, 0.0, True, True),
+        test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
+    )
+
+
+def test_a_second_backward_pass():
+    e, x = edges(), features(7, 4)
+    conv = BayesianSheafConv(4, 6, seed=5, dtype=torch.float64)
+    loss = conv(x, e).sum() - 2 * conv.kl()
+    (first,) = torch.autograd.grad(loss, x, retain_graph=True)
+    (second,) = torch.autograd.grad(loss, x)
+    assert torch.equal(first, second)
+
+
+def test_no_leak():
+    """10⁴ passes, half of them without a backward pass, do not need more memory than the first ones."""
+    e, x = edges(40, 100), features(40, 4, grad=False).float()
+    conv = BayesianSheafConv(4, 6, seed=5)
+
+    def passes(count):
+        for i in range(count):
+            loss = conv(x, e).sum() + conv.kl()
+            if i % 2 == 0:
+                loss.backward()
+        gc.collect()
+        return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+
+    passes(1000)
+    before = passes(10)
+    after = passes(10_000)
+    assert after - before < 4 << 20
+
+
+def test_graphs_are_built_once():
+    from sheafnn.torch import _graphs
+
+    e, x = edges(), features(7, 4, grad=False).float()
+    conv = SheafConv(4, 6)
+    conv(x, e)
+    entry = _graphs.entry_of(e, 7)
+    conv(x, e)
+    assert _graphs.entry_of(e, 7) is entry
+    gc.collect()
+    count = len(_graphs._graphs)
+    e[:, :] = e.flip(0)  # changed in place
+    assert _graphs.entry_of(e, 7) is not entry
+    assert len(_graphs._graphs) == count
+    del e, entry
+    gc.collect()
+    assert len(_graphs._graphs) == count - 1
+
+
+def test_a_graph_in_the_place_of_edge_index():
+    e, x = edges(), features(7, 4, grad=False).float()
+    conv = SheafConv(4, 6)
+    graph = Graph(e)
+    assert (graph.num_nodes, graph.num_edges) == (7, 11)
+    assert torch.equal(conv(x, graph), conv(x, e))
+    assert torch.equal(conv(x, graph), conv(x, torch.cat([e, e[:, :3], torch.tensor([[2], [2]])], 1)))
+    with pytest.raises(ValueError, match="8 rows are not allowed; the graph has 7 nodes"):
+        conv(torch.zeros(8, 4), graph)
+
+
+def test_copies_and_pickle():
+    e, x = edges(), features(7, 4, grad=False).float()
+    conv = BayesianSheafConv(4, 6, seed=5)
+    conv(x, e)
+    for twin in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
+        a, b = conv(x, e), twin(x, e)
+        assert torch.equal(a, b)
+        conv.step = twin.step = 1
+    assert conv.double()(x.double(), e).dtype == torch.float64
+
+
+def test_threads():
+    e, x = edges(100, 300), features(100, 4, grad=False).float()
+    conv = SheafConv(4, 6, seed=5)
+    names = dict(conv.named_parameters())
+
+    def gradient():
+        return torch.autograd.grad(conv(x, e).square().sum(), list(names.values()))
+
+    expected = gradient()
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            if not all(torch.equal(a, b) for a, b in zip(gradient(), expected)):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+class _Outputs(torch.utils.data.Dataset):
+    def __init__(self, conv, x, e):
+        self.conv, self.x, self.e = conv, x, e
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        with torch.no_grad():
+            return self.conv(self.x + i, self.e)
+
+
+def test_workers_of_a_data_loader():
+    e, x = edges(), features(7, 4, grad=False).float()
+    data = _Outputs(SheafConv(4, 6, seed=5), x, e)
+    expected = [data[i] for i in range(4)]
+    loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork")
+    assert all(torch.equal(a, b) for a, b in zip(loader, expected))
+
+
+def test_sparse_features_give_the_same():
+    generator = torch.Generator().manual_seed(1)
+    x = (torch.rand(50, 200, generator=generator, dtype=torch.float64) < 0.02).double()
+    e = edges(50, 100)
+    conv = moved(SheafConv(200, 6, seed=5, dtype=torch.float64))
+    weights = dict(conv.named_parameters())
+    sparse = torch.autograd.grad(conv(x, e).square().sum(), list(weights.values()))
+    dense = torch.autograd.grad(conv(x.requires_grad_(), e).square().sum(), list(weights.values()))
+    for a, b in zip(sparse, dense):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def refused(match, call, kind=ValueError):
+    with pytest.raises(kind, match=match):
+        call()
+
+
+def test_refused_arguments():
+    e, x = edges(), torch.zeros(7, 4)
+    conv = SheafConv(4, 6)
+    refused(r"x: shape \(7, 3\) is not allowed; must be n x 4", lambda: conv(torch.zeros(7, 3), e))
+    refused("x: torch.float64 is not allowed; the module's parameters are torch.float32", lambda: conv(x.double(), e))
+    refused("x: list is not allowed", lambda: conv([[1.0]], e), TypeError)
+    refused(r"edge_index: shape \(3,\) is not allowed; must be 2 x m", lambda: conv(x, torch.zeros(3, dtype=torch.int64)))
+    refused("edge_index: torch.float32 is not allowed; must be torch.int64", lambda: conv(x, torch.zeros(2, 3)))
+    refused("edge_index: list is not allowed", lambda: conv(x, [[0], [1]]), TypeError)
+    refused(r"edge_index\[0, 1\]: 7 is not allowed; a node number must be between 0 and 6",
+            lambda: conv(x, torch.tensor([[0, 7], [1, 0]])))
+    refused(r"edge_index: \(0, 1\) is not allowed; it has no \(1, 0\): edges must be there in both directions",
+            lambda: conv(x, torch.tensor([[0], [1]])))
+    refused("out_channels: 7 is not allowed; must be a multiple of 3", lambda: SheafConv(4, 7))
+    refused("in_channels: 0 is not allowed", lambda: SheafConv(0, 6))
+    refused("stalk_dim: 9 is not allowed; must be between 1 and 5", lambda: SheafConv(4, 9, stalk_dim=9))
+    refused("dropout: 1 is not allowed; must be at least 0 and below 1", lambda: SheafConv(4, 6, dropout=1))
+    refused("dtype: torch.float16 is not allowed", lambda: SheafConv(4, 6, dtype=torch.float16))
+    refused("options.'wrong'.*has no such option; it has ", lambda: SheafConv(4, 6, wrong=1))
+    refused("channels: 4 is not allowed; out_channels says it", lambda: SheafConv(4, 6, channels=4))
+    refused("layers: 2 is not allowed; it is an option of whole networks", lambda: SheafConv(4, 6, layers=2))
+    refused("normalisation: .*", lambda: SheafConv(4, 6, normalisation="wrong"))
+    refused("maps, stalk_dim: wrong, 3 is not allowed; this build has ", lambda: SheafConv(4, 6, maps="wrong"))
+    refused("kl.. needs a forward pass before it", BayesianSheafConv(4, 6).kl, RuntimeError)
+    refused("x: a tensor with gradient is not allowed", lambda: Nsd(4, 3)(x.clone().requires_grad_(), e))
+    layer, own = SheafDiffusion(2), torch.eye(3).expand(e.shape[1], 3, 3)
+    z = torch.zeros(7, 6)
+    refused("maps: NoneType is not allowed", lambda: layer(z, e), TypeError)
+    refused(r"maps: shape \(5, 3, 3\) is not allowed; must be 22 x 3 x 3", lambda: layer(z, e, own[:5]))
+    refused("maps: torch.float64 is not allowed; x is torch.float32", lambda: layer(z, e, own.double()))
+    refused(r"edge_weights: shape \(22,\) is not allowed; must be 11", lambda: layer(z, e, own, torch.ones(22)))
+    doubled = torch.cat([e, e], 1)
+    refused("no loops and no repeated columns are allowed", lambda: layer(z, doubled, torch.cat([own, own])))
+    if torch.cuda.is_available():
+        refused("x: a tensor on cuda:0 is not allowed", lambda: conv(x.cuda(), e))
+
+
+def test_without_torch():
+    code = (
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'torch': raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Without())\n"
+        "import sheafnn\n"
+        "try:\n    import sheafnn.torch\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "sheafnn.torch needs PyTorch 2.4 or later: pip install torch\n"

@@ -1,0 +1,93 @@
+"""sheafnn.torch.rotations: gradients against finite differences along rotations, numbers of sheafnn.rotations, refused arguments."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import sheafnn  # noqa: E402
+from sheafnn.torch.rotations import Cayley, Haar, LeonCayley, MatrixFisher  # noqa: E402
+
+
+def skews(shape, n, seed):
+    a = torch.randn(*shape, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return (0.4 * (a - a.mT)).requires_grad_()
+
+
+def numbers(*values):
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind, kappa", [(Cayley, (0.2, 0.8)), (LeonCayley, (0.5, 3.0))])
+def test_gradients(kind, kappa, n):
+    kappa, a, b = numbers(*kappa), skews((2,), n, 1), skews((3, 1), n, 2)
+    exp = torch.linalg.matrix_exp
+
+    def log_prob(kappa, a, b):
+        return kind(exp(a - a.mT), kappa).log_prob(exp(b - b.mT))
+
+    assert torch.autograd.gradcheck(log_prob, (kappa, a, b), atol=1e-5)
+    assert torch.autograd.gradcheck(lambda k: kind(torch.eye(n, dtype=k.dtype), k).kl_to_uniform(), kappa)
+    assert torch.autograd.gradcheck(lambda k: kind(torch.eye(n, dtype=k.dtype), k).entropy(), kappa)
+    if kind is Cayley:
+        assert torch.autograd.gradcheck(lambda k, a: kind(exp(a - a.mT), k).rsample((3,), seed=4), (kappa, a))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_gradients_of_the_matrix_fisher_distribution(n):
+    f = torch.randn(2, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    b, exp = skews((3, 1), n, 2), torch.linalg.matrix_exp
+    assert torch.autograd.gradcheck(lambda f, b: MatrixFisher(f).log_prob(exp(b - b.mT)), (f, b), atol=1e-5)
+    assert torch.autograd.gradcheck(lambda f: MatrixFisher(f).kl_to_uniform(), f)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_numbers_of_the_library(n):
+    m = torch.linalg.matrix_exp(skews((), n, 3).detach())
+    theirs = [(Cayley(m, 0.6), sheafnn.rotations.Cayley(m.numpy(), 0.6)), (LeonCayley(m, 2.0), sheafnn.rotations.LeonCayley(m.numpy(), 2.0)),
+              (Haar(n, dtype=torch.float64), sheafnn.rotations.Haar(n))]
+    if n < 4:
+        theirs.append((MatrixFisher(2 * m), sheafnn.rotations.MatrixFisher(2 * m.numpy())))
+    for ours, own in theirs:
+        samples = ours.sample((50,), seed=9)
+        np.testing.assert_allclose(samples.numpy(), own.sample(50, seed=9), rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(ours.log_prob(samples).numpy(), own.logpdf(samples.numpy()))
+        assert float(ours.kl_to_uniform()) == own.kl_to_uniform()
+        assert float(ours.entropy()) == own.entropy()
+        np.testing.assert_array_equal(ours.mean.numpy(), own.mean())
+
+
+def test_shapes_and_seeds():
+    m = torch.eye(3).expand(4, 1, 3, 3)
+    d = Cayley(m, torch.tensor([0.1, 0.5]))
+    assert d.batch_shape == (4, 2) and d.event_shape == (3, 3)
+    assert d.sample((5, 6), seed=1).shape == (5, 6, 4, 2, 3, 3)
+    assert d.log_prob(torch.eye(3)).shape == (4, 2)
+    assert torch.equal(d.sample(seed=1), d.rsample(seed=1))
+    torch.manual_seed(2)
+    one = d.sample()
+    torch.manual_seed(2)
+    assert torch.equal(d.sample(), one)
+    assert torch.equal(Haar(3).log_prob(one), torch.zeros(4, 2))
+    assert one.dtype == torch.float32
+
+
+def test_refused_arguments():
+    eye = torch.eye(3)
+    with pytest.raises(ValueError, match=r"\[0\]: CayleyDistribution: concentration: 1 is not allowed; must be in \[0, 1\)"):
+        Cayley(eye, 1.0)
+    with pytest.raises(ValueError, match=r"\[1\]: CayleyDistribution: location"):
+        Cayley(torch.stack([eye, 2 * eye]), 0.5)
+    with pytest.raises(ValueError, match="logpdf"):
+        Cayley(eye, 0.5).log_prob(2 * eye)
+    with pytest.raises(ValueError, match="the last two axes must have the same length"):
+        Cayley(torch.zeros(3, 2), 0.5)
+    with pytest.raises(ValueError, match="value: .* must be torch.float32, ... x 3 x 3"):
+        Cayley(eye, 0.5).log_prob(torch.eye(2))
+    with pytest.raises(NotImplementedError, match="LeonCayley has no rsample; use sample"):
+        LeonCayley(eye, 1.0).rsample()
+    with pytest.raises(ValueError, match="dimension: 4 is not allowed; must be between 2 and 3"):
+        MatrixFisher(torch.eye(4))
+    with pytest.raises(TypeError, match="location: list is not allowed"):
+        Cayley([[1.0]], 0.5)

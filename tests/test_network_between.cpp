@@ -1,0 +1,130 @@
+/// \file
+/// The layers of a network between computations of one's own: from given embeddings to features and back, to the bit as the
+/// network does it; evaluations that a backward pass follows.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/sheaf/families.hpp"
+#include "tiny_task.hpp"
+
+namespace test_network_between {
+namespace {
+
+using namespace sheafnn;
+
+template <class Model>
+struct Task {
+  tiny::Task task;
+  Model model;
+
+  explicit Task(ModelOptions options = {}) : model(complete(options), 3) {}
+
+  ModelOptions complete(ModelOptions options) const {
+    options.features = task.sparse.columns();
+    options.classes = 3;
+    options.channels = 2;
+    options.layers = 2;
+    options.separate_encoder = false;
+    return options;
+  }
+};
+
+/// All numbers of a matrix, row by row.
+template <class T>
+std::vector<double> numbers(const MatrixView<T>& view) {
+  std::vector<double> r;
+  for (Index i = 0; i < view.rows(); ++i) {
+    for (Index j = 0; j < view.columns(); ++j) r.push_back(view(i, j));
+  }
+  return r;
+}
+
+template <class Model>
+void check() {
+  Task<Model> of;
+  const Graph& graph = of.task.graph;
+  Network<Model> whole(of.model, graph, of.task.sparse), between(of.model, graph, of.task.sparse);
+  const ForwardPass<double> pass{.seed = 4, .epoch = 2, .training = true};
+  whole.forward(pass);
+  const std::vector<double> h = numbers(whole.features_after(0).rows());
+  const Index n = graph.node_count(), width = of.model.hidden_width();
+  between.begin(pass, MatrixView<const double>(h.data(), n, width));
+  const auto features = between.diffuse(0);
+  CHECK(numbers(features.rows()) == numbers(whole.features_after(2).rows()));
+  CHECK(between.kl() == whole.kl());
+
+  // With ⟨Y⟩ as the loss, the derivative of X_3 has the sums of the readout's columns.
+  std::vector<double> ones(static_cast<std::size_t>(n * 3), 1.0);
+  whole.backward(MatrixView<const double>(ones.data(), n, 3), {.kl_weight = 0.5});
+  const auto& parameters = of.model.parameters();
+  const ParameterId last = parameters.find("lin2.weight");
+  const std::vector<double> weight = parameters.get(last, parameters.values());
+  std::vector<double> bar(static_cast<std::size_t>(n * width));
+  for (Index i = 0; i < n * width; ++i) {
+    for (Index c = 0; c < 3; ++c) {
+      bar[static_cast<std::size_t>(i)] += weight[static_cast<std::size_t>(c * width + i % width)];
+    }
+  }
+  between.begin_backward({.kl_weight = 0.5});
+  between.accumulate_features({bar.data(), n, of.model.coordinates(), of.model.options().channels});
+  std::vector<double> h_bar(bar.size());
+  between.finish_backward(MatrixView<double>(h_bar.data(), n, width));
+  for (const ParameterInfo& info : parameters.info()) {
+    if (info.name.starts_with("lin")) continue;
+    CAPTURE(info.name);
+    double worst = 0;
+    for (Index i = info.offset; i < info.offset + info.size; ++i) {
+      worst = std::max(worst, std::abs(whole.gradient()[i] - between.gradient()[i]));
+    }
+    CHECK(worst <= 1e-13);  // sums of a few hundred products
+  }
+  CHECK(*std::max_element(h_bar.begin(), h_bar.end()) > 0);
+
+  // Refused.
+  CHECK_THROWS_AS(between.begin(pass, MatrixView<const double>(h.data(), n, width - 1)), std::invalid_argument);
+  between.begin(pass, MatrixView<const double>(h.data(), n, width));
+  between.diffuse(0);
+  between.begin_backward({});
+  CHECK_THROWS_AS(between.accumulate_features({bar.data(), n - 1, of.model.coordinates(), 2}), std::invalid_argument);
+  between.accumulate_features({bar.data(), n, of.model.coordinates(), 2});
+  CHECK_THROWS_AS(between.finish_backward(MatrixView<double>(h_bar.data(), n - 1, width)), std::invalid_argument);
+}
+
+}  // namespace
+
+TEST_CASE("layers between computations of one's own") {
+  check<Nsd<SpecialOrthogonal<2>, double>>();
+  check<Bsnn<SpecialOrthogonal<2>, double>>();
+}
+
+TEST_CASE("a separate encoder reads features") {
+  Task<Bsnn<SpecialOrthogonal<2>, double>> of;
+  ModelOptions options = of.model.options();
+  options.separate_encoder = true;
+  const Bsnn<SpecialOrthogonal<2>, double> model(options);
+  Network network(model, of.task.graph, of.task.sparse);
+  const std::vector<double> h(static_cast<std::size_t>(of.task.graph.node_count() * model.hidden_width()));
+  CHECK_THROWS_WITH_AS(
+      network.begin({}, MatrixView<const double>(h.data(), of.task.graph.node_count(), model.hidden_width())),
+      "separate_encoder: 1 is not allowed; it reads features", std::invalid_argument);
+}
+
+TEST_CASE("an evaluation that a backward pass follows") {
+  Task<Bsnn<SpecialOrthogonal<2>, double>> of;
+  Network network(of.model, of.task.graph, of.task.sparse);
+  const std::vector<double> plain = numbers(network.forward({.seed = 4, .epoch = 2}));
+  std::vector<double> ones(plain.size(), 1.0);
+  const MatrixView<const double> bar(ones.data(), of.task.graph.node_count(), 3);
+  CHECK_THROWS_AS(network.backward(bar), std::logic_error);
+  CHECK(numbers(network.forward({.seed = 4, .epoch = 2, .keep = true})) == plain);
+  network.backward(bar);
+  CHECK(network.gradient()[of.model.parameters().info(of.model.parameters().find("lin2.bias")).offset] ==
+        doctest::Approx(static_cast<double>(of.task.graph.node_count())));
+}
+
+}  // namespace test_network_between
