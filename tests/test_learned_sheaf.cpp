@@ -77,9 +77,9 @@ double laplacian_error(const Network<Model>& network, Index layer,
   sheafnn::detail::scale_features<Family>(1, network.graph(), shape, blocks, in.data(), scaled.data());
   S* to = out.data();
   sheafnn::detail::apply_laplacian<Family>(1, network.graph(), shape, blocks, sheafnn::NodeSelection(n), scaled.data(),
-                                   [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
+                                   [=]<class T, int N>(Index u, Index i, auto channel, const T*, const T* value) {
                                      for (int k = 0; k < N; ++k)
-                                       sheafnn::detail::store(to + (u * D + i + k) * channels + channel, value[k]);
+                                       channel.store(to + (u * D + i + k) * channels + channel, value[k]);
                                    });
   const Cochain<double> expected = laplacian.apply(y);
   double worst = 0;

@@ -161,9 +161,9 @@ void check_family() {
           sheafnn::detail::scale_features<Family>(threads, graph, shape, sheaf, y.data(), w.data());
           sheafnn::detail::apply_laplacian<Family>(threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()),
                                    w.data(),
-                                   [=]<class T, int N>(Index u, Index i, Index channel, const T*, const T* value) {
+                                   [=]<class T, int N>(Index u, Index i, auto channel, const T*, const T* value) {
                                      for (int k = 0; k < N; ++k)
-                                       sheafnn::detail::store(out + (u * d + i + k) * channels + channel, value[k]);
+                                       channel.store(out + (u * d + i + k) * channels + channel, value[k]);
                                    });
         }
         CHECK(std::equal(z.begin(), z.end(), threaded.begin()));

@@ -84,8 +84,8 @@ template <class Body>
   const double seconds = fastest([&] {
     sheafnn::parallel_for(threads, threads, 1, [&](Index first, Index last) {
       for (Index repeat = 0; repeat < repeats; ++repeat) {
-        sheafnn::detail::for_tiles<float>(count * first / threads, count * last / threads, [&]<class T>(Index i) {
-          sheafnn::detail::store(to.data() + i, T(factor) * sheafnn::detail::load<T>(from.data() + i));
+        sheafnn::detail::for_tiles<float>(count * first / threads, count * last / threads, [&]<class T>(auto i) {
+          sheafnn::i.store(to.data() + i, T(factor) * sheafnn::i.load(from.data() + i));
         });
         benchmark::ClobberMemory();
       }

@@ -141,9 +141,9 @@ struct FamilyFixture {
     float* out = diffused.data();
     sheafnn::detail::apply_laplacian<Family>(
         threads, graph, shape, sheaf, sheafnn::NodeSelection(graph.node_count()), scaled.data(),
-        [=, row = shape.row(), f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i,
-                                                                   sheafnn::Index c, const T*, const T* z) {
-          for (int k = 0; k < N; ++k) sheafnn::detail::store(out + u * row + (i + k) * f + c, z[k]);
+        [=, row = shape.row(), f = shape.channels]<class T, int N>(sheafnn::Index u, sheafnn::Index i, auto c,
+                                                                   const T*, const T* z) {
+          for (int k = 0; k < N; ++k) c.store(out + u * row + (i + k) * f + c, z[k]);
         });
   }
   void diffuse_backward(int threads) {

@@ -201,8 +201,8 @@ SHEAFNN_INLINE void prefetch_coordinates(const S* x, Index channels) {
 ///
 /// \param w    n × d' × f, from scale_features()
 /// \param from, to  indices of `nodes`
-/// \param use  called as use.template operator()<T, N>(Index index, Index i, Index c, const T* r, const T* z) for
-///             every index from `from` to `to` − 1 and tile T of channels from c on: once with the N = D learned
+/// \param use  called as use.template operator()<T, N>(Index index, Index i, TileAt<T, …> c, const T* r, const T* z) for
+///             every index from `from` to `to` − 1 and tile c of channels, which writes: once with the N = D learned
 ///             coordinates (i = 0), and once with N = 1 for each fixed filter i
 template <class Family, class S, class Use>
 void apply_laplacian(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
