@@ -3,7 +3,8 @@
 /// (3.15)). On a part of a graph it fetches the rows of the halo that it reads.
 ///
 /// forward() and backward() read and write whole arrays. A layer may compute at a node while Z is in registers instead: begin(),
-/// scale() and diffuse(), then begin_backward() and end_backward().
+/// scale() and diffuse(), then begin_backward() and end_backward(). Unchecked: in these, shapes of views and arrays, and
+/// call.scratch, which evaluations overwrite; layers check them.
 #pragma once
 
 #include "sheafnn/core/buffer.hpp"
@@ -81,8 +82,6 @@ class LaplacianStep {
     end_backward(call, x_bar.data());
     detail::clear_halo(*graph_, x_bar.data(), shape_->row());
   }
-
-  // Unchecked from here on: views of other shapes, and call.scratch, which evaluations overwrite.
 
   /// Begins a forward pass. An evaluation keeps nothing.
   void begin(const LayerCall<Family, S>& call) {
