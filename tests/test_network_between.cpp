@@ -90,7 +90,8 @@ void check() {
   between.begin(pass, MatrixView<const double>(h.data(), n, width));
   between.diffuse(0);
   between.begin_backward({});
-  CHECK_THROWS_AS(between.accumulate_features({bar.data(), n - 1, of.model.coordinates(), 2}), std::invalid_argument);
+  CHECK_THROWS_AS(between.accumulate_features({bar.data(), n - 1, of.model.coordinates(), 2}),
+                  std::invalid_argument);
   between.accumulate_features({bar.data(), n, of.model.coordinates(), 2});
   CHECK_THROWS_AS(between.finish_backward(MatrixView<double>(h_bar.data(), n - 1, width)), std::invalid_argument);
 }
@@ -109,9 +110,9 @@ TEST_CASE("a separate encoder reads features") {
   const Bsnn<SpecialOrthogonal<2>, double> model(options);
   Network network(model, of.task.graph, of.task.sparse);
   const std::vector<double> h(static_cast<std::size_t>(of.task.graph.node_count() * model.hidden_width()));
-  CHECK_THROWS_WITH_AS(
-      network.begin({}, MatrixView<const double>(h.data(), of.task.graph.node_count(), model.hidden_width())),
-      "separate_encoder: 1 is not allowed; it reads features", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(network.begin({}, MatrixView<const double>(h.data(), of.task.graph.node_count(),
+                                                                  model.hidden_width())),
+                       "separate_encoder: true is not allowed; it reads features", std::invalid_argument);
 }
 
 TEST_CASE("an evaluation that a backward pass follows") {

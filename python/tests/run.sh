@@ -24,6 +24,15 @@ environment=build/python-environment
 "$environment/bin/pip" install --quiet --upgrade pip || give_up "pip failed"
 "$environment/bin/pip" install ".[test]" --config-settings=build-dir=build/python "${package[@]}" ||
   give_up "the package cannot be installed"
+# PyTorch for the tests of sheafnn.torch, which are skipped without it; large, and installed once. SHEAFNN_TORCH_SITE names a folder
+# of packages that has it already.
+if [ -n "${SHEAFNN_TORCH_SITE:-}" ]; then
+  "$environment/bin/python" -c "import sysconfig; print(sysconfig.get_paths()['purelib'])" |
+    while read -r folder; do echo "$SHEAFNN_TORCH_SITE" > "$folder/sheafnn_torch_site.pth"; done
+elif ! "$environment/bin/python" -c "import torch, torch_geometric" 2> /dev/null; then
+  timeout 900 "$environment/bin/pip" install --quiet torch torch_geometric ||
+    echo "PyTorch cannot be installed: the tests of sheafnn.torch are skipped"
+fi
 cmake -S . -B build/python-programs -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG" \
   -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF "-DSHEAFNN_PROGRAMS=train;predict" "${programs[@]}" > /dev/null ||
   give_up "cmake failed"
@@ -54,7 +63,7 @@ END
 }
 SHEAFNN_PROGRAMS=$PWD/build/python-programs/examples count "$environment/bin/python" -m pytest python/tests "$@"
 # The examples of the docstrings, in the installed package.
-count "$environment/bin/python" -m pytest --quiet --pyargs sheafnn --doctest-modules
+count "$environment/bin/python" -m pytest --quiet --pyargs sheafnn --doctest-modules --doctest-ignore-import-errors
 if (cd build && "../$environment/bin/python" -m mypy --ignore-missing-imports -p sheafnn); then
   passed=$((passed + 1))
 else

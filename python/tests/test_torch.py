@@ -1,4 +1,5 @@
-"""sheafnn.torch: gradients against finite differences, numbers of the C++ networks to the bit, torch.compile, leaks, threads,
+"""sheafnn.torch: gradients against finite differences, numbers of the C++ networks to the bit, torch.compile, leaks,
+threads,
 processes, and refused arguments."""
 
 import copy

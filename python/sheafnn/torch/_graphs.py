@@ -124,7 +124,8 @@ class Graph:
 
     Without it the graph of a tensor is built in the first call and kept as long as the tensor is there and unchanged.
 
-    :param edge_index: 2 x m, node numbers; both directions of every edge. Loops are left out, and repeated columns count once
+    :param edge_index: 2 x m, node numbers; both directions of every edge. Loops are left out, and repeated columns
+        count once
     :param num_nodes: n; None: the largest number and 1
     :raises ValueError: names the argument, its value and the limit
     """

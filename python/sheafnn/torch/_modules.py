@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _checks
-from . import _operators  # noqa: F401  registers the operators
+from . import _operators
 from ._architectures import Architecture, initial_values
 from ._graphs import Graph, check_device, check_edge_index
 
@@ -20,7 +20,8 @@ class _Names(torch.nn.Module):
 class Module(torch.nn.Module):
     """A layer or a network; its ``state_dict`` has the library's names.
 
-    :param seed: of initial values and noise; None: from PyTorch's generator, the initial values here and the noise in every call
+    :param seed: of initial values and noise; None: from PyTorch's generator, the initial values here and the noise
+        in every call
     """
 
     def __init__(self, of: Architecture, seed: int | None, dtype: torch.dtype | None, left_out: tuple[str, ...] = ()) -> None:
@@ -91,12 +92,8 @@ class Module(torch.nn.Module):
         parameters += more
         columns = edge_index.edge_index if isinstance(edge_index, Graph) else edge_index
         check_edge_index(columns)
-        keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
         noise = self._next_noise(of.bayesian or (self.training and (dropout > 0 or input_dropout > 0)))
-        output, kl, _ = torch.ops.sheafnn.forward(
-            of.text, columns, x, parameters, noise, dropout, input_dropout, self.training, keep
-        )
-        return output, kl
+        return _operators.run(of.text, columns, x, parameters, noise, dropout, input_dropout, self.training)
 
 
 def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, name: str = "x") -> None:

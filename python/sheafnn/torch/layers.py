@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _checks
+from . import _operators
 from ._architectures import _INPUT, _OUTPUT, describe
 from ._graphs import Graph
 from ._modules import Module, check_features, rate, refuse
@@ -28,22 +29,26 @@ def _channels(name: str, width: int, stalk_dim: int, options: dict[str, Any]) ->
 
 
 class SheafConv(Module):
-    """A graph convolution: a linear layer, a sheaf that is learned from what it gives, and one diffusion over that sheaf,
+    """A graph convolution: a linear layer, a sheaf that is learned from what it gives, and one diffusion over that
+    sheaf,
 
     X' = (1 + tanh ε) ∘ H − ELU(Δ_F (I ⊗ A) H Bᵀ),  H = x Wᵀ + b,  F = maps(H),
 
-    for ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs, channels innermost.
+    for ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs,
+    channels innermost.
     Source: Neural Sheaf Diffusion (Bodnar et al.), math: "The model" (3.6).
 
     :param in_channels: p, at least 1
-    :param out_channels: a multiple of the number of stalk coordinates, stalk_dim and one more for each of ``add_lp``, ``add_hp``
+    :param out_channels: a multiple of the number of stalk coordinates, stalk_dim and one more for each of
+        ``add_lp``, ``add_hp``
     :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
     :param stalk_dim: 1 to 5
     :param dropout: of what the diffusion mixes, in [0, 1); in training
     :param seed: of initial values and dropout; None: from PyTorch's generator
     :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
     :param options: of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
-        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``, ``layer_norm``,
+        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``,
+        ``layer_norm``,
         ``normalisation``, ``parametrisation`` and those of filters (docs/options.md)
     :raises ValueError: names the argument, its value and the limit
     """
@@ -87,11 +92,7 @@ class SheafConv(Module):
     def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor]:
         check_features(x, self.in_channels, edge_index, self.dtype)
         weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
-        if x.requires_grad:
-            h = torch.nn.functional.linear(x, weight, bias)
-        else:
-            keep = torch.is_grad_enabled() and (weight.requires_grad or bias.requires_grad)
-            h, _ = torch.ops.sheafnn.linear(x, weight, bias, keep)
+        h = _operators.run_linear(x, weight, bias)
         return self._run(h, edge_index, dropout=self.dropout)
 
     def extra_repr(self) -> str:
@@ -123,8 +124,10 @@ class PolynomialSheafConv(SheafConv):
 
 
 class BayesianSheafConv(SheafConv):
-    """As :class:`SheafConv`, with a sheaf that is drawn in every call, in training and in evaluation, from a distribution that the
-    learner predicts. ``kl()`` is its divergence from the prior (paper, "variational sheaf learner"; math: "Posteriors").
+    """As :class:`SheafConv`, with a sheaf that is drawn in every call, in training and in evaluation, from a
+    distribution that the
+    learner predicts. ``kl()`` is its divergence from the prior (paper, "variational sheaf learner"; math:
+    "Posteriors").
     """
 
     _kind = "bsnn"
@@ -148,7 +151,8 @@ class BayesianSheafConv(SheafConv):
 
 
 class SheafDiffusion(Module):
-    """One diffusion layer over given restriction maps, X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) X Bᵀ), with gradients of maps and
+    """One diffusion layer over given restriction maps, X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) X Bᵀ), with gradients
+    of maps and
     features (paper, sheaf diffusion layer; math: "The model" (3.6)).
 
     :param channels: f, 1 to 1024; features are n x (d' f), channels innermost
@@ -199,8 +203,10 @@ class SheafDiffusion(Module):
     ) -> Tensor:
         """
         :param x: n x (d' f)
-        :param edge_index: 2 x m, both directions of every edge, no loops and no repeated columns; or a :class:`Graph` of such
-        :param maps: m x d x d, of every column (u, v) the map of u into the edge; of diagonal maps m x d; None of the identity. Rotations
+        :param edge_index: 2 x m, both directions of every edge, no loops and no repeated columns; or a
+            :class:`Graph` of such
+        :param maps: m x d x d, of every column (u, v) the map of u into the edge; of diagonal maps m x d; None of
+            the identity. Rotations
             are not checked
         :param edge_weights: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v; None: 1
         :returns: n x (d' f)
@@ -231,12 +237,14 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], x: Tensor) -> Tensor
 
 
 class SheafLearner(Module):
-    """Learns restriction maps, and edge weights of rotations, from features of both ends of an edge: for a column (u, v) of
+    """Learns restriction maps, and edge weights of rotations, from features of both ends of an edge: for a column
+    (u, v) of
     ``edge_index`` the map of u into the edge, chart(W [x_u ‖ x_v]) (paper, "sheaf learner").
 
     :param in_channels: h, a multiple of the number of stalk coordinates
     :param seed, dtype: as of :class:`SheafConv`
-    :param options: ``edge_weights``, ``learner_layers``, ``learner_width``, ``learner``, ``sheaf_activation``, ``parametrisation``
+    :param options: ``edge_weights``, ``learner_layers``, ``learner_width``, ``learner``, ``sheaf_activation``,
+        ``parametrisation``
     """
 
     def __init__(

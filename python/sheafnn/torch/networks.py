@@ -16,6 +16,8 @@ from ._modules import Module, check_features, rate, refuse
 
 __all__ = ["Bcsnn", "Bsnn", "Csnn", "Nsd"]
 
+#: what checkpoints say of a model beside its options
+_ABOUT = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
 _DTYPES = {"F32": torch.float32, "F64": torch.float64}
 
 
@@ -86,8 +88,9 @@ class _Network(Module):
         """The trained model as the library has it; ``predict``, ``save`` and pickle take it."""
         dtype = self.dtype
         metadata = self._architecture.core(dtype == torch.float64).metadata
+        text = "F64" if dtype == torch.float64 else "F32"
         tensors = [
-            (name, "F64" if dtype == torch.float64 else "F32", list(value.shape), value.detach().contiguous().numpy().tobytes())
+            (name, text, list(value.shape), value.detach().contiguous().numpy().tobytes())
             for name, value in self.state_dict().items()
         ]
         model = _core.Model.__new__(_core.Model)
@@ -109,8 +112,7 @@ class _Network(Module):
         if model.kind != cls._kind:
             raise ValueError(f"path: {os.fspath(path)!r} holds the network {model.kind}, not {cls._kind}")
         metadata, tensors = model.__getstate__()
-        own = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
-        r = cls.__new__(cls)
+        make: Any = cls
         known = set(describe_options(cls._kind, model))
         options = {key: text for key, text in metadata.items() if key in known}
         first = tensors[0][1]
@@ -118,8 +120,7 @@ class _Network(Module):
         if cls._kind in ("csnn", "bcsnn"):
             place.pop("maps")
         features, classes = int(options.pop("features")), int(options.pop("classes"))
-        del own
-        r.__init__(features, classes, **place, dtype=_DTYPES[first], **arguments, **options)
+        r = make(features, classes, **place, dtype=_DTYPES[first], **arguments, **options)
         r.load_state_dict(
             {
                 name: torch.from_numpy(np.frombuffer(data, np.float64 if kind == "F64" else np.float32).copy()).reshape(shape)
@@ -133,8 +134,7 @@ def describe_options(kind: str, model: Any) -> list[str]:
     """The names of a network's options."""
     maps = "cooperative" if kind in ("csnn", "bcsnn") else model.maps
     of = describe(kind, maps, model.stalk_dimension, layer=False, features=1, classes=1, options={})
-    own = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
-    return [key for key in of.narrow.metadata if key not in own]
+    return [key for key in of.narrow.metadata if key not in _ABOUT]
 
 
 class _PairNetwork(_Network):

@@ -1,7 +1,9 @@
 """Distributions of rotations of R² to R⁵ on tensors, with gradients, batched.
 
-Densities are with respect to the uniform (Haar) distribution, which has mass 1. Derivatives in matrices are of free entries; what
-comes before decides which directions there are, e.g. ``torch.linalg.matrix_exp`` of a skew matrix. Noise is the library's: a sample is
+Densities are with respect to the uniform (Haar) distribution, which has mass 1. Derivatives in matrices are of free
+entries; what
+comes before decides which directions there are, e.g. ``torch.linalg.matrix_exp`` of a skew matrix. Noise is the
+library's: a sample is
 a function of seed and number.
 
 >>> import torch

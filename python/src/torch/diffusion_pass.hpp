@@ -31,9 +31,9 @@ class DiffusionPass final : public Pass {
  public:
   enum Part : std::size_t { left, right, epsilon, maps, edge_weights, parts };
 
-  DiffusionPass(const sheafnn::SheafDiffusionOptions& options, bool weighted, std::shared_ptr<const ColumnGraph> graph)
-      : graph_(std::move(graph)),
-        layer_(std::shared_ptr<const sheafnn::Graph>(graph_, &graph_->graph), options) {
+  DiffusionPass(const sheafnn::SheafDiffusionOptions& options, bool weighted,
+                std::shared_ptr<const ColumnGraph> graph)
+      : graph_(std::move(graph)), layer_(std::shared_ptr<const sheafnn::Graph>(graph_, &graph_->graph), options) {
     graph_->require_one_column_each();
     const Index d = layer_.coordinates(), f = options.channels;
     value_[left].resize(options.left ? d * d : 0);
@@ -63,7 +63,8 @@ class DiffusionPass final : public Pass {
     std::copy_n(static_cast<const S*>(features), x_.size(), x_.data());
     const sheafnn::Dropout dropout{options.training ? options.dropout : 0.0,
                                    {options.seed, sheafnn::Purpose::layer_dropout, options.epoch}};
-    const auto out = layer_.forward(map_view(value_[maps]), weights<const S>(value_), view(x_), span(value_[edge_weights]), dropout);
+    const auto out = layer_.forward(map_view(value_[maps]), weights<const S>(value_), view(x_),
+                                    span(value_[edge_weights]), dropout);
     std::copy_n(out.data(), x_.size(), static_cast<S*>(output));
     return 0;
   }

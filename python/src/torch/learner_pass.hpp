@@ -22,7 +22,8 @@ struct LearnerSetting {
   using Model = sheafnn::Nsd<Family, S>;
 
   explicit LearnerSetting(const Model& model)
-      : sizes(model.layout().learner), point{*model.options().parametrisation, *model.options().sheaf_activation} {}
+      : sizes(model.layout().learner),
+        point{*model.options().parametrisation, *model.options().sheaf_activation} {}
 
   sheafnn::SheafLearnerOptions sizes;
   sheafnn::PointMap<Family> point;
@@ -40,7 +41,10 @@ class LearnerPass final : public Pass {
  public:
   LearnerPass(const LearnerSetting<Family, S>& setting, const sheafnn::ParameterTable& table,
               std::shared_ptr<const ColumnGraph> graph)
-      : graph_(std::move(graph)), setting_(setting), table_(table), blocks_(graph_->graph),
+      : graph_(std::move(graph)),
+        setting_(setting),
+        table_(table),
+        blocks_(graph_->graph),
         learner_(graph_->graph, blocks_, setting.sizes) {
     graph_->require_one_column_each();
     value_.resize(table.size());
@@ -139,8 +143,7 @@ class LearnerPass final : public Pass {
 template <class Family, class S>
 class LearnerArchitecture final : public Architecture {
  public:
-  explicit LearnerArchitecture(const Setting& setting)
-      : network_(setting), setting_(network_.model()) {
+  explicit LearnerArchitecture(const Setting& setting) : network_(setting), setting_(network_.model()) {
     sheafnn::ParameterList<sheafnn::ParameterSlot> list(parameters_);
     sheafnn::SheafLearnerWeights<sheafnn::ParameterSlot>().declare(list, setting_.sizes, 0);
   }

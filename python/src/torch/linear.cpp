@@ -16,7 +16,9 @@ class LinearPass final : public Pass {
  public:
   LinearPass(const sheafnn::ParameterTable& table, Index width, std::shared_ptr<const ColumnGraph> graph,
              const sheafnn::NodeFeatures& features)
-      : graph_(std::move(graph)), width_(width), input_(features),
+      : graph_(std::move(graph)),
+        width_(width),
+        input_(features),
         encoder_(input_, graph_->graph, {.width = width, .activation = false}) {
     static_cast<sheafnn::ParameterTable&>(parameters_) = table;
     parameters_.finish();
@@ -81,7 +83,8 @@ class LinearArchitecture final : public Architecture {
       std::shared_ptr<const ColumnGraph> graph,
       std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
     sheafnn::require(features->columns() == columns_, "x", features->columns(),
-                     sheafnn::detail::concat("columns and indicators of missing values; the layer reads ", columns_));
+                     sheafnn::detail::concat("columns and indicators of missing values; the layer reads ",
+                                             columns_));
     return std::make_unique<LinearPass<S>>(parameters_, width_, std::move(graph), *features);
   }
 

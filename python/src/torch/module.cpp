@@ -40,10 +40,12 @@ std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::u
       const std::int64_t node = (row == 0 ? source : target)[i];
       if (node < 0 || node >= nodes) {
         sheafnn::throw_invalid_argument(sheafnn::detail::concat("edge_index[", row, ", ", i, "]"), node,
-                                        sheafnn::detail::concat("a node number must be between 0 and ", nodes - 1));
+                                        sheafnn::detail::concat("a node number must be between 0 and ",
+                                                                nodes - 1));
       }
     }
-    pairs[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(source[i]), static_cast<std::int32_t>(target[i])};
+    pairs[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(source[i]),
+                                          static_cast<std::int32_t>(target[i])};
   }
   auto r = std::make_shared<ColumnGraph>();
   r->columns = columns;
@@ -52,9 +54,10 @@ std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::u
   for (Index arc = 0; arc < graph.arc_count(); ++arc) {
     if (graph.listed(arc)) continue;
     const auto pair = [&](Index u, Index v) { return sheafnn::detail::concat("(", u, ", ", v, ")"); };
-    sheafnn::throw_invalid_argument("edge_index", pair(graph.target(arc), graph.source(arc)),
-                                    sheafnn::detail::concat("it has no ", pair(graph.source(arc), graph.target(arc)),
-                                        ": edges must be there in both directions (torch_geometric.utils.to_undirected)"));
+    sheafnn::throw_invalid_argument(
+        "edge_index", pair(graph.target(arc), graph.source(arc)),
+        sheafnn::detail::concat("it has no ", pair(graph.source(arc), graph.target(arc)),
+                                ": edges must be there in both directions (torch_geometric.utils.to_undirected)"));
   }
   r->column_of_arc.resize(static_cast<std::size_t>(graph.arc_count()));
   for (Index i = 0; i < columns; ++i) {
@@ -67,12 +70,13 @@ std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::u
   return r;
 }
 
-std::shared_ptr<const sheafnn::NodeFeatures> dense_features(std::uintptr_t address, bool wide, Index rows, Index columns) {
+std::shared_ptr<const sheafnn::NodeFeatures> dense_features(std::uintptr_t address, bool wide, Index rows,
+                                                            Index columns) {
   const GilRelease release;
   const auto count = static_cast<std::size_t>(rows * columns);
   const auto make = [&](const auto* values) {
-    return std::make_shared<const sheafnn::NodeFeatures>(sheafnn::NodeFeatures::from_dense(
-        std::span(values, count), rows, columns, sheafnn::MissingValues::mark));
+    return std::make_shared<const sheafnn::NodeFeatures>(
+        sheafnn::NodeFeatures::from_dense(std::span(values, count), rows, columns, sheafnn::MissingValues::mark));
   };
   return wide ? make(at<const double>(address)) : make(at<const float>(address));
 }

@@ -40,7 +40,8 @@ class NetworkPass final : public Pass {
       : graph_(std::move(graph)),
         features_(std::move(features)),
         model_(bare_model<Model>(options)),
-        network_(model_, graph_->graph, features_ ? *features_ : none(options.features, graph_->graph.node_count())) {}
+        network_(model_, graph_->graph,
+                 features_ ? *features_ : none(options.features, graph_->graph.node_count())) {}
 
   void set_parameter(std::size_t number, const void* values) override {
     const auto id = static_cast<sheafnn::ParameterId>(number);
@@ -64,21 +65,28 @@ class NetworkPass final : public Pass {
     ready_ = false;
     // Weights of the KL term are positive: of a negative one, all derivatives are the negatives.
     sign_ = kl_bar < 0 ? S(-1) : S(1);
-    bar_.resize(rows() * columns());
-    const S* from = static_cast<const S*>(output_bar);
-    for (Index i = 0; i < bar_.size(); ++i) bar_[i] = sign_ * from[i];
+    const Index size = rows() * columns();
+    const S* bar = static_cast<const S*>(output_bar);
+    if (kl_bar < 0) {
+      bar_.resize(size);
+      for (Index i = 0; i < size; ++i) bar_[i] = -bar[i];
+      bar = bar_.data();
+    }
     network_.begin_backward({.kl_weight = std::abs(kl_bar)});
     if constexpr (takes_embeddings) {
       if (from_outside_) {
-        network_.accumulate_features({bar_.data(), rows(), model_.coordinates(), model_.options().channels});
-        embedding_bar_.resize(embedding_.size());
-        network_.finish_backward(sheafnn::MatrixView<S>(embedding_bar_.data(), rows(), columns()));
+        network_.accumulate_features({bar, rows(), model_.coordinates(), model_.options().channels});
         S* to = static_cast<S*>(features_bar);
-        for (Index i = 0; to != nullptr && i < embedding_bar_.size(); ++i) to[i] = sign_ * embedding_bar_[i];
+        if (to == nullptr) {
+          embedding_bar_.resize(size);
+          to = embedding_bar_.data();
+        }
+        network_.finish_backward(sheafnn::MatrixView<S>(to, rows(), columns()));
+        for (Index i = 0; kl_bar < 0 && i < size; ++i) to[i] = -to[i];
         return;
       }
     }
-    network_.accumulate(sheafnn::MatrixView<const S>(bar_.data(), rows(), columns()));
+    network_.accumulate(sheafnn::MatrixView<const S>(bar, rows(), columns()));
     network_.finish_backward();
   }
   void gradient(std::size_t number, void* values) const override {
@@ -90,12 +98,14 @@ class NetworkPass final : public Pass {
 
  private:
   using Network = sheafnn::Network<Model>;
-  static constexpr bool takes_embeddings =
-      requires(Network& network, sheafnn::MatrixView<S> rows) { network.finish_backward(rows); };
+  static constexpr bool takes_embeddings = requires(Network & network, sheafnn::MatrixView<S> rows) {
+    network.finish_backward(rows);
+  };
 
   /// Features of layers, which read none.
   [[nodiscard]] static sheafnn::NodeFeatures none(Index columns, Index nodes) {
-    return sheafnn::NodeFeatures::from_csr(std::vector<Index>(static_cast<std::size_t>(nodes + 1)), {}, {}, columns);
+    return sheafnn::NodeFeatures::from_csr(std::vector<Index>(static_cast<std::size_t>(nodes + 1)), {}, {},
+                                           columns);
   }
   [[nodiscard]] Index rows() const { return graph_->graph.node_count(); }
   [[nodiscard]] Index columns() const { return from_outside_ ? model_.hidden_width() : model_.options().classes; }

@@ -36,8 +36,9 @@ struct ColumnGraph {
   /// \throws std::invalid_argument  loops or repeated columns
   void require_one_column_each() const {
     sheafnn::require(one_column_each(), "edge_index", columns,
-                     sheafnn::detail::concat("columns of ", graph.arc_count(),
-                                             " different arcs: with maps of arcs, no loops and no repeated columns are allowed"));
+                     sheafnn::detail::concat(
+                         "columns of ", graph.arc_count(),
+                         " different arcs: with maps of arcs, no loops and no repeated columns are allowed"));
   }
 };
 
@@ -67,7 +68,8 @@ struct Shapes {
 }
 /// The values of a fresh set of parameters. \param seed  selects them
 template <class S>
-[[nodiscard]] std::vector<std::vector<double>> initial_of(sheafnn::ParameterSet<S> parameters, std::uint64_t seed) {
+[[nodiscard]] std::vector<std::vector<double>> initial_of(sheafnn::ParameterSet<S> parameters,
+                                                          std::uint64_t seed) {
   parameters.initialise(seed);
   std::vector<std::vector<double>> r;
   for (std::size_t i = 0; i < parameters.info().size(); ++i) {
@@ -115,8 +117,8 @@ class Architecture {
   /// What checkpoints say of the model.
   [[nodiscard]] virtual std::map<std::string, std::string> metadata() const = 0;
   /// \param features  of networks; null: none
-  [[nodiscard]] virtual std::unique_ptr<Pass> make_pass(std::shared_ptr<const ColumnGraph> graph,
-                                                        std::shared_ptr<const sheafnn::NodeFeatures> features) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Pass> make_pass(
+      std::shared_ptr<const ColumnGraph> graph, std::shared_ptr<const sheafnn::NodeFeatures> features) const = 0;
 };
 
 /// Passes of an architecture over a graph that are not in use. Their buffers serve the passes to come.

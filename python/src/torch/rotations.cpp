@@ -181,7 +181,7 @@ template <class S>
 [[nodiscard]] Arrays<S> arrays_of(const Call& call) {
   const auto read = [](std::uintptr_t address) { return reinterpret_cast<const S*>(address); };
   const auto write = [](std::uintptr_t address) { return reinterpret_cast<S*>(address); };
-  return {call.count,           read(call.parameter),       read(call.concentration),    read(call.value),
+  return {call.count,      read(call.parameter),      read(call.concentration),      read(call.value),
           write(call.out), write(call.parameter_bar), write(call.concentration_bar), write(call.value_bar)};
 }
 
@@ -194,8 +194,8 @@ void run(const std::string& what, const std::string& kind, Index dimension, bool
          std::uintptr_t value_bar) {
   const GilRelease release;
   sheafnn::require(count <= 0xffffffffLL, "number of matrices", count, "must be at most 4294967295");
-  const Call call{kind, dimension,     wide, count, parameter, concentration, value, out, parameter_bar, concentration_bar,
-                  value_bar};
+  const Call call{kind,          dimension,         wide,     count, parameter, concentration, value, out,
+                  parameter_bar, concentration_bar, value_bar};
   const sheafnn::Stream stream{.seed = seed, .epoch = step};
   const auto in = [&]<class S>() {
     const Arrays<S> arrays = arrays_of<S>(call);
