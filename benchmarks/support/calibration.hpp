@@ -85,7 +85,7 @@ template <class Body>
     sheafnn::parallel_for(threads, threads, 1, [&](Index first, Index last) {
       for (Index repeat = 0; repeat < repeats; ++repeat) {
         sheafnn::detail::for_tiles<float>(count * first / threads, count * last / threads, [&]<class T>(auto i) {
-          sheafnn::i.store(to.data() + i, T(factor) * sheafnn::i.load(from.data() + i));
+          i.store(to.data() + i, T(factor) * i.load(from.data() + i));
         });
         benchmark::ClobberMemory();
       }

@@ -191,8 +191,8 @@ class TileAt<T, false> {
   int count_;
 };
 
-/// Calls body.template operator()<T>(c) for tiles c, TileAt<T>, that cover [begin, end): whole packs, then what is left as
-/// the first lanes of one more, which has a register's lanes if they are enough.
+/// Calls body.template operator()<T>(c) for tiles c, TileAt<T>, that cover [begin, end): whole packs, then what is left
+/// as the first lanes of one more, which has a register's lanes if they are enough.
 template <class Scalar, class Body>
 SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
   constexpr int W = row_lanes<Scalar>, narrow = lanes<Scalar>;
