@@ -288,13 +288,9 @@ void CooperativeLayer<D, S>::leave_rows(Index begin, Index count, S* out) {
   const NodeSelection nodes = nodes_;
   const S* first_rows = work_->first.data();
   const S* sent_on = work_->sent_on.data();
-  const detail::DiffusedRow<S> row_of{options_.activation,
-                                      D,
-                                      f,
-                                      options_.residual ? gain_ : nullptr,
-                                      dropped_ ? mask_.bits() : nullptr,
-                                      factor_,
-                                      sign()};
+  const S* gain = options_.residual ? gain_ : nullptr;
+  const auto* mask = dropped_ ? mask_.bits() : nullptr;
+  const detail::DiffusedRow<S> row_of{options_.activation, D, f, gain, mask, factor_, sign()};
   S* sums = keep_ ? second_sum_.data() : nullptr;
   S* slopes = keep_ ? slope_.data() : nullptr;
   for (Index index = begin; index < begin + count; ++index, out += size) {
