@@ -10,7 +10,7 @@ from typing import Any, Mapping
 import torch
 
 from .. import _torch
-from ..classifier import _text
+from .._estimator import _text
 
 #: of a network's parameters, those that a layer of it leaves to PyTorch (input) or does without (output)
 _INPUT, _OUTPUT = ("lin1.weight", "lin1.bias"), ("lin2.weight", "lin2.bias")

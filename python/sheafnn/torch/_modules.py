@@ -24,6 +24,8 @@ class Module(torch.nn.Module):
         in every call
     """
 
+    _noise: Tensor
+
     def __init__(self, of: Architecture, seed: int | None, dtype: torch.dtype | None, left_out: tuple[str, ...] = ()) -> None:
         super().__init__()
         self._architecture = of

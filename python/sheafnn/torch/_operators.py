@@ -177,7 +177,7 @@ class _Pass(torch.autograd.Function):
         output, kl, ctx.ticket = _forward(
             name, edge_index, x, parameters, noise, dropout, input_dropout, training, True
         )
-        ctx.name, ctx.rows, ctx.columns = name, *x.shape
+        ctx.name, ctx.rows, ctx.columns = name, x.shape[0], x.shape[1]
         ctx.shapes = [parameter.shape for parameter in parameters]
         return output, x.new_full((), kl)
 
