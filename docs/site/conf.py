@@ -21,7 +21,7 @@ version = release = re.search(
 ).group(1)
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "formulas"]
-exclude_patterns = ["site"]
+exclude_patterns = ["site", "notebook"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 4
 myst_enable_extensions = ["fieldlist", "dollarmath"]
@@ -34,7 +34,7 @@ autodoc_default_options = {
     "members": True,
     "show-inheritance": False,
     # scikit-learn writes these.
-    "exclude-members": "set_fit_request, set_predict_request, set_predict_proba_request, set_score_request",
+    "exclude-members": "set_fit_request, set_predict_request, set_predict_proba_request, set_score_request, get_metadata_routing",
 }
 suppress_warnings = ["misc.highlighting_failure"]  # code with … in it, and .csv
 highlight_language = "none"

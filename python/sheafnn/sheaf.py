@@ -66,7 +66,7 @@ class NearestSection:
     """A rotation of each node, which together are nearly a section; unique up to one rotation of all from the right."""
 
     rotations: np.ndarray  #: n x d x d
-    disagreement: float  #: sum over the edges of w² |R_u X_u - R_v X_v|², Frobenius norm
+    disagreement: float  #: sum over the edges of w² times the squared Frobenius norm of R_u X_u - R_v X_v
     bound: float  #: no choice of rotations disagrees less
     eigenvalues: np.ndarray  #: d smallest of the Laplacian
 

@@ -25,6 +25,7 @@ namespace sheafnn {
 /// The weights of an equation, d' numbers each. \tparam T const S, S or ParameterSlot
 template <template <class> class Equation>
 struct EquationWeights {
+  /// Views of the weights, in the order of the equation's declaration.
   template <class T>
   struct Views {
     std::array<WeightVector<T>, static_cast<std::size_t>(kernels::weight_count<Equation<float>>)> of;
