@@ -65,7 +65,7 @@ def torch_epoch(data, model, target):
 
 
 def library_epochs(options, graph, maps):
-    """A function that trains for some epochs and gives the seconds of one, without those of beginning and end."""
+    """A function that trains for some epochs and gives the seconds of one, without the time of beginning and end."""
     data = sheafnn.load_dataset(os.path.join(options.data, graph + ".npz"))
 
     def fit(count):

@@ -144,7 +144,7 @@ endfunction()
 
 # The same models for CUDA devices, in a shared library that shows one function only: what nvcc makes of Eigen must not
 # meet what the C++ compiler makes of it.
-# usage: sheafnn_device_models(TARGET CUDA_TARGET EXTENSION MODEL...): the library; EXTENSION is that of its sources.
+# usage: sheafnn_device_models(TARGET CUDA_TARGET EXTENSION MODEL...): the library; EXTENSION ends the names of its sources.
 function(sheafnn_device_models target cuda_target extension)
   set(files "")
   set(entries "")

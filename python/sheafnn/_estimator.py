@@ -172,7 +172,7 @@ class SheafEstimator(BaseEstimator):
             _checks.number("kl_weight", self.kl_weight, 0, 1e300)
 
     def _options(self, name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
-        """Options as texts: parameters of the classifier, and those of the mapping ``name``."""
+        """Options as texts: parameters of the classifier, and options in the mapping ``name``."""
         if more is not None and not isinstance(more, Mapping):
             raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
         for key, value in (more or {}).items():
@@ -351,7 +351,7 @@ class SheafEstimator(BaseEstimator):
 
 
 def interruption(result: Mapping[str, Any]) -> str:
-    return f"interrupted after {result['epochs']} epochs; the model is that of epoch {result['best_epoch']}"
+    return f"interrupted after {result['epochs']} epochs; the model is the one of epoch {result['best_epoch']}"
 
 
 def number_of_split(data: Dataset, split: Any) -> int:

@@ -62,7 +62,7 @@ def fit_many(
     threads: int = 0,
 ) -> FitMany:
     """Trains a classifier on several splits with several seeds, side by side: on the CPU each on a thread of its own, on a CUDA
-    device all in one batch. On the CPU the results are those of single fits, to the bit.
+    device all in one batch. On the CPU the results are equal to single fits, to the bit.
 
     :param classifier: its parameters; None: the defaults of ``SheafClassifier()``. ``search``, ``progress`` and ``callback`` belong to
         single fits

@@ -30,7 +30,7 @@ def _axes(ax: Any) -> Any:
 def reliability(diagram: ReliabilityDiagram, ax: Any = None) -> Any:
     """Draws the accuracy of each bin over its confidence, with the diagonal of a calibrated model; the bars' opacity shows the bins' nodes.
 
-    :param ax: matplotlib's axes to draw on; None: those of a new figure
+    :param ax: matplotlib's axes to draw on; None: axes of a new figure
     :return: the axes
     :raises ImportError: there is no matplotlib
     """

@@ -163,7 +163,7 @@ struct NodeGradient {
   }
 };
 
-/// What the derivatives of a sheaf's blocks are made of, those of several applications of Δ one after another.
+/// What the derivatives of a sheaf's blocks are made of, for several applications of Δ one after another.
 template <class S>
 struct DiffusionArrays {
   const S *w, *r, *z_bar, *r_bar, *w_bar;

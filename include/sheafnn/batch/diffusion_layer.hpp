@@ -143,7 +143,7 @@ class BatchDiffusionLayer {
     return true;
   }
 
-  /// Of the last layer, in place of the derivative of output(): that of a few logits. The layer is then begun.
+  /// Of the last layer, in place of the derivative of output(): the derivative of a few logits. The layer is then begun.
   void enter(const BatchLayerCall<Executor, Family, S>& call, const LogitsBar<S>& logits, S* x_bar) const {
     call.executor.launch(shape_.items(), call.pass.instances(),
                          EnterLayers<Family, S>{logits, call.pass,

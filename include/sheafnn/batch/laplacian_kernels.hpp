@@ -24,7 +24,7 @@ struct WeightedEquation {
   using Equation = EquationType<T>;
   static constexpr int count = kernels::weight_count<Equation<S>>, room = kernels::weight_room<Equation<S>>;
   static constexpr bool with_first = kernels::reads_first<Equation<S>>;
-  const S* weights;  ///< of run 0, the d' numbers of one weight after those of another
+  const S* weights;  ///< of run 0, the d' numbers of one weight after another
   Index run_stride, coordinates;
 
   /// At coordinate i, which is below d'.
@@ -175,7 +175,7 @@ struct NoLayerBelow {
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void go_on(const At&, Bar&) const {}
 };
 
-/// From r̄: W̄ = L r̄, for the derivatives of learned maps only, and x̄, that of X̃, S W̄ + what it gets without Δ, through the
+/// From r̄: W̄ = L r̄, for the derivatives of learned maps only, and x̄, the derivative of X̃, S W̄ + what it gets without Δ, through the
 /// dropout.
 ///
 /// \tparam Below  go_on(at, x̄) goes on with the layer below, at the same node and channels

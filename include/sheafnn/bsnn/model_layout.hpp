@@ -98,7 +98,7 @@ struct NetworkWeights {
 
 namespace detail {
 
-/// Declares the weights of layers, in order: declare(l) those of layer l, whose names end with its number. What a layer
+/// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its number. What a layer
 /// changes in the list holds for the layer alone.
 template <class T, class Declare>
 void declare_in_order(ParameterList<T>& list, Index count, const Declare& declare) {

@@ -172,7 +172,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
  private:
   /// Where the derivative of X_{L+1} begins its way back.
   [[nodiscard]] FeatureView<S> last_bar() { return steps_.scratch(0).first(steps_.nodes.count()); }
-  /// From the derivative of X_{L+1}, in last_bar(), to that of H.
+  /// From the derivative of X_{L+1}, in last_bar(), to the derivative of H.
   void accumulate_layers(FeatureView<S> bar) {
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
     for (Index l = steps_.layer_count(); l-- > 0;) {

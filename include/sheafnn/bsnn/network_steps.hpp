@@ -112,7 +112,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
 
   void begin_posterior(double kl_weight) { this->source.begin_backward(execution, kl_weight); }
-  /// From the derivative of what was drawn, all samples', to those of Q's parameters and of H.
+  /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
   void infer_backward() {
     this->source.finish_backward(execution, this->source_weights(), this->embedding_bar_view().rows(),
                                  this->scratch(0).rows(), this->source_weights_bar());

@@ -30,7 +30,7 @@ struct EquationWeights {
   struct Views {
     std::array<WeightVector<T>, static_cast<std::size_t>(kernels::weight_count<Equation<float>>)> of;
 
-    /// Unchecked: the number of coordinates, which is that of a model.
+    /// Unchecked: the number of coordinates, a model's.
     void declare(ParameterList<T>& list, const LayerSetting& setting) {
       if constexpr (constexpr int count = kernels::weight_count<Equation<float>>; count > 0) {
         for (std::size_t k = 0; k < of.size(); ++k) {

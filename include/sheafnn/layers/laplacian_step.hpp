@@ -164,7 +164,7 @@ class LaplacianStep {
       });
     });
   }
-  /// The second half, after the first one at all own nodes: the derivative of x, and what is left of those of the sheaf's
+  /// The second half, after the first one at all own nodes: the derivative of x, and the rest of the derivatives of the sheaf's
   /// blocks.
   ///
   /// \param x_bar  n × d' × f, overwritten at own nodes
