@@ -13,7 +13,8 @@
 #include "frames_task.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
-#include "sheafnn/batch/network_parts.hpp"
+#include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/batch/network.hpp"
 #include "sheafnn/bsnn/given_sheaf.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
@@ -45,8 +46,8 @@ using sheafnn::Stream;
 
 using Doubles = std::vector<double>;
 
-static_assert(!sheafnn::batch::BatchModel<Snn<Diagonal<2>>>);
-static_assert(sheafnn::batch::BatchModel<Nsd<Diagonal<2>>>);
+static_assert(!sheafnn::batch::BatchModel<Snn<Diagonal<2>>, sheafnn::batch::HostExecutor>);
+static_assert(sheafnn::batch::BatchModel<Nsd<Diagonal<2>>, sheafnn::batch::HostExecutor>);
 
 template <class Model>
 Model disturbed(const typename Model::Options& options) {

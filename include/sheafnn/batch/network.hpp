@@ -17,8 +17,8 @@
 namespace sheafnn::batch {
 
 /// See the file comment. Neither copied nor moved: recordings hold addresses of its arrays.
-template <class Executor, BatchModel Model>
-class BatchNetwork {
+template <class Executor, LearnedSheafModel Model>
+class BatchNetwork<Executor, Model> {
  public:
   using Family = typename Model::Family;
   using S = typename Model::Scalar;

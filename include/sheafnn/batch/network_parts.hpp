@@ -29,10 +29,21 @@
 
 namespace sheafnn::batch {
 
-/// The models that this engine has the layers of: SheafModel with learned maps, and with it Bsnn and Nsd. Others are
-/// trained one by one, by sheafnn::train.
+/// The networks of a batch, one partial specialisation for each kind of model. That of SheafModel is in network.hpp; its
+/// interface is what BatchTrainer and predict() ask of one.
+template <class Executor, class Model>
+class BatchNetwork;
+
+/// Models whose networks can be a batch: those with a BatchNetwork, which must have been included. Others are trained
+/// one by one, by sheafnn::train.
+template <class Model, class Executor>
+concept BatchModel = requires {
+  sizeof(BatchNetwork<Executor, Model>);
+};
+
+/// SheafModel with learned maps, and with it Bsnn and Nsd.
 template <class Model>
-concept BatchModel =
+concept LearnedSheafModel =
     std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior>;
 
 namespace detail {
@@ -68,7 +79,7 @@ struct CommonArrays {
 };
 
 /// Neither copied nor moved: recordings hold addresses of its arrays.
-template <class Executor, BatchModel Model>
+template <class Executor, LearnedSheafModel Model>
 struct NetworkParts {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;

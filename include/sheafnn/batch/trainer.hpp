@@ -38,7 +38,7 @@ enum class EvaluationOrder {
 };
 
 /// A batch of trainings under way.
-template <class Executor, BatchModel Model>
+template <class Executor, BatchModel<Executor> Model>
 class BatchTrainer {
  public:
   using S = typename Model::Scalar;
@@ -352,13 +352,13 @@ template <class LossType>
 ///
 /// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  see BatchTrainer
-template <class Executor, BatchModel Model, Loss<typename Model::Scalar> LossType>
+template <class Executor, BatchModel<Executor> Model, Loss<typename Model::Scalar> LossType>
 std::vector<Outcome> train_batch(Executor& executor, const Graph& graph, const NodeFeatures& features,
                                  const LossType& loss, std::span<const Training<Model>> trainings) {
   return BatchTrainer<Executor, Model>(executor, graph, features, detail::classification(loss), trainings).train();
 }
 /// The same for the labels of a dataset.
-template <class Executor, BatchModel Model>
+template <class Executor, BatchModel<Executor> Model>
 std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
                                  std::span<const Training<Model>> trainings) {
   return BatchTrainer<Executor, Model>(executor, data, trainings).train();
@@ -369,14 +369,14 @@ std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
 /// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
-template <class Executor, BatchModel Model, Loss<typename Model::Scalar> LossType>
+template <class Executor, BatchModel<Executor> Model, Loss<typename Model::Scalar> LossType>
 TrainResult train(Executor& executor, Model& model, const Graph& graph, const NodeFeatures& features,
                   const LossType& loss, const Split& split, const TrainOptions& options = {}) {
   const Training<Model> one[] = {{&model, &split, options}};
   return detail::only_result(train_batch<Executor, Model>(executor, graph, features, loss, one));
 }
 /// The same for the labels of a dataset.
-template <class Executor, BatchModel Model>
+template <class Executor, BatchModel<Executor> Model>
 TrainResult train(Executor& executor, Model& model, const Dataset& data, const Split& split,
                   const TrainOptions& options = {}) {
   const Training<Model> one[] = {{&model, &split, options}};

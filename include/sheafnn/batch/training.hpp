@@ -94,15 +94,17 @@ template <class Model>
   return Classification(data.labels);
 }
 
-/// Have two posteriors the same state (prior, parametrisation)? By ==, or else byte by byte.
-template <class Q>
-[[nodiscard]] bool same_posterior(const Q& a, const Q& b) {
-  if constexpr (std::is_empty_v<Q>) {
+/// Have the posteriors of two models the same state (prior, parametrisation)? By ==, or else byte by byte; yes where the
+/// options say all about them.
+template <class Model>
+[[nodiscard]] bool same_posterior(const Model& a, const Model& b) {
+  using Q = typename Model::Posterior;
+  if constexpr (std::is_empty_v<Q> || !requires { a.posterior(); }) {
     return true;
   } else if constexpr (std::equality_comparable<Q>) {
-    return a == b;
+    return a.posterior() == b.posterior();
   } else {
-    return std::memcmp(&a, &b, sizeof(Q)) == 0;
+    return std::memcmp(&a.posterior(), &b.posterior(), sizeof(Q)) == 0;
   }
 }
 
@@ -134,8 +136,9 @@ template <class Model>
             to_string(own.sample_loss), "the batch engine has the expected loss only");
     require(t.model->options() == trainings.front().model->options(), sheafnn::detail::concat("trainings[", i, "].model"),
             "another architecture", "the models of a batch must have the same options");
-    require(same_posterior(t.model->posterior(), trainings.front().model->posterior()),
-            sheafnn::detail::concat("trainings[", i, "].model"), "another posterior", "the models of a batch must have the same");
+    require(same_posterior(*t.model, *trainings.front().model),
+            sheafnn::detail::concat("trainings[", i, "].model"), "another posterior",
+            "the models of a batch must have the same");
     require(own.samples == common.samples, sheafnn::detail::concat("trainings[", i, "].samples"), own.samples,
             sheafnn::detail::concat("must be ", common.samples, " as in the rest of the batch"));
     require(own.training_samples == common.training_samples, sheafnn::detail::concat("trainings[", i, "].training_samples"),
