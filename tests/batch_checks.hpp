@@ -14,6 +14,7 @@
 #include "map_kind.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/batch/network.hpp"
+#include "sheafnn/bsnn/flow_model_options.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
@@ -76,6 +77,17 @@ inline sheafnn::ModelOptions small_options() {
   r.layers = 2;
   return r;
 }
+/// A small flow for it.
+inline sheafnn::FlowOptions small_flow_options() {
+  sheafnn::FlowOptions r;
+  r.features = columns;
+  r.classes = classes;
+  r.channels = 5;
+  r.time = 1.3;
+  r.method = sheafnn::FlowMethod::runge_kutta;
+  r.fixed_steps = 2;
+  return r;
+}
 
 /// Options of a training step.
 struct Step {
@@ -111,7 +123,7 @@ std::vector<double> sums(Executor& executor, const Tree& tree, Index runs) {
 
 /// A model whose parameters are at no special values.
 template <class Model>
-Model disturbed(const sheafnn::ModelOptions& options, Index run) {
+Model disturbed(const typename Model::Options& options, Index run) {
   Model model(options, static_cast<std::uint64_t>(5 + run));
   tiny::disturb(model.parameters(), static_cast<std::uint64_t>(11 + run), 0.3);
   return model;
@@ -133,7 +145,7 @@ inline constexpr std::uint64_t first_seed = 70;
 }
 
 template <class Model, class Executor>
-BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn::ModelOptions& options,
+BatchOutcome run_batch(Executor& executor, const Problem& problem, const typename Model::Options& options,
                        const Step& step) {
   namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs train and predict with --device cuda against the same commands on the CPU: a hundred trainings side by side,
-# models that go from one side to the other, errors. Their models: special orthogonal maps, stalk dimension 2.
+# models that go from one side to the other, errors. Their models: special orthogonal maps, and diagonal ones in
+# continuous time, stalk dimension 2.
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -70,8 +71,14 @@ done
 "${train[@]}" --splits 2 --seed 1 --device cuda --filter chebyshev --degree 2 --learner summed --layer-norm \
   --readout-layers 2 --save filtered.safetensors > filtered.txt || fail "train --device cuda --filter"
 
+# A flow by equal steps, one training and several.
+flow=("${train[@]}" --model bflow --maps diagonal --device cuda --flow-method runge-kutta --fixed-steps 3)
+"${flow[@]}" --splits 2 --seed 1 --save flow.safetensors > flow.txt || fail "train --model bflow --device cuda"
+"${flow[@]}" --splits 1-2 --seeds 0-1 --save flows.safetensors > /dev/null || fail "flows side by side"
+cmp flow.safetensors flows-2-1.safetensors || fail "a flow alone differs"
+
 # Models go from one side to the other.
-for model in cpu-2-1 device-2-1 filtered; do
+for model in cpu-2-1 device-2-1 filtered flow; do
   for device in cpu cuda cuda:1; do
     "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
       > /dev/null || fail "predict $model --device $device"
@@ -96,6 +103,7 @@ cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
+refuse 'method: dormand-prince .*runge-kutta or euler' "${quick[@]}" --device cuda --model flow --maps diagonal
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30
 refuse 'device: 7' "$bin/predict" --model cpu-0-0.safetensors --dataset karate --device cuda:7 --output out.csv

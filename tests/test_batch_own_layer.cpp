@@ -3,16 +3,11 @@
 /// gradients along every coordinate, and trainings against sheafnn::train.
 #include <doctest/doctest.h>
 
-#include <span>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 #include "batch_comparison.hpp"
-#include "model_gradient.hpp"
+#include "batch_gradient.hpp"
 #include "own_layers.hpp"
-#include "sheafnn/io/checkpoint.hpp"
-#include "temporary_folder.hpp"
 #include "training_comparison.hpp"
 
 namespace test_batch_own_layer {
@@ -73,40 +68,10 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: layers of one's own am
 
 TEST_CASE_TEMPLATE("gradients of layers of one's own in the batch engine, along every coordinate", Model,
                    Reactions<GeneralLinear<2>>, Mixed<DefaultPosterior<SpecialOrthogonal<2>>>) {
-  const tiny::Task task;
   ModelOptions options = tiny::options();
   options.add_lp = true;
   options.layers = 3;
-  Model model(options, 3);
-  tiny::disturb(model.parameters(), 4, 0.3);
-  std::vector<std::uint8_t> roles(static_cast<std::size_t>(tiny::Task::nodes));
-  for (const std::int32_t u : task.train) roles[static_cast<std::size_t>(u)] = batch::training_node;
-  batch::HostExecutor executor;
-  batch::BatchNetwork<batch::HostExecutor, Model> networks(executor, model, task.graph, task.sparse,
-                                                           {task.labels, roles}, {1, 1, 1});
-  batch::Run run;
-  run.seed = 5;
-  run.dropout = batch::DropoutRule(0.3);
-  run.training_share = 1 / static_cast<double>(task.train.size());
-  run.kl_weight = Model::bayesian ? 0.2 : 0;
-  networks.runs().upload(std::span<const batch::Run>(&run, 1));
-  const auto loss = [&] {
-    networks.parameters().upload(model.parameters().values().view());
-    networks.train_pass(false, true, KlEstimator::closed_form);
-    double value = batch_checks::sums(executor, networks.output().nll(), 1).front();
-    if constexpr (Model::bayesian) {
-      value += run.kl_weight * batch_checks::sums(executor, networks.kl(), 1).front() /
-               static_cast<double>(networks.pairs());
-    }
-    return value;
-  };
-  static_cast<void>(loss());
-  const std::vector<double> values = networks.gradient().download();
-  Buffer<double> gradient(static_cast<Index>(values.size()));
-  std::copy(values.begin(), values.end(), gradient.begin());
-  const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, loss);
-  INFO(comparison.where);
-  CHECK(comparison.worst <= 1);
+  batch_checks::compare_gradient<Model>(options);
 }
 
 TEST_CASE("training by the batch engine follows the CPU: layers of one's own") {
@@ -125,29 +90,7 @@ TEST_CASE("a batch of three seeds of a layer of one's own: three single training
                              .channels = 8,
                              .layers = 3,
                              .classes = data.class_count};
-  std::vector<Model> models;
-  for (std::uint64_t seed = 0; seed < 3; ++seed) models.emplace_back(options, seed);
-  std::vector<batch::Training<Model>> trainings;
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
-    trainings.push_back({&models[seed], &data.splits[seed], {.epochs = 30, .dropout = 0.2, .seed = seed}});
-  }
-  batch::HostExecutor executor;
-  const auto outcomes = batch::train_batch<batch::HostExecutor, Model>(executor, data, trainings);
-  const test::TemporaryFolder folder;
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
-    CAPTURE(seed);
-    Model alone(options, seed);
-    const TrainResult one = batch::train(executor, alone, data, data.splits[seed], trainings[seed].options);
-    CHECK(one.best_epoch == outcomes[seed].result.best_epoch);
-    CHECK(one.test_nll == outcomes[seed].result.test_nll);
-    CHECK(std::equal(alone.parameters().values().begin(), alone.parameters().values().end(),
-                     models[seed].parameters().values().begin()));
-    const std::string path = folder.path() / ("own" + std::to_string(seed) + ".safetensors");
-    io::save_checkpoint(path, models[seed]);
-    const Model loaded = io::load_checkpoint<Model>(path);
-    CHECK(predict(loaded, data).probabilities == predict(models[seed], data).probabilities);
-    CHECK(batch::predict(executor, loaded, data.graph, data.features).label == predict(loaded, data).label);
-  }
+  training_comparison::compare_seeds<Model>(options, data);
 }
 
 TEST_CASE("the batch engine refuses a filter or an initial residual of some layers") {

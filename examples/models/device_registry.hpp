@@ -23,7 +23,7 @@ struct DeviceJob {
   };
   const sheafnn::Dataset& data;
   const std::vector<Run>& runs;
-  const sheafnn::ModelOptions& model;
+  const NetworkOptions& model;
   const sheafnn::TrainOptions& train;
   bool bayesian = true;
   Keep keep;  ///< of every run
@@ -36,8 +36,9 @@ struct DeviceOutcome {
   std::string error;  ///< why it stopped, when it diverged
 };
 
-/// A family with a stalk dimension, as ModelEntry.
+/// As ModelEntry.
 struct DeviceModelEntry {
+  std::string_view bayesian, deterministic;
   std::string_view maps;
   int stalk_dimension;
   std::vector<DeviceOutcome> (*train)(const DeviceJob& job);
@@ -49,8 +50,9 @@ struct DeviceModelEntry {
 /// Whether the program is linked with models for CUDA devices, or with no_device_models.cpp.
 [[nodiscard, gnu::visibility("default")]] bool has_device_models();
 
-/// \throws std::invalid_argument  no such family or dimension; a program without device models
-[[nodiscard, gnu::visibility("default")]] const DeviceModelEntry& find_device_model(std::string_view maps,
+/// \throws std::invalid_argument  no such model, family or dimension; a program without device models
+[[nodiscard, gnu::visibility("default")]] const DeviceModelEntry& find_device_model(std::string_view model,
+                                                                                    std::string_view maps,
                                                                                     int stalk_dimension);
 
 /// --device: cpu (−1), cuda (0) or cuda:N (N).

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sheafnn/batch/device_executor.hpp"
+#include "sheafnn/batch/flow_layer.hpp"
 #include "sheafnn/batch/prediction.hpp"
 #include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/bsnn.hpp"

@@ -9,6 +9,9 @@
 #if __has_include(<sheafnn/batch/diffusion_mixing_kernel.hpp>)
 #include <sheafnn/batch/diffusion_mixing_kernel.hpp>
 #endif
+#if __has_include(<sheafnn/batch/flow_kernels.hpp>)
+#include <sheafnn/batch/flow_kernels.hpp>
+#endif
 #include <sheafnn/batch/gradient_sums.hpp>
 #include <sheafnn/batch/initial_residual_kernels.hpp>
 #include <sheafnn/batch/layer_norm.hpp>
@@ -39,6 +42,11 @@ SHEAFNN_TEAMS(DiffuseForward<DiagonalMaps, float>);
 SHEAFNN_TEAMS(DiffuseMixForward<Rotations, float>);
 SHEAFNN_TEAMS(DiffuseMixForward<General, float>);
 SHEAFNN_TEAMS(DiffuseMixForward<DiagonalMaps, float>);
+#endif
+#if __has_include(<sheafnn/batch/flow_kernels.hpp>)
+SHEAFNN_TEAMS(DiffuseForward<Rotations, float, StageOutput<float>>);
+SHEAFNN_ITEMS(StageBackward<Rotations, float>);
+SHEAFNN_ITEMS(StageMixBackward<Rotations, float>);
 #endif
 SHEAFNN_TEAMS(FilterForward<Rotations, float>);
 SHEAFNN_TEAMS(FilterBackward<Rotations, float>);

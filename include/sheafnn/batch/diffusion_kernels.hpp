@@ -299,13 +299,13 @@ struct LayerOutput {
   }
 };
 
-/// Forward: R and X' from W.
-template <class Family, class S>
+/// Forward: R and X' from W. \tparam Output  store(shape, at, z), as LayerOutput has it
+template <class Family, class S, class Output = LayerOutput<S>>
 struct DiffuseForward : DiffusionTeam<Family, S> {
   using typename DiffusionTeam<Family, S>::Place;
   using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
   S* r;
-  LayerOutput<S> output;
+  Output output;
 
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     Tile<S> value[max_coordinates];

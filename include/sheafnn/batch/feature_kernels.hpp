@@ -281,14 +281,20 @@ struct ActivationBackward {
   }
   /// From x̄ at a node and some channels; becomes z̄.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Tile<S> (&bar)[max_coordinates]) const {
+    store(at, bar, [this](const Tile<S>& x, const Tile<S>& own) SHEAFNN_INLINE_LAMBDA {
+      return kernels::activated_bar(x, own, activation);
+    });
+  }
+  /// The same of another activation. \param derivative  derivative(x̄, z) = z̄
+  template <class Derivative>
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const NodeChannels& at, Tile<S> (&bar)[max_coordinates],
+                                              const Derivative& derivative) const {
     const S* scale = sheaf.scale_of(range.slot(at.instance), at.node);
     const S root = graph.inverse_root[at.node];
     Tile<S> in[max_coordinates], z[max_coordinates];
     load_stalk(shape, at, r, in);
     node_times<Family>(scale, root, in, z);
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      bar[i] = kernels::activated_bar(bar[i], z[i], activation);
-    }
+    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] = derivative(bar[i], z[i]);
     store_stalk(shape, at, bar, z_bar);
     node_times<Family>(scale, root, bar, in);
     store_stalk(shape, at, in, r_bar);
@@ -300,6 +306,7 @@ struct ActivationBackward {
 /// same node and channels, its first step. item (node, channels), group: instance.
 template <class Family, class S>
 struct MixBackward {
+  static constexpr int max_coordinates = Family::stalk_dimension + 2;
   FeatureShape<S> shape;
   const Run* runs;
   Pass pass;
@@ -322,12 +329,12 @@ struct MixBackward {
     return shape.place(item, instance);
   }
 
-  SHEAFNN_HD void operator()(const NodeChannels& at) const {
-    constexpr int max_coordinates = Family::stalk_dimension + 2;
+  /// P̄ B, from Ȳ; writes P̄.
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void through_mixing(const NodeChannels& at,
+                                                       Tile<S> (&bar)[max_coordinates]) const {
     const Index run = pass.run_of(at.instance);
-    Tile<S> own[max_coordinates], bar[max_coordinates], input[max_coordinates];
+    Tile<S> own[max_coordinates];
     load_stalk(shape, at, y_bar, own);
-    load_stalk(shape, at, x_bar, input);
     if (right != nullptr) {
       multiply_row<false>(shape, at, y_bar, right + run * parameter_stride + at.channel, bar);
     } else {
@@ -341,6 +348,13 @@ struct MixBackward {
       multiply_left<true>(shape, a, own, turned);
       store_stalk(shape, at, turned, p_bar);
     }
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    const Index run = pass.run_of(at.instance);
+    Tile<S> bar[max_coordinates], input[max_coordinates];
+    through_mixing(at, bar);
+    load_stalk(shape, at, static_cast<const S*>(x_bar), input);
     if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);
     if (skip != nullptr) {
       Tile<S> high[max_coordinates];

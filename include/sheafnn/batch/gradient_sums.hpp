@@ -142,6 +142,7 @@ struct RowProducts {
   bool ones;
   S* out;
   Index out_run;
+  bool add = false;  ///< to what is there
   Divisor chunk_stride = (a_columns + (ones ? 1 : 0)) * b_columns;
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
@@ -160,7 +161,8 @@ struct RowProducts {
         sum += left[row * a_stride] * right[row * b_stride];
       }
     }
-    out[run * out_run + item] = sum;
+    S& to = out[run * out_run + item];
+    to = add ? to + sum : sum;
   }
 };
 
@@ -176,6 +178,7 @@ struct CoordinateProducts {
   bool diagonal;
   S* out;
   Index out_run;
+  bool add = false;  ///< to what is there
   Divisor chunk_stride = (diagonal ? Index{1} : Index{coordinates}) * coordinates * channels;
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
@@ -189,7 +192,8 @@ struct CoordinateProducts {
     const Index row = coordinates * channels, end = chunks.end(chunk);
     S sum = S(0);
     SHEAFNN_UNROLL_FOUR for (Index u = chunks.begin(chunk); u < end; ++u) sum += left[u * row] * right[u * row];
-    out[run * out_run + item] = sum;
+    S& to = out[run * out_run + item];
+    to = add ? to + sum : sum;
   }
 };
 

@@ -28,8 +28,8 @@ class BatchLaplacianLayer {
   static constexpr bool reads_first = Equation::with_first;
 
   /// \param number  of the layer, whose weights are named after it
-  BatchLaplacianLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
-                      const ModelLayout&, bool, std::size_t number, const BatchFilter<Executor, S>&,
+  BatchLaplacianLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,
+                      const FeatureShape<S>& shape, const ModelLayout&, bool, const BatchFilter<Executor, S>&,
                       const ResidualOptions&, const ParameterSet<S>& parameters, const BatchSize& batch,
                       bool dropout, PartialSums& sums)
       : graph_(graph), shape_(shape), number_(static_cast<std::uint32_t>(number)) {

@@ -90,10 +90,13 @@ class BatchLayer {
   using Diffusion = BatchDiffusionLayer<Executor, Family, S>;
 
  public:
-  /// \param of    which layer of the model
-  /// \param made  what constructors of layers get
+  static constexpr bool drops = true;  ///< some of its input
+
+  /// \param number  of the layer
+  /// \param made    what constructors of layers get
   template <class... Made>
-  explicit BatchLayer(const LayerSetting& of, Made&&... made) : layer_(make(of, std::forward<Made>(made)...)) {}
+  BatchLayer(const Model& model, std::size_t number, Made&&... made)
+      : layer_(make(setting(model, number), number, std::forward<Made>(made)...)) {}
 
   /// use(layer) for the layer, whatever its kind is.
   template <class Use>
@@ -127,12 +130,17 @@ class BatchLayer {
   }(std::type_identity<Variant>());
 
  private:
+  [[nodiscard]] static LayerSetting setting(const Model& model, std::size_t number) {
+    LayerSetting r = model.layer_setting();
+    r.number = static_cast<Index>(number);
+    return r;
+  }
   template <class... Made>
-  [[nodiscard]] static Variant make(const LayerSetting& of, Made&&... made) {
+  [[nodiscard]] static Variant make(const LayerSetting& of, std::size_t number, Made&&... made) {
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
       if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
-      r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, made...);
+      r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, number, made...);
     });
     return std::move(*r);
   }

@@ -17,7 +17,7 @@
 namespace sheafnn::batch {
 
 /// See the file comment. Neither copied nor moved: recordings hold addresses of its arrays.
-template <class Executor, LearnedSheafModel Model>
+template <class Executor, detail::LayeredModel<Executor> Model>
 class BatchNetwork<Executor, Model> {
  public:
   using Family = typename Model::Family;
@@ -84,9 +84,10 @@ class BatchNetwork<Executor, Model> {
     Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
     check_noise(pass.copies);
     encode(input_dropout || dropout);
-    forward(pass, dropout, closed_form);
+    const bool drop = dropout && Parts::Layer::drops;
+    forward(pass, drop, closed_form);
     parts_.output->loss(executor_, parts_.runs.data(), pass, parts_.view);
-    backward(pass, closed_form, dropout);
+    backward(pass, closed_form, drop);
     sum_gradients(sampled && !closed_form);
   }
 

@@ -41,10 +41,6 @@ concept BatchModel = requires {
   sizeof(BatchNetwork<Executor, Model>);
 };
 
-/// SheafModel with learned maps, and with it Bsnn and Nsd.
-template <class Model>
-concept LearnedSheafModel =
-    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior>;
 
 namespace detail {
 
@@ -78,13 +74,35 @@ struct CommonArrays {
   }
 };
 
-/// Neither copied nor moved: recordings hold addresses of its arrays.
+/// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, and
+/// options(model), those of a SheafModel with such layers. Here of SheafModel with learned maps, and with it Bsnn and
+/// Nsd; other kinds have headers of their own.
+template <class Executor, class Model>
+struct ModelLayers {};
+
+/// A SheafModel whose maps are learned.
+template <class Model>
+concept LearnedSheafModel =
+    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior>;
+
 template <class Executor, LearnedSheafModel Model>
+struct ModelLayers<Executor, Model> {
+  using Layer = BatchLayer<Executor, Model>;
+  [[nodiscard]] static const ModelOptions& options(const Model& model) { return model.options(); }
+};
+/// Models that consist of an encoder, sheaves, layers and a readout.
+template <class Model, class Executor>
+concept LayeredModel = requires {
+  typename ModelLayers<Executor, Model>::Layer;
+};
+
+/// Neither copied nor moved: recordings hold addresses of its arrays.
+template <class Executor, LayeredModel<Executor> Model>
 struct NetworkParts {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
   using Common = CommonArrays<Executor, S>;
-  using Layer = BatchLayer<Executor, Model>;
+  using Layer = typename ModelLayers<Executor, Model>::Layer;
 
   /// Are maps drawn from a posterior?
   static constexpr bool sampled = Model::bayesian && is_learned<Family>;
@@ -103,7 +121,7 @@ struct NetworkParts {
   NetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                const NodeTargetLists& targets, const BatchSize& size, bool dropout)
       : common(std::move(shared)),
-        options(model.options()),
+        options(ModelLayers<Executor, Model>::options(model)),
         layout(model.layout()),
         batch(size),
         parameter_count(model.parameters().size()),
@@ -225,10 +243,8 @@ struct NetworkParts {
     sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count,
                                             batch.training_instances() * sheaf_count, options.normalisation);
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
-    LayerSetting of = model.layer_setting();
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      of.number = static_cast<Index>(l);
-      layers.emplace_back(of, executor, g, shape, layout, options.activation, l, filter, options.residual, p,
+      layers.emplace_back(model, l, executor, g, shape, layout, options.activation, filter, options.residual, p,
                           batch, dropout, sums);
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }

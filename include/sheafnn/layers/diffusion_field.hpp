@@ -13,7 +13,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/node_selection.hpp"
-#include "sheafnn/kernels/layer_end.hpp"
+#include "sheafnn/kernels/flow.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/layers/flow_options.hpp"
@@ -31,7 +31,7 @@ class DiffusionField {
   DiffusionField(const Graph& graph, const DiffusionShape<S>& shape, const DiffusionFieldOptions& options = {})
       : graph_(&graph),
         shape_(&shape),
-        options_(options),
+        slope_{options.activation, options.negate_inside ? S(-1) : S(1)},
         mixing_(graph.own_node_count(), shape.coordinates, shape.channels, options.left, options.right),
         scaled_(graph.node_count() * shape.row()) {}
 
@@ -54,14 +54,9 @@ class DiffusionField {
     mixing_.forward(execution, weights, x, Dropout{}, keep, scale, prepare);
     if (keep && diffused_.empty()) diffused_.resize(scaled_.size());
     S* diffused = keep ? diffused_.data() : nullptr;
-    const bool activation = options_.activation;
-    const S sign = this->sign();
-    const auto use = [=]<class T, int N>(Index u, Index i, auto c, const T* r, const T* z) {
+    const auto use = [=, function = slope_]<class T, int N>(Index u, Index i, auto c, const T* r, const T* z) {
       const Index at = u * row + i * f + c;
-      SHEAFNN_UNROLL for (int k = 0; k < N; ++k) {
-        const T value = activation ? T(sign) * kernels::activated(T(sign) * z[k], true) : z[k];
-        c.store(slope + at + k * f, -value);
-      }
+      SHEAFNN_UNROLL for (int k = 0; k < N; ++k) c.store(slope + at + k * f, function.forward(z[k]));
       if (diffused != nullptr) {
         SHEAFNN_UNROLL for (int k = 0; k < N; ++k) c.store(diffused + at + k * f, r[k]);
       }
@@ -93,27 +88,22 @@ class DiffusionField {
   }
 
  private:
-  /// q of f = −q ELU(q z), z = Δ (I ⊗ A) X Bᵀ.
-  [[nodiscard]] S sign() const noexcept { return options_.negate_inside ? S(-1) : S(1); }
-
   /// From k̄ to r̄ = S z̄, z̄ = −k̄ ∘ ELU′(q z), z = S r; S̄_u = z̄_u r_uᵀ.
   void backward_activation(Execution execution, const SheafBlocks<Family, S>& sheaf,
                            SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                            const detail::ArraySum<S>& slope_bar, S* r_bar_rows) {
     constexpr int gram = BlockSizes<Family>::gram;
     const Index f = shape_->channels, row = shape_->row();
-    const bool activation = options_.activation;
-    const S sign = this->sign();
     const S* diffused = diffused_.data();
     parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
       detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         for (Index u = begin; u < end; ++u) {
           const Index at = u * row + c;
-          detail::scaling_backward<Family, true>(
-              c, *shape_, sheaf, u, diffused + at, r_bar_rows + at, sheaf_gradient.scale_bar.data() + u * gram,
-              accumulate || c > 0, [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-                return kernels::activated_bar(slope_bar.at(c, nullptr, at + i * f), T(sign) * z, activation);
-              });
+          detail::scaling_backward<Family, true>(c, *shape_, sheaf, u, diffused + at, r_bar_rows + at,
+                                                 sheaf_gradient.scale_bar.data() + u * gram, accumulate || c > 0,
+                                                 [&](Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                                                   return slope_.backward(slope_bar.at(c, nullptr, at + i * f), z);
+                                                 });
         }
       });
     });
@@ -121,7 +111,7 @@ class DiffusionField {
 
   const Graph* graph_;
   const DiffusionShape<S>* shape_;
-  DiffusionFieldOptions options_;
+  kernels::FlowSlope<S> slope_;
   FeatureMixing<S> mixing_;
   Buffer<S> scaled_;    ///< W = S Y
   Buffer<S> diffused_;  ///< R = L W, allocated when first kept

@@ -135,8 +135,7 @@ class FlowLayer {
                       const SheafBlocks<Family, S>& sheaf, const S* x, Index k, S h, bool keep) {
     const detail::RungeKuttaTableau& method = detail::tableau(integration_.method);
     for (int i = 0; i < method.stages; ++i) {
-      detail::ArraySum<S> sum;
-      for (int j = 0; j < i; ++j) sum.add(static_cast<double>(h) * a(i, j), stages_.slope(j));
+      const detail::ArraySum<S> sum = sum_to_stage(h, i);
       Stage& here = keep ? stages_.at(k, i) : stages_.any();
       const auto prepare = [&](Index first, Index nodes) {  // X_i
         if (i == 0) return;
@@ -145,11 +144,10 @@ class FlowLayer {
       here.field.evaluate(execution, weights, sheaf, i == 0 ? x : here.x.data(), keep, prepare, stages_.slope(i));
     }
   }
-  [[nodiscard]] double a(int i, int j) const {
-    return detail::tableau(integration_.method).a[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-  }
-  [[nodiscard]] double b(int i) const {
-    return detail::tableau(integration_.method).b[static_cast<std::size_t>(i)];
+  /// X_i − X of a step, or X⁺ − X.
+  [[nodiscard]] detail::ArraySum<S> sum_to_stage(S h, int i) {
+    return detail::stage_sum<S>(detail::tableau(integration_.method), static_cast<double>(h), i,
+                                [&](int j) { return stages_.slope(j); });
   }
 
   /// One step of a method with a tableau.
@@ -159,17 +157,14 @@ class FlowLayer {
     static_cast<void>(state(k + 1));
     const S* x = state(k).data();
     compute_stages(execution, weights, sheaf, x, k, h, keeps_stages(k));
-    detail::ArraySum<S> sum;
-    for (int i = 0; i < detail::tableau(integration_.method).stages; ++i) {
-      sum.add(static_cast<double>(h) * b(i), stages_.slope(i));
-    }
-    sum.write(execution, own_size(), x, state(k + 1).data());
+    sum_to_stage(h, detail::tableau(integration_.method).stages)
+        .write(execution, own_size(), x, state(k + 1).data());
     steps_.push_back(h);
   }
   /// Equal steps, or those to replay.
   void integrate_by_tableau(Execution execution, const DiffusionWeights<const S>& weights,
                             const SheafBlocks<Family, S>& sheaf, std::span<const S> replay) {
-    const S equal = static_cast<S>(integration_.time / static_cast<double>(integration_.fixed_steps));
+    const S equal = static_cast<S>(integration_.equal_step());
     if (replay.empty()) {
       for (Index k = 0; k < integration_.fixed_steps; ++k) step(execution, weights, sheaf, equal);
     }
@@ -184,19 +179,6 @@ class FlowLayer {
   /// From X(0) = x to X(T), by the method of the options.
   void integrate_from(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, const S* x, std::span<const S> replay);
-  /// \throws std::invalid_argument  an option out of range, here or in the scalar type
-  static const FlowIntegration& checked(const FlowIntegration& options) {
-    validate(options);
-    const std::pair<std::string_view, double> numbers[] = {{"time", options.time},
-                                                           {"first_step", options.first_step},
-                                                           {"absolute_tolerance", options.absolute_tolerance},
-                                                           {"relative_tolerance", options.relative_tolerance}};
-    for (const auto& [name, value] : numbers) {
-      require(value <= static_cast<double>(std::numeric_limits<S>::max()), name, value,
-              "must be finite in the model's scalar type");
-    }
-    return options;
-  }
 
   const Graph* graph_;
   const DiffusionShape<S>* shape_;
@@ -219,7 +201,7 @@ FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& sha
                                 std::size_t stage_memory)
     : graph_(&graph),
       shape_(&shape),
-      integration_(checked(integration)),
+      integration_(detail::checked_for<S>(integration)),
       field_(field),
       // Not 0: the error of a number that is and stays 0 would be 0/0.
       stepper_(detail::FlowErrorChecker<S>(std::max(static_cast<S>(integration.absolute_tolerance),
@@ -367,23 +349,20 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
   check(weights);
   check(weights_bar);
   detail::require_over(*graph_, sheaf);
-  const int stages = detail::tableau(integration_.method).stages;
+  const detail::RungeKuttaTableau& method = detail::tableau(integration_.method);
+  const auto stage_bar = [&](int l) { return stages_.slope(l); };
   for (std::size_t k = steps_.size(); k-- > 0;) {
     const double h = static_cast<double>(steps_[k]);
     const Index step = static_cast<Index>(k);
     if (!keeps_stages(step)) compute_stages(execution, weights, sheaf, states_[k].data(), step, steps_[k], true);
-    for (int i = stages; i-- > 0;) {
-      detail::ArraySum<S> sum;  // K̄_i = h b_i x̄⁺ + h Σ_{l>i} a_li X̄_l
-      sum.add(h * b(i), bar.data());
-      for (int l = i + 1; l < stages; ++l) sum.add(h * a(l, i), stages_.slope(l));
+    for (int i = method.stages; i-- > 0;) {
+      const detail::ArraySum<S> sum = detail::slope_bar_sum<S>(method, h, i, bar.data(), stage_bar);  // K̄_i
       S* const x_bar = stages_.slope(i);  // X̄_i = J(X_i)ᵀ K̄_i
       stages_.at(step, i).field.backward(execution, weights, sheaf, sheaf_gradient, accumulate, sum, work.data(),
                                          x_bar, more_work.data(), weights_bar);
       accumulate = true;
     }
-    detail::ArraySum<S> sum;  // x̄ = x̄⁺ + Σ X̄_i
-    for (int i = 0; i < stages; ++i) sum.add(1, stages_.slope(i));
-    sum.write(execution, own_size(), bar.data(), bar.data());
+    detail::start_bar_sum<S>(method, stage_bar).write(execution, own_size(), bar.data(), bar.data());  // x̄
   }
   detail::clear_halo(*graph_, bar.data(), shape_->row());
 }

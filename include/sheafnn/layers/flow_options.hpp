@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -14,6 +16,9 @@
 #include "sheafnn/core/option.hpp"
 
 namespace sheafnn {
+
+/// Memory for what backward passes read of the stages of a flow, by default: 64 MiB.
+inline constexpr std::size_t flow_stage_memory = std::size_t{64} << 20;
 
 /// Which parts the right-hand side has.
 struct DiffusionFieldOptions {
@@ -52,6 +57,8 @@ struct FlowIntegration {
   Index max_steps = 1000;    ///< Dormand–Prince: steps that may be tried, accepted or not
   Index fixed_steps = 8;     ///< of the other methods
 
+  /// Size of a step of the other methods.
+  [[nodiscard]] double equal_step() const noexcept { return time / static_cast<double>(fixed_steps); }
   friend bool operator==(const FlowIntegration&, const FlowIntegration&) = default;
 };
 
@@ -92,5 +99,26 @@ inline void validate(const FlowIntegration& options) {
   require(options.absolute_tolerance > 0 || options.relative_tolerance > 0, "absolute_tolerance",
           options.absolute_tolerance, "must be positive where relative_tolerance is 0");
 }
+
+namespace detail {
+
+/// The options, if they fit numbers of type S.
+///
+/// \throws std::invalid_argument  an option out of range, as such or in S
+template <class S>
+[[nodiscard]] const FlowIntegration& checked_for(const FlowIntegration& options) {
+  validate(options);
+  const std::pair<std::string_view, double> numbers[] = {{"time", options.time},
+                                                         {"first_step", options.first_step},
+                                                         {"absolute_tolerance", options.absolute_tolerance},
+                                                         {"relative_tolerance", options.relative_tolerance}};
+  for (const auto& [name, value] : numbers) {
+    require(value <= static_cast<double>(std::numeric_limits<S>::max()), name, value,
+            "must be finite in the model's scalar type");
+  }
+  return options;
+}
+
+}  // namespace detail
 
 }  // namespace sheafnn

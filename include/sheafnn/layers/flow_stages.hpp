@@ -15,9 +15,6 @@
 
 namespace sheafnn {
 
-/// Memory for what backward passes read of the stages of a flow, by default: 64 MiB.
-inline constexpr std::size_t flow_stage_memory = std::size_t{64} << 20;
-
 namespace detail {
 
 /// The first steps of a pass keep their stages, as many as there is memory for; the stages of all others are computed anew,
