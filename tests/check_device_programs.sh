@@ -72,7 +72,8 @@ done
   --readout-layers 2 --save filtered.safetensors > filtered.txt || fail "train --device cuda --filter"
 
 # A flow by equal steps, one training and several.
-flow=("${train[@]}" --model bflow --maps diagonal --device cuda --flow-method runge-kutta --fixed-steps 3)
+flow=("$bin/train" --dataset karate --model bflow --maps diagonal --stalk-dim 2 --channels 4 --epochs 20 --device cuda
+      --flow-method runge-kutta --fixed-steps 3)
 "${flow[@]}" --splits 2 --seed 1 --save flow.safetensors > flow.txt || fail "train --model bflow --device cuda"
 "${flow[@]}" --splits 1-2 --seeds 0-1 --save flows.safetensors > /dev/null || fail "flows side by side"
 cmp flow.safetensors flows-2-1.safetensors || fail "a flow alone differs"
