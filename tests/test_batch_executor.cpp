@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/flow_layer.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -79,17 +80,13 @@ struct CountingExecutor : batch::HostExecutor {
   }
 };
 
-/// What a recorded epoch holds: 4 layers, 3 samples, dropout.
+/// What a recorded epoch of a model holds: 3 samples, dropout.
 template <class Model>
-std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filter = {},
+std::string launches_of_model(const Dataset& data, typename Model::Options options,
                               batch::EvaluationOrder order = batch::EvaluationOrder::automatic,
-                              bool exchanges = true, ResidualForm residual = ResidualForm::gated) {
-  ModelOptions options;
-  options.filter = filter;
-  options.residual.form = residual;
+                              bool exchanges = true) {
   options.features = data.feature_count();
   options.classes = data.class_count;
-  options.layers = 4;
   Model model(options, 1);
   CountingExecutor executor;
   executor.exchanges = exchanges;
@@ -99,6 +96,17 @@ std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filt
   trainer.record_epoch();
   return sheafnn::detail::concat(executor.launches, " kernels, ", executor.products,
                                  " products; one after another: ", executor.chain);
+}
+/// The same with 4 layers.
+template <class Model>
+std::string launches_of_epoch(const Dataset& data, const PolynomialOptions& filter = {},
+                              batch::EvaluationOrder order = batch::EvaluationOrder::automatic,
+                              bool exchanges = true, ResidualForm residual = ResidualForm::gated) {
+  ModelOptions options;
+  options.filter = filter;
+  options.residual.form = residual;
+  options.layers = 4;
+  return launches_of_model<Model>(data, options, order, exchanges);
 }
 
 }  // namespace
@@ -128,6 +136,15 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   };
   CHECK(deep.template operator()<Bsnn<SpecialOrthogonal<3>>>() == "52 kernels, 4 products; one after another: 38");
   CHECK(deep.template operator()<Nsd<Identity<2>>>() == "43 kernels, 1 products; one after another: 28");
+  // Flows: a stage is two launches forward and three backward.
+  FlowOptions flow;
+  flow.method = FlowMethod::euler;
+  flow.fixed_steps = 1;
+  CHECK(launches_of_model<SheafFlow<Diagonal<3>>>(data, flow) == "31 kernels, 4 products; one after another: 23");
+  flow.fixed_steps = 11;
+  CHECK(launches_of_model<SheafFlow<Diagonal<3>>>(data, flow) == "101 kernels, 4 products; one after another: 73");
+  flow.method = FlowMethod::runge_kutta;
+  CHECK(launches_of_model<SheafFlow<Diagonal<3>>>(data, flow) == "332 kernels, 4 products; one after another: 238");
 }
 
 TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31") {
