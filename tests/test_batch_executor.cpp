@@ -144,7 +144,8 @@ TEST_CASE("an epoch of a small graph is so many launches") {
   flow.fixed_steps = 11;
   CHECK(launches_of_model<SheafFlow<Diagonal<3>>>(data, flow) == "101 kernels, 4 products; one after another: 73");
   flow.method = FlowMethod::runge_kutta;
-  CHECK(launches_of_model<SheafFlow<Diagonal<3>>>(data, flow) == "332 kernels, 4 products; one after another: 238");
+  CHECK(launches_of_model<SheafFlow<Diagonal<3>>>(data, flow) ==
+        "332 kernels, 4 products; one after another: 238");
 }
 
 TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31") {
