@@ -9,7 +9,7 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _torch
-from .._checks import whole
+from .._checks import one_type, whole
 from ._architectures import Architecture
 
 _lock = threading.RLock()
@@ -35,6 +35,7 @@ def _version(tensor: torch.Tensor) -> Any:
 def check_edge_index(edge_index: torch.Tensor) -> None:
     """:raises ValueError, TypeError: another shape or dtype, or a device that this build does not know"""
     if not isinstance(edge_index, torch.Tensor):
+        one_type("edge_index", edge_index)
         raise TypeError(f"edge_index: {type(edge_index).__name__} is not allowed; expected a tensor or a sheafnn.torch.Graph")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise ValueError(f"edge_index: shape {tuple(edge_index.shape)} is not allowed; must be 2 x m")

@@ -101,6 +101,7 @@ class Module(torch.nn.Module):
 def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, name: str = "x") -> None:
     """:raises ValueError, TypeError: another shape, dtype or device"""
     if not isinstance(x, Tensor):
+        _checks.one_type(name, x)
         raise TypeError(f"{name}: {type(x).__name__} is not allowed; expected a tensor")
     if x.dim() != 2 or x.shape[1] != columns:
         raise ValueError(f"{name}: shape {tuple(x.shape)} is not allowed; must be n x {columns}")
