@@ -31,12 +31,12 @@ def full_graph(data, batch_size):
 
 
 def neighbours(data, batch_size):
-    """Batches of seed nodes, which come first, and at most ten neighbours of each node, twice.
+    """Batches of seed nodes, which come first, and at most five neighbours of each node, twice.
 
     A sheaf needs both directions of every edge: subgraph_type="bidirectional". By default the loader leaves those out that
     lead away from the seed nodes.
     """
-    return NeighborLoader(data, num_neighbors=[10, 10], batch_size=batch_size, input_nodes=data.train_mask, shuffle=True,
+    return NeighborLoader(data, num_neighbors=[5, 5], batch_size=batch_size, input_nodes=data.train_mask, shuffle=True,
                           subgraph_type="bidirectional")
 
 

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed")
 
-import sheafnn  # noqa: E402
+import sheafnn.torch  # noqa: E402
 
 folder = pathlib.Path(__file__).parents[2] / "examples" / "python"
 
@@ -43,7 +43,7 @@ def loaded(path):
 
 
 def test_node_classification():
-    rows = table(run("node_classification.py", "--epochs", 40), "convolution")
+    rows = table(run("node_classification.py", "--epochs", 25), "convolution")
     assert set(rows) == {"GCNConv", "SheafConv", "BayesianSheafConv"}
     for name in ("SheafConv", "BayesianSheafConv"):
         assert float(rows[name][2]) > 60, rows  # four classes
@@ -64,7 +64,7 @@ def test_node_classification_of_a_file(tmp_path):
 def test_mini_batches():
     import torch_geometric.typing
 
-    lines = run("mini_batches.py", "--epochs", 12)
+    lines = run("mini_batches.py", "--epochs", 8)
     rows = table(lines, "loader")
     sampler = torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE
     assert set(rows) == {"full graph", "RandomNodeLoader", *(["NeighborLoader"] if sampler else [])}
@@ -105,6 +105,26 @@ def test_a_batch_of_graphs_is_its_graphs():
         together = network(Batch.from_data_list(graphs))
         alone = torch.cat([network(Batch.from_data_list([graph])) for graph in graphs])
     assert (together - alone).abs().max() <= 1e-13 * alone.abs().max()
+
+
+def test_the_forward_pass_of_the_page_is_nsd():
+    page = (folder.parents[1] / "docs" / "from_nsd_code.md").read_text(encoding="utf-8")
+    (block,) = [b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Own" in b]
+    names = {}
+    exec(compile(block, "block", "exec"), names)
+    own = names["Own"](5, 4).double().eval()
+    network = sheafnn.torch.Nsd(5, 4, "special-orthogonal", 3, feature_treatment="none", layers=2, dtype=torch.float64).eval()
+    weights = {}
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            weight += 0.2 * torch.randn(weight.shape, dtype=weight.dtype)
+            part, _, rest = name.partition(".")
+            number = rest.partition(".")[0]
+            weights[{"lin1": f"encoder.{rest}", "lin2": f"readout.{rest}", "sheaf": f"learners.{number}.sheaf.0.weight",
+                     "edge": f"learners.{number}.edge.0.weight"}.get(part, f"layers.{number}.{part}")] = weight
+        own.load_state_dict(weights)
+        x = torch.randn(3, 5, dtype=torch.float64)
+        torch.testing.assert_close(own(x, names["edge_index"]), network(x, names["edge_index"]), rtol=0, atol=1e-12)
 
 
 class _Wrapper(torch.nn.Module):
