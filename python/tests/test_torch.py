@@ -526,6 +526,28 @@ def test_refused_arguments():
         refused("x: a tensor on cuda:0 is not allowed", lambda: conv(x.cuda(), e))
 
 
+def test_a_loss_of_the_divergence_alone():
+    e, x = edges(), features(7, 4)
+    conv = moved(BayesianSheafConv(4, 6, seed=5, dtype=torch.float64))
+    gradients = []
+    for weight in (None, 0.0):  # without the output, and with a derivative of 0 for it
+        conv.step = 0
+        output = conv(x, e)
+        loss = conv.kl() if weight is None else conv.kl() + weight * output.sum()
+        gradients.append(torch.autograd.grad(loss, [x, *conv.parameters()], allow_unused=True))
+    assert any(a is not None and a.abs().max() > 0 for a in gradients[0])
+    for a, b in zip(*gradients):
+        torch.testing.assert_close(torch.zeros_like(b) if a is None else a, b, rtol=0, atol=0)
+
+
+def test_training_and_evaluation_of_all_parts():
+    conv = SheafConv(4, 6, dropout=0.5)
+    for mode in (False, True):
+        assert conv.train(mode) is conv and all(part.training is mode for part in conv.modules())
+    assert not any(part.training for part in torch.nn.Sequential(conv).eval().modules())
+    refused("mode: 1 is not allowed", lambda: conv.train(1))
+
+
 def test_graphs_of_several_types_are_refused():
     data = pytest.importorskip("torch_geometric.data")
     graph = data.HeteroData()

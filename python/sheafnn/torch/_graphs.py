@@ -95,11 +95,17 @@ def plan_of(of: Architecture, edge_index: torch.Tensor, x: torch.Tensor) -> Any:
 
 
 def is_sparse(x: torch.Tensor, share: float) -> bool:
-    """Whether at most this share of a tensor's entries is not 0; counted once for every tensor."""
+    """Whether at most this share of a tensor's entries is not 0; counted once for every tensor.
+
+    A tensor of which some rows have far more entries is not counted: hidden features are another tensor in every call.
+    """
     with _lock:
         version = _version(x)
         found = _counts.get(x)
         if found is None or version is None or found[0] != version:
+            some = x[:: max(1, x.shape[0] // 32)]
+            if int(torch.count_nonzero(some)) > 4 * share * some.numel():
+                return False
             found = (version, int(torch.count_nonzero(x)))
             if version is not None:
                 _counts[x] = found
