@@ -22,13 +22,17 @@ def node_graph(path, seed):
     """The graph of a file, or a generated one of 600 nodes, most of whose edges join different classes."""
     if path is not None:
         return sheafnn.load_dataset(path).to_pyg()
-    graph = sheafnn.synthetic(nodes=600, classes=4, features=64, words=6, degree=8, homophily=0.2, class_cycle=0.5, seed=seed)
+    graph = sheafnn.synthetic(
+        nodes=600, classes=4, features=64, words=6, degree=8, homophily=0.2, class_cycle=0.5, seed=seed
+    )
     return graph.to_pyg()
 
 
 def ring(kind, generator, dtype=torch.float32):
-    """A ring of 12 to 20 nodes, each with a sign and as much noise. Neighbours mostly have the same sign in kind 0, and different
-    signs in kind 1; both kinds have as many signs of either sort.
+    """A ring of 12 to 20 nodes, each with a sign and as much noise.
+
+    Neighbours mostly have the same sign in kind 0, and different signs in kind 1. Both kinds have as many signs of
+    either sort.
     """
     half = int(torch.randint(6, 11, (), generator=generator))
     node = torch.arange(2 * half)
@@ -36,7 +40,8 @@ def ring(kind, generator, dtype=torch.float32):
     noise = torch.randn(2 * half, 2, generator=generator, dtype=dtype)
     x = torch.stack([sign + noise[:, 0], noise[:, 1]], 1)
     after = (node + 1) % (2 * half)
-    return Data(x=x, edge_index=torch.stack([torch.cat([node, after]), torch.cat([after, node])]), y=torch.tensor([kind]))
+    edge_index = torch.stack([torch.cat([node, after]), torch.cat([after, node])])
+    return Data(x=x, edge_index=edge_index, y=torch.tensor([kind]))
 
 
 def rings(count, seed, dtype=torch.float32):

@@ -47,7 +47,8 @@ def main():
     graphs = rings(arguments.graphs, arguments.seed)
     size = len(graphs) // 4
     train_loader = DataLoader(graphs[: 2 * size], arguments.batch_size, shuffle=True)
-    validation_loader, test_loader = (DataLoader(part, 256) for part in (graphs[2 * size : 3 * size], graphs[3 * size :]))
+    validation_loader = DataLoader(graphs[2 * size : 3 * size], 256)
+    test_loader = DataLoader(graphs[3 * size :], 256)
     model = Network(2, 24, 2)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     rows, best = [], (-1.0, 0.0, 0)
