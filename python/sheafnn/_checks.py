@@ -112,3 +112,17 @@ def unmasked(name: str, value: Any) -> Any:
     if not np.ma.isMaskedArray(value):
         return value
     return np.where(np.ma.getmaskarray(value), np.nan, real(name, np.ma.getdata(value)))
+
+
+def one_type(name: str, value: Any) -> None:
+    """A sheaf is over nodes of one type and edges of one type.
+
+    :raises TypeError: ``HeteroData`` of PyTorch Geometric, a batch of it, or one of its dictionaries
+    """
+    if any(kind.__name__ == "HeteroData" for kind in type(value).__mro__):
+        raise TypeError(f"{name}: HeteroData is not allowed; give nodes and edges of one type, as data.to_homogeneous() has them")
+    if isinstance(value, dict):
+        raise TypeError(
+            f"{name}: a dictionary of types, as HeteroData has it, is not allowed; give nodes and edges of one type, as"
+            " data.to_homogeneous() has them"
+        )

@@ -306,6 +306,7 @@ class Dataset:
         :raises ValueError: names the attribute, its value and the limit
         """
         _checks.choice("weights", weights, ("refuse", "ignore"))
+        _checks.one_type("data", data)
 
         def array(value: Any) -> np.ndarray:
             return np.asarray(_masks.plain(value))
@@ -331,6 +332,41 @@ class Dataset:
             arc_features = array(getattr(data, arc_features))
         own = _pyg_splits(data, count) if splits is None else splits
         return cls.from_numpy(np.ascontiguousarray(edges.T), x, labels, splits=own, arc_features=arc_features, **more)
+
+    def to_pyg(self, split: int | None = 0) -> Any:
+        """A ``torch_geometric.data.Data``: x (single precision), edge_index with both directions of every edge in the order
+        of ``arcs``, y (class numbers, -1 where the label is unknown), edge_attr where there are features of arcs, and
+        ``train_mask``, ``val_mask``, ``test_mask`` where there are splits.
+
+        :param split: number of the split of the masks; None: masks of n x splits
+        :raises ImportError: PyTorch Geometric is not installed
+        :raises ValueError: there is no such split
+        """
+        try:
+            import torch
+            from torch_geometric.data import Data
+        except ImportError as error:
+            raise ImportError("to_pyg needs PyTorch Geometric: pip install torch torch_geometric") from error
+        r = Data(
+            x=torch.from_numpy(self.features.toarray().astype(np.float32)),
+            edge_index=torch.from_numpy(np.ascontiguousarray(self.arcs.T, np.int64)),
+            num_nodes=self.node_count,
+        )
+        if len(self.codes) > 0:
+            r.y = torch.from_numpy(self.codes.astype(np.int64))
+        if self.arc_features is not None:
+            r.edge_attr = torch.from_numpy(np.asarray(self.arc_features, np.float32))
+        splits = self.splits
+        if split is not None:
+            number = _checks.whole("split", split, 0, max(0, len(splits) - 1))
+            splits = splits[number : number + 1]
+        for k, name in enumerate(("train_mask", "val_mask", "test_mask")):
+            masks = np.zeros((len(splits), self.node_count), bool)
+            for mask, parts in zip(masks, splits):
+                mask[parts[k]] = True
+            if splits:
+                r[name] = torch.from_numpy(masks[0] if split is not None else np.ascontiguousarray(masks.T))
+        return r
 
     @property
     def name(self) -> str:

@@ -65,6 +65,37 @@ def test_pyg_masks(random):
     assert [part.tolist() for part in split] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
 
 
+def test_to_pyg_and_back(graph):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    for split in (0, 1):
+        pyg = graph.to_pyg(split)
+        assert pyg.x.dtype == torch.float32 and pyg.edge_index.dtype == pyg.y.dtype == torch.int64
+        assert (pyg.edge_index.numpy() == graph.arcs.T).all() and pyg.is_undirected()
+        back = sheafnn.Dataset.from_pyg(pyg)
+        assert (back.edges == graph.edges).all() and (back.labels == graph.codes).all()
+        assert (back.features != graph.features.astype(np.float32)).nnz == 0
+        assert all((a == b).all() for a, b in zip(back.splits[0], graph.splits[split]))
+    every = graph.to_pyg(None)
+    assert every.train_mask.shape == (300, 10)
+    assert all((a == b).all() for back, own in zip(sheafnn.Dataset.from_pyg(every).splits, graph.splits) for a, b in zip(back, own))
+    with pytest.raises(ValueError, match="split: 10 is not allowed; must be between 0 and 9"):
+        graph.to_pyg(10)
+
+
+def test_to_pyg_without_labels_and_splits():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_geometric")
+    numbers = np.arange(8.0).reshape(2, 2, 2)
+    pyg = sheafnn.Dataset.from_numpy([[0, 1], [1, 2]], np.eye(4), arc_features=numbers).to_pyg()
+    assert pyg.y is None and "train_mask" not in pyg and pyg.num_nodes == 4
+    assert torch.equal(pyg.edge_attr, torch.tensor([[0.0, 1], [2, 3], [4, 5], [6, 7]]))
+    pyg = sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), ["b", None, "a"]).to_pyg()
+    assert pyg.y.tolist() == [1, -1, 0]
+    with pytest.raises(ValueError, match="split: 1 is not allowed; must be between 0 and 0"):
+        sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3)).to_pyg(1)
+
+
 def test_texts_and_missing_labels():
     data = sheafnn.Dataset.from_numpy([[0, 1]], np.eye(3), ["b", None, "a"])
     assert data.classes.tolist() == ["a", "b"]

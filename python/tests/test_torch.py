@@ -496,6 +496,8 @@ def test_refused_arguments():
     refused(r"edge_index: shape \(3,\) is not allowed; must be 2 x m", lambda: conv(x, torch.zeros(3, dtype=torch.int64)))
     refused("edge_index: torch.float32 is not allowed; must be torch.int64", lambda: conv(x, torch.zeros(2, 3)))
     refused("edge_index: list is not allowed", lambda: conv(x, [[0], [1]]), TypeError)
+    refused("x: a dictionary of types, as HeteroData has it, is not allowed", lambda: conv({"paper": x}, e), TypeError)
+    refused("edge_index: a dictionary of types, as HeteroData", lambda: conv(x, {("paper", "to", "paper"): e}), TypeError)
     refused(r"edge_index\[0, 1\]: 7 is not allowed; a node number must be between 0 and 6",
             lambda: conv(x, torch.tensor([[0, 7], [1, 0]])))
     refused(r"edge_index: \(0, 1\) is not allowed; it has no \(1, 0\): edges must be there in both directions",
@@ -522,6 +524,42 @@ def test_refused_arguments():
     refused("no loops and no repeated columns are allowed", lambda: layer(z, doubled, torch.cat([own, own])))
     if torch.cuda.is_available():
         refused("x: a tensor on cuda:0 is not allowed", lambda: conv(x.cuda(), e))
+
+
+def test_a_loss_of_the_divergence_alone():
+    e, x = edges(), features(7, 4)
+    conv = moved(BayesianSheafConv(4, 6, seed=5, dtype=torch.float64))
+    gradients = []
+    for weight in (None, 0.0):  # without the output, and with a derivative of 0 for it
+        conv.step = 0
+        output = conv(x, e)
+        loss = conv.kl() if weight is None else conv.kl() + weight * output.sum()
+        gradients.append(torch.autograd.grad(loss, [x, *conv.parameters()], allow_unused=True))
+    assert any(a is not None and a.abs().max() > 0 for a in gradients[0])
+    for a, b in zip(*gradients):
+        torch.testing.assert_close(torch.zeros_like(b) if a is None else a, b, rtol=0, atol=0)
+
+
+def test_training_and_evaluation_of_all_parts():
+    conv = SheafConv(4, 6, dropout=0.5)
+    for mode in (False, True):
+        assert conv.train(mode) is conv and all(part.training is mode for part in conv.modules())
+    assert not any(part.training for part in torch.nn.Sequential(conv).eval().modules())
+    refused("mode: 1 is not allowed", lambda: conv.train(1))
+
+
+def test_graphs_of_several_types_are_refused():
+    data = pytest.importorskip("torch_geometric.data")
+    graph = data.HeteroData()
+    graph["paper"].x, graph["paper", "cites", "paper"].edge_index = torch.zeros(7, 4), edges()
+    conv = SheafConv(4, 6, seed=1)
+    refused("x: HeteroData is not allowed; .*data.to_homogeneous()", lambda: conv(graph, edges()), TypeError)
+    refused("edge_index: HeteroData is not allowed", lambda: conv(torch.zeros(7, 4), graph), TypeError)
+    refused("x: HeteroData is not allowed", lambda: conv(data.Batch.from_data_list([graph]), edges()), TypeError)
+    refused("x: a dictionary of types, as HeteroData", lambda: conv(graph.x_dict, graph.edge_index_dict), TypeError)
+    refused("data: HeteroData is not allowed", lambda: sheafnn.Dataset.from_pyg(graph), TypeError)
+    same = graph.to_homogeneous()
+    assert torch.equal(conv(same.x, same.edge_index), conv(torch.zeros(7, 4), edges()))
 
 
 def test_without_torch():

@@ -9,7 +9,7 @@ import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _torch
-from .._checks import whole
+from .._checks import one_type, whole
 from ._architectures import Architecture
 
 _lock = threading.RLock()
@@ -35,6 +35,7 @@ def _version(tensor: torch.Tensor) -> Any:
 def check_edge_index(edge_index: torch.Tensor) -> None:
     """:raises ValueError, TypeError: another shape or dtype, or a device that this build does not know"""
     if not isinstance(edge_index, torch.Tensor):
+        one_type("edge_index", edge_index)
         raise TypeError(f"edge_index: {type(edge_index).__name__} is not allowed; expected a tensor or a sheafnn.torch.Graph")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise ValueError(f"edge_index: shape {tuple(edge_index.shape)} is not allowed; must be 2 x m")
@@ -94,11 +95,17 @@ def plan_of(of: Architecture, edge_index: torch.Tensor, x: torch.Tensor) -> Any:
 
 
 def is_sparse(x: torch.Tensor, share: float) -> bool:
-    """Whether at most this share of a tensor's entries is not 0; counted once for every tensor."""
+    """Whether at most this share of a tensor's entries is not 0; counted once for every tensor.
+
+    A tensor of which some rows have far more entries is not counted: hidden features are another tensor in every call.
+    """
     with _lock:
         version = _version(x)
         found = _counts.get(x)
         if found is None or version is None or found[0] != version:
+            some = x[:: max(1, x.shape[0] // 32)]
+            if int(torch.count_nonzero(some)) > 4 * share * some.numel():
+                return False
             found = (version, int(torch.count_nonzero(x)))
             if version is not None:
                 _counts[x] = found

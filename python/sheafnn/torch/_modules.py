@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Mapping
 
 import torch
@@ -13,11 +14,31 @@ from ._architectures import Architecture, initial_values
 from ._graphs import Graph, check_device, check_edge_index
 
 
-class _Names(torch.nn.Module):
+class _Modes(torch.nn.Module):
+    """Changes between training and evaluation, which loops do twice an epoch, without a search for what is assigned."""
+
+    def train(self, mode: bool = True) -> Any:
+        if not isinstance(mode, bool):
+            raise ValueError(f"mode: {mode!r} is not allowed; must be True or False")
+        self.__dict__["training"] = mode
+        for module in self._modules.values():
+            if module is not None:
+                module.train(mode)
+        return self
+
+
+class _Names(_Modes):
     """Holds the parameters whose names begin alike."""
 
 
-class Module(torch.nn.Module):
+@functools.lru_cache(maxsize=4096)
+def _places(name: str) -> tuple[tuple[str, ...], str]:
+    """The modules on the way to a parameter, and its own name."""
+    *path, last = name.split(".")
+    return tuple(path), last
+
+
+class Module(_Modes):
     """A layer or a network; its ``state_dict`` has the library's names.
 
     :param seed: of initial values and noise; None: from PyTorch's generator, the initial values here and the noise
@@ -37,11 +58,12 @@ class Module(torch.nn.Module):
         for name, value in initial_values(of, own, dtype).items():
             if name not in left_out:
                 self._place(name, torch.nn.Parameter(value))
+        self._first = next(name for name in of.shapes if name not in left_out)
         signed = own - 2**64 if own >= 2**63 else own
         self.register_buffer("_noise", torch.tensor([signed, 0]), persistent=False)
 
     def _place(self, name: str, value: torch.nn.Parameter) -> None:
-        *path, last = name.split(".")
+        path, last = _places(name)
         at: torch.nn.Module = self
         for part in path:
             if part not in at._modules:
@@ -51,7 +73,7 @@ class Module(torch.nn.Module):
 
     def _named(self, name: str) -> Tensor:
         at: Any = self
-        *path, last = name.split(".")
+        path, last = _places(name)
         for part in path:
             at = at._modules[part]
         return at._parameters[last]
@@ -59,7 +81,7 @@ class Module(torch.nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """Of the parameters."""
-        return next(self.parameters()).dtype
+        return self._named(self._first).dtype
 
     @property
     def step(self) -> int:
@@ -77,7 +99,7 @@ class Module(torch.nn.Module):
         if self._draws:
             return torch.randint(-(2**63), 2**63 - 1, (2,))
         noise = self._noise.clone()
-        self._noise[1] += 1
+        self._noise[1].add_(1)
         return noise
 
     def _run(
@@ -101,6 +123,7 @@ class Module(torch.nn.Module):
 def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, name: str = "x") -> None:
     """:raises ValueError, TypeError: another shape, dtype or device"""
     if not isinstance(x, Tensor):
+        _checks.one_type(name, x)
         raise TypeError(f"{name}: {type(x).__name__} is not allowed; expected a tensor")
     if x.dim() != 2 or x.shape[1] != columns:
         raise ValueError(f"{name}: shape {tuple(x.shape)} is not allowed; must be n x {columns}")

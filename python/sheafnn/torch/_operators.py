@@ -178,15 +178,19 @@ class _Pass(torch.autograd.Function):
             name, edge_index, x, parameters, noise, dropout, input_dropout, training, True
         )
         ctx.name, ctx.rows, ctx.columns = name, x.shape[0], x.shape[1]
-        ctx.shapes = [parameter.shape for parameter in parameters]
+        ctx.shapes, ctx.like = [parameter.shape for parameter in parameters], (output.shape, output.dtype)
+        ctx.set_materialize_grads(False)
         return output, x.new_full((), kl)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, output_bar: Tensor, kl_bar: Tensor) -> Any:
+    def backward(ctx: Any, output_bar: Tensor | None, kl_bar: Tensor | None) -> Any:
         wanted = [ctx.needs_input_grad[2], *ctx.needs_input_grad[7:]]
+        if output_bar is None:  # the loss has the KL term alone
+            output_bar = torch.zeros(ctx.like[0], dtype=ctx.like[1])
+        weight = 0.0 if kl_bar is None else float(kl_bar)
         bars: List[Any] = _backward(
-            ctx.name, int(ctx.ticket[0]), output_bar, float(kl_bar), ctx.rows, ctx.columns, ctx.shapes, wanted
+            ctx.name, int(ctx.ticket[0]), output_bar, weight, ctx.rows, ctx.columns, ctx.shapes, wanted
         )
         own = [bar if want else None for bar, want in zip(bars, wanted)]
         return None, None, own[0], None, None, None, None, *own[1:]
