@@ -16,6 +16,7 @@
 #include "sheafnn/batch/initial_residual_layer.hpp"
 #include "sheafnn/batch/layer_call.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/polynomial_layer.hpp"
 #include "sheafnn/batch/right_transposes.hpp"
 #include "sheafnn/batch/sheaf.hpp"
@@ -23,14 +24,6 @@
 #include "sheafnn/layers/diffusion_layer.hpp"
 
 namespace sheafnn::batch::detail {
-
-/// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B. With an
-/// initial residual, of ⟨v̄_i, P_j⟩ and of P̄ᵀ G, of which the gradients are β times as much.
-template <class S>
-struct LayerProducts {
-  Items<CoordinateProducts<S>> left;
-  Items<RowProducts<S>> right;
-};
 
 /// One layer; what its backward pass needs stays in its own arrays.
 template <class Executor, class Family, class S>
@@ -52,16 +45,13 @@ class BatchDiffusionLayer {
         activation_(activation) {
     const DiffusionWeights<ParameterSlot>& layer = layout.layers[number];
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
-    const auto offset = [&](ParameterId id) { return id >= 0 ? parameters.info(id).offset : Index{-1}; };
-    left_ = offset(layer.left);
-    right_ = offset(layer.right);
-    epsilon_ = offset(layer.epsilon);
+    epsilon_ = layer.epsilon >= 0 ? parameters.info(layer.epsilon).offset : Index{-1};
     if (dropout) dropped_ = Array<Executor, S>(executor, "layers", batch.training_instances() * shape.size());
     initial_ = BatchInitialResidual<Executor, Family, S>(executor, residual, static_cast<Index>(number),
                                                          static_cast<Index>(layout.layers.size()), graph, shape,
-                                                         right_ >= 0, batch);
-    if (right_ >= 0 && !initial_.active()) product_ = array();
-    if (left_ >= 0 && !initial_.active()) mixed_ = array();
+                                                         layer.right >= 0, batch);
+    if (layer.right >= 0 && !initial_.active()) product_ = array();
+    if (layer.left >= 0 && !initial_.active()) mixed_ = array();
     if (filter.active()) {
       filtered_ = BatchFilterLayer<Executor, Family, S>(executor, filter, graph, shape, batch);
     } else {
@@ -70,20 +60,13 @@ class BatchDiffusionLayer {
     }
     output_ = array();
     const Index d = shape.coordinates, f = shape.channels;
-    const RowChunks nodes{shape.nodes * batch.training_copies}, rows{shape.nodes * batch.training_copies * d};
+    const RowChunks nodes{shape.nodes * batch.training_copies};
     // Sums run over the copies of a run, which lie one after another.
     if (epsilon_ >= 0) {
       epsilon_sums_ = sums.reserve(nodes.count(), d * f);
       sums.assign(epsilon_, d, epsilon_sums_, nodes.count(), d * f, f, true);
     }
-    if (left_ >= 0) {
-      left_sums_ = sums.reserve(nodes.count(), d * d * f);
-      sums.assign(left_, d * d, left_sums_, nodes.count(), d * d * f, f, false, initial_.beta());
-    }
-    if (right_ >= 0) {
-      right_sums_ = sums.reserve(rows.count(), f * f);
-      sums.assign(right_, f * f, right_sums_, rows.count(), f * f, 1, false, initial_.beta());
-    }
+    mixing_ = MixingWeights<S>(layer, parameters, shape, batch, sums, initial_.beta());
   }
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
@@ -122,7 +105,7 @@ class BatchDiffusionLayer {
         next_mixing = above->mixing(pass, parameters, right, sheaf, above_range, output_.data(), drop);
       }
       initial_.forward(executor, diffusion,
-                       {weights(parameters, left_), parameters.stride, right.layer(static_cast<Index>(number_)),
+                       {mixing_.left(parameters), parameters.stride, right.layer(static_cast<Index>(number_)),
                         right.run_stride()},
                        y_, first, diffused_.data(), output, above != nullptr ? &next_mixing : nullptr);
       before_ = initial_.averaged();
@@ -167,7 +150,7 @@ class BatchDiffusionLayer {
         input_, x_bar, run_size, d, f, nodes, true, parameters.arena + epsilon_sums_, parameters.arena_stride};
     const Items gains{sums.items(), pass.runs, sums};  // not launched with an initial residual
     const bool filtered = filter_->active();
-    const S *left = weights(parameters, left_), *right = weights(parameters, right_);
+    const S *left = mixing_.left(parameters), *right = mixing_.right(parameters);
     if (initial_.active()) {
       InitialActivationBackward<Family, S> start = initial_step(x_bar, scratch), next{};
       if (below != nullptr) next = below->initial_step(x_bar, scratch);
@@ -215,25 +198,7 @@ class BatchDiffusionLayer {
   /// the first launch of the next layer's backward() may run at the same time.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
-    const Index d = shape_.coordinates, f = shape_.channels, run_size = pass.copies * shape_.size();
-    const RowChunks nodes{shape_.nodes * pass.copies}, rows{shape_.nodes * pass.copies * d};
-    const auto& side = scratch.of(number_);
-    const S *y_bar = side.y_bar.data(), *p_bar = left_ >= 0 ? side.p_bar.data() : y_bar;
-    const CoordinateProducts<S> left{
-        y_bar, between_, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
-    const RowProducts<S> right{p_bar,
-                               f,
-                               f,
-                               run_size,
-                               before_,
-                               f,
-                               f,
-                               run_size,
-                               rows,
-                               false,
-                               parameters.arena + right_sums_,
-                               parameters.arena_stride};
-    return {{left_ >= 0 ? left.items() : 0, pass.runs, left}, {right_ >= 0 ? right.items() : 0, pass.runs, right}};
+    return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, before_);
   }
 
  private:
@@ -249,17 +214,15 @@ class BatchDiffusionLayer {
     input_ = x;
     drop_ = drop;
     before_ = drop ? dropped_.data() : x;
-    const bool multiply = right_ >= 0 && !initial_.active(), mix = left_ >= 0 && !initial_.active();
+    const bool multiply = mixing_.has_right() && !initial_.active(), mix = mixing_.has_left() && !initial_.active();
     between_ = multiply ? product_.data() : before_;
     y_ = mix ? mixed_.data() : between_;
-    return {graph_,
-            range,
-            sheaf.view(),
+    return {{graph_, range, sheaf.view()},
             shape_,
             pass.copies,
             multiply ? right.layer(static_cast<Index>(number_)) : nullptr,
             right.run_stride(),
-            mix ? weights(parameters, left_) : nullptr,
+            mix ? mixing_.left(parameters) : nullptr,
             parameters.stride,
             before_,
             product_.data(),
@@ -270,7 +233,7 @@ class BatchDiffusionLayer {
   /// warp is enough for the tiles of a node with as many lanes as its arcs want: eight for those of high degree, four for
   /// others.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
-    const Index tiles = right_ >= 0 ? Index{shape_.tiles} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
+    const Index tiles = mixing_.has_right() ? Index{shape_.tiles} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
     const bool small = graph_.segments == 0 && shape_.items() * instances <= GraphView<S>::enough_threads;
     const bool fits = shape_.channels % 4 == 0 && tiles <= most && (tiles & (tiles - 1)) == 0;
     return executor.exchanges && small && fits ? static_cast<int>(tiles) : 0;
@@ -303,8 +266,8 @@ class BatchDiffusionLayer {
       initial_;  ///< with an initial residual, in the place of product_ and mixed_
   std::uint32_t number_ = 0;
   bool activation_ = true, drop_ = false;
-  Index left_ = -1, right_ = -1, epsilon_ = -1;
-  Index left_sums_ = 0, right_sums_ = 0, epsilon_sums_ = 0;
+  Index epsilon_ = -1, epsilon_sums_ = 0;
+  MixingWeights<S> mixing_;
   Array<Executor, S> dropped_;   ///< X after dropout
   Array<Executor, S> product_;   ///< X Bᵀ
   Array<Executor, S> mixed_;     ///< Y

@@ -1,0 +1,88 @@
+/// \file
+/// A and B of a layer of a batch: where they stand among the parameters, and the partial sums of their gradients.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
+/// BatchTrainer check what they are given.
+#pragma once
+
+#include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/feature_kernels.hpp"
+#include "sheafnn/batch/gradient_sums.hpp"
+#include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/run.hpp"
+#include "sheafnn/layers/weights.hpp"
+
+namespace sheafnn::batch::detail {
+
+/// Partial sums of the gradients of a layer's weights: of ⟨ȳ_i, (X Bᵀ)_j⟩ for A, and of P̄ᵀ dropout(X) for B. With an
+/// initial residual, of ⟨v̄_i, P_j⟩ and of P̄ᵀ G, of which the gradients are β times as much.
+template <class S>
+struct LayerProducts {
+  Items<CoordinateProducts<S>> left;
+  Items<RowProducts<S>> right;
+};
+
+/// See the file comment. A layer may lack either of them.
+template <class S>
+class MixingWeights {
+ public:
+  /// Neither of them.
+  MixingWeights() = default;
+  /// \param beta  the gradients are so many times their partial sums
+  MixingWeights(const DiffusionWeights<ParameterSlot>& layer, const ParameterSet<S>& parameters,
+                const FeatureShape<S>& shape, const BatchSize& batch, PartialSums& sums, double beta = 1) {
+    const Index d = shape.coordinates, f = shape.channels, count = shape.nodes * batch.training_copies;
+    const RowChunks nodes{count}, rows{count * d};
+    if (layer.left >= 0) {
+      left_ = parameters.info(layer.left).offset;
+      left_sums_ = sums.reserve(nodes.count(), d * d * f);
+      sums.assign(left_, d * d, left_sums_, nodes.count(), d * d * f, f, false, beta);
+    }
+    if (layer.right >= 0) {
+      right_ = parameters.info(layer.right).offset;
+      right_sums_ = sums.reserve(rows.count(), f * f);
+      sums.assign(right_, f * f, right_sums_, rows.count(), f * f, 1, false, beta);
+    }
+  }
+
+  [[nodiscard]] bool has_left() const noexcept { return left_ >= 0; }
+  [[nodiscard]] bool has_right() const noexcept { return right_ >= 0; }
+  /// Of run 0; null: there is none.
+  [[nodiscard]] const S* left(const ParameterView<S>& parameters) const noexcept {
+    return has_left() ? parameters.value + left_ : nullptr;
+  }
+  [[nodiscard]] const S* right(const ParameterView<S>& parameters) const noexcept {
+    return has_right() ? parameters.value + right_ : nullptr;
+  }
+  /// \param side             has Ȳ and P̄
+  /// \param between, before  what A and B multiply
+  template <class Side>
+  [[nodiscard]] LayerProducts<S> products(const Pass& pass, const FeatureShape<S>& shape,
+                                          const ParameterView<S>& parameters, const Side& side, const S* between,
+                                          const S* before) const {
+    const Index d = shape.coordinates, f = shape.channels, run_size = pass.copies * shape.size();
+    const RowChunks nodes{shape.nodes * pass.copies}, rows{shape.nodes * pass.copies * d};
+    const S *y_bar = side.y_bar.data(), *p_bar = has_left() ? side.p_bar.data() : y_bar;
+    const CoordinateProducts<S> left{
+        y_bar, between, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
+    const RowProducts<S> right{p_bar,
+                               f,
+                               f,
+                               run_size,
+                               before,
+                               f,
+                               f,
+                               run_size,
+                               rows,
+                               false,
+                               parameters.arena + right_sums_,
+                               parameters.arena_stride};
+    return {{has_left() ? left.items() : 0, pass.runs, left}, {has_right() ? right.items() : 0, pass.runs, right}};
+  }
+
+ private:
+  Index left_ = -1, right_ = -1;
+  Index left_sums_ = 0, right_sums_ = 0;
+};
+
+}  // namespace sheafnn::batch::detail
