@@ -111,7 +111,7 @@ std::vector<double> sums(Executor& executor, const Tree& tree, Index runs) {
 
 /// A model whose parameters are at no special values.
 template <class Model>
-Model disturbed(const sheafnn::ModelOptions& options, Index run) {
+Model disturbed(const typename Model::Options& options, Index run) {
   Model model(options, static_cast<std::uint64_t>(5 + run));
   tiny::disturb(model.parameters(), static_cast<std::uint64_t>(11 + run), 0.3);
   return model;
@@ -133,7 +133,7 @@ inline constexpr std::uint64_t first_seed = 70;
 }
 
 template <class Model, class Executor>
-BatchOutcome run_batch(Executor& executor, const Problem& problem, const sheafnn::ModelOptions& options,
+BatchOutcome run_batch(Executor& executor, const Problem& problem, const typename Model::Options& options,
                        const Step& step) {
   namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;

@@ -22,7 +22,7 @@ inline std::vector<double> part(const std::vector<double>& all, Index i, Index c
 
 /// A batch against the CPU, one run after the other.
 template <class Model>
-void compare(const sheafnn::ModelOptions& options, const Step& step, double bound,
+void compare(const typename Model::Options& options, const Step& step, double bound,
              const Problem& problem = small_problem()) {
   using S = typename Model::Scalar;
   sheafnn::batch::HostExecutor executor;

@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "shared_networks.hpp"
@@ -15,6 +17,8 @@
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/karate.hpp"
+#include "sheafnn/io/checkpoint.hpp"
+#include "temporary_folder.hpp"
 #include "worst.hpp"
 
 namespace training_comparison {
@@ -59,18 +63,15 @@ inline double difference(const std::vector<EpochReport>& a, const std::vector<Ep
   return worst;
 }
 
-/// Both from the same initial parameters: histories, results, parameters and predictions within `bound`.
+/// From the same initial parameters by both engines: histories, results, parameters and predictions within `bound`.
 ///
 /// \param class_weights  of the loss; empty: the dataset is trained as it is
-/// \param layers         of the models
 template <class Model>
-void compare_training(const TrainOptions& options, double bound, const typename Model::Posterior& posterior = {},
-                      const Dataset& data = karate_club(), const std::vector<double>& class_weights = {},
-                      const LayerKind& layers = {}) {
+void compare_training_of(const Model& start, const TrainOptions& options, double bound, const Dataset& data,
+                         const std::vector<double>& class_weights = {}) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::Posterior::name);
-  Model expected = karate_model<Model>(data, 3, posterior, layers),
-        model = karate_model<Model>(data, 3, posterior, layers);
+  Model expected = start, model = start;
   HostExecutor executor;
   const Split& split = data.splits.at(0);
   TrainResult right, result;
@@ -110,6 +111,44 @@ void compare_training(const TrainOptions& options, double bound, const typename 
     worst = test::worse(worst, std::abs(own.probabilities[i] - other.probabilities[i]));
   }
   CHECK(worst <= bound);
+}
+
+/// The same of a model of the karate club.
+///
+/// \param layers  of the model
+template <class Model>
+void compare_training(const TrainOptions& options, double bound, const typename Model::Posterior& posterior = {},
+                      const Dataset& data = karate_club(), const std::vector<double>& class_weights = {},
+                      const LayerKind& layers = {}) {
+  compare_training_of(karate_model<Model>(data, 3, posterior, layers), options, bound, data, class_weights);
+}
+
+/// A batch of three seeds of a model gives the bits of three single trainings, also by way of checkpoints.
+template <class Model>
+void compare_seeds(const typename Model::Options& options, const Dataset& data) {
+  std::vector<Model> models;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) models.emplace_back(options, seed);
+  std::vector<batch::Training<Model>> trainings;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    trainings.push_back({&models[seed], &data.splits[seed], {.epochs = 30, .dropout = 0.2, .seed = seed}});
+  }
+  HostExecutor executor;
+  const auto outcomes = batch::train_batch<HostExecutor, Model>(executor, data, trainings);
+  const test::TemporaryFolder folder;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    CAPTURE(seed);
+    Model alone(options, seed);
+    const TrainResult one = batch::train(executor, alone, data, data.splits[seed], trainings[seed].options);
+    CHECK(one.best_epoch == outcomes[seed].result.best_epoch);
+    CHECK(one.test_nll == outcomes[seed].result.test_nll);
+    CHECK(std::equal(alone.parameters().values().begin(), alone.parameters().values().end(),
+                     models[seed].parameters().values().begin()));
+    const std::string path = folder.path() / ("model" + std::to_string(seed) + ".safetensors");
+    io::save_checkpoint(path, models[seed]);
+    const Model loaded = io::load_checkpoint<Model>(path);
+    CHECK(predict(loaded, data).probabilities == predict(models[seed], data).probabilities);
+    CHECK(batch::predict(executor, loaded, data.graph, data.features).label == predict(loaded, data).label);
+  }
 }
 
 }  // namespace training_comparison

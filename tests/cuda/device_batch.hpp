@@ -14,7 +14,7 @@ namespace batch_checks {
 /// Losses, gradients and predictions of both executors, and of the GPU once more, to the bit, with kernels that wait for
 /// each other to end.
 template <class Model>
-void compare_executors(const sheafnn::ModelOptions& options, const Step& step,
+void compare_executors(const typename Model::Options& options, const Step& step,
                        const Problem& problem = small_problem()) {
   // As on the host: sums of some dozens of terms through two or three layers.
   constexpr double bound = 1e-11;
