@@ -91,7 +91,7 @@ void run(const Settings& s) {
                                  programs::checkpoint_feature_names(s.model, checkpoint.metadata));
   });
   const bool bayesian = programs::is_bayesian(info.model);
-  const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.maps, info.stalk_dimension)
+  const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs train and predict with --device cuda against the same commands on the CPU: a hundred trainings side by side,
-# models that go from one side to the other, errors. Their models: special orthogonal maps, stalk dimension 2.
+# models that go from one side to the other, errors. Their models: special orthogonal maps and cooperative networks, stalk
+# dimension 2.
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -56,6 +57,18 @@ for one, other in zip(*(json.load(open(name))["splits"] for name in ("cpu.json",
 assert alike >= 80
 END
 
+# Cooperative networks, side by side and from one side to the other; their presets, too.
+for model in csnn bcsnn; do
+  cooperative=("$bin/train" --dataset karate --model $model --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
+  "${cooperative[@]}" --splits 0-2 --seeds 0-1 --report $model-cpu.json > $model-cpu.txt
+  "${cooperative[@]}" --splits 0-2 --seeds 0-1 --device cuda --report $model.json --save $model.safetensors > $model.txt
+  [ "$(rows $model.txt | wc -l)" -eq 6 ] || fail "not six rows of $model"
+  paste -d ' ' <(rows $model-cpu.txt) <(rows $model.txt) | awk '
+    { for (i = 6; i <= 7; ++i) if ($i - $(i + 7) > 0.002 || $(i + 7) - $i > 0.002) bad = 1 }
+    END { exit bad }' || fail "another training of $model on the device: $(cat $model-cpu.txt $model.txt)"
+  cp $model-1-1.safetensors $model-trained.safetensors
+done
+
 # Twice the same command gives the same bits.
 for run in once twice; do
   "${train[@]}" --splits 0-2 --seeds 0-2 --device cuda --save $run.safetensors > /dev/null
@@ -71,7 +84,7 @@ done
   --readout-layers 2 --save filtered.safetensors > filtered.txt || fail "train --device cuda --filter"
 
 # Models go from one side to the other.
-for model in cpu-2-1 device-2-1 filtered; do
+for model in cpu-2-1 device-2-1 filtered csnn-trained bcsnn-trained; do
   for device in cpu cuda cuda:1; do
     "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
       > /dev/null || fail "predict $model --device $device"
@@ -96,6 +109,9 @@ cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
+refuse 'directed: true is not allowed; the batch engine has arcs both ways only' "${quick[@]}" --device cuda --model csnn \
+  --directed
+refuse 'continuous-time networks are trained on the CPU only' "${quick[@]}" --device cuda --model flow
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30
 refuse 'device: 7' "$bin/predict" --model cpu-0-0.safetensors --dataset karate --device cuda:7 --output out.csv

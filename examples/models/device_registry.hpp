@@ -23,7 +23,7 @@ struct DeviceJob {
   };
   const sheafnn::Dataset& data;
   const std::vector<Run>& runs;
-  const sheafnn::ModelOptions& model;
+  const NetworkOptions& model;
   const sheafnn::TrainOptions& train;
   bool bayesian = true;
   Keep keep;  ///< of every run
@@ -36,7 +36,7 @@ struct DeviceOutcome {
   std::string error;  ///< why it stopped, when it diverged
 };
 
-/// A family with a stalk dimension, as ModelEntry.
+/// A family, or the maps of cooperative networks, with a stalk dimension, as ModelEntry.
 struct DeviceModelEntry {
   std::string_view maps;
   int stalk_dimension;

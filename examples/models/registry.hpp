@@ -48,7 +48,7 @@ inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "spec
 }
 /// Networks that the batch engine, and with it CUDA devices, does not know, in words; empty: it does.
 [[nodiscard]] inline std::string_view only_on_cpu(std::string_view model) {
-  return is_cooperative(model) ? "cooperative networks" : is_flow(model) ? "continuous-time networks" : "";
+  return is_flow(model) ? "continuous-time networks" : "";
 }
 /// Calls f with that of three options, or of three of anything, which belongs to a kind of network.
 template <class Pairs, class Cooperative, class Flow, class F>

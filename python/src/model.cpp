@@ -161,8 +161,9 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
   sheafnn::require(only_on_cpu.empty(), "device", device,
                    sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));
   const bool bayesian = programs::is_bayesian(model);
-  const programs::ModelEntry& entry = programs::find_model(model, maps, stalk_dimension);
-  const programs::DeviceModelEntry& on_device = programs::find_device_model(maps, stalk_dimension);
+  const std::string_view kind_of_maps = maps_of(model, maps);
+  const programs::ModelEntry& entry = programs::find_model(model, kind_of_maps, stalk_dimension);
+  const programs::DeviceModelEntry& on_device = programs::find_device_model(kind_of_maps, stalk_dimension);
   std::vector<Settings> settings;  // of every run
   std::vector<std::vector<std::size_t>> groups;
   for (const auto& [split, seed] : runs) {
@@ -184,7 +185,7 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
       std::vector<programs::DeviceJob::Run> jobs;
       for (const std::size_t i : group) jobs.push_back({&data.splits[runs[i].first], runs[i].second});
       std::vector<programs::DeviceOutcome> found = on_device.train(
-          {data, jobs, std::get<sheafnn::ModelOptions>(own.network), own.training, bayesian, kept, device});
+          {data, jobs, own.network, own.training, bayesian, kept, device});
       for (std::size_t k = 0; k < group.size(); ++k) {
         programs::DeviceOutcome& one = outcomes[group[k]] = std::move(found[k]);
         if (!one.error.empty()) continue;

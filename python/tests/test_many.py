@@ -109,8 +109,20 @@ def test_device_trainings_are_those_of_the_cpu(graph):
         assert np.abs(one.predict_proba(graph) - other.predict_proba(graph)).max() < 1e-2
     single = SheafClassifier("bsnn", "special-orthogonal", 2, epochs=5, device="cuda", random_state=1).fit(graph, split=1)
     assert (single.history_["loss"] == own[3].history_["loss"]).all()
-    with pytest.raises(ValueError, match="cooperative networks are trained on the CPU only"):
-        SheafClassifier("csnn", stalk_dim=2, device="cuda").fit(graph)
+    with pytest.raises(ValueError, match="continuous-time networks are trained on the CPU only"):
+        SheafClassifier("flow", stalk_dim=2, device="cuda").fit(graph)
+
+
+@pytest.mark.skipif(not sheafnn._core.has_device_models, reason="built without CUDA")
+@pytest.mark.filterwarnings("ignore::sheafnn.UnusedSheaf")
+@pytest.mark.parametrize("model", ["csnn", "bcsnn"])
+def test_cooperative_trainings_on_a_device_are_those_of_the_cpu(graph, model):
+    base = SheafClassifier(model, stalk_dim=2, epochs=5)
+    own, cpu = (fit_many(graph, base, splits=[0, 1], seeds=[0, 1], device=device) for device in ("cuda", "cpu"))
+    for one, other in zip(own, cpu):
+        assert np.abs(one.history_["loss"] - other.history_["loss"]).max() < 1e-3
+    with pytest.raises(ValueError, match="directed: true is not allowed; the batch engine has arcs both ways only"):
+        SheafClassifier(model, stalk_dim=2, device="cuda", network={"directed": True}).fit(graph)
 
 
 @pytest.mark.parametrize(
