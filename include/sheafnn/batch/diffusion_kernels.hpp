@@ -54,6 +54,7 @@ template <class Executor, class Family, class S>
                                                    const FeatureShape<S>& shape, const S* features, S* segments) {
   return {begin_sums(executor, instances, graph, SheafTransports<Family, S>{range, sheaf}, shape, features, segments)};
 }
+
 /// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z), or an X' that they have computed
 /// (store_value()).
 template <class S>
