@@ -109,8 +109,8 @@ cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
-refuse 'directed: true is not allowed; the batch engine has arcs both ways only' "${quick[@]}" --device cuda --model csnn \
-  --directed
+refuse 'norm: batch is not allowed; the batch engine has norms of single nodes only' "${quick[@]}" --device cuda --model csnn \
+  --batch-norm
 refuse 'continuous-time networks are trained on the CPU only' "${quick[@]}" --device cuda --model flow
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30

@@ -121,8 +121,8 @@ def test_cooperative_trainings_on_a_device_are_those_of_the_cpu(graph, model):
     own, cpu = (fit_many(graph, base, splits=[0, 1], seeds=[0, 1], device=device) for device in ("cuda", "cpu"))
     for one, other in zip(own, cpu):
         assert np.abs(one.history_["loss"] - other.history_["loss"]).max() < 1e-3
-    with pytest.raises(ValueError, match="directed: true is not allowed; the batch engine has arcs both ways only"):
-        SheafClassifier(model, stalk_dim=2, device="cuda", network={"directed": True}).fit(graph)
+    with pytest.raises(ValueError, match="learner_layers: 2 is not allowed; the batch engine has one layer of the learner sage"):
+        SheafClassifier(model, stalk_dim=2, device="cuda", network={"learner": "sage", "learner_layers": 2}).fit(graph)
 
 
 @pytest.mark.parametrize(

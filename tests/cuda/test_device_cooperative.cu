@@ -34,6 +34,7 @@ TEST_CASE("batches on the GPU agree with the host: cooperative networks") {
   o.learner = NodeLearnerKind::sage_projected;
   o.learner_layers = 2;
   o.layer_learners = true;
+  o.directed = true;
   o.residual = false;
   compare_executors<Bcsnn<2, double>>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2});
 }

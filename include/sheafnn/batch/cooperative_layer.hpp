@@ -52,11 +52,11 @@ class BatchCooperativeLayer {
   using Call = CooperativeCall<Executor, S>;
 
   /// \param maps  to be filled before forward()
-  BatchCooperativeLayer(Executor& executor, const GraphView<S>& graph, const FeatureShape<S>& shape,
+  BatchCooperativeLayer(Executor& executor, const ArcViews<S>& arcs, const FeatureShape<S>& shape,
                         const NodeMapView<D, S>& maps, const DiffusionWeights<ParameterSlot>& at,
                         const CooperativeOptions& options, Index number, const ParameterSet<S>& parameters,
                         const BatchSize& batch, bool dropout, PartialSums& sums)
-      : graph_(graph),
+      : arcs_(arcs),
         shape_(shape),
         number_(static_cast<std::uint32_t>(number)),
         activation_(options.activation),
@@ -108,7 +108,7 @@ class BatchCooperativeLayer {
                                                            scratch.sent.data()});
     const bool keep = pass.training;
     launch_diffusion(executor, pass.instances(),
-                     CrossForward<D, S>{{sums_of(call, scratch.sent.data())},
+                     CrossForward<D, S>{{sums_of(call, arcs_.out, scratch.sent.data())},
                                         maps_,
                                         y_,
                                         keep ? sum_[0].data() : nullptr,
@@ -117,7 +117,7 @@ class BatchCooperativeLayer {
     const LayerOutput<S> output{
         epsilon(parameters), parameters.stride, true, x, output_.data(), runs, pass, number_ + 1, next};
     launch_diffusion(executor, pass.instances(),
-                     LeaveForward<D, S>{{sums_of(call, scratch.sent_on.data())},
+                     LeaveForward<D, S>{{sums_of(call, arcs_.out, scratch.sent_on.data())},
                                         maps_,
                                         first_.data(),
                                         keep ? sum_[1].data() : nullptr,
@@ -151,10 +151,12 @@ class BatchCooperativeLayer {
                                                        returned}});
     launch_diffusion(
         executor, instances,
-        TakeBack<D, S>{{sums_of(call, returned)}, maps_, 1, z_bar, scratch.w[1].data(), first_bar, returned_on});
+        TakeBack<D, S>{
+            {sums_of(call, arcs_.in, returned)}, maps_, 1, z_bar, scratch.w[1].data(), first_bar, returned_on});
     launch_diffusion(
         executor, instances,
-        TakeBack<D, S>{{sums_of(call, returned_on)}, maps_, 0, first_bar, scratch.w[0].data(), y_bar, nullptr});
+        TakeBack<D, S>{
+            {sums_of(call, arcs_.in, returned_on)}, maps_, 0, first_bar, scratch.w[0].data(), y_bar, nullptr});
     const int lanes = tile_lanes(shape_);
     const NodeMapGradient<D, S, End> gradient{shape_,
                                               maps_,
@@ -184,12 +186,13 @@ class BatchCooperativeLayer {
   [[nodiscard]] const S* epsilon(const ParameterView<S>& parameters) const noexcept {
     return epsilon_ >= 0 ? parameters.value + epsilon_ : nullptr;
   }
-  [[nodiscard]] NeighbourSums<NoBlocks<D, S>, S> sums_of(const Call& call, const S* features) const {
-    return begin_sums(call.executor, call.pass.instances(), graph_, NoBlocks<D, S>{}, shape_, features,
+  [[nodiscard]] NeighbourSums<NoBlocks<D, S>, S> sums_of(const Call& call, const GraphView<S>& arcs,
+                                                         const S* features) const {
+    return begin_sums(call.executor, call.pass.instances(), arcs, NoBlocks<D, S>{}, shape_, features,
                       call.scratch.segments.data());
   }
 
-  GraphView<S> graph_;
+  ArcViews<S> arcs_;
   FeatureShape<S> shape_;
   std::uint32_t number_;
   Activation activation_;

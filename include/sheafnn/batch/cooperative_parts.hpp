@@ -37,7 +37,6 @@ inline void require_batch_options(const CooperativeOptions& options) {
   refuse(options.learner != NodeLearnerKind::sage || options.learner_layers == 1, "learner_layers",
          options.learner_layers, "one layer of the learner sage only, without its norm of all nodes");
   refuse(options.norm != FeatureNorm::batch, "norm", to_string(options.norm), "norms of single nodes only");
-  refuse(!options.directed, "directed", options.directed, "arcs both ways only");
 }
 
 namespace detail {
@@ -81,11 +80,31 @@ class BatchActivatedEncoder {
   Array<Executor, S> output_;
 };
 
+/// What networks of the same models on the same graph have in common.
+template <class Executor, class S>
+struct CooperativeArrays : CommonArrays<Executor, S> {
+  template <class Model>
+  CooperativeArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
+                    Index run_count)
+      : CommonArrays<Executor, S>(executor, model, host_graph, features, run_count) {
+    if (!model.options().directed) return;
+    const DirectedArcs listed = listed_arcs(host_graph);
+    leaving.emplace(executor, host_graph.node_count(), listed.lists().out);
+    entering.emplace(executor, host_graph.node_count(), listed.lists().in);
+  }
+  [[nodiscard]] ArcViews<S> arcs() const {
+    return leaving ? ArcViews<S>{leaving->view(), entering->view()}
+                   : ArcViews<S>{this->graph.view(), this->graph.view()};
+  }
+
+  std::optional<BatchGraph<Executor, S>> leaving, entering;  ///< of directed networks
+};
+
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 template <class Executor, int D, bool Bayesian, class S>
 struct CooperativeNetworkParts {
   using Model = CooperativeModel<D, Bayesian, S>;
-  using Common = CommonArrays<Executor, S>;
+  using Common = CooperativeArrays<Executor, S>;
 
   /// See BatchNetwork. Unchecked: the size of the batch.
   CooperativeNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
@@ -94,12 +113,12 @@ struct CooperativeNetworkParts {
         options(model.options()),
         batch(size),
         parameter_count(model.parameters().size()) {
-    const GraphView<S> graph = common->graph.view();
-    const Index n = graph.nodes, h = model.hidden_width();
+    const ArcViews<S> arcs = common->arcs();
+    const Index n = arcs.out.nodes, h = model.hidden_width();
     detail::check(targets, n, options.classes);
     shape = {n, D, options.channels, {}};
     require_countable("features of a network", shape.size());
-    require_countable("tiles of the sums of segments", graph.segments * shape.tiles);
+    require_countable("tiles of the sums of segments", arcs.segments() * shape.tiles);
     const ParameterSet<S>& p = model.parameters();
     const CooperativeWeights<ParameterSlot>& at = model.layout();
     const auto encoder_of = [&](const LinearWeights<ParameterSlot>& weights, bool drops) {
@@ -112,10 +131,10 @@ struct CooperativeNetworkParts {
     const bool shared_learners = Bayesian && !options.layer_learners;  // which read what copies have in common
     const BatchSize read = shared_learners ? BatchSize{batch.runs, batch.trains() ? 1 : 0, 1} : batch;
     for (const auto& pair : at.learners) {
-      learners.emplace_back(executor, graph, pair, learner, options.learner_dropout,
+      learners.emplace_back(executor, arcs, pair, learner, options.learner_dropout,
                             static_cast<Index>(learners.size()), p, read, sums);
     }
-    learner_scratch = NodeLearnerScratch<Executor, S>(executor, learner, graph, read);
+    learner_scratch = NodeLearnerScratch<Executor, S>(executor, learner, arcs, read);
     const Index map_size = batch.instances() * n * NodeMapRow<D, S>::size,
                 sets = static_cast<Index>(learners.size());
     map = Array<Executor, S>(executor, "node maps", options.layers * map_size);
@@ -124,7 +143,9 @@ struct CooperativeNetworkParts {
       kl_count = std::max<Index>(1, read.training_copies) * sets * 2 * n;
       kl_tree = ColumnTree<Executor, S>(executor, batch.runs, kl_count, 1);
     }
-    NodeMapView<D, S> maps{n, graph.degree, options.conformal, map.data()};
+    const S *out = arcs.out.degree, *in = arcs.in.degree;
+    NodeMapView<D, S> maps{
+        n, {out, in}, {out, options.in_degree_diagonal ? in : out}, options.conformal, map.data()};
     for (Index l = 0; l < options.layers; ++l, maps.rows += map_size) {
       const std::size_t i = static_cast<std::size_t>(l);
       if constexpr (Bayesian) {
@@ -133,7 +154,7 @@ struct CooperativeNetworkParts {
                                   kl.data() + l * 2 * n, sets * 2 * n);
         }
       }
-      layers.emplace_back(executor, graph, shape, maps, at.layers[i], options, l, p, batch, dropout, sums);
+      layers.emplace_back(executor, arcs, shape, maps, at.layers[i], options, l, p, batch, dropout, sums);
       if (!at.norms.empty()) norms.emplace_back(executor, at.norms[i], p, n, h, batch, sums);
     }
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, at.readout, p, n, h, batch, sums);
@@ -144,7 +165,7 @@ struct CooperativeNetworkParts {
     x_bar = array("layers", batch.training_instances() * shape.size());
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * shape.size());
     if (learner_encoder && batch.trains()) learner_bar = array("layers", batch.runs * shape.size());
-    scratch = CooperativeScratch<Executor, S>(executor, shape.size(), graph.segments * shape.row(), batch);
+    scratch = CooperativeScratch<Executor, S>(executor, shape.size(), arcs.segments() * shape.row(), batch);
     // Now that all layers have reserved their partial sums.
     arena = array("partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
     ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());

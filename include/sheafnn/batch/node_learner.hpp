@@ -71,16 +71,16 @@ struct NodeLearnerScratch {
   SageScratch<Executor, S> sage;
 
   NodeLearnerScratch() = default;
-  NodeLearnerScratch(Executor& executor, const NodeLearnerOptions& options, const GraphView<S>& graph,
+  NodeLearnerScratch(Executor& executor, const NodeLearnerOptions& options, const ArcViews<S>& arcs,
                      const BatchSize& batch) {
-    const Index rows = batch.training_instances() * graph.nodes;
+    const Index rows = batch.training_instances() * arcs.out.nodes;
     for (int side = 0; side < 2; ++side) {
       raw_bar[side] = Array<Executor, S>(executor, "learners", rows * options.outputs);
       hidden_bar[side] = Array<Executor, S>(executor, "learners", rows * options.width);
     }
     if (options.kind == NodeLearnerKind::mlp) return;
     const Index width = std::max({options.inputs, options.width, options.outputs});
-    sage = SageScratch<Executor, S>(executor, graph.segments, width, batch.instances(), graph.nodes,
+    sage = SageScratch<Executor, S>(executor, arcs.segments(), width, batch.instances(), arcs.out.nodes,
                                     batch.training_instances());
   }
 };
@@ -94,12 +94,12 @@ class BatchNodeLearner {
 
   /// \param dropout  rate between convolutions
   /// \param layer    number of the layer; 0 of a pair for all layers
-  BatchNodeLearner(Executor& executor, const GraphView<S>& graph,
+  BatchNodeLearner(Executor& executor, const ArcViews<S>& arcs,
                    const std::array<NodeLearnerWeights<ParameterSlot>, 2>& at, const NodeLearnerOptions& options,
                    double dropout, Index layer, const ParameterSet<S>& parameters, const BatchSize& batch,
                    PartialSums& sums)
-      : nodes_(graph.nodes), options_(options), dropout_(dropout), drops_(dropout > 0), layer_(layer) {
-    const Index n = graph.nodes, g = options.width;
+      : nodes_(arcs.out.nodes), options_(options), dropout_(dropout), drops_(dropout > 0), layer_(layer) {
+    const Index n = nodes_, g = options.width;
     for (int side = 0; side < 2; ++side) {
       const NodeLearnerWeights<ParameterSlot>& own = at[static_cast<std::size_t>(side)];
       if (options.kind == NodeLearnerKind::mlp) {
@@ -112,8 +112,8 @@ class BatchNodeLearner {
       }
       for (Index k = 0; k < options.layers; ++k) {
         const bool last = k + 1 == options.layers;
-        convolutions_[side].emplace_back(executor, graph, own.convolutions[static_cast<std::size_t>(k)],
-                                         parameters, k == 0 ? options.inputs : g, last ? options.outputs : g,
+        convolutions_[side].emplace_back(executor, arcs, own.convolutions[static_cast<std::size_t>(k)], parameters,
+                                         k == 0 ? options.inputs : g, last ? options.outputs : g,
                                          options.kind == NodeLearnerKind::sage_projected, !last, batch, sums);
         if (!last) activated_[side].emplace_back(executor, "learners", batch.instances() * n * g);
       }

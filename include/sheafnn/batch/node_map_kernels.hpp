@@ -3,8 +3,6 @@
 /// derivatives of the two operators back (formulas: kernels/node_maps.hpp; for one network layers/node_maps.hpp,
 /// point_node_maps.hpp).
 ///
-/// Arcs run both ways: as many leave a node as enter it.
-///
 /// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
 /// BatchTrainer check what they are given.
 #pragma once
@@ -44,9 +42,9 @@ class NodeMapRow {
     return r;
   }
   /// \param log_scale  ignored without scales
-  SHEAFNN_HD void store(bool conformal, int side, const S& degree, const Matrix& rotation,
+  SHEAFNN_HD void store(bool conformal, int side, const S& degree, const S& counted, const Matrix& rotation,
                         const S& log_scale) const {
-    const kernels::MapScaling<S> scaling(conformal, log_scale, degree, degree);
+    const kernels::MapScaling<S> scaling(conformal, log_scale, degree, counted);
     S map[D * D];
     SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) map[k] = scaling.scale * rotation(k / D, k % D);
     store_row<D * D>(map, row_ + side * map_size);
@@ -92,8 +90,9 @@ class NodeMapRow {
 template <int D, class S>
 struct NodeMapView {
   Index nodes = 0;
-  const S* degree = nullptr;
-  bool conformal = true;  ///< have they scales?
+  const S* degree[2] = {nullptr, nullptr};   ///< arcs that leave, and arcs that enter a node
+  const S* counted[2] = {nullptr, nullptr};  ///< those that the diagonals of the two operators count
+  bool conformal = true;                     ///< have they scales?
   S* rows = nullptr;
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE NodeMapRow<D, S> of(Index instance, Index u) const {
@@ -104,7 +103,7 @@ struct NodeMapView {
   }
   SHEAFNN_HD void store(Index instance, Index u, int side, const SquareMatrix<S, D>& rotation,
                         const S& log_scale) const {
-    of(instance, u).store(conformal, side, degree[u], rotation, log_scale);
+    of(instance, u).store(conformal, side, degree[side][u], counted[side][u], rotation, log_scale);
   }
 };
 
@@ -217,14 +216,14 @@ struct NodeMapGradient {
       SHEAFNN_UNROLL for (int side = 0; side < 2; ++side) derivatives.add(op, side, sums + (2 * op + side) * size);
     }
     const NodeMapRow<D, S> row = maps.of(instance, u);
-    const S degree = maps.degree[u];
     for (int side = 0; side < 2; ++side) {
       SquareMatrix<S, D> rotation_bar;
       derivatives.rotation(side, row.rotation(side), rotation_bar);
       const S log_scale_bar =
-          maps.conformal ? derivatives.log_scale(side, row.log_scale(side), row.scale(side), row.factor(side),
-                                                 degree, degree, sums[diagonal_sums + side])
-                         : S(0);
+          maps.conformal
+              ? derivatives.log_scale(side, row.log_scale(side), row.scale(side), row.factor(side),
+                                      maps.degree[side][u], maps.counted[side][u], sums[diagonal_sums + side])
+              : S(0);
       end(NodeSide(side * maps.nodes + u, maps.nodes), instance, rotation_bar, log_scale_bar);
     }
   }

@@ -25,7 +25,7 @@ namespace sheafnn::batch::detail {
 template <class S>
 using RowTeam = WalkTeam<NeighbourSums<NoBlocks<1, S>, S>, S>;
 
-/// z += mean over neighbours, and the bias.
+/// z += mean over neighbours, by the arcs that enter a node, and the bias.
 template <class S>
 struct AddMean : RowTeam<S> {
   using typename RowTeam<S>::Place;
@@ -49,7 +49,7 @@ struct AddMean : RowTeam<S> {
     store_stalk(diffusion.shape, place.at, value, z);
   }
 };
-/// out = Z̄ / deg; item: number, group: instance.
+/// out = Z̄ / deg⁻; item: number, group: instance.
 template <class S>
 struct ShareRows {
   const S* degree;
@@ -63,7 +63,7 @@ struct ShareRows {
     out[instance * size + item] = count > S(0) ? bar[instance * size + item] / count : S(0);
   }
 };
-/// out = the sum over neighbours.
+/// out = the sum over neighbours, by the arcs that leave a node.
 template <class S>
 struct StoreSum : RowTeam<S> {
   using typename RowTeam<S>::Place;
@@ -104,21 +104,21 @@ class BatchSage {
   using Scratch = SageScratch<Executor, S>;
 
   /// \param adds_bias  otherwise the kernel that reads output() adds it
-  BatchSage(Executor& executor, const GraphView<S>& graph, const SageWeights<ParameterSlot>& at,
+  BatchSage(Executor& executor, const ArcViews<S>& arcs, const SageWeights<ParameterSlot>& at,
             const ParameterSet<S>& parameters, Index inputs, Index outputs, bool projected, bool adds_bias,
             const BatchSize& batch, PartialSums& sums)
-      : graph_(graph),
-        shape_{graph.nodes, 1, outputs, {}},
+      : arcs_(arcs),
+        shape_{arcs.in.nodes, 1, outputs, {}},
         adds_bias_(adds_bias),
-        neighbour_({at.neighbour.weight, -1}, parameters, batch.runs, batch.training_copies * graph.nodes, inputs,
-                   outputs, sums),
-        self_({at.self, at.neighbour.bias}, parameters, batch.runs, batch.training_copies * graph.nodes, inputs,
+        neighbour_({at.neighbour.weight, -1}, parameters, batch.runs, batch.training_copies * arcs.in.nodes,
+                   inputs, outputs, sums),
+        self_({at.self, at.neighbour.bias}, parameters, batch.runs, batch.training_copies * arcs.in.nodes, inputs,
               outputs, sums),
         z_(executor, "learners", batch.instances() * shape_.size()) {
     require_countable("features of a learner", shape_.size());
-    require_countable("tiles of the sums of segments", graph.segments * shape_.tiles);
+    require_countable("tiles of the sums of segments", arcs.segments() * shape_.tiles);
     if (projected) {
-      projection_.emplace(executor, at.projection, parameters, Activation::relu, graph.nodes, inputs, inputs,
+      projection_.emplace(executor, at.projection, parameters, Activation::relu, arcs.in.nodes, inputs, inputs,
                           batch, sums);
     }
   }
@@ -131,7 +131,7 @@ class BatchSage {
   /// \param x  n × inputs per instance; stays in place until backward()
   void forward(Executor& executor, const ParameterView<S>& parameters, const Pass& pass, Scratch& scratch,
                const S* x) {
-    const Index rows = pass.copies * graph_.nodes;
+    const Index rows = pass.copies * arcs_.in.nodes;
     input_ = read_ = x;
     if (projection_) {
       projection_->forward(executor, parameters, rows, x);
@@ -141,7 +141,7 @@ class BatchSage {
     neighbour_.forward(executor, parameters, rows, read_, scratch.product.data());
     self_.forward(executor, parameters, rows, x, z_.data());
     launch_diffusion(executor, pass.instances(),
-                     AddMean<S>{{sums_of(executor, pass, scratch, scratch.product.data())},
+                     AddMean<S>{{sums_of(executor, pass, arcs_.in, scratch, scratch.product.data())},
                                 adds_bias_ ? bias(parameters) : nullptr,
                                 parameters.stride,
                                 pass.copies,
@@ -150,14 +150,14 @@ class BatchSage {
   /// From the derivative of output() to that of x, and partial sums of the gradients. \param add  to x_bar
   void backward(Executor& executor, const ParameterView<S>& parameters, const Pass& pass, Scratch& scratch,
                 const S* bar, S* x_bar, bool add) {
-    const Index rows = pass.copies * graph_.nodes;
+    const Index rows = pass.copies * arcs_.in.nodes;
     S *shared = scratch.shared.data(), *product_bar = scratch.product_bar.data(),
       *p_bar = scratch.projection_bar.data();
     executor.launch_together(Items{shape_.size(), pass.instances(),
-                                   ShareRows<S>{graph_.degree, shape_.channels, shape_.size(), bar, shared}},
+                                   ShareRows<S>{arcs_.in.degree, shape_.channels, shape_.size(), bar, shared}},
                              self_.weight_products(parameters, rows, input_, bar));
     launch_diffusion(executor, pass.instances(),
-                     StoreSum<S>{{sums_of(executor, pass, scratch, shared)}, product_bar});
+                     StoreSum<S>{{sums_of(executor, pass, arcs_.out, scratch, shared)}, product_bar});
     self_.backward(executor, parameters, rows, bar, x_bar, add);
     const auto products = neighbour_.weight_products(parameters, rows, read_, product_bar);
     if (!projection_) {
@@ -172,13 +172,14 @@ class BatchSage {
   }
 
  private:
-  [[nodiscard]] NeighbourSums<NoBlocks<1, S>, S> sums_of(Executor& executor, const Pass& pass, Scratch& scratch,
+  [[nodiscard]] NeighbourSums<NoBlocks<1, S>, S> sums_of(Executor& executor, const Pass& pass,
+                                                         const GraphView<S>& arcs, Scratch& scratch,
                                                          const S* features) const {
-    return begin_sums(executor, pass.instances(), graph_, NoBlocks<1, S>{}, shape_, features,
+    return begin_sums(executor, pass.instances(), arcs, NoBlocks<1, S>{}, shape_, features,
                       scratch.segments.data());
   }
 
-  GraphView<S> graph_;
+  ArcViews<S> arcs_;
   FeatureShape<S> shape_;
   bool adds_bias_;
   BatchLinear<S> neighbour_, self_;
