@@ -163,10 +163,9 @@ void train_on_device(const Task& task, int device, const Use& use) {
   };
   programs::Keep keep = task.keep();
   keep.model = true;  // whose figures are computed on the CPU
-  const programs::NetworkOptions network = task.network();
   std::vector<programs::DeviceOutcome> outcomes =
       programs::find_device_model(task.settings.maps, task.settings.stalk_dimension)
-          .train({task.data, jobs, network, options, task.bayesian(), keep, device});
+          .train({task.data, jobs, task.network(), options, task.bayesian(), keep, device});
   bar.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!outcomes[i].error.empty()) throw std::runtime_error(outcomes[i].error);

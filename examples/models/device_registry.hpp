@@ -36,7 +36,7 @@ struct DeviceOutcome {
   std::string error;  ///< why it stopped, when it diverged
 };
 
-/// A family, or the maps of cooperative networks, with a stalk dimension, as ModelEntry.
+/// As ModelEntry.
 struct DeviceModelEntry {
   std::string_view maps;
   int stalk_dimension;

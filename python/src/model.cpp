@@ -184,8 +184,8 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
       own.training.on_epoch = std::ref(supervisor);
       std::vector<programs::DeviceJob::Run> jobs;
       for (const std::size_t i : group) jobs.push_back({&data.splits[runs[i].first], runs[i].second});
-      std::vector<programs::DeviceOutcome> found = on_device.train(
-          {data, jobs, own.network, own.training, bayesian, kept, device});
+      std::vector<programs::DeviceOutcome> found =
+          on_device.train({data, jobs, own.network, own.training, bayesian, kept, device});
       for (std::size_t k = 0; k < group.size(); ++k) {
         programs::DeviceOutcome& one = outcomes[group[k]] = std::move(found[k]);
         if (!one.error.empty()) continue;

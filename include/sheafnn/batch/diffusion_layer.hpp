@@ -214,7 +214,8 @@ class BatchDiffusionLayer {
     input_ = x;
     drop_ = drop;
     before_ = drop ? dropped_.data() : x;
-    const bool multiply = mixing_.has_right() && !initial_.active(), mix = mixing_.has_left() && !initial_.active();
+    const bool multiply = mixing_.has_right() && !initial_.active(),
+               mix = mixing_.has_left() && !initial_.active();
     between_ = multiply ? product_.data() : before_;
     y_ = mix ? mixed_.data() : between_;
     return {{graph_, range, sheaf.view()},
@@ -233,7 +234,8 @@ class BatchDiffusionLayer {
   /// warp is enough for the tiles of a node with as many lanes as its arcs want: eight for those of high degree, four for
   /// others.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
-    const Index tiles = mixing_.has_right() ? Index{shape_.tiles} : 1, most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
+    const Index tiles = mixing_.has_right() ? Index{shape_.tiles} : 1,
+                most = max_lanes / (graph_.crowded > 0 ? 8 : 4);
     const bool small = graph_.segments == 0 && shape_.items() * instances <= GraphView<S>::enough_threads;
     const bool fits = shape_.channels % 4 == 0 && tiles <= most && (tiles & (tiles - 1)) == 0;
     return executor.exchanges && small && fits ? static_cast<int>(tiles) : 0;
