@@ -7,11 +7,11 @@ foreach(d RANGE 1 5)
   endforeach()
 endforeach()
 set(sheafnn_pair_models ${sheafnn_all_models})
-set(sheafnn_batch_models ${sheafnn_all_models})  # those that the batch engine knows
-set(sheafnn_usual_batch_models ${sheafnn_all_models})
 foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Cooperative_${d})
 endforeach()
+set(sheafnn_batch_models ${sheafnn_all_models})  # those that the batch engine knows
+set(sheafnn_usual_batch_models ${sheafnn_all_models})
 # In continuous time: all can be chosen, a part is built unless it is said.
 set(sheafnn_usual_models ${sheafnn_all_models})
 foreach(model IN LISTS sheafnn_pair_models)

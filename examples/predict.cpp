@@ -75,9 +75,6 @@ void run(const Settings& s) {
                           [](const auto& options) { return std::pair(options.layers, options.classes); });
   sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < layers, "--sheaf-layer", s.sheaf_layer,
                    sheafnn::detail::concat("must be between 0 and ", layers - 1));
-  const std::string_view only_on_cpu = programs::only_on_cpu(info.model);
-  sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
-                   sheafnn::detail::concat(only_on_cpu, " run on the CPU only"));
   const std::string maps(cooperative ? programs::cooperative_maps : info.maps);
   const programs::ModelEntry& entry = *sheafnn::io::detail::naming_file(s.model, [&] {
     return &programs::find_model(info.model, maps, info.stalk_dimension);
@@ -92,7 +89,7 @@ void run(const Settings& s) {
   });
   const bool bayesian = programs::is_bayesian(info.model);
   const sheafnn::Prediction p = device >= 0
-                                    ? programs::find_device_model(info.model, info.maps, info.stalk_dimension)
+                                    ? programs::find_device_model(info.model, maps, info.stalk_dimension)
                                           .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                     : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf

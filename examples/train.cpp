@@ -315,9 +315,6 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    s.train.checkpoint_every, "belongs to --checkpoint");
   sheafnn::require(s.options.use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
                    "with --no-edges the network has no sheaf");
-  const std::string_view only_on_cpu = programs::only_on_cpu(s.model);
-  sheafnn::require(device < 0 || only_on_cpu.empty(), "--device", s.device,
-                   sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));
   const programs::ModelEntry* entry =
       searches ? nullptr : &programs::find_model(s.model, s.maps, s.stalk_dimension);
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs train and predict with --device cuda against the same commands on the CPU: a hundred trainings side by side,
-# models that go from one side to the other, errors. Their models: special orthogonal maps, and diagonal ones in
-# continuous time, stalk dimension 2.
+# models that go from one side to the other, errors. Their models: special orthogonal maps, diagonal ones in continuous
+# time, and cooperative networks, stalk dimension 2.
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -57,6 +57,18 @@ for one, other in zip(*(json.load(open(name))["splits"] for name in ("cpu.json",
 assert alike >= 80
 END
 
+# Cooperative networks, side by side and from one side to the other; their presets, too.
+for model in csnn bcsnn; do
+  cooperative=("$bin/train" --dataset karate --model $model --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
+  "${cooperative[@]}" --splits 0-2 --seeds 0-1 --report $model-cpu.json > $model-cpu.txt
+  "${cooperative[@]}" --splits 0-2 --seeds 0-1 --device cuda --report $model.json --save $model.safetensors > $model.txt
+  [ "$(rows $model.txt | wc -l)" -eq 6 ] || fail "not six rows of $model"
+  paste -d ' ' <(rows $model-cpu.txt) <(rows $model.txt) | awk '
+    { for (i = 6; i <= 7; ++i) if ($i - $(i + 7) > 0.002 || $(i + 7) - $i > 0.002) bad = 1 }
+    END { exit bad }' || fail "another training of $model on the device: $(cat $model-cpu.txt $model.txt)"
+  cp $model-1-1.safetensors $model-trained.safetensors
+done
+
 # Twice the same command gives the same bits.
 for run in once twice; do
   "${train[@]}" --splits 0-2 --seeds 0-2 --device cuda --save $run.safetensors > /dev/null
@@ -79,7 +91,7 @@ flow=("$bin/train" --dataset karate --model bflow --maps diagonal --stalk-dim 2 
 cmp flow.safetensors flows-2-1.safetensors || fail "a flow alone differs"
 
 # Models go from one side to the other.
-for model in cpu-2-1 device-2-1 filtered flow; do
+for model in cpu-2-1 device-2-1 filtered flow csnn-trained bcsnn-trained; do
   for device in cpu cuda cuda:1; do
     "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
       > /dev/null || fail "predict $model --device $device"
@@ -104,6 +116,8 @@ cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
+refuse 'norm: batch is not allowed; the batch engine has norms of single nodes only' "${quick[@]}" --device cuda --model csnn \
+  --batch-norm
 refuse 'method: dormand-prince .*runge-kutta or euler' "${quick[@]}" --device cuda --model flow --maps diagonal
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30

@@ -203,7 +203,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
           });
   measure(numbers(4 * dense + blocks + f * f), [&] {
     executor.launch(shape.items(), 1,
-                    MixForward<Family, float>{graph, range, sheaf.view(), shape, 1, right, 0, left, 0, x.data(),
+                    MixForward<Family, float>{{graph, range, sheaf.view()}, shape, 1, right, 0, left, 0, x.data(),
                                               product.data(), y.data(), w.data()});
   });
   const auto diffusion = [&](const FloatArray& features) {

@@ -46,10 +46,6 @@ inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "spec
 [[nodiscard]] inline bool is_flow(std::string_view model) {
   return model == sheafnn::flow_kind || model == sheafnn::bayesian_flow_kind;
 }
-/// Networks that the batch engine, and with it CUDA devices, does not know, in words; empty: it does.
-[[nodiscard]] inline std::string_view only_on_cpu(std::string_view model) {
-  return is_cooperative(model) ? "cooperative networks" : "";
-}
 /// Calls f with that of three options, or of three of anything, which belongs to a kind of network.
 template <class Pairs, class Cooperative, class Flow, class F>
 decltype(auto) with_kind(std::string_view model, Pairs& pairs, Cooperative& cooperative, Flow& flow, const F& f) {

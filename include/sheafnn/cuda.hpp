@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "sheafnn/batch/cooperative_network.hpp"
 #include "sheafnn/batch/device_executor.hpp"
 #include "sheafnn/batch/flow_layer.hpp"
 #include "sheafnn/batch/prediction.hpp"

@@ -83,7 +83,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         NumPy's ``Generator`` or ``RandomState`` is asked for one each time
     :param threads: 0: as many as the graph is worth
     :param device: what trains: ``"cpu"``; ``"cuda"`` or ``"cuda:N"``, the first or another CUDA device, where the package was built for
-        them and the networks are not cooperative or in continuous time. Predictions are made on the CPU
+        them and the networks are not in continuous time. Predictions are made on the CPU
     :param on_interrupt: what Ctrl-C does to a training: ``"raise"`` raises KeyboardInterrupt, ``"keep"`` ends the training with
         the best parameters so far, and warns
     :param progress: show a progress bar

@@ -157,12 +157,10 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
                          const std::string& maps, int stalk_dimension, const std::string& preset,
                          const Texts& network, const Texts& training, const nb::object& report,
                          bool keep_interrupted, int device) {
-  const std::string_view only_on_cpu = programs::only_on_cpu(model);
-  sheafnn::require(only_on_cpu.empty(), "device", device,
-                   sheafnn::detail::concat(only_on_cpu, " are trained on the CPU only"));
   const bool bayesian = programs::is_bayesian(model);
-  const programs::ModelEntry& entry = programs::find_model(model, maps, stalk_dimension);
-  const programs::DeviceModelEntry& on_device = programs::find_device_model(model, maps, stalk_dimension);
+  const std::string_view kind_of_maps = maps_of(model, maps);
+  const programs::ModelEntry& entry = programs::find_model(model, kind_of_maps, stalk_dimension);
+  const programs::DeviceModelEntry& on_device = programs::find_device_model(model, kind_of_maps, stalk_dimension);
   std::vector<Settings> settings;  // of every run
   std::vector<std::vector<std::size_t>> groups;
   for (const auto& [split, seed] : runs) {

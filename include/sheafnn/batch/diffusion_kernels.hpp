@@ -8,255 +8,51 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "sheafnn/batch/feature_kernels.hpp"
+#include "sheafnn/batch/neighbour_sums.hpp"
 #include "sheafnn/batch/output_kernels.hpp"
 #include "sheafnn/core/config.hpp"
 
 namespace sheafnn::batch::detail {
 
-/// Arcs first, first + step, … below last.
-struct ArcRange {
-  std::int32_t first = 0, last = 0, step = 1;
-};
-
-/// Features of an instance at some channels of any node. Whole tiles are counted instead of numbers.
-template <bool Whole, class S>
-struct ChannelReader {
-  const S* first;                  ///< the channels of the first node
-  std::uint32_t node, coordinate;  ///< from one to the next
-  ChannelRange range;
-
-  SHEAFNN_HD ChannelReader(const FeatureShape<S>& shape, const ChannelRange& channels, const S* features)
-      : first(features),
-        node(static_cast<std::uint32_t>(shape.row()) / unit),
-        coordinate(shape.stride() / unit),
-        range(channels) {}
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Tile<S> operator()(std::uint32_t begin, int i) const {
-    const std::uint32_t place = begin + static_cast<std::uint32_t>(i) * coordinate;
-    return Whole ? WholeTile{}.load(tile_at(first, place)) : TilePart{range.count}.load(first + place);
-  }
-
- private:
-  static constexpr std::uint32_t unit = Whole ? 4 : 1;
-};
-
-/// Adds Σ L_uv w_v over arcs of a node, at some channels: D learned coordinates, then the fixed filters' plain sums of
-/// neighbours. `features` points at the first channel of the first node, `transport` at Q_0.
-///
-/// \tparam Whole  range.whole, tested outside of the loop
-template <class Family, bool Whole, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, const S* transport,
-                                               const FeatureShape<S>& shape, const ChannelRange& range,
-                                               const ArcRange& arcs, const S* features, Tile<S>* sums) {
-  constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::transport;
-  const std::uint32_t m = static_cast<std::uint32_t>(graph.edges);
-  const ChannelReader<Whole, S> value_at(shape, range, features);
-  SHEAFNN_UNROLL_FOUR for (std::int32_t arc = arcs.first; arc < arcs.last; arc += arcs.step) {
-    const std::uint32_t pair = static_cast<std::uint32_t>(graph.arc_pair[arc]);
-    const std::uint32_t v = static_cast<std::uint32_t>(graph.target[arc]) * value_at.node;
-    // From the smaller endpoint (side 0) L_uv = −Q_e, from the larger one −Q_eᵀ.
-    const bool turned = pair >= m;
-    S q[size];
-    load_numbered_row<size>(transport, turned ? pair - m : pair, q);
-    if constexpr (kernels::is_dense<D, size>) {
-      SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
-        SHEAFNN_UNROLL for (int i = 0; i < j; ++i) {
-          S &upper = q[kernels::entry<D, false>(i, j)], &lower = q[kernels::entry<D, true>(i, j)];
-          const S before = upper;
-          upper = turned ? lower : before;
-          lower = turned ? before : lower;
-        }
-      }
-    }
-    Tile<S> value[D];
-    SHEAFNN_UNROLL for (int j = 0; j < D; ++j) value[j] = value_at(v, j);
-    kernels::add_block_times<D, size, false, true>(q, value, sums);
-    if (shape.template has<D + 2>(D)) {
-      SHEAFNN_UNROLL for (int i = D; i < D + 2; ++i) {
-        if (shape.template has<D + 2>(i)) sums[i] += value_at(v, i);
-      }
-    }
-  }
-}
+/// L at one node and some channels: the sum over neighbours, then R = L W and Z = S R, for D learned coordinates and the
+/// fixed filters after them.
 template <class Family, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, const S* transport,
-                                                     const FeatureShape<S>& shape, const ChannelRange& range,
-                                                     const ArcRange& arcs, const S* features, Tile<S>* sums) {
-  if (range.whole) {
-    add_arcs<Family, true>(graph, transport, shape, range, arcs, features, sums);
-  } else {
-    add_arcs<Family, false>(graph, transport, shape, range, arcs, features, sums);
-  }
-}
+struct Diffusion : NeighbourSums<SheafTransports<Family, S>, S> {
+  using Sums = NeighbourSums<SheafTransports<Family, S>, S>;
+  using typename Sums::Place;
+  using Sums::graph, Sums::shape, Sums::features, Sums::max_coordinates;
+  static constexpr int D = Family::stalk_dimension;
 
-/// Adds the numbers of tiles, coordinate by coordinate.
-template <int Size, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_numbers(const Tile<S> (&tiles)[Size], S* sums) {
-  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i)(Tile<S>::load(sums + 4 * i) + tiles[i]).store(sums + 4 * i);
-}
-
-/// The tiles of numbers, coordinate by coordinate.
-template <int Size, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void unpack(const S* numbers, Tile<S> (&out)[Size]) {
-  SHEAFNN_UNROLL for (int i = 0; i < Size; ++i) out[i] = Tile<S>::load(numbers + 4 * i);
-}
-
-/// The sum over one segment of a high-degree node's arcs: a team, lanes over arcs, per item (segment, channels); group:
-/// instance.
-template <class Family, class S>
-struct SegmentNeighbours {
-  using Scalar = S;
-  static constexpr int max_coordinates = Family::stalk_dimension + 2, outputs = 4 * max_coordinates;
-  GraphView<S> graph;
-  SheafRange range;
-  SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;
-  const S* features;
-  S* out;  ///< segments × d' × f per instance
-  int lanes;
-
-  struct Place {
-    NodeChannels at;  ///< the segment in the place of the node
-    ArcRange arcs;
-  };
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
-    Place r{shape.place(item, instance), {}};
-    const std::int32_t first = graph.segment_arc[r.at.node], end = graph.offset[graph.segment_node[r.at.node] + 1];
-    r.arcs = {first, first + GraphView<S>::segment < end ? first + GraphView<S>::segment : end, 1};
-    return r;
-  }
-
-  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const {
-    const Index instance = place.at.instance;
-    Tile<S> own[max_coordinates] = {};
-    add_neighbours<Family>(graph, sheaf.transport_of(range.slot(instance), 0), shape, place.at.range,
-                           {place.arcs.first + lane, place.arcs.last, lanes},
-                           features + instance * shape.size() + place.at.channel, own);
-    add_numbers(own, sums);
-  }
-  SHEAFNN_HD void finish(const Place& place, const S* sums) const {
-    Tile<S> own[max_coordinates];
-    unpack(sums, own);
-    NodeChannels to = place.at;  // its element may not fit: there may be many more segments than nodes
-    to.index = (to.instance * graph.segments + to.node) * shape.row() + to.channel;
-    store_stalk(shape, to, own, out);
-  }
-};
-
-/// L at one node and some channels, for other kernels: a team adds up the arcs, or the sums of SegmentNeighbours for
-/// high-degree nodes, lanes over these. Then R = L W and Z = S R, for D learned coordinates and the fixed filters
-/// after them.
-template <class Family, class S>
-struct Diffusion {
-  static constexpr int D = Family::stalk_dimension, max_coordinates = D + 2, outputs = 4 * max_coordinates;
-  GraphView<S> graph;
-  SheafRange range;
-  SheafView<Family, S> sheaf;
-  FeatureShape<S> shape;
-  const S* features;                    ///< W
-  const S* partial;                     ///< from SegmentNeighbours
-  const std::int32_t* nodes = nullptr;  ///< items are the crowded nodes of the graph, and these; null: all others
-
-  struct Place {
-    NodeChannels at;
-    Index slot = 0;
-    ArcRange arcs;
-    std::int32_t segment = 0, last_segment = 0;
-    bool left_out = false;  ///< a crowded node, which is an item elsewhere
-  };
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
-    Place r;
-    r.at = shape.place(item, instance, nodes);
-    r.slot = range.slot(instance);
-    r.arcs = {graph.offset[r.at.node], graph.offset[r.at.node + 1], 1};
-    r.segment = graph.node_segment[r.at.node];
-    r.last_segment = graph.node_segment[r.at.node + 1];
-    r.left_out = nodes == nullptr && graph.crowded > 0 && r.arcs.last - r.arcs.first > GraphView<S>::high_degree;
-    return r;
-  }
-
-  /// A lane's part of the sum over neighbours, coordinate by coordinate.
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void gather(const Place& place, int lane, int lanes, S* sums) const {
-    const Index instance = place.at.instance;
-    Tile<S> own[max_coordinates] = {};
-    if (place.left_out) return;
-    if (place.segment == place.last_segment) {
-      add_neighbours<Family>(graph, sheaf.transport_of(place.slot, 0), shape, place.at.range,
-                             {place.arcs.first + lane, place.arcs.last, lanes},
-                             features + instance * shape.size() + place.at.channel, own);
-    } else {
-      NodeChannels from = place.at;
-      SHEAFNN_UNROLL_FOUR for (std::int32_t s = place.segment + lane; s < place.last_segment; s += lanes) {
-        from.index = (instance * graph.segments + s) * shape.row() + from.channel;
-        Tile<S> part[max_coordinates];
-        load_stalk(shape, from, partial, part);
-        SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) own[i] += part[i];
-      }
-    }
-    add_numbers(own, sums);
-  }
+  [[nodiscard]] SHEAFNN_HD const SheafView<Family, S>& sheaf() const { return this->blocks.sheaf; }
   /// R and Z from the sum.
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Tile<S> (&r)[max_coordinates],
                                                Tile<S> (&z)[max_coordinates]) const {
     const std::int32_t u = place.at.node;
     Tile<S> own[max_coordinates];
     load_stalk(shape, place.at, features, own);
-    node_times<Family>(sheaf.degree_block_of(place.slot, u), graph.degree[u], own, r);
+    node_times<Family>(sheaf().degree_block_of(place.slot, u), graph.degree[u], own, r);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       const S sign = i < D ? S(1) : shape.filter_sign[i < D ? 0 : i - D];
       r[i] += sign * Tile<S>::load(sums + 4 * i);
     }
-    node_times<Family>(sheaf.scale_of(place.slot, u), graph.inverse_root[u], r, z);
+    node_times<Family>(sheaf().scale_of(place.slot, u), graph.inverse_root[u], r, z);
   }
 };
 
-/// What kernels with a diffusion have in common: a team, or a lane alone, per item (node, channels); group: instance. They
-/// add finish(place, sums), which begins with that of the diffusion.
 template <class Family, class S>
-struct DiffusionTeam {
-  using Scalar = S;
-  using Place = typename Diffusion<Family, S>::Place;
-  static constexpr int max_coordinates = Diffusion<Family, S>::max_coordinates, outputs = 4 * max_coordinates;
-  Diffusion<Family, S> diffusion;
-  int lanes = 1;
+using SegmentNeighbours = ArcSegmentSums<SheafTransports<Family, S>, S>;
+template <class Family, class S>
+using DiffusionTeam = WalkTeam<Diffusion<Family, S>, S>;
 
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
-    return diffusion.place(item, instance);
-  }
-  SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
-};
-
-/// The diffusion of `features`, after sums over the arcs of high-degree nodes in segments.
-///
-/// \param segments  for these sums: segments × d' × f per instance
+/// The diffusion of `features`, after sums over the arcs of high-degree nodes in segments (begin_sums()).
 template <class Executor, class Family, class S>
 [[nodiscard]] Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, const GraphView<S>& graph,
                                                    const SheafRange& range, const SheafView<Family, S>& sheaf,
                                                    const FeatureShape<S>& shape, const S* features, S* segments) {
-  const Index items = graph.segments * shape.tiles;
-  const int lanes = GraphView<S>::segment_lanes(items * instances);
-  executor.launch_teams(items, instances, lanes,
-                        SegmentNeighbours<Family, S>{graph, range, sheaf, shape, features, segments, lanes});
-  return {graph, range, sheaf, shape, features, segments};
-}
-/// Launches a kernel with a diffusion: a few lanes for each node and tile of channels, and for those of the crowded nodes
-/// warps, or warps that the teams of a bundle share.
-///
-/// \param others  parts that share the launch
-template <class Executor, class Kernel, class... Others>
-void launch_diffusion(Executor& executor, Index instances, Kernel kernel, const Others&... others) {
-  const auto& graph = kernel.diffusion.graph;
-  const auto& shape = kernel.diffusion.shape;
-  const int most = max_lanes / teams_of(kernel);
-  kernel.lanes = std::min(graph.gather_lanes(shape.items() * instances), most);
-  Kernel crowded = kernel;
-  crowded.diffusion.nodes = graph.crowded_node;
-  crowded.lanes = most;
-  executor.launch_together(Teams{shape.items(), instances, kernel.lanes, kernel},
-                           Teams{graph.crowded * shape.tiles, instances, most, crowded}, others...);
+  return {begin_sums(executor, instances, graph, SheafTransports<Family, S>{range, sheaf}, shape, features, segments)};
 }
 
 /// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z), or an X' that they have computed

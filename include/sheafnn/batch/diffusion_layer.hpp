@@ -218,9 +218,7 @@ class BatchDiffusionLayer {
                mix = mixing_.has_left() && !initial_.active();
     between_ = multiply ? product_.data() : before_;
     y_ = mix ? mixed_.data() : between_;
-    return {graph_,
-            range,
-            sheaf.view(),
+    return {{graph_, range, sheaf.view()},
             shape_,
             pass.copies,
             multiply ? right.layer(static_cast<Index>(number_)) : nullptr,

@@ -85,23 +85,25 @@ template <class Executor, class S>
 class BatchEncoder {
  public:
   BatchEncoder() = default;
-  /// \param dropout  may inputs and outputs be dropped? (The sheaf's encoder has none.)
+  /// \param dropout       may inputs and outputs be dropped? (The sheaf's encoder has none.)
+  /// \param drops_output  false: inputs only
   BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderOptions shape,
                const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, const BatchSize& batch,
-               bool dropout, PartialSums& sums)
+               bool dropout, PartialSums& sums, bool drops_output = true)
       : input_(&input),
         shape_(shape),
         weight_(parameters.info(at.weight).offset),
         bias_(parameters.info(at.bias).offset),
         degree_(shape.degrees ? degree : nullptr),
         runs_(batch.runs),
-        dropout_(dropout) {
+        dropout_(dropout),
+        drops_output_(drops_output) {
     const InputView<S> view = input.view();
     const Index size = runs_ * view.rows * shape.width;
     const Index segments = std::max(batch.trains() ? view.segments : 0, view.row_segments) * shape.width;
     if (dropout) {
       entry_ = Array<Executor, S>(executor, "features after dropout", runs_ * view.entries);
-      output_ = Array<Executor, S>(executor, "embeddings", size);
+      if (drops_output) output_ = Array<Executor, S>(executor, "embeddings", size);
     }
     activated_ = Array<Executor, S>(executor, "embeddings", size);
     partial_ = Array<Executor, S>(executor, "sums over features", runs_ * segments);
@@ -117,7 +119,9 @@ class BatchEncoder {
   }
 
   /// n × h per run, after forward().
-  [[nodiscard]] const S* output() const noexcept { return dropped_ ? output_.data() : activated_.data(); }
+  [[nodiscard]] const S* output() const noexcept {
+    return dropped_ && drops_output_ ? output_.data() : activated_.data();
+  }
 
   /// Begins a forward pass: drop_entries(), row_segments() and nodes() are to be launched one after another.
   ///
@@ -145,7 +149,7 @@ class BatchEncoder {
     return {view.rows * shape_.width,
             runs_,
             {view, runs, value_, value_run_, parameters.value + weight_, parameters.value + bias_,
-             parameters.stride, degree_, shape_.width, shape_.activation, dropped_, partial_.data(),
+             parameters.stride, degree_, shape_.width, shape_.activation, dropped_ && drops_output_, partial_.data(),
              activated_.data(), output_.data()}};
   }
 
@@ -155,7 +159,7 @@ class BatchEncoder {
   /// \param bar  derivative of output(), which is overwritten
   [[nodiscard]] Items<EncodeNodesBackward<S>> before_activation(const Run* runs, S* bar) const {
     const Index size = input_->view().rows * shape_.width;
-    return {size, runs_, {runs, activated_.data(), shape_.activation, dropped_, size, bar}};
+    return {size, runs_, {runs, activated_.data(), shape_.activation, dropped_ && drops_output_, size, bar}};
   }
   [[nodiscard]] Items<SegmentProducts<S>> column_products(const S* bar) {
     const InputView<S> view = input_->view();
@@ -190,7 +194,7 @@ class BatchEncoder {
   Index weight_ = 0, bias_ = 0;
   const S* degree_ = nullptr;
   Index runs_ = 0, sums_ = 0;
-  bool dropout_ = false, dropped_ = false;
+  bool dropout_ = false, drops_output_ = true, dropped_ = false;
   const S* value_ = nullptr;
   Index value_run_ = 0;
   Array<Executor, S> entry_, activated_, output_, partial_;

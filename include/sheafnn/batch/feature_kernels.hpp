@@ -205,13 +205,24 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape
   }
 }
 
-/// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y. item (node, channels), group: instance.
+/// What a layer goes on with from Y at a node and some channels, before it looks at neighbours: W = S Y.
 template <class Family, class S>
-struct MixForward {
+struct SheafScaling {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;
   GraphView<S> graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
+
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void operator()(const NodeChannels& at, const Tile<S>* y, Tile<S>* w) const {
+    node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], y, w);
+  }
+};
+
+/// X Bᵀ, Y = (I ⊗ A) X Bᵀ and W = S Y, or what another Scaling makes of Y. item (node, channels), group: instance.
+template <class Family, class S, class Scaling = SheafScaling<Family, S>>
+struct MixForward {
+  static constexpr int max_coordinates = Scaling::max_coordinates;
+  Scaling scaling;
   FeatureShape<S> shape;
   Divisor copies;
   const S* right;  ///< Bᵀ per run; null: X is multiplied already, or there is no B
@@ -250,8 +261,7 @@ struct MixForward {
     } else {
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) mixed[i] = in[i];
     }
-    node_times<Family>(sheaf.scale_of(range.slot(at.instance), at.node), graph.inverse_root[at.node], mixed,
-                       scaled);
+    scaling(at, mixed, scaled);
     store_stalk(shape, at, scaled, w);
   }
 };
@@ -314,7 +324,7 @@ struct MixBackward {
   bool dropped;
   const S* right;    ///< B per run, or null
   const S* left;     ///< A per run, or null
-  const S* epsilon;  ///< ε per run
+  const S* epsilon;  ///< ε per run, or null: no residual
   Index parameter_stride;
   const S* y_bar;
   S* p_bar;  ///< not written where A is null: it is Ȳ
@@ -361,9 +371,11 @@ struct MixBackward {
       load_stalk(shape, at, g, high);
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] += skip[run * skip_stride] * high[i];
     }
-    const S* eps = epsilon + run * parameter_stride;
-    SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      if (shape.template has<max_coordinates>(i)) bar[i] += kernels::gain(eps[i]) * input[i];
+    if (epsilon != nullptr) {
+      const S* eps = epsilon + run * parameter_stride;
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+        if (shape.template has<max_coordinates>(i)) bar[i] += kernels::gain(eps[i]) * input[i];
+      }
     }
     store_stalk(shape, at, bar, x_bar);
     if (go_on) below.store(at, bar);

@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -24,7 +26,7 @@ namespace sheafnn::batch::detail {
 /// What kernels see of a graph.
 template <class S>
 struct GraphView {
-  Index nodes, edges;
+  Index nodes, edges;                ///< of directed arcs edges are half of them
   const std::int32_t* offset;        ///< nodes + 1: first arc of each node
   const std::int32_t* target;        ///< per arc
   const std::int32_t* arc_pair;      ///< per arc: its incident pair
@@ -78,6 +80,14 @@ struct GraphView {
   }
 };
 
+/// The arcs that leave nodes, and those that enter them; of an undirected graph the same.
+template <class S>
+struct ArcViews {
+  GraphView<S> out, in;
+
+  [[nodiscard]] Index segments() const noexcept { return std::max(out.segments, in.segments); }
+};
+
 /// Owner of the arrays.
 template <class Executor, class S>
 class BatchGraph {
@@ -89,10 +99,7 @@ class BatchGraph {
   /// \param arc_features       how many features of the graph's arcs are read, all of them or none
   /// \param augmented_filters  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
   BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0, bool augmented_filters = true)
-      : nodes_(graph.node_count()),
-        edges_(graph.edge_count()),
-        offset_(executor, "graph", graph.offsets()),
-        target_(executor, "graph", graph.targets()) {
+      : BatchGraph(executor, graph.node_count(), {graph.offsets().data(), graph.targets().data()}) {
     const std::size_t m = static_cast<std::size_t>(edges_), n = static_cast<std::size_t>(nodes_);
     std::vector<std::int32_t> arc_pair(2 * m), pair_arc(2 * m), edge_node(2 * m);
     for (std::size_t e = 0; e < m; ++e) {
@@ -105,24 +112,46 @@ class BatchGraph {
       arc_pair[static_cast<std::size_t>(forward)] = static_cast<std::int32_t>(e);
       arc_pair[static_cast<std::size_t>(backward)] = static_cast<std::int32_t>(m + e);
     }
-    std::vector<S> degree(n), inverse_root(n);
-    for (std::size_t u = 0; u < n; ++u) {
-      degree[u] = static_cast<S>(graph.degree(static_cast<Index>(u)));
+    std::vector<S> inverse_root(n);
+    for (std::size_t u = 0; u < n; ++u)
       inverse_root[u] = sheafnn::detail::filter_scale<S>(graph.degree(static_cast<Index>(u)), augmented_filters);
+    const auto put = [&]<class T>(const std::vector<T>& values) {
+      return Array<Executor, T>(executor, "graph", values);
+    };
+    arc_pair_ = put(arc_pair);
+    edge_node_ = put(edge_node);
+    pair_arc_ = put(pair_arc);
+    inverse_root_ = put(inverse_root);
+    std::vector<S> pair_feature;
+    for (Index j = 0; j < arc_features; ++j) {
+      for (const std::int32_t arc : pair_arc) {
+        pair_feature.push_back(
+            static_cast<S>(graph.arc_features()[static_cast<std::size_t>(arc * arc_features + j)]));
+      }
     }
+    pair_feature_ = put(pair_feature);
+  }
+  /// Arcs without pairs, for walks that have no blocks. Unchecked: the numbers of the nodes.
+  BatchGraph(Executor& executor, Index nodes, const NeighbourLists& arcs)
+      : nodes_(nodes),
+        edges_(arcs.offset[nodes] / 2),
+        offset_(executor, "graph", std::span(arcs.offset, static_cast<std::size_t>(nodes + 1))),
+        target_(executor, "graph", std::span(arcs.node, static_cast<std::size_t>(arcs.offset[nodes]))) {
+    std::vector<S> degree(static_cast<std::size_t>(nodes));
     Index largest_degree = 0, high_nodes = 0;
-    for (Index u = 0; u < nodes_; ++u) {
-      largest_degree = std::max(largest_degree, graph.degree(u));
-      if (graph.degree(u) > GraphView<S>::high_degree) ++high_nodes;
+    for (Index u = 0; u < nodes; ++u) {
+      degree[static_cast<std::size_t>(u)] = static_cast<S>(arcs.degree(u));
+      largest_degree = std::max(largest_degree, arcs.degree(u));
+      if (arcs.degree(u) > GraphView<S>::high_degree) ++high_nodes;
     }
     const bool warps = largest_degree <= most_arcs && high_nodes <= most_crowded;
     std::vector<std::int32_t> node_segment = {0}, segment_arc, segment_node, crowded;
-    for (Index u = 0; u < nodes_; ++u) {
-      const bool high = graph.degree(u) > GraphView<S>::high_degree;
+    for (Index u = 0; u < nodes; ++u) {
+      const bool high = arcs.degree(u) > GraphView<S>::high_degree;
       if (high && warps) {
         crowded.push_back(static_cast<std::int32_t>(u));
       } else if (high) {
-        for (Index arc = graph.first_arc(u); arc < graph.first_arc(u + 1); arc += GraphView<S>::segment) {
+        for (Index arc = arcs.offset[u]; arc < arcs.offset[u + 1]; arc += GraphView<S>::segment) {
           segment_arc.push_back(static_cast<std::int32_t>(arc));
           segment_node.push_back(static_cast<std::int32_t>(u));
         }
@@ -132,19 +161,7 @@ class BatchGraph {
     const auto put = [&]<class T>(const std::vector<T>& values) {
       return Array<Executor, T>(executor, "graph", values);
     };
-    arc_pair_ = put(arc_pair);
-    edge_node_ = put(edge_node);
-    pair_arc_ = put(pair_arc);
-    std::vector<S> pair_feature;
-    for (Index j = 0; j < arc_features; ++j) {
-      for (const std::int32_t arc : pair_arc) {
-        pair_feature.push_back(
-            static_cast<S>(graph.arc_features()[static_cast<std::size_t>(arc * arc_features + j)]));
-      }
-    }
-    pair_feature_ = put(pair_feature);
     degree_ = put(degree);
-    inverse_root_ = put(inverse_root);
     node_segment_ = put(node_segment);
     segment_arc_ = put(segment_arc);
     segment_node_ = put(segment_node);

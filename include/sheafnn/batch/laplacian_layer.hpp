@@ -67,7 +67,7 @@ class BatchLaplacianLayer {
     first_ = first;
     const Pass& pass = call.pass;
     call.executor.launch(shape_.items(), pass.instances(),
-                         MixForward<Family, S>{graph_, call.range, call.sheaf.view(), shape_, pass.copies, nullptr,
+                         MixForward<Family, S>{{graph_, call.range, call.sheaf.view()}, shape_, pass.copies, nullptr,
                                                0, nullptr, 0, x_, nullptr, nullptr, scaled_.data()});
     launch_diffusion(call.executor, pass.instances(),
                      EquationForward<Equation, LayerOutput<S>, Family, S>{

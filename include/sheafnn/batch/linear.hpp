@@ -13,7 +13,7 @@
 namespace sheafnn::batch::detail {
 
 /// The layer of all runs. W is inputs × outputs, stored so (to users the transpose); b has `outputs` numbers, and
-/// is added by the kernel that reads the product.
+/// is added by the kernel that reads the product. There may be no b.
 template <class S>
 class BatchLinear {
  public:
@@ -21,15 +21,15 @@ class BatchLinear {
   BatchLinear(const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, Index runs, Index rows,
               Index inputs, Index outputs, PartialSums& sums)
       : weight_(parameters.info(at.weight).offset),
-        bias_(parameters.info(at.bias).offset),
+        bias_(at.bias >= 0 ? parameters.info(at.bias).offset : Index{-1}),
         runs_(runs),
         inputs_(inputs),
         outputs_(outputs) {
     const RowChunks chunks{rows};
-    const Index stride = (inputs + 1) * outputs;
+    const Index stride = (inputs + (bias_ >= 0 ? 1 : 0)) * outputs;
     sums_ = sums.reserve(chunks.count(), stride);
     sums.assign(weight_, inputs * outputs, sums_, chunks.count(), stride);
-    sums.assign(bias_, outputs, sums_ + inputs * outputs, chunks.count(), stride);
+    if (bias_ >= 0) sums.assign(bias_, outputs, sums_ + inputs * outputs, chunks.count(), stride);
   }
 
   [[nodiscard]] Index inputs() const noexcept { return inputs_; }
@@ -70,14 +70,15 @@ class BatchLinear {
                                   outputs_,
                                   rows * outputs_,
                                   {rows},
-                                  true,
+                                  bias_ >= 0,
                                   parameters.arena + sums_,
                                   parameters.arena_stride};
     return {products.items(), runs_, products};
   }
-  /// The derivative of X.
+  /// The derivative of X. \param add  to x_bar
   template <class Executor>
-  void backward(Executor& executor, const ParameterView<S>& parameters, Index rows, const S* bar, S* x_bar) const {
+  void backward(Executor& executor, const ParameterView<S>& parameters, Index rows, const S* bar, S* x_bar,
+                bool add = false) const {
     executor.multiply(Product<S>{rows,
                                  inputs_,
                                  outputs_,
@@ -86,7 +87,8 @@ class BatchLinear {
                                  {parameters.value + weight_, outputs_, parameters.stride, true},
                                  x_bar,
                                  inputs_,
-                                 rows * inputs_});
+                                 rows * inputs_,
+                                 add});
   }
 
  private:

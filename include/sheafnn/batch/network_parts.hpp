@@ -67,10 +67,14 @@ struct CommonArrays {
   template <class Model>
   [[nodiscard]] static BatchGraph<Executor, S> graph_of(Executor& executor, const Model& model,
                                                         const Graph& host_graph) {
-    const std::unique_ptr<const Graph> edgeless = sheafnn::detail::without_edges(model.options(), host_graph);
-    const Graph& seen = edgeless ? *edgeless : host_graph;
-    return BatchGraph<Executor, S>(executor, seen, arc_features_of(model, seen),
-                                   sheafnn::detail::has_augmented_filters(model.options()));
+    if constexpr (std::same_as<typename Model::Options, ModelOptions>) {
+      const std::unique_ptr<const Graph> edgeless = sheafnn::detail::without_edges(model.options(), host_graph);
+      const Graph& seen = edgeless ? *edgeless : host_graph;
+      return BatchGraph<Executor, S>(executor, seen, arc_features_of(model, seen),
+                                     sheafnn::detail::has_augmented_filters(model.options()));
+    } else {
+      return BatchGraph<Executor, S>(executor, host_graph);
+    }
   }
 };
 

@@ -152,7 +152,7 @@ struct FilterForward : DiffusionTeam<Family, S> {
     store_stalk(shape, at, sum, z);
     if (w_next != nullptr) {
       Tile<S> scaled[max_coordinates];
-      node_times<Family>(diffusion.sheaf.scale_of(place.slot, at.node), diffusion.graph.inverse_root[at.node],
+      node_times<Family>(diffusion.sheaf().scale_of(place.slot, at.node), diffusion.graph.inverse_root[at.node],
                          term, scaled);
       store_stalk(shape, at, scaled, w_next);
       return;

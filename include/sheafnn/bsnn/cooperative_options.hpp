@@ -17,6 +17,14 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// Numbers of dropouts from here on, one per layer, belong to what follows the first dropout of each layer. No model has more
+/// layers.
+inline constexpr Index second_dropouts = 64;
+
+}  // namespace detail
+
 /// What normalises the features after each layer.
 enum class FeatureNorm : std::uint8_t {
   none,

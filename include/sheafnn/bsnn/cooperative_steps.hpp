@@ -193,8 +193,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
 
-  /// Most layers of a model: numbers of dropouts beyond belong to what follows the first one of each layer.
-  static constexpr Index max_layers = 64;
+  static constexpr Index max_layers = second_dropouts;
 
   ForwardPass<S> pass;
   NodeSelection nodes;               ///< of the rows of outputs

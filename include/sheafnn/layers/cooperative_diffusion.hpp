@@ -15,7 +15,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
-#include "sheafnn/kernels/block.hpp"
+#include "sheafnn/kernels/node_maps.hpp"
 #include "sheafnn/layers/node_maps.hpp"
 
 namespace sheafnn::detail {
@@ -47,14 +47,6 @@ class ChannelSums {
   S narrow_[K];
 };
 
-/// Node maps are stored in rows, blocks of kernels in columns.
-inline constexpr bool map_by_rows = true;
-
-/// x = factor · x.
-template <int D, class T, class S>
-SHEAFNN_INLINE void scale_node(S factor, T* x) {
-  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) x[i] *= T(factor);
-}
 /// out = Σ over the neighbours of their rows, at tile c of channels; `x` points at the tile's numbers of node 0. The rows
 /// of arcs a few places on are asked for: which ones they are is known long before they are needed.
 template <int D, class T, bool Whole, class S>
@@ -82,8 +74,7 @@ SHEAFNN_NOINLINE void send(const NodeMaps<D, S>& maps, int op, Index first, Inde
     for_tiles<S>(0, channels, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
       T in[D], out[D];
       load_coordinates<D>(c, x + c, channels, in);
-      scale_node<D>(factor, in);
-      kernels::block_times<D, D * D, map_by_rows>(map, in, out);
+      kernels::send<D>(map, factor, in, out);
       store_coordinates<D>(c, out, channels, sent + u * row + c);
     });
   }
@@ -96,11 +87,10 @@ struct Receiver {
   S factor, diagonal;
 
   SHEAFNN_INLINE Receiver(const NodeMaps<D, S>& maps, int op, Index u)
-      : map(maps.map(MapSide::out, u)), factor(-maps.factor(op, u)), diagonal(maps.diagonal(op, u)) {}
+      : map(maps.map(MapSide::out, u)), factor(maps.factor(op, u)), diagonal(maps.diagonal(op, u)) {}
   template <class T>
   SHEAFNN_INLINE void operator()(const T* x, const T* sum, T* y) const {
-    kernels::block_times<D, D * D, !map_by_rows>(map, sum, y);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y[i] = T(factor) * y[i] + T(diagonal) * x[i];
+    kernels::receive<D>(map, factor, diagonal, x, sum, y);
   }
 };
 
@@ -127,12 +117,7 @@ class MapSums {
   static constexpr int size = NodeMapsGradient<D, S>::size;
   template <class T>
   SHEAFNN_INLINE void add(const T* x, const T* y) {
-    T trace = x[0] * y[0];
-    SHEAFNN_UNROLL for (int i = 0, k = 0; i < D; ++i) {
-      if (i > 0) trace += x[i] * y[i];
-      SHEAFNN_UNROLL for (int j = i + 1; j < D; ++j, ++k) sums_.add(k, x[i] * y[j] - x[j] * y[i]);
-    }
-    sums_.add(size - 1, trace);
+    kernels::for_map_products<D>(x, y, [&](int k, const T& number) SHEAFNN_INLINE_LAMBDA { sums_.add(k, number); });
   }
   template <class T>
   SHEAFNN_INLINE void add_extra(const T& value) {
@@ -156,15 +141,14 @@ template <int D, class S, class Bar>
 SHEAFNN_INLINE void receive_backward(const NodeMaps<D, S>& maps, int op, Index u, Index channels, const S* sums,
                                      S* returned, NodeMapsGradient<D, S>& gradient, const Bar& bar) {
   const S* map = maps.map(MapSide::out, u);
-  const S factor = -maps.factor(op, u);
+  const S factor = maps.factor(op, u);
   const Index at = u * D * channels;
   MapSums<D, S> total;
   for_tiles<S>(0, channels, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
     T y_bar[D], sum[D], back[D];
     bar.template operator()<T>(c, y_bar);
     load_coordinates<D>(c, sums + at + c, channels, sum);
-    scale_node<D>(factor, y_bar);
-    kernels::block_times<D, D * D, map_by_rows>(map, y_bar, back);
+    kernels::give_back<D>(map, factor, y_bar, back);
     store_coordinates<D>(c, back, channels, returned + at + c);
     total.add(sum, back);
   });
@@ -188,8 +172,7 @@ SHEAFNN_INLINE void send_backward(const NodeMaps<D, S>& maps, int op, const Neig
     sum_neighbours<D>(c, entering, nodes, u, returned + c, channels, t);
     own_of.template operator()<T>(c, own);
     load_coordinates<D>(c, y_bar + at + c, channels, bar);
-    scale_node<D>(factor, t);
-    kernels::block_times<D, D * D, !map_by_rows>(map, t, w);
+    kernels::take_back<D>(map, factor, t, w);
     total.add(w, own);
     T product = own[0] * bar[0];
     SHEAFNN_UNROLL for (int i = 1; i < D; ++i) product += own[i] * bar[i];

@@ -17,8 +17,8 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/node_selection.hpp"
-#include "sheafnn/kernels/block.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
+#include "sheafnn/kernels/node_maps.hpp"
 #include "sheafnn/layers/cooperative_diffusion.hpp"
 #include "sheafnn/layers/diffused_row.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
@@ -271,8 +271,7 @@ void CooperativeLayer<D, S>::cross_rows(Index begin, Index count) {
     detail::receive<D>(maps, 0, lists, u, f, y_rows, sent,
                        [&]<class T>(auto c, const T* sum, const T* y) SHEAFNN_INLINE_LAMBDA {
                          T next[D];
-                         kernels::block_times<D, D * D, detail::map_by_rows>(map, y, next);
-                         detail::scale_node<D>(factor, next);
+                         kernels::send<D>(map, factor, y, next);
                          if (sums != nullptr) detail::store_coordinates<D>(c, sum, f, sums + at + c);
                          detail::store_coordinates<D>(c, y, f, first_rows + at + c);
                          detail::store_coordinates<D>(c, next, f, sent_on + at + c);

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
@@ -17,6 +16,7 @@
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/kernels/node_maps.hpp"
 
 namespace sheafnn {
 
@@ -58,13 +58,11 @@ struct NodeDegrees {
   }
 };
 
-/// Derivatives in the maps by what the operators multiply with them; see cooperative_diffusion.hpp. That in a conformal
-/// map M = μ R, G, has as many numbers as M may be varied in: with m = G Mᵀ for T and m = Mᵀ G for S, m_ij − m_ji for
-/// i < j, row by row, the derivatives in infinitesimal rotations of R from the left or from the right, and tr m, that
-/// in log μ. Unchecked: the number of nodes.
+/// Derivatives in the maps by what the operators multiply with them, as many numbers as a map may be varied in; see
+/// cooperative_diffusion.hpp and kernels::MapDerivatives. Unchecked: the number of nodes.
 template <int D, class S>
 struct NodeMapsGradient {
-  static constexpr int size = D * (D - 1) / 2 + 1;
+  static constexpr int size = kernels::map_variations<D>;
   /// [operator][side], n × size: with the factor of the operator.
   Buffer<S> map[2][2];
   Buffer<S> diagonal[2];  ///< [operator], n: ⟨ȳ_u, x_u⟩
@@ -104,8 +102,8 @@ class NodeMaps {
   static constexpr int size = D * D;
   using P = Pack<S, W>;
   using Matrix = SquareMatrix<P, D>;
-  /// Scales are at most ten, and at least 10⁻³⁰: R = T / τ in single precision, too.
-  static constexpr double largest_log_scale = 2.302585092994045684, smallest_log_scale = -30 * largest_log_scale;
+  static constexpr double largest_log_scale = kernels::largest_log_scale,
+                          smallest_log_scale = kernels::smallest_log_scale;
 
   /// \param degrees    must outlive the maps
   /// \param conformal  have they scales? Otherwise τ = σ = 1
@@ -138,19 +136,15 @@ class NodeMaps {
 
   /// Sets one side of a pack of nodes. \param log_scale  not limited; ignored without scales
   void store(Index block, int side, const Matrix& rotation, const P& log_scale) {
-    using std::exp;
-    using std::sqrt;
     const Index first = block * W;
-    const P scale =
-        conformal_ ? exp(max(min(log_scale, P(S(largest_log_scale))), P(S(smallest_log_scale)))) : P(S(1));
-    const P squared = scale * scale;
-    const P inverse = P(S(1)) / (P::load(degrees_->of[side].data() + first) * squared + P(S(1)));
-    scale.store(scale_[side].data() + first);
+    const kernels::MapScaling<P> scaling(conformal_, log_scale, P::load(degrees_->of[side].data() + first),
+                                         P::load(degrees_->counted(side).data() + first));
+    scaling.scale.store(scale_[side].data() + first);
     log_scale.store(log_scale_[side].data() + first);
-    sqrt(inverse).store(factor_[side].data() + first);
-    (P::load(degrees_->counted(side).data() + first) * squared * inverse).store(diagonal_[side].data() + first);
+    scaling.factor.store(factor_[side].data() + first);
+    scaling.diagonal.store(diagonal_[side].data() + first);
     P entries[size];
-    for (int k = 0; k < size; ++k) entries[k] = scale * rotation(k / D, k % D);
+    for (int k = 0; k < size; ++k) entries[k] = scaling.scale * rotation(k / D, k % D);
     detail::store_rows<size>(entries, degrees_->count(block), map_[side].data() + first * size);
   }
 
@@ -181,24 +175,16 @@ class NodeMaps {
     Matrix rotation[2], rotation_bar[2];
     P log_scale_bar[2];
   };
-  /// With t the traces that the gradient has: a multiplies T and S of the first operator, so that a ā = t₁_T + t₁_S;
-  /// log τ̄ = t₁_T + t₂_T and what comes through a; R̄ is ½ K R or ½ R K, K the antisymmetric matrix of the gradient.
   void derivative(Index block, const NodeMapsGradient<D, S>& gradient, Derivative& out) const {
-    using Gradient = NodeMapsGradient<D, S>;
-    constexpr int last = Gradient::size - 1;
+    constexpr int count_of_map = NodeMapsGradient<D, S>::size;
     const Index first = block * W;
     const int count = degrees_->count(block);
-    P turned[2][Gradient::size], factor_product[2];
-    for (int side = 0; side < 2; ++side) {
-      for (P& one : turned[side]) one = P(S(0));
-    }
+    kernels::MapDerivatives<D, P> sums;
     for (int op = 0; op < 2; ++op) {
-      factor_product[op] = P(S(0));
       for (int side = 0; side < 2; ++side) {
-        P g[Gradient::size];
-        detail::load_rows<Gradient::size>(gradient.map[op][side].data() + first * Gradient::size, count, g);
-        for (int k = 0; k < Gradient::size; ++k) turned[side][k] += g[k];
-        factor_product[op] += g[last];
+        P g[count_of_map];
+        detail::load_rows<count_of_map>(gradient.map[op][side].data() + first * count_of_map, count, g);
+        sums.add(op, side, g);
       }
     }
     for (int side = 0; side < 2; ++side) {
@@ -207,41 +193,17 @@ class NodeMaps {
       const P scale = P::load(scale_[side].data() + first), inverse = P(S(1)) / scale;
       Matrix& rotation = out.rotation[side];
       for (int k = 0; k < size; ++k) rotation(k / D, k % D) = inverse * map[k];
-      rotation_derivative(side, turned[side], rotation, out.rotation_bar[side]);
-      // d a / d log τ = −deg τ² a³, and d (a² deg⁺ τ²) / d log τ = 2 deg⁺ τ² a⁴, a² deg τ² = 1 − a².
-      const P squared = scale * scale, a = factor_of(block, side), aa = a * a;
-      const P degree = P::load(degrees_->of[side].data() + first);
-      const P counted = P::load(degrees_->counted(side).data() + first);
-      const P product =
-          turned[side][last] + (P(S(2)) * P::load(gradient.diagonal[side].data() + first) * counted * aa -
-                                factor_product[side] * degree) *
-                                   squared * aa;
+      sums.rotation(side, rotation, out.rotation_bar[side]);
       out.log_scale_bar[side] =
-          conformal_ ? select(log_scale(block, side) > P(largest_log_scale), P(S(0)), product) : P(S(0));
+          conformal_ ? sums.log_scale(side, log_scale(block, side), scale, P::load(factor_[side].data() + first),
+                                      P::load(degrees_->of[side].data() + first),
+                                      P::load(degrees_->counted(side).data() + first),
+                                      P::load(gradient.diagonal[side].data() + first))
+                     : P(S(0));
     }
   }
 
  private:
-  [[nodiscard]] P factor_of(Index block, int op) const { return P::load(factor_[op].data() + block * W); }
-  /// ½ K R of T, ½ R K of S. \param turned  K_ij for i < j, row by row
-  static void rotation_derivative(int side, const P* turned, const Matrix& rotation, Matrix& out) {
-    P half[D][D];
-    for (int i = 0, k = 0; i < D; ++i) {
-      half[i][i] = P(S(0));
-      for (int j = i + 1; j < D; ++j, ++k) {
-        half[i][j] = P(S(0.5)) * turned[k];
-        half[j][i] = -half[i][j];
-      }
-    }
-    for (int i = 0; i < D; ++i) {
-      for (int j = 0; j < D; ++j) {
-        P sum = P(S(0));
-        for (int k = 0; k < D; ++k) sum += side == 0 ? half[i][k] * rotation(k, j) : rotation(i, k) * half[k][j];
-        out(i, j) = sum;
-      }
-    }
-  }
-
   const NodeDegrees<S>* degrees_;
   bool conformal_;
   Buffer<S> map_[2];  ///< n × D², row by row

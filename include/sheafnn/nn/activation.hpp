@@ -73,7 +73,7 @@ inline constexpr std::array<std::string_view, 6> activation_names = {"gelu", "el
 
 /// A(x).
 template <Activation A, class T>
-[[nodiscard]] SHEAFNN_INLINE T activate(const T& x) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activate(const T& x) {
   using std::tanh;
   if constexpr (A == Activation::gelu) {
     return gelu(x);
@@ -92,7 +92,7 @@ template <Activation A, class T>
 
 /// A′(x); that of ReLU at 0 is 0.
 template <Activation A, class T>
-[[nodiscard]] SHEAFNN_INLINE T activation_derivative(const T& x) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activation_derivative(const T& x) {
   using std::tanh;
   if constexpr (A == Activation::gelu) {
     return gelu_derivative(x);
@@ -113,7 +113,7 @@ template <Activation A, class T>
 
 /// A(x), and A′(x) in `slope`.
 template <Activation A, class T>
-[[nodiscard]] SHEAFNN_INLINE T activate_with_slope(const T& x, T& slope) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activate_with_slope(const T& x, T& slope) {
   if constexpr (A == Activation::gelu) {
     const detail::ErrorFunction<T> erf =
         detail::error_function_of(x * T(0.70710678118654752440));  // with e^{−x²/2}
@@ -123,6 +123,25 @@ template <Activation A, class T>
   } else {
     slope = activation_derivative<A>(x);
     return activate<A>(x);
+  }
+}
+
+/// The same for a choice made at run time, on the host or on a device.
+template <class T>
+[[nodiscard]] SHEAFNN_HD inline T activate_with_slope(Activation activation, const T& x, T& slope) {
+  switch (activation) {
+    case Activation::gelu:
+      return activate_with_slope<Activation::gelu>(x, slope);
+    case Activation::elu:
+      return activate_with_slope<Activation::elu>(x, slope);
+    case Activation::relu:
+      return activate_with_slope<Activation::relu>(x, slope);
+    case Activation::tanh:
+      return activate_with_slope<Activation::tanh>(x, slope);
+    case Activation::sigmoid:
+      return activate_with_slope<Activation::sigmoid>(x, slope);
+    default:
+      return activate_with_slope<Activation::identity>(x, slope);
   }
 }
 

@@ -40,7 +40,7 @@ struct NodeMapPosterior {
   bool conformal = true;  ///< has it a scale?
 
   template <class T>
-  void activate(const T* raw, T* parameters) const {
+  SHEAFNN_HD void activate(const T* raw, T* parameters) const {
     using std::exp;
     Rotations().activate(raw, parameters);
     parameters[mu] = conformal ? raw[rotation_parameters<D> + 1] : T(0);
@@ -48,7 +48,7 @@ struct NodeMapPosterior {
     parameters[sigma] = exp(parameters[log_sigma]);
   }
   template <class T>
-  void activate_backward(const T* raw, const T* parameters, const T* gradient, T* raw_bar) const {
+  SHEAFNN_HD void activate_backward(const T* raw, const T* parameters, const T* gradient, T* raw_bar) const {
     Rotations().activate_backward(raw, parameters, gradient, raw_bar);
     if (!conformal) return;
     raw_bar[rotation_parameters<D> + 1] = gradient[mu];
@@ -56,18 +56,18 @@ struct NodeMapPosterior {
   }
 
   template <class T>
-  void draw_noise(const Stream& stream, const word_of_t<T>& node, T* noise) const {
+  SHEAFNN_HD void draw_noise(const Stream& stream, const word_of_t<T>& node, T* noise) const {
     Rotations().template draw_noise<T>(stream, node, noise);
     fill_normals<1>(noise + D * D, stream, node, haar_draws<D>);
   }
   template <class T>
-  void sample(const T* parameters, const T* noise, Map<T>& rotation, T& log_scale) const {
+  SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& rotation, T& log_scale) const {
     Rotations().sample(parameters, noise, rotation);
     log_scale = conformal ? parameters[mu] + parameters[sigma] * noise[D * D] : T(0);
   }
   /// Adds the derivatives through a sample, and those of monte_carlo_weight · log_ratio().
   template <class T>
-  void sample_backward(const T* parameters, const Map<T>& rotation, const T& log_scale, const Map<T>& rotation_bar,
+  SHEAFNN_HD void sample_backward(const T* parameters, const Map<T>& rotation, const T& log_scale, const Map<T>& rotation_bar,
                        const T& log_scale_bar, const T& monte_carlo_weight, T* gradient) const {
     Rotations().sample_backward(parameters, static_cast<const T*>(nullptr), rotation, rotation_bar, monte_carlo_weight,
                                 gradient);
@@ -78,21 +78,21 @@ struct NodeMapPosterior {
   }
   /// log q − log p of a sample.
   template <class T>
-  [[nodiscard]] T log_ratio(const T* parameters, const Map<T>& rotation, const T& log_scale) const {
+  [[nodiscard]] SHEAFNN_HD T log_ratio(const T* parameters, const Map<T>& rotation, const T& log_scale) const {
     const T of_rotation = Rotations().log_ratio(parameters, static_cast<const T*>(nullptr), rotation);
     if (!conformal) return of_rotation;
     const T squared_noise = detail::squared_noise(log_scale, parameters[mu], parameters[sigma]);
     return of_rotation + T(0.5) * (log_scale * log_scale - squared_noise) - parameters[log_sigma];
   }
   template <class T>
-  [[nodiscard]] T kl(const T* parameters) const {
+  [[nodiscard]] SHEAFNN_HD T kl(const T* parameters) const {
     const T of_rotation = Rotations().kl(parameters);
     if (!conformal) return of_rotation;
     const T m = parameters[mu], s = parameters[sigma];
     return of_rotation + T(0.5) * (m * m + s * s - T(1)) - parameters[log_sigma];
   }
   template <class T>
-  void kl_backward(const T* parameters, const T& weight, T* gradient) const {
+  SHEAFNN_HD void kl_backward(const T* parameters, const T& weight, T* gradient) const {
     Rotations().kl_backward(parameters, weight, gradient);
     if (!conformal) return;
     gradient[mu] += weight * parameters[mu];
