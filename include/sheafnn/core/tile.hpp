@@ -182,9 +182,9 @@ class TileAt<T, false> {
   static constexpr int chunk_lanes = T::width / T::chunks;
   template <class Body>
   SHEAFNN_INLINE void for_chunks(const Body& body) const {
-    SHEAFNN_UNROLL for (int i = 0; i < T::chunks; ++i) {
+    SHEAFNN_EACH(i, T::chunks, {
       body(i, SomeLanes<S, typename T::Chunk, chunk_lanes>(count_ - i * chunk_lanes));
-    }
+    })
   }
 
   Index first_;
