@@ -85,7 +85,7 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 
 /// Numbers are printed as Number, Index or double.
 template <class Number>
-void check_number(const Option& option, Number value) {
+SHEAFNN_NOINLINE void check_number(const Option& option, Number value) {
   const OptionRange& range = option.range;
   const bool real = std::is_floating_point_v<Number>;
   if (std::isinf(range.least) && std::isinf(range.most)) return;

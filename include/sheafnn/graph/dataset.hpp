@@ -69,7 +69,7 @@ struct Dataset {
 namespace detail {
 
 /// What messages call a part of a dataset: "texas: labels", or "labels" where it has no name.
-[[nodiscard]] inline std::string part_name(const Dataset& data, std::string_view part) {
+[[nodiscard]] SHEAFNN_NOINLINE inline std::string part_name(const Dataset& data, std::string_view part) {
   return data.name.empty() ? std::string(part) : concat(data.name, ": ", part);
 }
 

@@ -33,8 +33,8 @@ struct LinearWeights {
   WeightVector<T> bias;    ///< b, out
 
   /// \param first_bias  the initial b; null: like W uniform in ±1/√inputs
-  void declare(ParameterList<T>& list, std::string_view name, Index outputs, Index inputs,
-               InitialValues first_bias = {}) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, std::string_view name, Index outputs, Index inputs,
+                                InitialValues first_bias = {}) {
     list.matrix(weight, {name, ".weight"}, outputs, inputs, uniform_values(inputs), true);
     list.vector(bias, {name, ".bias"}, {outputs}, first_bias ? std::move(first_bias) : uniform_values(inputs));
   }
@@ -45,7 +45,7 @@ template <class T>
 struct NormWeights {
   WeightVector<T> scale, shift;
 
-  void declare(ParameterList<T>& list, std::string_view name, Index width) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, std::string_view name, Index width) {
     list.vector(scale, {name, ".weight"}, {width}, constant_values(1));
     list.vector(shift, {name, ".bias"}, {width}, {});
   }
@@ -109,7 +109,7 @@ struct DiffusionWeights {
   WeightVector<T> epsilon;  ///< ε, d'
 
   /// A = I, B random orthogonal, ε = 0.
-  void declare(ParameterList<T>& list, const LayerSetting& of) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
     const DiffusionOptions& options = of.diffusion;
     const Index d = of.coordinates, f = of.channels;
     if (options.left) list.matrix(left, "left", d, d, identity_values(d));
@@ -117,7 +117,7 @@ struct DiffusionWeights {
     if (options.residual) list.vector(epsilon, "eps", {d, 1}, {});
   }
   /// \throws std::invalid_argument  a weight of another shape
-  void check(const LayerSetting& of) const {
+  SHEAFNN_NOINLINE void check(const LayerSetting& of) const {
     const Index d = of.coordinates, f = of.channels;
     if (of.diffusion.left) require_array(left, d, d, "left weights");
     if (of.diffusion.right) require_array(right, f, f, "right weights");

@@ -125,8 +125,8 @@ class ParameterList : public detail::ParameterDeclarations {
   /// \param transposed  does the matrix lie in columns × rows?
   /// \throws std::invalid_argument  of a list that adds: no extent, or one outside 1 … 2147483647
   /// \throws std::logic_error       another declaration than that of the table
-  void matrix(WeightMatrix<T>& weight, const Name& name, Index rows, Index columns, InitialValues initial,
-              bool transposed = false) {
+  SHEAFNN_NOINLINE void matrix(WeightMatrix<T>& weight, const Name& name, Index rows, Index columns,
+                               InitialValues initial, bool transposed = false) {
     const ParameterInfo& info = take(name, {rows, columns}, std::move(initial), transposed);
     if constexpr (adds) {
       weight.id = taken_;
@@ -136,7 +136,8 @@ class ParameterList : public detail::ParameterDeclarations {
     }
   }
   /// \param shape  as files have it; the view has all numbers in one row. \throws as matrix()
-  void vector(WeightVector<T>& weight, const Name& name, std::initializer_list<Index> shape, InitialValues initial) {
+  SHEAFNN_NOINLINE void vector(WeightVector<T>& weight, const Name& name, std::initializer_list<Index> shape,
+                               InitialValues initial) {
     const ParameterInfo& info = take(name, shape, std::move(initial), false);
     if constexpr (adds) {
       weight.id = taken_;
