@@ -131,8 +131,8 @@ namespace detail {
 ///
 /// \throws std::invalid_argument  a node out of range or taken, or an unsorted set
 template <class Number>
-void check_set(const std::vector<std::int32_t>& nodes, std::vector<std::int8_t>& taken, std::string_view set,
-               const Number& number) {
+SHEAFNN_NOINLINE void check_set(const std::vector<std::int32_t>& nodes, std::vector<std::int8_t>& taken,
+                                std::string_view set, const Number& number) {
   const Index n = static_cast<Index>(taken.size());
   for (const std::int32_t u : nodes) {
     if (u < 0 || u >= n) throw_invalid_argument(set, u, concat("node numbers must be between 0 and ", n - 1));

@@ -79,7 +79,7 @@ struct SheafLearnerWeights {
   WeightMatrix<T> edge;                                      ///< 1 × 2h
 
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
-  void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
     const auto add = [&](WeightMatrix<T>& weight, const char* part, Index rows, Index columns, Index layer = 0) {
       list.matrix(weight, detail::learner_weight_name(part, number, layer), rows, columns, uniform_values(columns));
     };
@@ -159,7 +159,7 @@ struct FilterWeights {
   WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
 
   /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
-  void declare(ParameterList<T>& list, const PolynomialOptions& options) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const PolynomialOptions& options) {
     if (!options.active()) return;
     list.vector(theta, "poly.logits", {options.degree + 1}, detail::equal_coefficients(options));
     if (options.skip != HighPassSkip::off) list.vector(skip, "poly.skip", {1}, {});
