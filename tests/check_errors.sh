@@ -39,6 +39,11 @@ refuse "SpecialOrthogonal<99>" StalkDimension <<< 'sheafnn::SpecialOrthogonal<99
 refuse "Diagonal<0>" StalkDimension <<< 'sheafnn::Diagonal<0> family;'
 refuse "Bsnn<GeneralLinear<9>>" StalkDimension <<< 'sheafnn::Bsnn<sheafnn::GeneralLinear<9>> model({});'
 refuse "Csnn<9>" StalkDimension <<< 'sheafnn::Csnn<9> model({});'
+refuse "a loop over tiles that takes a position" "takes a tile as" << 'END'
+void twice(float* x, sheafnn::Index n) {
+  sheafnn::detail::for_tiles<float>(0, n, [&]<class T>(sheafnn::Index c) { T::load(x + c).store(x + c); });
+}
+END
 refuse "a posterior that is only a name" SheafSource << 'END'
 struct MatrixLangevin {
   static constexpr std::string_view name = "matrix-langevin";

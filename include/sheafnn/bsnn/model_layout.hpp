@@ -58,8 +58,8 @@ struct NetworkSizes {
 ///
 /// \param layers  the hidden ones and the last
 template <class T>
-void declare_readout(ParameterList<T>& list, std::vector<LinearWeights<T>>& hidden, LinearWeights<T>& output,
-                     Index layers, Index classes, Index h) {
+SHEAFNN_NOINLINE void declare_readout(ParameterList<T>& list, std::vector<LinearWeights<T>>& hidden,
+                                      LinearWeights<T>& output, Index layers, Index classes, Index h) {
   hidden.resize(static_cast<std::size_t>(layers - 1));
   for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i].declare(list, detail::concat("head.", i), h, h);
   output.declare(list, "lin2", classes, h);

@@ -42,7 +42,7 @@ class Buffer {
   ///
   /// \throws std::bad_alloc  no such memory; std::bad_array_new_length, which is one, of a negative size or one whose
   ///                         bytes cannot be counted
-  void resize(Index size) {
+  SHEAFNN_NOINLINE void resize(Index size) {
     if (size < 0 || size > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T))) {
       throw std::bad_array_new_length();
     }
@@ -75,7 +75,7 @@ class Buffer {
   [[nodiscard]] std::span<T> view() noexcept { return {data_, static_cast<std::size_t>(size_)}; }
 
  private:
-  void release() noexcept {
+  SHEAFNN_NOINLINE void release() noexcept {
     if (data_ != nullptr) ::operator delete (data_, std::align_val_t{64});
     data_ = nullptr;
     size_ = 0;

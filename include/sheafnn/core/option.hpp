@@ -83,23 +83,28 @@ inline constexpr bool is_optional<std::optional<T>> = true;
   return low && high;
 }
 
-/// Numbers are printed as Number, Index or double.
+/// \param value  as messages have it
+/// \param real   numbers are printed as double, otherwise as Index
+[[noreturn]] SHEAFNN_NOINLINE inline void refuse_number(const Option& option, const std::string& value,
+                                                        bool real) {
+  const OptionRange& range = option.range;
+  const auto text = [&](double number) { return real ? concat(number) : concat(static_cast<Index>(number)); };
+  std::string limit;
+  if (std::isinf(range.most)) {
+    limit = concat(real ? "finite and " : "", range.without_least ? "above " : "at least ", text(range.least));
+  } else if (range.without_most) {
+    limit = concat("at least ", text(range.least), " and below ", text(range.most));
+  } else {
+    limit = concat("between ", text(range.least), " and ", text(range.most));
+  }
+  throw_invalid_argument(option.member(), value, concat("must be ", limit, range.remark));
+}
 template <class Number>
 void check_number(const Option& option, Number value) {
   const OptionRange& range = option.range;
-  const bool real = std::is_floating_point_v<Number>;
   if (std::isinf(range.least) && std::isinf(range.most)) return;
   if (std::isfinite(static_cast<double>(value)) && is_within(range, static_cast<double>(value))) return;
-  const auto least = static_cast<Number>(range.least);
-  std::string limit = "must be ";
-  if (std::isinf(range.most)) {
-    limit += concat(real ? "finite and " : "", range.without_least ? "above " : "at least ", least);
-  } else if (range.without_most) {
-    limit += concat("at least ", least, " and below ", static_cast<Number>(range.most));
-  } else {
-    limit += concat("between ", least, " and ", static_cast<Number>(range.most));
-  }
-  throw_invalid_argument(option.member(), value, limit + range.remark);
+  refuse_number(option, concat(value), std::is_floating_point_v<Number>);
 }
 inline void check_option(const Option& option, double value) { check_number(option, value); }
 inline void check_option(const Option& option, Index value) { check_number(option, value); }

@@ -93,7 +93,7 @@ struct PackMask {
 
   friend SHEAFNN_HD SHEAFNN_INLINE PackMask operator&(const PackMask& a, const PackMask& b) {
     PackMask r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] & b.chunk[i];)
     return r;
   }
 };
@@ -113,7 +113,7 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
   /// The same value in every lane. (x − 0 is x for every x, as compilers know; 0 + x is not.)
   // NOLINTNEXTLINE(google-explicit-constructor): a number is a pack of equal lanes
   SHEAFNN_HD SHEAFNN_INLINE Pack(T value) {
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) chunk[i] = value - Chunk{};
+    SHEAFNN_EACH(i, chunks, chunk[i] = value - Chunk{};)
   }
   /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0),
   /// ...).
@@ -126,16 +126,16 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
   [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE Pack load(const T* p) {
     // A copy per register: g++ copies a longer array in parts of 16 bytes through the stack.
     Pack r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
+    SHEAFNN_EACH(i, chunks, {
       std::memcpy(&r.chunk[i], p + i * (W / chunks), sizeof(Chunk));
-    }
+    })
     return r;
   }
   /// Writes W consecutive values; `p` needs no alignment.
   SHEAFNN_HD SHEAFNN_INLINE void store(T* p) const {
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
+    SHEAFNN_EACH(i, chunks, {
       std::memcpy(p + i * (W / chunks), &chunk[i], sizeof(Chunk));
-    }
+    })
   }
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T lane(int i) const {
@@ -161,7 +161,7 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
 #define SHEAFNN_PACK_OPERATOR(op)                                                          \
   friend SHEAFNN_HD SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {        \
     Pack r;                                                                                \
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i]; \
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] op b.chunk[i];) \
     return r;                                                                              \
   }                                                                                        \
   SHEAFNN_HD SHEAFNN_INLINE Pack& operator op##=(const Pack& b) { return *this = *this op b; }
@@ -173,34 +173,34 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
 
   friend SHEAFNN_HD SHEAFNN_INLINE Pack operator-(const Pack& a) {
     Pack r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = -a.chunk[i];
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = -a.chunk[i];)
     return r;
   }
   friend SHEAFNN_HD SHEAFNN_INLINE Pack operator^(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] ^ b.chunk[i];
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] ^ b.chunk[i];)
     return r;
   }
   friend SHEAFNN_HD SHEAFNN_INLINE Pack operator&(const Pack& a, const Pack& b) requires std::is_integral_v<T> {
     Pack r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] & b.chunk[i];
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] & b.chunk[i];)
     return r;
   }
   friend SHEAFNN_HD SHEAFNN_INLINE Pack operator<<(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] << bits;
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] << bits;)
     return r;
   }
   friend SHEAFNN_HD SHEAFNN_INLINE Pack operator>>(const Pack& a, int bits) requires std::is_integral_v<T> {
     Pack r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] >> bits;
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] >> bits;)
     return r;
   }
 
 #define SHEAFNN_PACK_COMPARISON(op)                                                           \
   friend SHEAFNN_HD SHEAFNN_INLINE PackMask<T, W> operator op(const Pack& a, const Pack& b) { \
     PackMask<T, W> r;                                                                         \
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) r.chunk[i] = a.chunk[i] op b.chunk[i];    \
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] op b.chunk[i];)    \
     return r;                                                                                 \
   }
   SHEAFNN_PACK_COMPARISON(<)
@@ -213,7 +213,7 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
   [[nodiscard]] SHEAFNN_INLINE Pack<T, W / 2> half(int first) const {
     static_assert(chunks % 2 == 0);
     Pack<T, W / 2> r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks / 2; ++i) r.chunk[i] = chunk[first + i];
+    SHEAFNN_EACH(i, chunks / 2, r.chunk[i] = chunk[first + i];)
     return r;
   }
 };
@@ -223,9 +223,9 @@ template <class T, int W>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> select(const PackMask<T, W>& mask, const Pack<T, W>& a,
                                                           const Pack<T, W>& b) {
   Pack<T, W> r;
-  SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) {
+  SHEAFNN_EACH(i, (Pack<T, W>::chunks), {
     r.chunk[i] = mask.chunk[i] ? a.chunk[i] : b.chunk[i];
-  }
+  })
   return r;
 }
 /// As above, of scalars.
@@ -285,9 +285,9 @@ template <int W>
   requires detail::pack_has_functions<W>
 [[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp(const Pack<float, W>& a) {
   Pack<float, W> r;
-  SHEAFNN_UNROLL for (int i = 0; i < Pack<float, W>::chunks; ++i) {
+  SHEAFNN_EACH(i, (Pack<float, W>::chunks), {
     r.chunk[i] = detail::exp_of<detail::float_chunk_bytes<W>>(a.chunk[i]);
-  }
+  })
   return r;
 }
 #endif
@@ -303,9 +303,9 @@ template <int W>
   requires detail::pack_has_functions<W>
 [[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp_of_negative(const Pack<float, W>& a) {
   Pack<float, W> r;
-  SHEAFNN_UNROLL for (int i = 0; i < Pack<float, W>::chunks; ++i) {
+  SHEAFNN_EACH(i, (Pack<float, W>::chunks), {
     r.chunk[i] = detail::exp_of_negative_of<detail::float_chunk_bytes<W>>(a.chunk[i]);
-  }
+  })
   return r;
 }
 #endif
@@ -314,7 +314,7 @@ template <int W>
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> sqrt(const Pack<T, W>& a) {
   Pack<T, W> r;
-  SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) r.chunk[i] = detail::vector_sqrt<T>(a.chunk[i]);
+  SHEAFNN_EACH(i, (Pack<T, W>::chunks), r.chunk[i] = detail::vector_sqrt<T>(a.chunk[i]);)
   return r;
 }
 
@@ -353,7 +353,7 @@ template <class T, int W>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T reduce_add(const Pack<T, W>& a) {
 #if SHEAFNN_VECTOR_TYPES && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
   typename Pack<T, W>::Chunk sum[Pack<T, W>::chunks];
-  SHEAFNN_UNROLL for (int i = 0; i < Pack<T, W>::chunks; ++i) sum[i] = a.chunk[i];
+  SHEAFNN_EACH(i, (Pack<T, W>::chunks), sum[i] = a.chunk[i];)
   SHEAFNN_UNROLL for (int half = Pack<T, W>::chunks / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
   }

@@ -182,20 +182,36 @@ class TileAt<T, false> {
   static constexpr int chunk_lanes = T::width / T::chunks;
   template <class Body>
   SHEAFNN_INLINE void for_chunks(const Body& body) const {
-    SHEAFNN_UNROLL for (int i = 0; i < T::chunks; ++i) {
+    SHEAFNN_EACH(i, T::chunks, {
       body(i, SomeLanes<S, typename T::Chunk, chunk_lanes>(count_ - i * chunk_lanes));
-    }
+    })
   }
 
   Index first_;
   int count_;
 };
 
+/// Does a member function take a number? A tile would become one, its position, and what it reads and writes there whole.
+template <class Function>
+inline constexpr bool takes_number = false;
+template <class Result, class Body, class Argument>
+inline constexpr bool takes_number<Result (Body::*)(Argument) const> = std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
+
+/// Refuses a body whose operator()<T, Numbers…> takes a number in place of a tile.
+template <class Body, class T, int... Numbers>
+constexpr void require_takes_tile() {
+  if constexpr (requires { &Body::template operator()<T, Numbers...>; }) {
+    static_assert(!takes_number<decltype(&Body::template operator()<T, Numbers...>)>,
+                  "the body takes a tile as `auto c`: as an Index it would lose how many of its lanes hold numbers");
+  }
+}
+
 /// Calls body.template operator()<T>(c) for tiles c, TileAt<T>, that cover [begin, end): whole packs, then what is left
 /// as the first lanes of one more, which has a register's lanes if they are enough.
 template <class Scalar, class Body>
 SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
   constexpr int W = row_lanes<Scalar>, narrow = lanes<Scalar>;
+  require_takes_tile<Body, Pack<Scalar, W>>();
   Index c = begin;
   for (; c + W <= end; c += W) body.template operator()<Pack<Scalar, W>>(TileAt<Pack<Scalar, W>>(c));
   if (c == end) return;
@@ -263,6 +279,7 @@ template <class Scalar, int Most, class Body>
 SHEAFNN_INLINE void for_tile_groups(Index width, const Body& body) {
   using P = Pack<Scalar, row_lanes<Scalar>>;
   constexpr Index group = Most * P::width;
+  require_takes_tile<Body, P, Most>();
   Index c = 0;
   for (; c + group <= width; c += group) body.template operator()<P, Most>(TileGroupAt<P, Most, true>(c, group));
   const Index rest = width - c;

@@ -69,7 +69,7 @@ struct Dataset {
 namespace detail {
 
 /// What messages call a part of a dataset: "texas: labels", or "labels" where it has no name.
-[[nodiscard]] inline std::string part_name(const Dataset& data, std::string_view part) {
+[[nodiscard]] SHEAFNN_NOINLINE inline std::string part_name(const Dataset& data, std::string_view part) {
   return data.name.empty() ? std::string(part) : concat(data.name, ": ", part);
 }
 
@@ -131,8 +131,8 @@ namespace detail {
 ///
 /// \throws std::invalid_argument  a node out of range or taken, or an unsorted set
 template <class Number>
-void check_set(const std::vector<std::int32_t>& nodes, std::vector<std::int8_t>& taken, std::string_view set,
-               const Number& number) {
+SHEAFNN_NOINLINE void check_set(const std::vector<std::int32_t>& nodes, std::vector<std::int8_t>& taken,
+                                std::string_view set, const Number& number) {
   const Index n = static_cast<Index>(taken.size());
   for (const std::int32_t u : nodes) {
     if (u < 0 || u >= n) throw_invalid_argument(set, u, concat("node numbers must be between 0 and ", n - 1));

@@ -64,7 +64,8 @@ class FeatureMixing {
   // The same for some nodes, by the calling thread, without dropout; after begin().
 
   /// Takes the weights and the features of a pass, as forward() does.
-  void begin(Execution execution, const DiffusionWeights<const S>& weights, const S* x, const Dropout& dropout) {
+  SHEAFNN_NOINLINE void begin(Execution execution, const DiffusionWeights<const S>& weights, const S* x,
+                              const Dropout& dropout) {
     input_ = x;
     dropped_ = dropout.active();
     factor_ = static_cast<S>(dropout.scale());
@@ -117,7 +118,7 @@ class FeatureMixing {
     return (left_ ? coordinates_ * coordinates_ : 0) + (right_ ? channels_ * channels_ : 0);
   }
   /// Adds sums of backward_rows() to derivatives.
-  void add_partial(const S* partial, const DiffusionWeights<S>& weights_bar) const {
+  SHEAFNN_NOINLINE void add_partial(const S* partial, const DiffusionWeights<S>& weights_bar) const {
     const Index left_size = left_ ? coordinates_ * coordinates_ : 0;
     for (Index k = 0; k < left_size; ++k) weights_bar.left.data()[k] += partial[k];
     if (!right_) return;

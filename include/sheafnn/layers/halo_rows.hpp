@@ -27,7 +27,7 @@ void give_halo_back(const Graph& graph, S* rows, Index width) {
 
 /// Sets the rows of the halo to 0. \param rows  n × width
 template <class S>
-void clear_halo(const Graph& graph, S* rows, Index width) {
+SHEAFNN_NOINLINE void clear_halo(const Graph& graph, S* rows, Index width) {
   const Index own = graph.own_node_count();
   std::fill_n(rows + own * width, (graph.node_count() - own) * width, S(0));
 }

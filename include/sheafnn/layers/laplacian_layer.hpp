@@ -35,7 +35,7 @@ struct EquationWeights {
       if constexpr (constexpr int count = kernels::weight_count<Equation<float>>; count > 0) {
         for (std::size_t k = 0; k < of.size(); ++k) {
           const EquationWeight& weight = Equation<float>::weights[k];
-          list.vector(of[k], std::string(weight.name), {setting.coordinates}, constant_values(weight.initial));
+          list.vector(of[k], weight.name, {setting.coordinates}, constant_values(weight.initial));
         }
       }
     }

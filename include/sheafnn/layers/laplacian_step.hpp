@@ -168,7 +168,7 @@ class LaplacianStep {
   /// blocks.
   ///
   /// \param x_bar  n × d' × f, overwritten at own nodes
-  void end_backward(const LayerBackwardCall<Family, S>& call, S* x_bar) {
+  SHEAFNN_NOINLINE void end_backward(const LayerBackwardCall<Family, S>& call, S* x_bar) {
     S* const r_bar = call.scratch[1].data();
     detail::with_halo(*graph_, NodeSelection(graph_->node_count()), r_bar, shape_->row(),
                       [&](Index from, Index to) {

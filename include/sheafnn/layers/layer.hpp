@@ -141,7 +141,7 @@ class WeightedLayer : public Layer<Family, S> {
   }
 
   template <class T>
-  void check_features(const FeatureView<T>& x, std::string_view name) const {
+  SHEAFNN_NOINLINE void check_features(const FeatureView<T>& x, std::string_view name) const {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
   }
   /// The nodes of the last pass whose rows are this process's own.
@@ -158,7 +158,7 @@ class WeightedLayer : public Layer<Family, S> {
     return {buffer.data(), nodes_.count(), diffusion_->coordinates, diffusion_->channels};
   }
   /// Checks a call, and keeps its nodes.
-  void begin(const LayerCall<Family, S>& call) {
+  SHEAFNN_NOINLINE void begin(const LayerCall<Family, S>& call) {
     check_features(call.x, "x");
     if (this->reads().first) check_features(call.first, "first");
     detail::require_over(*graph_, call.sheaf);

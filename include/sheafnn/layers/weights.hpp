@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,10 +33,10 @@ struct LinearWeights {
   WeightVector<T> bias;    ///< b, out
 
   /// \param first_bias  the initial b; null: like W uniform in ±1/√inputs
-  void declare(ParameterList<T>& list, const std::string& name, Index outputs, Index inputs,
-               InitialValues first_bias = {}) {
-    list.matrix(weight, name + ".weight", outputs, inputs, uniform_values(inputs), true);
-    list.vector(bias, name + ".bias", {outputs}, first_bias ? std::move(first_bias) : uniform_values(inputs));
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, std::string_view name, Index outputs, Index inputs,
+                                InitialValues first_bias = {}) {
+    list.matrix(weight, {name, ".weight"}, outputs, inputs, uniform_values(inputs), true);
+    list.vector(bias, {name, ".bias"}, {outputs}, first_bias ? std::move(first_bias) : uniform_values(inputs));
   }
 };
 
@@ -44,9 +45,9 @@ template <class T>
 struct NormWeights {
   WeightVector<T> scale, shift;
 
-  void declare(ParameterList<T>& list, const std::string& name, Index width) {
-    list.vector(scale, name + ".weight", {width}, constant_values(1));
-    list.vector(shift, name + ".bias", {width}, {});
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, std::string_view name, Index width) {
+    list.vector(scale, {name, ".weight"}, {width}, constant_values(1));
+    list.vector(shift, {name, ".bias"}, {width}, {});
   }
   /// Of the norm after a layer, which has the list's suffix.
   void declare_after_layer(ParameterList<T>& list, Index width) {
@@ -55,6 +56,19 @@ struct NormWeights {
     list.suffix = number;
   }
 };
+
+namespace detail {
+
+/// What files call a weight of a sheaf learner. \param part  the member, as SheafLearnerWeights::declare() names it
+[[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
+                                                                      Index layer) {
+  const std::string of = number < 0 ? "" : concat(".", number);
+  if (part == "edge") return concat(part, of, ".weight");
+  if (part == "mean" && number >= 0) return concat("sheaf", of, ".weight");
+  return concat("sheaf", of, ".", part, part == "hidden" ? concat(".", layer) : "", ".weight");
+}
+
+}  // namespace detail
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
@@ -65,19 +79,18 @@ struct SheafLearnerWeights {
   WeightMatrix<T> edge;                                      ///< 1 × 2h
 
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
-  void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
-    const std::string of = number < 0 ? "" : detail::concat(".", number), sheaf = "sheaf" + of;
-    const auto add = [&](WeightMatrix<T>& weight, const std::string& name, Index rows, Index columns) {
-      list.matrix(weight, name + ".weight", rows, columns, uniform_values(columns));
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
+    const auto add = [&](WeightMatrix<T>& weight, const char* part, Index rows, Index columns, Index layer = 0) {
+      list.matrix(weight, detail::learner_weight_name(part, number, layer), rows, columns, uniform_values(columns));
     };
     Index inputs = options.first_inputs();
     for (Index k = 0; k < options.hidden_layers; ++k) {
-      add(hidden[static_cast<std::size_t>(k)], detail::concat(sheaf, ".hidden.", k), options.width, inputs);
+      add(hidden[static_cast<std::size_t>(k)], "hidden", options.width, inputs, k);
       inputs = options.width;
     }
-    if (options.mean > 0) add(mean, number < 0 ? sheaf + ".mean" : sheaf, options.mean, inputs);
-    if (options.spread > 0) add(spread, sheaf + ".var", options.spread, inputs);
-    if (options.edge_weights) add(edge, "edge" + of, 1, 2 * options.inputs);
+    if (options.mean > 0) add(mean, "mean", options.mean, inputs);
+    if (options.spread > 0) add(spread, "var", options.spread, inputs);
+    if (options.edge_weights) add(edge, "edge", 1, 2 * options.inputs);
   }
 };
 
@@ -96,7 +109,7 @@ struct DiffusionWeights {
   WeightVector<T> epsilon;  ///< ε, d'
 
   /// A = I, B random orthogonal, ε = 0.
-  void declare(ParameterList<T>& list, const LayerSetting& of) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
     const DiffusionOptions& options = of.diffusion;
     const Index d = of.coordinates, f = of.channels;
     if (options.left) list.matrix(left, "left", d, d, identity_values(d));
@@ -104,7 +117,7 @@ struct DiffusionWeights {
     if (options.residual) list.vector(epsilon, "eps", {d, 1}, {});
   }
   /// \throws std::invalid_argument  a weight of another shape
-  void check(const LayerSetting& of) const {
+  SHEAFNN_NOINLINE void check(const LayerSetting& of) const {
     const Index d = of.coordinates, f = of.channels;
     if (of.diffusion.left) require_array(left, d, d, "left weights");
     if (of.diffusion.right) require_array(right, f, f, "right weights");
@@ -126,6 +139,19 @@ struct DiffusionParameters {
   }
 };
 
+namespace detail {
+
+/// The parameters of a filter with equal coefficients.
+[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues equal_coefficients(const PolynomialOptions& options) {
+  return [options](const Stream&, std::span<double> values) {
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
+    }
+  };
+}
+
+}  // namespace detail
+
 /// What a filter has learned, the same for all layers. \tparam T const S or S
 template <class T>
 struct FilterWeights {
@@ -133,13 +159,9 @@ struct FilterWeights {
   WeightVector<T> skip;   ///< α, one number; empty without the high-pass term
 
   /// Equal coefficients, α = 0 (initial_polynomial_parameter()).
-  void declare(ParameterList<T>& list, const PolynomialOptions& options) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const PolynomialOptions& options) {
     if (!options.active()) return;
-    list.vector(theta, "poly.logits", {options.degree + 1}, [options](const Stream&, std::span<double> values) {
-      for (std::size_t j = 0; j < values.size(); ++j) {
-        values[j] = initial_polynomial_parameter(options, static_cast<Index>(j));
-      }
-    });
+    list.vector(theta, "poly.logits", {options.degree + 1}, detail::equal_coefficients(options));
     if (options.skip != HighPassSkip::off) list.vector(skip, "poly.skip", {1}, {});
   }
 };

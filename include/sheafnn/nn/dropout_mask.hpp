@@ -36,7 +36,7 @@ class DropoutMask {
   [[nodiscard]] const std::uint8_t* bits() const noexcept { return bits_.data(); }
 
   /// Makes bits() those of an active dropout.
-  void draw(Execution execution, const Dropout& dropout) {
+  SHEAFNN_NOINLINE void draw(Execution execution, const Dropout& dropout) {
     if (begin_draw(dropout)) fill(execution, dropout, bits_.data());
   }
   /// Draws the mask of a pass to come: after take_ahead(), in any thread, also beside draw() and bits().

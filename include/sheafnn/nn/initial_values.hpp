@@ -23,13 +23,13 @@ namespace sheafnn {
 using InitialValues = std::function<void(const Stream&, std::span<double>)>;
 
 /// Parameters that start at one number.
-[[nodiscard]] inline InitialValues constant_values(double value) {
+[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues constant_values(double value) {
   return [value](const Stream&, std::span<double> values) {
     for (double& one : values) one = value;
   };
 }
 /// Numbers uniform in ±1/√inputs. Unchecked: inputs ≥ 1.
-[[nodiscard]] inline InitialValues uniform_values(Index inputs) {
+[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues uniform_values(Index inputs) {
   return [inputs](const Stream& stream, std::span<double> values) {
     const double bound = 1 / std::sqrt(static_cast<double>(inputs));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -39,14 +39,14 @@ using InitialValues = std::function<void(const Stream&, std::span<double>)>;
   };
 }
 /// The n × n identity.
-[[nodiscard]] inline InitialValues identity_values(Index n) {
+[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues identity_values(Index n) {
   return [n](const Stream&, std::span<double> values) {
     for (Index i = 0; i < n; ++i) values[static_cast<std::size_t>(i * n + i)] = 1;
   };
 }
 /// A Haar-distributed orthogonal n × n matrix: the rows of a normal one, orthonormalised in turn. Each is projected twice,
 /// which keeps them orthogonal to rounding.
-[[nodiscard]] inline InitialValues orthogonal_values(Index n) {
+[[nodiscard]] SHEAFNN_NOINLINE inline InitialValues orthogonal_values(Index n) {
   return [n](const Stream& stream, std::span<double> values) {
     for (Index i = 0; i < n; ++i) {
       double* row = values.data() + i * n;

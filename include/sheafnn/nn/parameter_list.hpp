@@ -12,9 +12,13 @@
 /// T = const S or S it points the views at their values, or at an array laid out like them, such as a gradient.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
+#include <initializer_list>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -45,6 +49,56 @@ struct WeightViews<ParameterSlot> {
   using Vector = ParameterSlot;
 };
 
+/// The name of a parameter in two parts: "lin1" and ".weight". Refers to them.
+struct ParameterName {
+  template <std::convertible_to<std::string_view> Text>
+  ParameterName(const Text& name) : first(name) {}  // NOLINT(google-explicit-constructor): most names are a text
+  ParameterName(std::string_view name, std::string_view end) : first(name), second(end) {}
+
+  std::string_view first, second;
+};
+
+/// The part of a ParameterList that is the same for every T, compiled once.
+class ParameterDeclarations {
+ public:
+  ParameterGroup group = ParameterGroup::network;  ///< of the declarations that follow
+  std::string suffix;                              ///< after their names
+  bool as_stored = false;  ///< are their initial values listed as they lie in memory, not as files have them?
+
+ protected:
+  explicit ParameterDeclarations(ParameterTable& table) : table_(&table), adds_to_(&table) {}
+  explicit ParameterDeclarations(const ParameterTable& table) : table_(&table) {}
+
+  /// The next parameter of the table, or one that is added to it.
+  ///
+  /// \throws std::logic_error  the next parameter has another name or shape
+  SHEAFNN_NOINLINE const ParameterInfo& take(const ParameterName& name, std::initializer_list<Index> shape,
+                                             InitialValues initial, bool transposed) {
+    std::string text(name.first);
+    text += name.second;
+    text += suffix;
+    if (adds_to_ != nullptr) {
+      next_ = adds_to_->add(std::move(text), shape, group, transposed, std::move(initial), as_stored);
+    } else {
+      const bool there = static_cast<std::size_t>(next_) < table_->info().size();
+      if (!there || table_->info(next_).name != text ||
+          !std::equal(shape.begin(), shape.end(), table_->info(next_).shape.begin(), table_->info(next_).shape.end())) {
+        throw std::logic_error(concat("the parameter ", text,
+                                      there ? " is declared as " + table_->info(next_).name : " is not in the table"));
+      }
+    }
+    taken_ = next_++;
+    return table_->info(taken_);
+  }
+
+  ParameterId taken_ = -1;  ///< what take() has returned
+
+ private:
+  const ParameterTable* table_;
+  ParameterTable* adds_to_ = nullptr;
+  ParameterId next_ = 0;
+};
+
 }  // namespace detail
 
 /// Members of a struct of weights. \tparam T  const S, S or ParameterSlot
@@ -56,59 +110,44 @@ using WeightVector = typename detail::WeightViews<T>::Vector;
 
 /// What weights are declared to. Declarations that follow each other have to be the same for every T.
 template <class T>
-class ParameterList {
+class ParameterList : public detail::ParameterDeclarations {
   static constexpr bool adds = std::is_same_v<T, ParameterSlot>;
-  using Table = std::conditional_t<adds, ParameterTable, const ParameterTable>;
+  using Name = detail::ParameterName;
 
  public:
   /// Adds to `table`, which must outlive the list.
-  explicit ParameterList(ParameterTable& table) requires adds : table_(&table) {}
+  explicit ParameterList(ParameterTable& table) requires adds : ParameterDeclarations(table) {}
   /// Views of `array`, which is laid out like the parameters of `table`. Unchecked: it has as many numbers as they.
-  ParameterList(const ParameterTable& table, T* array) requires(!adds) : table_(&table), array_(array) {}
+  ParameterList(const ParameterTable& table, T* array) requires(!adds)
+      : ParameterDeclarations(table), array_(array) {}
 
-  ParameterGroup group = ParameterGroup::network;  ///< of the declarations that follow
-  std::string suffix;                              ///< after their names
-  bool as_stored = false;  ///< are their initial values listed as they lie in memory, not as files have them?
-
+  /// \param name        a text, or two parts of one in braces
   /// \param transposed  does the matrix lie in columns × rows?
   /// \throws std::invalid_argument  of a list that adds: no extent, or one outside 1 … 2147483647
   /// \throws std::logic_error       another declaration than that of the table
-  void matrix(WeightMatrix<T>& weight, const std::string& name, Index rows, Index columns, InitialValues initial,
-              bool transposed = false) {
-    const ParameterId id = take(name, {rows, columns}, std::move(initial), transposed);
+  SHEAFNN_NOINLINE void matrix(WeightMatrix<T>& weight, const Name& name, Index rows, Index columns,
+                               InitialValues initial, bool transposed = false) {
+    const ParameterInfo& info = take(name, {rows, columns}, std::move(initial), transposed);
     if constexpr (adds) {
-      weight.id = id;
+      weight.id = taken_;
     } else {
-      weight = transposed ? WeightMatrix<T>(at(id), columns, rows) : WeightMatrix<T>(at(id), rows, columns);
+      T* const at = array_ + info.offset;
+      weight = transposed ? WeightMatrix<T>(at, columns, rows) : WeightMatrix<T>(at, rows, columns);
     }
   }
   /// \param shape  as files have it; the view has all numbers in one row. \throws as matrix()
-  void vector(WeightVector<T>& weight, const std::string& name, std::vector<Index> shape, InitialValues initial) {
-    const ParameterId id = take(name, std::move(shape), std::move(initial), false);
+  SHEAFNN_NOINLINE void vector(WeightVector<T>& weight, const Name& name, std::initializer_list<Index> shape,
+                               InitialValues initial) {
+    const ParameterInfo& info = take(name, shape, std::move(initial), false);
     if constexpr (adds) {
-      weight.id = id;
+      weight.id = taken_;
     } else {
-      weight = {at(id), static_cast<std::size_t>(table_->info(id).size)};
+      weight = {array_ + info.offset, static_cast<std::size_t>(info.size)};
     }
   }
 
  private:
-  ParameterId take(const std::string& name, std::vector<Index> shape, InitialValues initial, bool transposed) {
-    if constexpr (adds) {
-      return table_->add(name + suffix, std::move(shape), group, transposed, std::move(initial), as_stored);
-    } else {
-      const bool there = static_cast<std::size_t>(next_) < table_->info().size();
-      if (!there || table_->info(next_).name != name + suffix || table_->info(next_).shape != shape) {
-        throw std::logic_error(detail::concat("the parameter ", name, suffix, there ? " is declared as " + table_->info(next_).name : " is not in the table"));
-      }
-      return next_++;
-    }
-  }
-  [[nodiscard]] auto* at(ParameterId id) const { return array_ + table_->info(id).offset; }
-
-  Table* table_;
   T* array_ = nullptr;
-  ParameterId next_ = 0;
 };
 
 namespace detail {

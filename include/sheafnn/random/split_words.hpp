@@ -46,20 +46,20 @@ struct SplitWords {
 
   friend SHEAFNN_INLINE SplitWords operator^(const SplitWords& a, const SplitWords& b) {
     SplitWords r;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
+    SHEAFNN_EACH(i, chunks, {
       r.even[i] = a.even[i] ^ b.even[i];
       r.odd[i] = a.odd[i] ^ b.odd[i];
-    }
+    })
     return r;
   }
   /// The same word in every lane.
   friend SHEAFNN_INLINE SplitWords operator^(const SplitWords& a, std::uint32_t b) {
     SplitWords r;
     const Chunk all = Chunk{} + b;
-    SHEAFNN_UNROLL for (int i = 0; i < chunks; ++i) {
+    SHEAFNN_EACH(i, chunks, {
       r.even[i] = a.even[i] ^ all;
       r.odd[i] = a.odd[i] ^ all;
-    }
+    })
     return r;
   }
   friend SHEAFNN_INLINE SplitWords operator^(std::uint32_t a, const SplitWords& b) { return b ^ a; }
@@ -85,30 +85,30 @@ template <int W>
 [[nodiscard]] SHEAFNN_INLINE WideProduct<SplitWords<W>> wide_product(const SplitWords<W>& a,
                                                                      std::uint32_t multiplier) {
   WideProduct<SplitWords<W>> r;
-  SHEAFNN_UNROLL for (int i = 0; i < SplitWords<W>::chunks; ++i) {
+  SHEAFNN_EACH(i, SplitWords<W>::chunks, {
     r.low.even[i] = multiply_lower_halves(a.even[i], multiplier);
     r.low.odd[i] = multiply_lower_halves(a.odd[i], multiplier);
     r.high.even[i] = r.low.even[i] >> 32;
     r.high.odd[i] = r.low.odd[i] >> 32;
-  }
+  })
   return r;
 }
 
 template <int W>
 [[nodiscard]] SHEAFNN_INLINE SplitWords<W> split(const Pack<std::uint32_t, W>& words) {
   SplitWords<W> r;
-  SHEAFNN_UNROLL for (int i = 0; i < SplitWords<W>::chunks; ++i) {
+  SHEAFNN_EACH(i, SplitWords<W>::chunks, {
     r.even[i] = (typename SplitWords<W>::Chunk)words.chunk[i];
     r.odd[i] = r.even[i] >> 32;
-  }
+  })
   return r;
 }
 template <class Words, int W>
 [[nodiscard]] SHEAFNN_INLINE Words joined(const SplitWords<W>& words) {
   Words r;
-  SHEAFNN_UNROLL for (int i = 0; i < SplitWords<W>::chunks; ++i) {
+  SHEAFNN_EACH(i, SplitWords<W>::chunks, {
     r.chunk[i] = (typename Words::Chunk)((words.even[i] & 0xffffffffu) | (words.odd[i] << 32));
-  }
+  })
   return r;
 }
 

@@ -36,12 +36,12 @@ template <class S, int W>
   constexpr S whole = single ? S(12582912.0) : S(6755399441055744.0);  // 1.5 · 2²³, 1.5 · 2⁵²: its last bit is 1
   constexpr Bits whole_bits = single ? Bits{0x4b400000} : static_cast<Bits>(0x4338000000000000);
   Pack<S, W> e, f;
-  SHEAFNN_UNROLL for (int i = 0; i < Pack<S, W>::chunks; ++i) {
+  SHEAFNN_EACH(i, (Pack<S, W>::chunks), {
     const BitsChunk bits = (BitsChunk)u.chunk[i];
     const BitsChunk exponent = (bits - root_half) >> mantissa;
     e.chunk[i] = (Chunk)(exponent + whole_bits) - whole;
     f.chunk[i] = (Chunk)(bits - (exponent << mantissa)) - S(1);
-  }
+  })
   const Pack<S, W> s = f / (f + S(2));
   const Pack<S, W> z = s * s;
   const Pack<S, W> half_square = S(0.5) * f * f;

@@ -71,12 +71,12 @@ struct SpecialOrthogonal : DenseMaps<D> {
   /// \throws std::invalid_argument  not orthogonal within orthogonality_tolerance, or determinant −1
   template <class Scalar>
   static void validate(Index index, const Eigen::Matrix<Scalar, D, D>& map) {
-    const Scalar defect = (map.transpose() * map - SquareMatrix<Scalar, D>::Identity()).cwiseAbs().maxCoeff();
+    const Scalar defect = orthogonality_defect<Scalar, D>(map);
     if (!(defect <= orthogonality_tolerance<Scalar>())) {
       throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix with |RᵀR - I| = ", defect),
                              detail::concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
     }
-    const Scalar determinant = map.determinant();
+    const Scalar determinant = detail::pivoted_determinant<Scalar, D>(map);
     if (!(determinant > 0)) {
       throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix with determinant ", determinant),
                              "a rotation has determinant 1");
