@@ -64,10 +64,10 @@ struct Symmetric : sheafnn::DenseMaps<3> {
 };
 sheafnn::Nsd<Symmetric> model({.features = 34, .classes = 2});
 END
-refuse "a cooperative network in a batch" BatchModel << 'END'
+refuse "a given sheaf in a batch" BatchModel << 'END'
 #include <sheafnn/batch/host_executor.hpp>
 #include <sheafnn/batch/prediction.hpp>
-void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Csnn<2>& model, const sheafnn::Dataset& data) {
+void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Snn<sheafnn::Diagonal<2>>& model, const sheafnn::Dataset& data) {
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END
