@@ -39,8 +39,8 @@ using sheafnn::Index;
 using sheafnn::MatrixView;
 
 constexpr int W = sheafnn::lanes<float>;
-using P = sheafnn::Pack<float, W>;
-using Word = sheafnn::Pack<std::uint32_t, W>;
+using P = sheafnn::math::Pack<float, W>;
+using Word = sheafnn::math::Pack<std::uint32_t, W>;
 
 /// The calibration as results like any other: "calibration/WHAT/THREADS".
 void add_calibration(const std::vector<int>& threads) {
@@ -65,18 +65,19 @@ void add_calibration(const std::vector<int>& threads) {
 /// The first layer and its gradient, and the layer with and without dropout of its entries, as training computes it.
 void add_input_kernels(const std::vector<int>& threads, const sheafnn::Dataset& data, Index width) {
   struct Fixture {
-    sheafnn::SparseInput<float> input;
+    sheafnn::layers::SparseInput<float> input;
     Buffer<float> weight, bias, out, dropped_out, weight_bar, work;
-    sheafnn::EntryDropout<float> entries;
-    sheafnn::Dropout dropout;
+    sheafnn::layers::EntryDropout<float> entries;
+    sheafnn::layers::Dropout dropout;
   };
   const Index n = data.node_count(), p = data.feature_count(), z = data.features.entries();
-  sheafnn::SparseInput<float> input(data.features);
+  sheafnn::layers::SparseInput<float> input(data.features);
   Buffer<float> work(input.work_size(width, 2));
   const auto x = std::make_shared<Fixture>(
       Fixture{std::move(input), random_numbers(p * width), random_numbers(width), Buffer<float>(n * width),
-              Buffer<float>(n * width), Buffer<float>(p * width), std::move(work), sheafnn::EntryDropout<float>(z),
-              sheafnn::Dropout{0.5, {3, sheafnn::Purpose::input_dropout}}});
+              Buffer<float>(n * width), Buffer<float>(p * width), std::move(work),
+              sheafnn::layers::EntryDropout<float>(z),
+              sheafnn::layers::Dropout{0.5, {3, sheafnn::Purpose::input_dropout}}});
   const double products = 2 * static_cast<double>(z * width), dense = 4 * static_cast<double>((n + p) * width);
   add_kernel(threads, "sparse input", "forward", {products, dense + 8 * static_cast<double>(z + n)},
              [x, width](int t) {
@@ -127,9 +128,9 @@ void add_elementwise_kernels(const std::vector<int>& threads, Index count) {
     Buffer<std::uint8_t> mask;
   };
   const auto x = std::make_shared<Fixture>(Fixture{random_numbers(count), Buffer<float>(count),
-                                                   Buffer<std::uint8_t>(sheafnn::Dropout::mask_size(count))});
+                                                   Buffer<std::uint8_t>(sheafnn::layers::Dropout::mask_size(count))});
   const double size = static_cast<double>(count);
-  const sheafnn::Dropout dropout{0.3, {4, sheafnn::Purpose::layer_dropout}};
+  const sheafnn::layers::Dropout dropout{0.3, {4, sheafnn::Purpose::layer_dropout}};
   add_kernel(threads, "dropout", "mask", {size * (benchmarks::philox_block / 4 + 1), size},
              [=](int t) { dropout.fill_mask(t, count, x->mask.data()); });
   add_kernel(threads, "dropout", "apply", {2 * size, 9 * size}, [=](int t) {
@@ -139,11 +140,11 @@ void add_elementwise_kernels(const std::vector<int>& threads, Index count) {
 
 void add_adam_kernel(const std::vector<int>& threads, Index parameters) {
   struct Fixture {
-    sheafnn::Adam<float> adam;
+    sheafnn::layers::Adam<float> adam;
     Buffer<float> gradient, value;
   };
   const auto x = std::make_shared<Fixture>(
-      Fixture{sheafnn::Adam<float>(parameters, 1e-3), random_numbers(parameters), random_numbers(parameters)});
+      Fixture{sheafnn::layers::Adam<float>(parameters, 1e-3), random_numbers(parameters), random_numbers(parameters)});
   x->adam.begin_step();
   const double size = static_cast<double>(parameters);
   add_kernel(threads, "Adam", "step", {15 * size, 7 * 4 * size},
@@ -177,11 +178,11 @@ void add_random_kernels(const std::vector<int>& threads, Index count) {
     for (int k = 0; k < 9; ++k) out[k] = map(k % 3, k / 3);
   };
   add_random_kernel<9>(threads, "random", "Haar on SO(3)", uniform_rotation, count,
-                       [=](const Word& id, P* out) { keep(sheafnn::haar_rotation<P, 3>(stream, id), out); });
+                       [=](const Word& id, P* out) { keep(sheafnn::rotation::haar_rotation<P, 3>(stream, id), out); });
   add_random_kernel<9>(threads, "random", "Cayley on SO(3)", uniform_rotation + 105 + 54, count,
                        [=](const Word& id, P* out) {
-                         const auto u = sheafnn::haar_rotation<P, 3>(stream, id);
-                         keep(sheafnn::multiply(sheafnn::moebius<P, 3>(u, P(0.6f)), u), out);
+                         const auto u = sheafnn::rotation::haar_rotation<P, 3>(stream, id);
+                         keep(sheafnn::math::multiply(sheafnn::rotation::moebius<P, 3>(u, P(0.6f)), u), out);
                        });
 }
 

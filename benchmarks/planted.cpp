@@ -309,8 +309,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     model.learner = sheafnn::parse_name<sheafnn::LearnerInput>("--learner", s.learner);
-    model.normalisation = sheafnn::parse_normalisation(s.normalisation);
-    model.parametrisation = sheafnn::parse_rotation_parametrisation(s.rotation);
+    model.normalisation = sheafnn::sheaf::parse_normalisation(s.normalisation);
+    model.parametrisation = sheafnn::rotation::parse_rotation_parametrisation(s.rotation);
     model.sheaf_activation = sheafnn::parse_name<sheafnn::SheafActivation>("--sheaf-activation", s.activation);
     train.kl_schedule = sheafnn::parse_name<sheafnn::KlSchedule>("--kl-schedule", s.schedule);
     s.predictive = s.bsnn;

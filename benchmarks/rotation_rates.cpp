@@ -13,6 +13,8 @@
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
 
 constexpr std::size_t count = 4096;  ///< rotations per call
 

@@ -62,7 +62,7 @@ void run_step(benchmark::State& state, Index edges, int threads) {
   auto& parameters = model.parameters();
   const double before = heap_bytes();
   sheafnn::Network<Model> network(model, data.graph, data.features, threads);
-  sheafnn::Adam<float> adam(parameters.size(), 0.01);
+  sheafnn::layers::Adam<float> adam(parameters.size(), 0.01);
   const sheafnn::Classification loss(data.labels);
   std::vector<double> seconds;
   const auto step = [&](std::uint32_t epoch) {

@@ -17,12 +17,12 @@ void describe(const char* what, const sheafnn::CellularSheaf<Rotations>& sheaf, 
     const auto [u, v] = data.graph.edge(e);
     const bool between = data.labels[static_cast<std::size_t>(u)] != data.labels[static_cast<std::size_t>(v)];
     const Eigen::Matrix3d turn = sheaf.map(u, e).transpose() * sheaf.map(v, e);
-    degrees[between] += sheafnn::rotation_angle<double, 3>(turn) * 180 / std::acos(-1.0);
+    degrees[between] += sheafnn::rotation::rotation_angle<double, 3>(turn) * 180 / std::acos(-1.0);
     count[between] += 1;
   }
   std::printf("%-15s %10.1f %16.1f    ", what, degrees[0] / count[0], degrees[1] / count[1]);
   const sheafnn::SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::block);
-  for (const double value : sheafnn::smallest_eigenpairs(laplacian, 6).values)
+  for (const double value : sheafnn::sheaf::smallest_eigenpairs(laplacian, 6).values)
     std::printf(" %6.4f", std::abs(value));
   std::printf("\n");
 }

@@ -40,7 +40,7 @@ Sheaf discourse_sheaf(const sheafnn::Graph& graph, std::uint64_t seed) {
   Sheaf sheaf(graph);
   for (Index a = 0; a < graph.arc_count(); ++a) {
     const auto agent = static_cast<std::uint32_t>(graph.source(a));
-    sheaf.set_map(a, sheafnn::haar_rotation<double, 3>(Stream{.seed = seed}, agent).transpose());
+    sheaf.set_map(a, sheafnn::rotation::haar_rotation<double, 3>(Stream{.seed = seed}, agent).transpose());
   }
   return sheaf;
 }
@@ -94,7 +94,7 @@ void run(const Options& options) {
     sheafnn::fill_normals<1>(x.data() + i, Stream{.seed = options.seed, .layer = 1},
                              static_cast<std::uint32_t>(i));
   }
-  const auto harmonic = sheafnn::harmonic_space(laplacian);
+  const auto harmonic = sheafnn::sheaf::harmonic_space(laplacian);
   std::printf("%td agents, %td pairs that talk, opinions in R^3; dim H0 = %td\n\n", graph.node_count(),
               graph.edge_count(), harmonic.dimension());
   std::printf("Everybody listens; the limit is the projection of X(0) on H0:\n");
@@ -105,7 +105,7 @@ void run(const Options& options) {
     const std::int32_t u = options.stubborn[i];
     said.middleRows<3>(3 * static_cast<Index>(i)) = x.middleRows<3>(3 * u);
   }
-  const Opinions extension = sheafnn::harmonic_extension(laplacian, options.stubborn, said);
+  const Opinions extension = sheafnn::sheaf::harmonic_extension(laplacian, options.stubborn, said);
   std::printf("\n%zu stubborn agents; the limit is the harmonic extension of their opinions:\n",
               options.stubborn.size());
   const double fixed_distance = show(sheaf, options.stubborn, x, extension, options);

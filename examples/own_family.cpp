@@ -5,7 +5,7 @@
 
 // The coordinates are the lower triangle, column by column.
 template <int D>
-struct Symmetric : sheafnn::DenseMaps<D> {
+struct Symmetric : sheafnn::sheaf::DenseMaps<D> {
   static constexpr std::string_view name = "symmetric";
   static constexpr int coordinate_count = D * (D + 1) / 2;
 

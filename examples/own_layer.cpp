@@ -9,7 +9,7 @@
 // At one number of the features. T is a tile of channels, which behaves like a number.
 template <class T>
 struct Reaction {
-  static constexpr sheafnn::EquationWeight weights[] = {{.name = "gamma", .initial = 0.5, .tanh = true},
+  static constexpr sheafnn::layers::EquationWeight weights[] = {{.name = "gamma", .initial = 0.5, .tanh = true},
                                                         {.name = "rho", .initial = 0, .tanh = true}};
   T gamma, rho;
 
@@ -18,11 +18,11 @@ struct Reaction {
   SHEAFNN_HD explicit Reaction(const S* rates) : gamma(rates[0]), rho(rates[1]) {}
 
   // X' from X (at.x) and Δ X (at.z).
-  SHEAFNN_HD T forward(const sheafnn::LayerValues<T>& at) const {
+  SHEAFNN_HD T forward(const sheafnn::layers::LayerValues<T>& at) const {
     return at.x - gamma * at.z + rho * (at.x - at.x * at.x * at.x);
   }
   // From the derivative with respect to X' to those with respect to the rates, X and Δ X.
-  SHEAFNN_HD sheafnn::LayerValues<T> backward(const sheafnn::LayerValues<T>& at, const T& bar,
+  SHEAFNN_HD sheafnn::layers::LayerValues<T> backward(const sheafnn::layers::LayerValues<T>& at, const T& bar,
                                               T* rates_bar) const {
     rates_bar[0] = -bar * at.z;
     rates_bar[1] = bar * (at.x - at.x * at.x * at.x);
@@ -30,7 +30,7 @@ struct Reaction {
   }
 };
 template <class Family, class S>
-using ReactionLayer = sheafnn::LaplacianLayer<Reaction, Family, S>;
+using ReactionLayer = sheafnn::layers::LaplacianLayer<Reaction, Family, S>;
 
 using Maps = sheafnn::SpecialOrthogonal<3>;
 using Model = sheafnn::SheafModel<Maps, sheafnn::PointMass<Maps>, float, sheafnn::LayerKinds<ReactionLayer>>;

@@ -42,11 +42,12 @@ int main() {
     lion.step(model.parameters().values().view(), network.gradient().view());
     if (epoch % 50 != 0) continue;
     const auto now = sheafnn::predict(model, data, {.samples = 10});
-    const double accuracy = sheafnn::accuracy(now.probabilities, data.class_count, data.labels, split.validation);
+    const double accuracy =
+        sheafnn::uncertainty::accuracy(now.probabilities, data.class_count, data.labels, split.validation);
     std::printf("%5u  %5.3f  %5.3f  %9.0f%%\n", epoch, elbo.loss, elbo.kl, 100 * accuracy);
   }
 
   const auto posterior = sheafnn::predict(model, data, {.samples = 50});
   std::printf("\ntest accuracy %.0f%%\n",
-              100 * sheafnn::accuracy(posterior.probabilities, data.class_count, data.labels, split.test));
+              100 * sheafnn::uncertainty::accuracy(posterior.probabilities, data.class_count, data.labels, split.test));
 }

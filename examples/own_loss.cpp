@@ -12,14 +12,14 @@ int main() {
   sheafnn::Cochain<double> signal = sheafnn::Cochain<double>::Zero(n, 1);
   signal(0) = 10;
   signal(n - 1) = -10;
-  signal = sheafnn::diffuse(laplacian, signal, 0.03, 20);
+  signal = sheafnn::sheaf::diffuse(laplacian, signal, 0.03, 20);
   std::vector<std::int32_t> known, unknown;
   for (std::int32_t u = 0; u < n; ++u) (u % 2 == 0 ? known : unknown).push_back(u);
 
   using Model = sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>;
   Model model({.features = club.feature_count(), .channels = 8, .layers = 2, .classes = 1}, /*seed*/ 1);
   sheafnn::Network network(model, club.graph, club.features);
-  sheafnn::Adam<float> adam(model.parameters().size(), /*rate*/ 0.01);
+  sheafnn::layers::Adam<float> adam(model.parameters().size(), /*rate*/ 0.01);
 
   for (std::uint32_t epoch = 0; epoch <= 400; ++epoch) {
     // L = Σ (y_u − s_u)² / N over the N known nodes, so ∂L/∂y_u = 2 (y_u − s_u) / N. Rows of y are those of the nodes.

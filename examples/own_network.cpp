@@ -6,11 +6,11 @@
 #include <sheafnn/sheaf/planted.hpp>
 
 template <class Family, class S>
-using Far = sheafnn::LayerWhere<sheafnn::PolynomialDiffusionLayer<Family, S>,
-                                [](const sheafnn::LayerSetting& of) { return of.number == 0; }>;
+using Far = sheafnn::LayerWhere<sheafnn::layers::PolynomialDiffusionLayer<Family, S>,
+                                [](const sheafnn::layers::LayerSetting& of) { return of.number == 0; }>;
 template <class Family, class S>
-using Near = sheafnn::LayerWhere<sheafnn::DiffusionLayer<Family, S>,
-                                 [](const sheafnn::LayerSetting& of) { return of.number != 0; }>;
+using Near = sheafnn::LayerWhere<sheafnn::layers::DiffusionLayer<Family, S>,
+                                 [](const sheafnn::layers::LayerSetting& of) { return of.number != 0; }>;
 
 int main() {
   using Maps = sheafnn::SpecialOrthogonal<2>;

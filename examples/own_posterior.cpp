@@ -21,7 +21,7 @@ struct Laplace {
     for (int k = 0; k < 2 * D; ++k) raw_bar[k] = p_bar[k];
   }
   template <class T>  // the determinant of a 2 × 2 matrix of normal numbers has the Laplace distribution
-  SHEAFNN_HD void draw_noise(const sheafnn::Stream& stream, const sheafnn::word_of_t<T>& arc, T* noise) const {
+  SHEAFNN_HD void draw_noise(const sheafnn::Stream& stream, const sheafnn::random::word_of_t<T>& arc, T* noise) const {
     T e[4 * D];
     sheafnn::fill_normals<4 * D>(e, stream, arc);
     for (int k = 0; k < D; ++k) noise[k] = e[4 * k] * e[4 * k + 1] - e[4 * k + 2] * e[4 * k + 3];
@@ -34,7 +34,7 @@ struct Laplace {
   SHEAFNN_HD void sample_backward(const T* p, const T*, const Eigen::Matrix<T, D, 1>& z,
                                   const Eigen::Matrix<T, D, 1>& z_bar, const T& weight, T* p_bar) const {
     for (int k = 0; k < D; ++k) {
-      const T total = z_bar(k) + weight * sheafnn::select(z(k) < T(0), T(-1), T(1));
+      const T total = z_bar(k) + weight * sheafnn::math::select(z(k) < T(0), T(-1), T(1));
       p_bar[k] += total;
       p_bar[D + k] += total * (z(k) - p[k]) - weight;
     }

@@ -124,7 +124,7 @@ void run(const Settings& s) {
   const std::vector<std::int32_t> labelled = sheafnn::labelled_nodes(data.labels, all);
   if (labelled.empty()) return;
   std::printf("%.1f%% of all %snodes have the class of their label\n",
-              100 * sheafnn::accuracy(p.probabilities, p.class_count, data.labels, labelled),
+              100 * sheafnn::uncertainty::accuracy(p.probabilities, p.class_count, data.labels, labelled),
               labelled.size() < all.size() ? "labelled " : "");
 }
 

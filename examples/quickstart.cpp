@@ -22,7 +22,7 @@ struct Comparison {
   std::string name;
   std::vector<double> accuracy, nll, ece, seconds;
   std::vector<sheafnn::EpochReport> history;  ///< of the first split
-  std::vector<sheafnn::ReliabilityBin> reliability;
+  std::vector<sheafnn::uncertainty::ReliabilityBin> reliability;
 };
 
 template <class Model>
@@ -54,8 +54,9 @@ Comparison compare(const std::string& name, const sheafnn::Dataset& data) {
     r.ece.push_back(result.test_ece);
     r.seconds.push_back(result.epoch_seconds);
     if (i == 0) r.history = result.history;
-    programs::add_bins(r.reliability, sheafnn::reliability_diagram(prediction.probabilities, data.class_count,
-                                                                   data.labels, data.splits[i].test));
+    programs::add_bins(r.reliability,
+                       sheafnn::uncertainty::reliability_diagram(prediction.probabilities, data.class_count,
+                                                                 data.labels, data.splits[i].test));
   }
   bar.clear();
   const programs::Summary accuracy = programs::summarise(r.accuracy);
@@ -76,7 +77,7 @@ void write_data(const std::filesystem::path& folder, const std::vector<Compariso
     }
     curves << "\n\n";
     reliability << '"' << one.name << "\"\n";
-    for (const sheafnn::ReliabilityBin& bin : one.reliability) {
+    for (const sheafnn::uncertainty::ReliabilityBin& bin : one.reliability) {
       if (bin.count > 0) reliability << bin.confidence << ' ' << bin.accuracy << ' ' << bin.count << '\n';
     }
     reliability << "\n\n";

@@ -30,14 +30,14 @@ struct Panel {
 
 template <int N>
 SquareMatrix<double, N> some_rotation() {
-  return sheafnn::haar_rotation<double, N>(Stream{.seed = 2024}, 0);
+  return sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 2024}, 0);
 }
 
 /// The angle between a fitted location and the true one: the length of the turn's coordinates, in standard errors
 /// of each.
 template <int N>
 double turn(const SquareMatrix<double, N>& estimate, const SquareMatrix<double, N>& truth) {
-  return sheafnn::skew_parameters<double, N>(sheafnn::multiply_nt(estimate, truth)).norm();
+  return sheafnn::rotation::skew_parameters<double, N>(sheafnn::math::multiply_nt(estimate, truth)).norm();
 }
 
 void print_row(const std::string& family, const char* parameter, double truth, double estimate, double error) {
@@ -64,7 +64,7 @@ template <class D>
 std::vector<double> curve(const D& distribution) {
   std::vector<double> density;
   for (int i = 0; i <= curve_points; ++i) {
-    density.push_back((D::dimension == 2 ? 2 : 1) * sheafnn::angle_pdf(distribution, pi * i / curve_points));
+    density.push_back((D::dimension == 2 ? 2 : 1) * sheafnn::rotation::angle_pdf(distribution, pi * i / curve_points));
   }
   return density;
 }
@@ -76,14 +76,14 @@ Panel panel_of(const std::string& title, const std::string& subtitle, const D& t
   Panel panel{title, subtitle, {}, curve(truth), curve(fitted)};
   for (const auto& p : samples) {
     panel.angles.push_back(
-        std::abs(sheafnn::rotation_angle<double, N>(sheafnn::multiply_nt(p, fitted.location()))));
+        std::abs(sheafnn::rotation::rotation_angle<double, N>(sheafnn::math::multiply_nt(p, fitted.location()))));
   }
   return panel;
 }
 
 template <class D>
 void print_goodness(const D& fitted, const std::vector<typename D::Matrix>& samples) {
-  const auto test = sheafnn::goodness_of_fit(fitted, samples);
+  const auto test = sheafnn::rotation::goodness_of_fit(fitted, samples);
   std::printf("%-26s  Kolmogorov-Smirnov D = %.4f, p = %.2f\n", "", test.statistic, test.p_value);
 }
 
@@ -93,10 +93,10 @@ void show(const std::string& family, const char* symbol, const D& truth, std::si
           std::vector<Panel>& panels) {
   constexpr int N = D::dimension;
   std::vector<SquareMatrix<double, N>> samples(count);
-  sheafnn::sample_many(truth, Stream{.seed = 1}, 0, samples);
-  const auto likelihood = sheafnn::fit<D>(samples);
-  const auto moments = sheafnn::fit_moments<D>(samples);
-  const double coordinates = std::sqrt(sheafnn::rotation_parameters<N>);
+  sheafnn::rotation::sample_many(truth, Stream{.seed = 1}, 0, samples);
+  const auto likelihood = sheafnn::rotation::fit<D>(samples);
+  const auto moments = sheafnn::rotation::fit_moments<D>(samples);
+  const double coordinates = std::sqrt(sheafnn::rotation::rotation_parameters<N>);
   print_row(family, "concentration", truth.concentration(), likelihood.distribution.concentration(),
             likelihood.concentration_error);
   std::printf("%-26s  95 %% interval %s, of M: angle %.3f\n", "", interval(likelihood).c_str(),
@@ -116,11 +116,11 @@ void show(const std::string& family, const char* symbol, const D& truth, std::si
 
 template <int N>
 void show_matrix_fisher(const SquareMatrix<double, N>& parameter, std::size_t count, std::vector<Panel>& panels) {
-  using D = sheafnn::MatrixFisherDistribution<N>;
+  using D = sheafnn::rotation::MatrixFisherDistribution<N>;
   const D truth(parameter);
   std::vector<SquareMatrix<double, N>> samples(count);
-  sheafnn::sample_many(truth, Stream{.seed = 2}, 0, samples);
-  const auto fit = sheafnn::fit<D>(samples);
+  sheafnn::rotation::sample_many(truth, Stream{.seed = 2}, 0, samples);
+  const auto fit = sheafnn::rotation::fit<D>(samples);
   const std::string family = "matrix Fisher, SO(" + std::to_string(N) + ")";
   for (int j = 0; j < N; ++j) {
     for (int i = 0; i < N; ++i) {
@@ -138,22 +138,22 @@ void show_matrix_fisher(const SquareMatrix<double, N>& parameter, std::size_t co
 }
 
 void show_wrapped_cauchy(std::size_t count) {
-  const sheafnn::WrappedCauchy<> truth(1.0, 0.6);
+  const sheafnn::rotation::WrappedCauchy<> truth(1.0, 0.6);
   std::vector<double> angles(count);
-  sheafnn::sample_many(truth, Stream{.seed = 3}, 0, angles);
-  const auto fit = sheafnn::fit<sheafnn::WrappedCauchy<>>(angles);
+  sheafnn::rotation::sample_many(truth, Stream{.seed = 3}, 0, angles);
+  const auto fit = sheafnn::rotation::fit<sheafnn::rotation::WrappedCauchy<>>(angles);
   print_row("wrapped Cauchy", "location", 1.0, fit.distribution.location(), fit.location_error);
   print_row("", "concentration", 0.6, fit.distribution.concentration(), fit.concentration_error);
 }
 
 void show_angular_central_gaussian(std::size_t count) {
-  using D = sheafnn::AngularCentralGaussian<3>;
+  using D = sheafnn::rotation::AngularCentralGaussian<3>;
   SquareMatrix<double, 3> covariance;
   covariance << 1.5, 0.4, 0.0, 0.4, 1.0, 0.2, 0.0, 0.2, 0.5;  // trace 3, as fits have it
   const D truth(covariance);
-  std::vector<sheafnn::Column<double, 3>> samples(count);
-  sheafnn::sample_many(truth, Stream{.seed = 4}, 0, samples);
-  const auto fit = sheafnn::fit<D>(samples);
+  std::vector<sheafnn::math::Column<double, 3>> samples(count);
+  sheafnn::rotation::sample_many(truth, Stream{.seed = 4}, 0, samples);
+  const auto fit = sheafnn::rotation::fit<D>(samples);
   for (int j = 0; j < 3; ++j) {
     for (int i = j; i < 3; ++i) {
       const std::string name = "L(" + std::to_string(i) + ", " + std::to_string(j) + ")";
@@ -167,9 +167,9 @@ void show_angular_central_gaussian(std::size_t count) {
 template <class D>
 void compare(const char* data, const D& truth, std::size_t count) {
   std::vector<SquareMatrix<double, 3>> samples(count);
-  sheafnn::sample_many(truth, Stream{.seed = 5}, 0, samples);
+  sheafnn::rotation::sample_many(truth, Stream{.seed = 5}, 0, samples);
   std::printf("\n%zu samples of %s:\n%s", count, data,
-              sheafnn::to_string(sheafnn::compare_fits<3>(samples)).c_str());
+              sheafnn::rotation::to_string(sheafnn::rotation::compare_fits<3>(samples)).c_str());
 }
 
 /// Distance of the ticks of an axis up to `highest`: 1, 2 or 5 times a power of ten, for three to seven of them.
@@ -273,7 +273,7 @@ std::string picture(const std::vector<Panel>& panels, std::size_t count) {
 }
 
 void show_all(const std::string& path, std::size_t count) {
-  using sheafnn::CayleyDistribution, sheafnn::LeonCayleyDistribution;
+  using sheafnn::rotation::CayleyDistribution, sheafnn::rotation::LeonCayleyDistribution;
   programs::require_writable("FILE", path);
   std::vector<Panel> panels;
   std::printf("%zu samples of each; standard errors and (fitted - true)/error\n\n", count);
@@ -283,7 +283,7 @@ void show_all(const std::string& path, std::size_t count) {
   show_matrix_fisher<2>(2 * some_rotation<2>(), count, panels);
   show("Cayley, SO(3)", "κ", CayleyDistribution<3>(some_rotation<3>(), 0.6), count, panels);
   show("Leon's Cayley, SO(3)", "k", LeonCayleyDistribution<3>(some_rotation<3>(), 4.0), count, panels);
-  const SquareMatrix<double, 3> f = sheafnn::Column<double, 3>(5, 3, 1).asDiagonal() * some_rotation<3>();
+  const SquareMatrix<double, 3> f = sheafnn::math::Column<double, 3>(5, 3, 1).asDiagonal() * some_rotation<3>();
   show_matrix_fisher<3>(f, count, panels);
   show("Cayley, SO(4)", "κ", CayleyDistribution<4>(some_rotation<4>(), 0.7), count, panels);
   show("Cayley, SO(8)", "κ", CayleyDistribution<8>(some_rotation<8>(), 0.8), count, panels);
@@ -291,7 +291,8 @@ void show_all(const std::string& path, std::size_t count) {
   show_wrapped_cauchy(count);
   show_angular_central_gaussian(count);
   compare("a Cayley distribution, kappa = 0.6", CayleyDistribution<3>(some_rotation<3>(), 0.6), count);
-  compare("a matrix Fisher distribution, singular values 5, 3, 1", sheafnn::MatrixFisherDistribution<3>(f), count);
+  compare("a matrix Fisher distribution, singular values 5, 3, 1",
+          sheafnn::rotation::MatrixFisherDistribution<3>(f), count);
   const std::string svg = picture(panels, count);
   sheafnn::io::write_text(path, svg);
   std::printf("\nhistograms of rotation angles with true and fitted densities: %s\n", path.c_str());

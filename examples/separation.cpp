@@ -143,17 +143,17 @@ bool demonstrate(Index nodes, int classes, double homophily, std::uint64_t seed)
   }
 
   const sheafnn::SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::block);
-  const auto harmonic = sheafnn::harmonic_space(laplacian);
+  const auto harmonic = sheafnn::sheaf::harmonic_space(laplacian);
   const Features limit = harmonic.project(x);
   const double step = 1.8 / laplacian.spectral_bound();
   Features late = x;
   Index steps = 0;
   const auto distance = [&] { return (late - limit).cwiseAbs().maxCoeff(); };
-  for (; steps < 100000 && distance() > 1e-10; steps += 50) late = sheafnn::diffuse(laplacian, late, step, 50);
+  for (; steps < 100000 && distance() > 1e-10; steps += 50) late = sheafnn::sheaf::diffuse(laplacian, late, step, 50);
   const Separation separation = fit_linear_classifier(late, labels, classes);
 
   const sheafnn::SheafLaplacian trivial(TrivialSheaf(graph), sheafnn::Normalisation::block);
-  const auto trivial_harmonic = sheafnn::harmonic_space(trivial);
+  const auto trivial_harmonic = sheafnn::sheaf::harmonic_space(trivial);
   const double trivial_best = best_possible_accuracy(trivial_harmonic.project(x), labels, classes);
 
   const bool holds = harmonic.dimension() == 4 && trivial_harmonic.dimension() == 4 && distance() <= 1e-10 &&

@@ -6,7 +6,7 @@
 #include <sheafnn/graph/karate.hpp>
 #include <sheafnn/layers.hpp>
 
-using Layer = sheafnn::SheafDiffusionLayer<sheafnn::GeneralLinear<2>, double>;
+using Layer = sheafnn::layers::SheafDiffusionLayer<sheafnn::GeneralLinear<2>, double>;
 using Matrix = sheafnn::Cochain<double>;  // Eigen, row-major
 
 int main() {

@@ -57,7 +57,7 @@ sheafnn::Graph random_geometric_graph(const Options& options) {
 
 /// Measurements of all edges as a sheaf. \returns how many are outliers
 Index measure(Sheaf& sheaf, const Rotations& truth, double kappa, double outliers, const Options& options) {
-  const sheafnn::CayleyDistribution<3> noise(Rotation::Identity(), kappa);
+  const sheafnn::rotation::CayleyDistribution<3> noise(Rotation::Identity(), kappa);
   Index count = 0;
   for (Index e = 0; e < sheaf.graph().edge_count(); ++e) {
     const auto [u, v] = sheaf.graph().edge(e);
@@ -65,7 +65,7 @@ Index measure(Sheaf& sheaf, const Rotations& truth, double kappa, double outlier
     Rotation measured = sample(noise, stream_of(options, 2), id) * truth.middleRows<3>(3 * u) *
                         truth.middleRows<3>(3 * v).transpose();
     if (std::ldexp(stream_of(options, 3).words(id, 0).word[0], -32) < outliers) {
-      measured = sheafnn::haar_rotation<double, 3>(stream_of(options, 4), id);
+      measured = sheafnn::rotation::haar_rotation<double, 3>(stream_of(options, 4), id);
       ++count;
     }
     sheaf.set_map(v, e, measured);
@@ -75,11 +75,11 @@ Index measure(Sheaf& sheaf, const Rotations& truth, double kappa, double outlier
 
 /// Mean angle in degrees between estimate and truth, after the best common rotation.
 double mean_error(const Rotations& estimate, const Rotations& truth) {
-  const Rotation common = sheafnn::nearest_rotation<double, 3>(estimate.transpose() * truth);
+  const Rotation common = sheafnn::rotation::nearest_rotation<double, 3>(estimate.transpose() * truth);
   double sum = 0;
   for (Index row = 0; row < truth.rows(); row += 3) {
     const Rotation aligned = estimate.middleRows<3>(row) * common;
-    sum += sheafnn::rotation_angle<double, 3>(aligned.transpose() * truth.middleRows<3>(row));
+    sum += sheafnn::rotation::rotation_angle<double, 3>(aligned.transpose() * truth.middleRows<3>(row));
   }
   return sum / static_cast<double>(truth.rows() / 3) * 180 / std::acos(-1.0);
 }
@@ -90,7 +90,7 @@ void run(const Options& options) {
   Rotations truth(3 * options.nodes, 3);
   for (std::int32_t u = 0; u < options.nodes; ++u) {
     truth.middleRows<3>(3 * u) =
-        sheafnn::haar_rotation<double, 3>(stream_of(options, 1), static_cast<std::uint32_t>(u));
+        sheafnn::rotation::haar_rotation<double, 3>(stream_of(options, 1), static_cast<std::uint32_t>(u));
   }
   std::printf("%d nodes, %td edges\n\n", options.nodes, graph.edge_count());
   std::printf("                                  disagreement of the          spectral\n");
@@ -102,7 +102,7 @@ void run(const Options& options) {
       Sheaf sheaf(graph);
       const Index outliers = measure(sheaf, truth, kappa, share, options);
       const sheafnn::SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::block);
-      const auto section = sheafnn::nearest_section(laplacian);
+      const auto section = sheafnn::sheaf::nearest_section(laplacian);
       std::printf("%8g %8.1f%% %9.2f deg %10.5f %11.5f %9.5f %18.3f\n", kappa,
                   100 * static_cast<double>(outliers) / edges, mean_error(section.rotations, truth),
                   disagreement(laplacian, truth) / edges, section.disagreement / edges, section.bound / edges,

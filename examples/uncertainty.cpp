@@ -85,7 +85,7 @@ std::vector<Nodes> leave_out(sheafnn::Dataset& data, std::int32_t left_out) {
 
 /// What is left of a training.
 struct Trained {
-  sheafnn::SampledPrediction prediction;  ///< of every node
+  sheafnn::uncertainty::SampledPrediction prediction;  ///< of every node
   programs::NetworkOptions resolved;
 };
 
@@ -270,7 +270,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   Figures figures(seeds.size() > 1);
   programs::NetworkOptions resolved;
   for (std::size_t split = 0; split < splits.size(); ++split) {
-    std::vector<sheafnn::SampledPrediction> members;
+    std::vector<sheafnn::uncertainty::SampledPrediction> members;
     for (std::size_t k = 0; k < seeds.size(); ++k) {
       Trained trained =
           trainings.take(split * seeds.size() + k, [&] { bar.show_all("trainings", finished, epochs); });

@@ -50,7 +50,7 @@ void compare(const typename Model::Options& options, const Step& step, double bo
     double largest = 0;
     for (const S value : network.gradient()) largest = std::max(largest, std::abs(static_cast<double>(value)));
     const std::vector<double> gradient = part(own.gradient, r, model.parameters().size());
-    for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+    for (const sheafnn::layers::ParameterInfo& info : model.parameters().info()) {
       CAPTURE(info.name);
       const S* other = network.gradient().data() + info.offset;
       CHECK(relative({gradient.begin() + info.offset, gradient.begin() + info.offset + info.size},

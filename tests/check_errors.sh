@@ -58,7 +58,7 @@ struct Half : sheafnn::NormalPosterior<sheafnn::Diagonal<2>> {
 sheafnn::SheafModel<sheafnn::Diagonal<2>, Half> model({.features = 34, .classes = 2});
 END
 refuse "a family without a chart" RestrictionMapFamily << 'END'
-struct Symmetric : sheafnn::DenseMaps<3> {
+struct Symmetric : sheafnn::sheaf::DenseMaps<3> {
   static constexpr std::string_view name = "symmetric";
   static constexpr int coordinate_count = 6;
 };
@@ -71,13 +71,13 @@ void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Snn<sheafnn::Diago
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END
-refuse "a layer by hand in a batch" "sheafnn::LaplacianLayer" << 'END'
+refuse "a layer by hand in a batch" "sheafnn::layers::LaplacianLayer" << 'END'
 #include <sheafnn/batch/host_executor.hpp>
 #include <sheafnn/batch/prediction.hpp>
 #include <sheafnn/layers.hpp>
 template <class Family, class S>
-class Own final : public sheafnn::WeightedLayer<Family, S, sheafnn::DiffusionWeights> {
-  using sheafnn::WeightedLayer<Family, S, sheafnn::DiffusionWeights>::WeightedLayer;
+class Own final : public sheafnn::layers::WeightedLayer<Family, S, sheafnn::layers::DiffusionWeights> {
+  using sheafnn::layers::WeightedLayer<Family, S, sheafnn::layers::DiffusionWeights>::WeightedLayer;
 };
 using Maps = sheafnn::Diagonal<2>;
 using Model = sheafnn::SheafModel<Maps, sheafnn::PointMass<Maps>, float, sheafnn::LayerKinds<Own>>;
@@ -90,10 +90,10 @@ template <class T>
 struct Half {
   template <class S>
   explicit Half(const S*) {}
-  T forward(const sheafnn::LayerValues<T>& at) const { return at.x; }
+  T forward(const sheafnn::layers::LayerValues<T>& at) const { return at.x; }
 };
 template <class Family, class S>
-using Own = sheafnn::LaplacianLayer<Half, Family, S>;
+using Own = sheafnn::layers::LaplacianLayer<Half, Family, S>;
 using Maps = sheafnn::Diagonal<2>;
 sheafnn::SheafModel<Maps, sheafnn::PointMass<Maps>, float, sheafnn::LayerKinds<Own>> model({.features = 34, .classes = 2});
 END

@@ -20,10 +20,10 @@ namespace family_checks {
 using posterior_checks::Doubles;
 using posterior_checks::map_numbers;
 using posterior_checks::numbers;
-using sheafnn::Gram;
+using sheafnn::sheaf::Gram;
 using sheafnn::PointMap;
 using sheafnn::SquareMatrix;
-using sheafnn::Transport;
+using sheafnn::sheaf::Transport;
 
 /// A block of any shape as the D × D matrix it stands for.
 template <int D, int R, int C>
@@ -66,7 +66,7 @@ template <class F>
 void check_derivatives() {
   constexpr int count = F::coordinate_count, size = sheafnn::detail::array_size(count);
   using Map = typename F::template Map<double>;
-  const auto gram_bar = sheafnn::block_product(block_of<Gram<F, double>>(3000), block_of<Gram<F, double>>(3000));
+  const auto gram_bar = sheafnn::sheaf::block_product(block_of<Gram<F, double>>(3000), block_of<Gram<F, double>>(3000));
   const auto transport_bar = block_of<Transport<F, double>>(3001);
   const PointMap<F> point;
   for (const double scale : {0.3, 1.5}) {
@@ -133,7 +133,7 @@ std::vector<Doubles> block_functions(const std::vector<Doubles>& lanes) {
 /// Every lane against double. The numbers are below 1 in size, the sums have at most 4D terms.
 template <class F, class T>
 void check_lanes() {
-  using S = sheafnn::scalar_of_t<T>;
+  using S = sheafnn::math::scalar_of_t<T>;
   constexpr int D = F::stalk_dimension;
   constexpr int size =
       2 * map_numbers<F> + Gram<F, double>::SizeAtCompileTime + Transport<F, double>::SizeAtCompileTime;
@@ -154,8 +154,8 @@ void check_family() {
   check_blocks<F>();
   check_derivatives<F>();
   check_lanes<F, float>();
-  check_lanes<F, sheafnn::Pack<float, 16>>();
-  check_lanes<F, sheafnn::Pack<double, 8>>();
+  check_lanes<F, sheafnn::math::Pack<float, 16>>();
+  check_lanes<F, sheafnn::math::Pack<double, 8>>();
   posterior_checks::check_packs(PointMap<F>());
   posterior_checks::check_derivatives(PointMap<F>(), 1.5);
   posterior_checks::check_extremes<float>(PointMap<F>());

@@ -34,7 +34,7 @@ struct FramesTask {
     std::vector<Eigen::Matrix3d> frame;
     std::vector<double> x;
     for (Index u = 0; u < nodes; ++u) {
-      frame.push_back(sheafnn::random_map<Family>(sheafnn::Stream{.seed = 12}, static_cast<std::uint32_t>(u)));
+      frame.push_back(sheafnn::sheaf::random_map<Family>(sheafnn::Stream{.seed = 12}, static_cast<std::uint32_t>(u)));
       for (Index k = 0; k < 3; ++k) x.push_back(tiny::number(13, 3 * u + k));
     }
     for (Index u = 0; u < nodes; ++u) {

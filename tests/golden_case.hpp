@@ -46,7 +46,7 @@ Case read(const std::string& name, test::MapKind kind, int dimension, bool bayes
 struct Outcome {
   test::PassResult result;
   std::vector<double> log_probabilities;  ///< n × C
-  std::vector<sheafnn::ParameterInfo> parameters;
+  std::vector<sheafnn::layers::ParameterInfo> parameters;
   std::map<std::string, std::vector<double>> gradient;  ///< by parameter, out × in
 };
 
@@ -72,7 +72,7 @@ template <class Model>
 Model model_of(const Case& given) {
   Model model(given.options);
   auto& parameters = model.parameters();
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     parameters.set(parameters.find(info.name), numbers<typename Model::Scalar>(given, "param." + info.name));
   }
   return model;
@@ -90,10 +90,10 @@ std::vector<std::vector<typename Model::Scalar>> noise_of(const Case& given) {
 ///
 /// \param gradient  laid out like the parameters' values
 template <class S>
-void store_gradients(const sheafnn::ParameterSet<S>& parameters, const sheafnn::Buffer<S>& gradient,
+void store_gradients(const sheafnn::layers::ParameterSet<S>& parameters, const sheafnn::Buffer<S>& gradient,
                      Outcome& outcome) {
   outcome.parameters = parameters.info();
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     const std::vector<S> own = parameters.get(parameters.find(info.name), gradient);
     outcome.gradient[info.name].assign(own.begin(), own.end());
   }

@@ -35,7 +35,7 @@ struct HeavyTailedPosterior : sheafnn::NormalPosterior<sheafnn::Diagonal<2>> {
     for (int k = 0; k < size; ++k) {
       const T z = parameters[k] + parameters[size + k] * noise[k];
       sum += log(T(1) + z * z) - T(0.5) * noise[k] * noise[k] - parameters[2 * size + k] +
-             T(static_cast<sheafnn::scalar_of_t<T>>(half_log_half_pi));
+             T(static_cast<sheafnn::math::scalar_of_t<T>>(half_log_half_pi));
     }
     return sum;
   }

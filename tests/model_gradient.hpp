@@ -24,7 +24,7 @@ namespace model_gradient {
 using sheafnn::Buffer;
 using sheafnn::Index;
 using test::MapKind;
-using sheafnn::ParameterSet;
+using sheafnn::layers::ParameterSet;
 using test::PassResult;
 
 /// Architecture and pass of one check.
@@ -69,7 +69,7 @@ std::vector<reference::Matrix> draw_noise(const Model& model, const sheafnn::Gra
                                           std::uint32_t epoch, std::uint32_t first_sample, Index samples) {
   using Q = typename Model::Posterior;
   std::vector<reference::Matrix> noise;
-  if constexpr (Model::bayesian && sheafnn::is_learned<typename Model::Family>) {
+  if constexpr (Model::bayesian && sheafnn::sheaf::is_learned<typename Model::Family>) {
     for (Index k = 0; k < samples; ++k) {
       for (Index s = 0; s < model.sheaf_count(); ++s) {
         const sheafnn::Stream stream{seed, sheafnn::Purpose::sheaf_noise, epoch, static_cast<std::uint32_t>(s),
@@ -98,8 +98,8 @@ reference::Problem problem_of(const Model& model, const tiny::Task& task) {
   problem.options = model.options();
   const auto& parameters = model.parameters();
   for (std::size_t i = 0; i < parameters.info().size(); ++i) {
-    const sheafnn::ParameterInfo& info = parameters.info()[i];
-    const auto values = parameters.get(static_cast<sheafnn::ParameterId>(i), parameters.values());
+    const sheafnn::layers::ParameterInfo& info = parameters.info()[i];
+    const auto values = parameters.get(static_cast<sheafnn::layers::ParameterId>(i), parameters.values());
     const Index rows = info.shape.front(), columns = info.size / rows;
     reference::Matrix& matrix = problem.parameters[info.name];
     matrix.resize(rows, columns);

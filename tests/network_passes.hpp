@@ -60,7 +60,8 @@ Index evaluate(sheafnn::Network<Model>& network, std::uint64_t seed, std::uint32
   network.begin({.seed = seed, .epoch = epoch, .nodes = nodes, .noise = noise});
   Index k = 0;
   network.draw_samples(samples, [&](const auto& outputs) {
-    sheafnn::log_softmax_rows(network.execution(), outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
+    sheafnn::layers::log_softmax_rows(network.execution(), outputs.rows(), outputs.columns(), outputs.data(),
+                                      outputs.stride());
     use(k++);
   });
   return k;

@@ -25,8 +25,8 @@
 namespace posterior_checks {
 
 using Doubles = std::vector<double>;
-using sheafnn::Pack;
-using sheafnn::RotationParametrisation;
+using sheafnn::math::Pack;
+using sheafnn::rotation::RotationParametrisation;
 using sheafnn::Stream;
 
 /// Numbers in (−scale, scale), exact in single precision.
@@ -91,7 +91,7 @@ inline double difference(const Doubles& a, const Doubles& b) {
 template <class T, class Q>
 std::vector<Doubles> all_functions(const Q& q, const std::vector<Doubles>& raw_lanes,
                                    const std::vector<Doubles>& bar_lanes) {
-  using S = sheafnn::scalar_of_t<T>;
+  using S = sheafnn::math::scalar_of_t<T>;
   using Family = typename Q::family;
   constexpr int raw_size = raw_numbers<Q>, map_size = map_numbers<Family>;
   T raw[raw_size], parameters[Q::parameter_size], noise[Q::noise_size];
@@ -111,7 +111,7 @@ std::vector<Doubles> all_functions(const Q& q, const std::vector<Doubles>& raw_l
     q.kl_backward(parameters, T(S(0.75)), gradient);
     results.put(gradient, Q::gradient_size);
   }
-  sheafnn::word_of_t<T> arc{};
+  sheafnn::random::word_of_t<T> arc{};
   if constexpr (std::is_arithmetic_v<T>) {
     arc = 40;
   } else {
@@ -308,7 +308,7 @@ void check_monte_carlo(const Q& q) {
     q.activate(raw.data(), parameters);
     const rotation_checks::Mean mean = mean_log_ratio(q, parameters);
     const double exact = q.kl(static_cast<const double*>(parameters));
-    if (sheafnn::is_orthogonal<Family> && Family::stalk_dimension == 1) {
+    if (sheafnn::sheaf::is_orthogonal<Family> && Family::stalk_dimension == 1) {
       CHECK(exact == 0);
       CHECK(mean.value() == 0);
     } else {
@@ -353,7 +353,7 @@ void check_extremes(const Q& q, const Check& check) {
   CAPTURE(Q::name);
   CAPTURE(Family::name);
   CAPTURE(Family::stalk_dimension);
-  CAPTURE(sizeof(sheafnn::scalar_of_t<T>));
+  CAPTURE(sizeof(sheafnn::math::scalar_of_t<T>));
   for (const double mean : {-30.0, 0.0, 30.0}) {
     for (const double spread : {-30.0, 0.0, 30.0}) {
       CAPTURE(mean);
@@ -392,7 +392,7 @@ void for_parametrisations(const Body& body) {
   body(RotationParametrisation::householder);
   body(RotationParametrisation::cayley);
   body(RotationParametrisation::exponential);
-  if (sheafnn::has_euler_angles<D>) body(RotationParametrisation::euler);
+  if (sheafnn::rotation::has_euler_angles<D>) body(RotationParametrisation::euler);
 }
 
 }  // namespace posterior_checks

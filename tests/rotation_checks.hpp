@@ -24,7 +24,7 @@ inline constexpr double epsilon = std::numeric_limits<double>::epsilon();
 template <class T>
 inline constexpr int lane_count = 1;
 template <class T, int W>
-inline constexpr int lane_count<sheafnn::Pack<T, W>> = W;
+inline constexpr int lane_count<sheafnn::math::Pack<T, W>> = W;
 
 /// Sets lane l of a pack, or the one value of a scalar.
 template <class T>
@@ -32,7 +32,7 @@ void set_lane(T& target, int l, double value) {
   if constexpr (std::is_arithmetic_v<T>) {
     target = static_cast<T>(value);
   } else {
-    target.set_lane(l, static_cast<sheafnn::scalar_of_t<T>>(value));
+    target.set_lane(l, static_cast<sheafnn::math::scalar_of_t<T>>(value));
   }
 }
 template <class T>

@@ -18,13 +18,13 @@
 
 /// What networks of a family have.
 #define SHEAFNN_SHARED_NETWORK(mode, Family, S)                     \
-  mode class sheafnn::SheafStack<sheafnn::Family, S>;               \
-  mode class sheafnn::DiffusionLayer<sheafnn::Family, S>;           \
-  mode class sheafnn::PolynomialDiffusionLayer<sheafnn::Family, S>; \
-  mode class sheafnn::PointSource<sheafnn::Family, S>;
+  mode class sheafnn::layers::SheafStack<sheafnn::Family, S>;               \
+  mode class sheafnn::layers::DiffusionLayer<sheafnn::Family, S>;           \
+  mode class sheafnn::layers::PolynomialDiffusionLayer<sheafnn::Family, S>; \
+  mode class sheafnn::layers::PointSource<sheafnn::Family, S>;
 #define SHEAFNN_SHARED_LEARNED_NETWORK(mode, Family, S) \
   SHEAFNN_SHARED_NETWORK(mode, Family, S)               \
-  mode class sheafnn::VariationalSource<sheafnn::DefaultPosterior<sheafnn::Family>, S>;
+  mode class sheafnn::layers::VariationalSource<sheafnn::DefaultPosterior<sheafnn::Family>, S>;
 
 #define SHEAFNN_SHARED_IDENTITY(mode)               \
   SHEAFNN_SHARED_NETWORK(mode, Identity<2>, double) \

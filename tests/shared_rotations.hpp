@@ -9,14 +9,14 @@
 #include "sheafnn/rotation/haar.hpp"
 
 namespace shared {
-using DoublePack = sheafnn::Pack<double, sheafnn::lanes<double>>;
-using FloatPack = sheafnn::Pack<float, sheafnn::lanes<float>>;
+using DoublePack = sheafnn::math::Pack<double, sheafnn::lanes<double>>;
+using FloatPack = sheafnn::math::Pack<float, sheafnn::lanes<float>>;
 }  // namespace shared
 
 #define SHEAFNN_SHARED_ROTATION(mode, T, N)                                                                 \
-  mode sheafnn::SquareMatrix<T, N> sheafnn::haar_rotation<T, N>(const Stream&, const word_of_t<T>&,         \
+  mode sheafnn::SquareMatrix<T, N> sheafnn::rotation::haar_rotation<T, N>(const Stream&, const word_of_t<T>&,         \
                                                                 std::uint32_t);                             \
-  mode sheafnn::SquareMatrix<T, N> sheafnn::centred_cayley_sample<T, N>(const Stream&, const word_of_t<T>&, \
+  mode sheafnn::SquareMatrix<T, N> sheafnn::rotation::centred_cayley_sample<T, N>(const Stream&, const word_of_t<T>&, \
                                                                         scalar_of_t<T>, std::uint32_t);
 #define SHEAFNN_SHARED_ROTATIONS_OF(mode, T) \
   SHEAFNN_SHARED_ROTATION(mode, T, 2)        \

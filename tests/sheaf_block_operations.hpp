@@ -12,6 +12,8 @@
 namespace sheaf_checks {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::sheaf;
 
 using Values = std::vector<double>;
 
@@ -57,7 +59,7 @@ struct GramOp {
   template <class T>
   using Map = typename F::template Map<T>;
   static constexpr int inputs = Map<double>::SizeAtCompileTime;
-  static constexpr int outputs = sheafnn::BlockSizes<F>::gram;
+  static constexpr int outputs = sheafnn::sheaf::BlockSizes<F>::gram;
   static constexpr bool polynomial = true;
   // Rotations: derivatives are taken as if a rotation's Gram were constant, which it is on SO(D).
   template <class T>
@@ -77,7 +79,7 @@ struct TransportOp {
   template <class T>
   using Map = typename F::template Map<T>;
   static constexpr int inputs = 2 * Map<double>::SizeAtCompileTime;
-  static constexpr int outputs = sheafnn::BlockSizes<F>::transport;
+  static constexpr int outputs = sheafnn::sheaf::BlockSizes<F>::transport;
   static constexpr bool polynomial = true;
   template <class T>
   static void forward(const T* in, T* out) {
@@ -98,8 +100,8 @@ struct TransportOp {
 
 template <class F>
 struct OffDiagonalOp {
-  static constexpr int gram_size = sheafnn::BlockSizes<F>::gram;
-  static constexpr int outputs = sheafnn::BlockSizes<F>::transport;
+  static constexpr int gram_size = sheafnn::sheaf::BlockSizes<F>::gram;
+  static constexpr int outputs = sheafnn::sheaf::BlockSizes<F>::transport;
   static constexpr int inputs = 2 * gram_size + outputs;
   static constexpr bool polynomial = true;
   template <class T>
@@ -125,7 +127,7 @@ struct OffDiagonalOp {
 
 template <class F>
 struct DiagonalOp {
-  static constexpr int outputs = sheafnn::BlockSizes<F>::gram;
+  static constexpr int outputs = sheafnn::sheaf::BlockSizes<F>::gram;
   static constexpr int inputs = 2 * outputs;
   static constexpr bool polynomial = true;
   template <class T>
@@ -148,13 +150,14 @@ struct DiagonalOp {
 // S of the degree block AᵀA + I (dense) or a² + 1: free inputs, and eigenvalues of at least 1.
 template <class F, Normalisation normalisation>
 struct ScalingOp {
-  static constexpr int outputs = sheafnn::BlockSizes<F>::gram;
+  static constexpr int outputs = sheafnn::sheaf::BlockSizes<F>::gram;
   static constexpr int inputs = outputs;
   static constexpr bool polynomial = false;
   template <class T>
   static Gram<F, T> degree_block(const Gram<F, T>& a) {
     Gram<F, T> r = block_product(block_transpose(a), a);
-    for (int i = 0; i < sheafnn::BlockSizes<F>::gram_rows; ++i) r(i, sheafnn::BlockSizes<F>::gram_columns == 1 ? 0 : i) += T(1);
+    for (int i = 0; i < sheafnn::sheaf::BlockSizes<F>::gram_rows; ++i)
+      r(i, sheafnn::sheaf::BlockSizes<F>::gram_columns == 1 ? 0 : i) += T(1);
     return r;
   }
   template <class T>

@@ -15,6 +15,7 @@
 namespace sheaf_checks {
 
 using namespace sheafnn;
+using namespace sheafnn::sheaf;
 using Dense = Eigen::MatrixXd;
 
 inline constexpr Normalisation all_normalisations[] = {Normalisation::none, Normalisation::block,

@@ -282,7 +282,7 @@ TEST_CASE("harmonic extension on a large graph in single precision") {
                                                                  sheafnn::Normalisation::none);
     Cochain<Scalar> values(static_cast<Index>(fixed.size()), 1);
     for (Index i = 0; i < values.rows(); ++i) values(i, 0) = static_cast<Scalar>(i % 7);
-    return Cochain<double>(sheafnn::harmonic_extension(laplacian, fixed, values).template cast<double>());
+    return Cochain<double>(sheafnn::sheaf::harmonic_extension(laplacian, fixed, values).template cast<double>());
   };
   CHECK((extension(0.0F) - extension(0.0)).cwiseAbs().maxCoeff() <= 1e-6);
 }

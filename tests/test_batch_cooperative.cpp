@@ -18,6 +18,7 @@ namespace test_batch_cooperative {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 using batch_checks::compare;
 using training_comparison::compare_training_of;
 

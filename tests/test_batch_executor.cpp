@@ -23,6 +23,8 @@ namespace test_batch_executor {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
 
 /// Cannot write zeros; counts live allocations.
 struct FailingExecutor : batch::HostExecutor {

@@ -16,6 +16,7 @@ namespace test_batch_flow {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 using batch_checks::compare;
 using batch_checks::small_flow_options;
 using batch_checks::small_problem;

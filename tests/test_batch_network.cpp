@@ -14,6 +14,9 @@ namespace test_batch_network {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
 using batch_checks::compare;
 using batch_checks::relative;
 using batch_checks::small_options;

@@ -14,6 +14,7 @@ namespace test_batch_own_layer {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 using batch_checks::compare;
 using batch_checks::relative;
 using batch_checks::small_options;

@@ -260,30 +260,30 @@ TEST_CASE("boundaries: sizes and memory") {
   CHECK(numbers.size() == 3);  // what was refused has left no trace
   refused("threads: 0", [] { static_cast<void>(Execution(0)); });
 
-  refused("rows: -1", [] { sheafnn::DenseLayer<double>(-1, 2, 2); });
-  refused("inputs: 0", [] { sheafnn::DenseLayer<double>(1, 0, 2); });
-  refused("outputs: -1", [] { sheafnn::DenseLayer<double>(1, 1, -1); });
-  refused("columns: -2", [] { sheafnn::DropoutLayer<double>(1, -2); });
-  refused("width: 0", [] { sheafnn::LayerNorm<double>(1, 0); });
-  refused("width: -1", [] { sheafnn::BatchNorm<double>(1, -1); });
-  refused("rows: -1", [] { sheafnn::BatchNorm<double>(-1, 1); });
-  refused("outputs: 0", [] { sheafnn::OutputLayer<double>(1, 1, 0); });
-  refused("nodes: 3000000000", [] { sheafnn::OutputLayer<double>(3'000'000'000, 1, 1); });
-  refused("hidden_layers: -1", [] { sheafnn::ReadoutHead<double>(1, 1, 1, -1); });
+  refused("rows: -1", [] { sheafnn::layers::DenseLayer<double>(-1, 2, 2); });
+  refused("inputs: 0", [] { sheafnn::layers::DenseLayer<double>(1, 0, 2); });
+  refused("outputs: -1", [] { sheafnn::layers::DenseLayer<double>(1, 1, -1); });
+  refused("columns: -2", [] { sheafnn::layers::DropoutLayer<double>(1, -2); });
+  refused("width: 0", [] { sheafnn::layers::LayerNorm<double>(1, 0); });
+  refused("width: -1", [] { sheafnn::layers::BatchNorm<double>(1, -1); });
+  refused("rows: -1", [] { sheafnn::layers::BatchNorm<double>(-1, 1); });
+  refused("outputs: 0", [] { sheafnn::layers::OutputLayer<double>(1, 1, 0); });
+  refused("nodes: 3000000000", [] { sheafnn::layers::OutputLayer<double>(3'000'000'000, 1, 1); });
+  refused("hidden_layers: -1", [] { sheafnn::layers::ReadoutHead<double>(1, 1, 1, -1); });
 }
 
-using Layer = sheafnn::DiffusionLayer<Diagonal<2>, double>;
-using Shape = sheafnn::DiffusionShape<double>;
-using Blocks = sheafnn::SheafBlocks<Diagonal<2>, double>;
-using Edges = sheafnn::EdgeBlocks<double>;
+using Layer = sheafnn::layers::DiffusionLayer<Diagonal<2>, double>;
+using Shape = sheafnn::layers::DiffusionShape<double>;
+using Blocks = sheafnn::layers::SheafBlocks<Diagonal<2>, double>;
+using Edges = sheafnn::layers::EdgeBlocks<double>;
 static_assert(std::is_constructible_v<Layer, Graph&, Shape&> && !std::is_constructible_v<Layer, Graph, Shape&> &&
               !std::is_constructible_v<Layer, Graph&, Shape> && !std::is_constructible_v<Layer, Graph, Shape>);
 static_assert(!std::is_constructible_v<Blocks, Graph, Edges&, sheafnn::Normalisation> &&
               !std::is_constructible_v<Blocks, Graph&, Edges, sheafnn::Normalisation>);
-static_assert(
-    !std::is_constructible_v<sheafnn::SheafLearner<double>, Graph, Edges&, sheafnn::SheafLearnerOptions>);
-static_assert(!std::is_constructible_v<sheafnn::Encoder<double>, sheafnn::SparseInput<double>, Graph&,
-                                       sheafnn::EncoderOptions>);
+static_assert(!std::is_constructible_v<sheafnn::layers::SheafLearner<double>, Graph, Edges&,
+                                       sheafnn::layers::SheafLearnerOptions>);
+static_assert(!std::is_constructible_v<sheafnn::layers::Encoder<double>, sheafnn::layers::SparseInput<double>, Graph&,
+                                       sheafnn::layers::EncoderOptions>);
 
 TEST_CASE("boundaries: a diffusion layer") {
   using sheafnn::FeatureView;
@@ -301,10 +301,10 @@ TEST_CASE("boundaries: a diffusion layer") {
   const Edges edges(task.graph), of_other(other);
   const Blocks none, sheaf(task.graph, edges, sheafnn::Normalisation::augmented),
       elsewhere(other, of_other, sheafnn::Normalisation::augmented);
-  sheafnn::SheafBlocksGradient<Diagonal<2>, double> gradient(task.graph, edges);
+  sheafnn::layers::SheafBlocksGradient<Diagonal<2>, double> gradient(task.graph, edges);
   std::vector<double> numbers(42), left(9), right(4), epsilon(3);
-  const sheafnn::DiffusionWeights<double> out{{left.data(), 3, 3}, {right.data(), 2, 2}, epsilon};
-  const sheafnn::DiffusionWeights<const double> weights{out.left, out.right, out.epsilon},
+  const sheafnn::layers::DiffusionWeights<double> out{{left.data(), 3, 3}, {right.data(), 2, 2}, epsilon};
+  const sheafnn::layers::DiffusionWeights<const double> weights{out.left, out.right, out.epsilon},
       narrow{out.left, out.right, std::span<const double>(epsilon).first(2)};
   const FeatureView<double> x(numbers.data(), 7, 3, 2), less(numbers.data(), 6, 3, 2);
   const sheafnn::NodeSelection all(7);
@@ -332,24 +332,24 @@ TEST_CASE("boundaries: a diffusion layer") {
 
   const sheafnn::PolynomialOptions filter{sheafnn::PolynomialBasis::chebyshev, 2};
   const std::vector<double> theta(3);
-  const sheafnn::Polynomial p(filter, std::span<const double>(theta));
+  const sheafnn::layers::Polynomial p(filter, std::span<const double>(theta));
   refused("size of theta_bar: 2", [&] { p.backward(std::span<const double>(theta), std::span(left).first(2)); });
   refused("size of coefficient_bar: 2",
           [&] { p.backward(std::span<const double>(theta).first(2), std::span(epsilon)); });
 }
 
 TEST_CASE("boundaries: parameters and Adam") {
-  using sheafnn::ParameterGroup;
-  sheafnn::ParameterSet<double> parameters;
+  using sheafnn::layers::ParameterGroup;
+  sheafnn::layers::ParameterSet<double> parameters;
   refused("extent of w: no extent", [&] { parameters.add("w", {}, ParameterGroup::network); });
   refused("extent of w: 0", [&] { parameters.add("w", {2, 0}, ParameterGroup::network); });
-  const sheafnn::ParameterId w = parameters.add("w", {2, 3}, ParameterGroup::network, true);
+  const sheafnn::layers::ParameterId w = parameters.add("w", {2, 3}, ParameterGroup::network, true);
   refused("w: 0", [&] { parameters.set(w, std::vector<double>(6)); });  // before finish()
   parameters.finish();
   refused("w: 5", [&] { parameters.set(w, std::vector<double>(5)); });
   refused("array: 5", [&] { static_cast<void>(parameters.get(w, sheafnn::Buffer<double>(5))); });
   refused("parameter: v", [&] { static_cast<void>(parameters.find("v")); });
-  sheafnn::Adam<double> adam(6, 0.1), short_one(5, 0.1), still(6, 0);
+  sheafnn::layers::Adam<double> adam(6, 0.1), short_one(5, 0.1), still(6, 0);
   const sheafnn::Buffer<double> gradient(6), other(7);
   refused("size of the gradient: 7", [&] { adam.step(1, parameters, other); });
   refused("size of Adam's first_moment: 5", [&] { short_one.step(1, parameters, gradient); });
@@ -363,7 +363,7 @@ TEST_CASE("boundaries: parameters and Adam") {
   refused("prior: mean[0]: inf", [] { sheafnn::NormalPrior<2>(std::numeric_limits<double>::infinity(), 1); });
 }
 
-using Operator = sheafnn::LaplacianOperator<Diagonal<2>, double>;
+using Operator = sheafnn::sheaf::LaplacianOperator<Diagonal<2>, double>;
 using Laplacian = sheafnn::SheafLaplacian<Diagonal<2>, double>;
 static_assert(std::is_constructible_v<Operator, const Laplacian&, double, Execution>);
 static_assert(!std::is_constructible_v<Operator, Laplacian> &&
@@ -372,13 +372,13 @@ static_assert(!std::is_constructible_v<Operator, Laplacian> &&
               !std::is_constructible_v<Operator, const Laplacian, double, int>);
 
 TEST_CASE("boundaries: sheaves") {
-  using Space = sheafnn::HarmonicSpace<double>;
+  using Space = sheafnn::sheaf::HarmonicSpace<double>;
   const sheafnn::Cochain<double> basis = sheafnn::Cochain<double>::Zero(2, 1);
   refused("node_count: -1", [] { Space(-1, 1, {}); });
   refused("stalk_dimension: 0", [] { Space(1, 0, {}); });
   refused("node: 3", [&] { Space(3, 2, {{{3}, basis}}); });
   refused("rows of a basis: 2", [&] { Space(3, 2, {{{0, 1}, basis}}); });
-  sheafnn::ApproximateSections<double> sections{basis, sheafnn::Cochain<double>::Zero(1, 1), 2};
+  sheafnn::sheaf::ApproximateSections<double> sections{basis, sheafnn::Cochain<double>::Zero(1, 1), 2};
   refused("section: 1", [&] { static_cast<void>(sections.section(1)); });
   refused("section: -1", [&] { static_cast<void>(sections.section(-1)); });
   const tiny::Task task;
@@ -403,35 +403,40 @@ TEST_CASE("boundaries: rotations") {
   for (int k = 0; k < 9; ++k) {  // wherever it is
     Matrix m = Matrix::Identity();
     m(k / 3, k % 3) = nan;
-    CHECK(std::isnan(sheafnn::orthogonality_defect<double, 3>(m)));
+    CHECK(std::isnan(sheafnn::rotation::orthogonality_defect<double, 3>(m)));
   }
-  refused("uniformity: probabilities[1]: nan", [] { static_cast<void>(sheafnn::uniformity({0.5, nan, 0.25})); });
-  refused("uniformity: probabilities[1]: 1.5", [] { static_cast<void>(sheafnn::uniformity({0.5, 1.5})); });
-  const sheafnn::Column<double, 3> longer(2, 0, 0);
-  refused("x: a vector of length 2", [&] { static_cast<void>(sheafnn::unit_vector<double, 3>("x", longer)); });
-  const sheafnn::WrappedCauchy<double> circle(0, 0.5);
+  refused("uniformity: probabilities[1]: nan", [] {
+    static_cast<void>(sheafnn::rotation::uniformity({0.5, nan, 0.25}));
+  });
+  refused("uniformity: probabilities[1]: 1.5", [] { static_cast<void>(sheafnn::rotation::uniformity({0.5, 1.5})); });
+  const sheafnn::math::Column<double, 3> longer(2, 0, 0);
+  refused("x: a vector of length 2",
+          [&] { static_cast<void>(sheafnn::rotation::unit_vector<double, 3>("x", longer)); });
+  const sheafnn::rotation::WrappedCauchy<double> circle(0, 0.5);
   refused("pdf: angle: nan", [&] { static_cast<void>(pdf(circle, nan)); });
   refused("angle_cdf: r: 4", [&] { static_cast<void>(angle_cdf(circle, 4)); });
   refused("angle_quantile: probability: nan", [&] { static_cast<void>(angle_quantile(circle, nan)); });
-  refused("WrappedCauchy: concentration: 1", [] { sheafnn::WrappedCauchy<double>(0, 1); });
+  refused("WrappedCauchy: concentration: 1", [] { sheafnn::rotation::WrappedCauchy<double>(0, 1); });
   CHECK(std::isnan(sample_from_uniform(circle, nan)));
 }
 
 TEST_CASE("boundaries: uncertainty") {
-  sheafnn::SampledPredictionBuilder builder(2, 2);
+  sheafnn::uncertainty::SampledPredictionBuilder builder(2, 2);
   const std::vector<double> good = {0.5, 0.5, 0.25, 0.75}, bad = {0.5, 0.5, 0.25, nan};
   builder.add(good.data());
   refused("probabilities[1, 1]: nan", [&] { builder.add(bad.data()); });
   refused("stride: 1", [&] { builder.add(good.data(), 1); });
   using Labels = std::vector<std::int32_t>;
   const Labels labels = {0, 2}, all = {0, 1}, outside = {0, 2};
-  refused("labels[1]: 2", [&] { static_cast<void>(sheafnn::confusion_matrix(good, 2, labels, all)); });
-  refused("labels[1]: 2", [&] { static_cast<void>(sheafnn::negative_log_likelihood(good, 2, labels, all)); });
-  refused("nodes[1]: 2", [&] { static_cast<void>(sheafnn::reliability_diagram(good, 2, all, outside)); });
-  refused("bins: 0", [&] { static_cast<void>(sheafnn::reliability_diagram(good, 2, all, all, 0)); });
-  refused("diagram nodes: 0", [] { static_cast<void>(sheafnn::expected_calibration_error({})); });
-  refused("class_count: 0", [&] { static_cast<void>(sheafnn::confusion_matrix(good, 0, labels, all)); });
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::negative_log_likelihood(good, 2, all, {})), std::invalid_argument);
+  refused("labels[1]: 2", [&] { static_cast<void>(sheafnn::uncertainty::confusion_matrix(good, 2, labels, all)); });
+  refused("labels[1]: 2",
+          [&] { static_cast<void>(sheafnn::uncertainty::negative_log_likelihood(good, 2, labels, all)); });
+  refused("nodes[1]: 2", [&] { static_cast<void>(sheafnn::uncertainty::reliability_diagram(good, 2, all, outside)); });
+  refused("bins: 0", [&] { static_cast<void>(sheafnn::uncertainty::reliability_diagram(good, 2, all, all, 0)); });
+  refused("diagram nodes: 0", [] { static_cast<void>(sheafnn::uncertainty::expected_calibration_error({})); });
+  refused("class_count: 0", [&] { static_cast<void>(sheafnn::uncertainty::confusion_matrix(good, 0, labels, all)); });
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::uncertainty::negative_log_likelihood(good, 2, all, {})),
+                  std::invalid_argument);
   CHECK(builder.sample_count() == 1);  // what was refused has left no trace
   CHECK(builder.result().probabilities == good);
   CHECK(builder.result().mutual_information == std::vector<double>{0, 0});

@@ -15,6 +15,9 @@ namespace test_calibration {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
+using namespace sheafnn::uncertainty;
 using Numbers = std::vector<double>;
 using Nodes = std::vector<std::int32_t>;
 

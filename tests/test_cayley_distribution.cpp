@@ -12,7 +12,7 @@ namespace test_cayley_distribution {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::CayleyDistribution;
+using sheafnn::rotation::CayleyDistribution;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
 
@@ -30,23 +30,23 @@ void check_monte_carlo(double kappa) {
   CAPTURE(kappa);
   const Stream uniform{.seed = 31};
   const Stream noise{.seed = 32};
-  const CayleyDistribution<N> distribution(sheafnn::haar_rotation<double, N>(Stream{.seed = 33}, 0u), kappa);
+  const CayleyDistribution<N> distribution(sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 33}, 0u), kappa);
   Mean one, trace_by_density, trace, log_density, entry;
   for (std::uint32_t id = 0; id < samples; ++id) {
-    const SquareMatrix<double, N> u = sheafnn::haar_rotation<double, N>(uniform, id);
-    const double f = sheafnn::pdf(distribution, u);
+    const SquareMatrix<double, N> u = sheafnn::rotation::haar_rotation<double, N>(uniform, id);
+    const double f = sheafnn::rotation::pdf(distribution, u);
     one.add(f);
     trace_by_density.add(f * frobenius(u, distribution.location()));
-    const SquareMatrix<double, N> y = sheafnn::sample(distribution, noise, id);
-    log_density.add(sheafnn::logpdf(distribution, y));
+    const SquareMatrix<double, N> y = sheafnn::rotation::sample(distribution, noise, id);
+    log_density.add(sheafnn::rotation::logpdf(distribution, y));
     trace.add(frobenius(y, distribution.location()));
     entry.add(y(N - 1, 0));
   }
-  const SquareMatrix<double, N> expected = sheafnn::mean(distribution);
+  const SquareMatrix<double, N> expected = sheafnn::rotation::mean(distribution);
   const double expected_trace = frobenius(expected, distribution.location());
   CHECK(trace.standard_errors_from(expected_trace) <= allowed_standard_errors);
   CHECK(entry.standard_errors_from(expected(N - 1, 0)) <= allowed_standard_errors);
-  CHECK(log_density.standard_errors_from(sheafnn::kl_to_uniform(distribution)) <= allowed_standard_errors);
+  CHECK(log_density.standard_errors_from(sheafnn::rotation::kl_to_uniform(distribution)) <= allowed_standard_errors);
   CHECK(one.standard_errors_from(1) <= allowed_standard_errors);
   CHECK(trace_by_density.standard_errors_from(expected_trace) <= allowed_standard_errors);
 }
@@ -68,9 +68,10 @@ TEST_CASE("mean log density of concentrated Cayley samples is KL to uniform") {
     CAPTURE(kappa);
     Mean log_density;
     for (std::uint32_t id = 0; id < samples; ++id) {
-      log_density.add(sheafnn::logpdf(distribution, sheafnn::sample(distribution, Stream{.seed = 34}, id)));
+      log_density.add(sheafnn::rotation::logpdf(distribution,
+                                                sheafnn::rotation::sample(distribution, Stream{.seed = 34}, id)));
     }
-    CHECK(log_density.standard_errors_from(sheafnn::kl_to_uniform(distribution)) <= allowed_standard_errors);
+    CHECK(log_density.standard_errors_from(sheafnn::rotation::kl_to_uniform(distribution)) <= allowed_standard_errors);
   };
   for (const double kappa : {0.6, 0.9}) {
     check(centred<2>(kappa), kappa);

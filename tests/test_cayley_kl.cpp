@@ -33,8 +33,8 @@ int check_rows() {
     // κ^N below the smallest normal number is lost, but so is its share in the result.
     CAPTURE(N);
     CAPTURE(row.kappa);
-    CHECK(relative_error(sheafnn::cayley_kl<N>(kappa), row.kl) <= 8);
-    CHECK(relative_error(sheafnn::cayley_kl_derivative<N>(kappa), row.slope) <= 8);
+    CHECK(relative_error(sheafnn::rotation::cayley_kl<N>(kappa), row.kl) <= 8);
+    CHECK(relative_error(sheafnn::rotation::cayley_kl_derivative<N>(kappa), row.slope) <= 8);
     ++checked;
   }
   return checked;
@@ -61,14 +61,14 @@ TEST_CASE("KL to uniform: the closed forms of dimension 2 and 3, and known value
     CAPTURE(kappa);
     const double two = -std::log1p(-kappa * kappa);
     const double three = two - 2 * std::log1p(-kappa) - 2 * kappa;
-    CHECK(std::abs(sheafnn::cayley_kl<2>(kappa) - two) <= 1e-12 * two);
-    CHECK(std::abs(sheafnn::cayley_kl<3>(kappa) - three) <= 1e-12 * three);
+    CHECK(std::abs(sheafnn::rotation::cayley_kl<2>(kappa) - two) <= 1e-12 * two);
+    CHECK(std::abs(sheafnn::rotation::cayley_kl<3>(kappa) - three) <= 1e-12 * three);
   }
-  CHECK(std::abs(sheafnn::cayley_kl<8>(0.8) - 25.3436) <= 0.00005);
-  CHECK(sheafnn::cayley_kl<1>(0.5) == 0);
-  CHECK(sheafnn::cayley_kl<5>(0.0) == 0);
-  CHECK(sheafnn::cayley_kl_derivative<1>(0.5) == 0);
-  CHECK(sheafnn::cayley_kl_derivative<5>(0.0) == 0);
+  CHECK(std::abs(sheafnn::rotation::cayley_kl<8>(0.8) - 25.3436) <= 0.00005);
+  CHECK(sheafnn::rotation::cayley_kl<1>(0.5) == 0);
+  CHECK(sheafnn::rotation::cayley_kl<5>(0.0) == 0);
+  CHECK(sheafnn::rotation::cayley_kl_derivative<1>(0.5) == 0);
+  CHECK(sheafnn::rotation::cayley_kl_derivative<5>(0.0) == 0);
 }
 
 }  // namespace test_cayley_kl

@@ -19,9 +19,9 @@ namespace test_cayley_prior_kl {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::CayleyDistribution;
-using sheafnn::CayleyPriorKl;
-using sheafnn::Pack;
+using sheafnn::rotation::CayleyDistribution;
+using sheafnn::rotation::CayleyPriorKl;
+using sheafnn::math::Pack;
 using sheafnn::SquareMatrix;
 
 constexpr double kappas[] = {0, 1e-9, 1e-4, 0.0127, 0.2, 0.49, 0.5, 0.51, 0.7, 0.7000001, 0.951, 0.98};
@@ -46,9 +46,9 @@ void check_against_quadrature() {
       for (const double angle : angles) {
         const SquareMatrix<double, N> m = turn<N>(angle);
         const SquareMatrix<double, N> prior_m = SquareMatrix<double, N>::Identity();
-        const double value = sheafnn::cayley_prior_kl<double, N>(m, kappa, prior_m, prior_kappa);
-        const double expected =
-            sheafnn::kl_divergence(CayleyDistribution<N>(m, kappa), CayleyDistribution<N>(prior_m, prior_kappa));
+        const double value = sheafnn::rotation::cayley_prior_kl<double, N>(m, kappa, prior_m, prior_kappa);
+        const double expected = sheafnn::rotation::kl_divergence(CayleyDistribution<N>(m, kappa),
+                                                                 CayleyDistribution<N>(prior_m, prior_kappa));
         CAPTURE(N);
         CAPTURE(kappa);
         CAPTURE(prior_kappa);
@@ -65,11 +65,12 @@ template <int N>
 void check_general_matrices() {
   std::mt19937 engine(60 + N);
   for (const double angle : angles) {
-    const SquareMatrix<double, N> prior_m =
-        sheafnn::exponential_rotation<double, N>(random_matrix<sheafnn::rotation_parameters<N>, 1>(engine, 2));
+    const SquareMatrix<double, N> prior_m = sheafnn::rotation::exponential_rotation<double, N>(
+        random_matrix<sheafnn::rotation::rotation_parameters<N>, 1>(engine, 2));
     const SquareMatrix<double, N> m = tilted_turn<N>(angle) * prior_m;
-    const double value = sheafnn::cayley_prior_kl<double, N>(m, 0.6, prior_m, 0.4);
-    const double expected = sheafnn::cayley_prior_kl<N>(0.6, 0.4, std::sin(angle / 2) * std::sin(angle / 2)).value;
+    const double value = sheafnn::rotation::cayley_prior_kl<double, N>(m, 0.6, prior_m, 0.4);
+    const double expected =
+        sheafnn::rotation::cayley_prior_kl<N>(0.6, 0.4, std::sin(angle / 2) * std::sin(angle / 2)).value;
     CAPTURE(N);
     CAPTURE(angle);
     CHECK(std::abs(value - expected) <= 64 * epsilon * expected);
@@ -85,14 +86,16 @@ void check_gradient() {
   for (const double angle : {1e-3, 0.5, 1.5, 3.0}) {
     for (double kappa : {0.0127, 0.3, 0.5, 0.8}) {
       for (const double prior_kappa : {0.0, 0.02, 0.3, 0.8}) {
-        const SquareMatrix<double, N> prior_m =
-            sheafnn::exponential_rotation<double, N>(random_matrix<sheafnn::rotation_parameters<N>, 1>(engine, 2));
+        const SquareMatrix<double, N> prior_m = sheafnn::rotation::exponential_rotation<double, N>(
+            random_matrix<sheafnn::rotation::rotation_parameters<N>, 1>(engine, 2));
         SquareMatrix<double, N> m = tilted_turn<N>(angle) * prior_m;
-        const auto value = [&] { return sheafnn::cayley_prior_kl<double, N>(m, kappa, prior_m, prior_kappa); };
+        const auto value = [&] {
+          return sheafnn::rotation::cayley_prior_kl<double, N>(m, kappa, prior_m, prior_kappa);
+        };
         constexpr double weight = 1.5;
         SquareMatrix<double, N> m_gradient = SquareMatrix<double, N>::Constant(2);
         double kappa_gradient = 3;
-        const double returned = sheafnn::cayley_prior_kl_backward<double, N>(m, kappa, prior_m, prior_kappa,
+        const double returned = sheafnn::rotation::cayley_prior_kl_backward<double, N>(m, kappa, prior_m, prior_kappa,
                                                                              weight, m_gradient, kappa_gradient);
         const double bound = weight * difference_bound * growth(std::max(kappa, prior_kappa));
         CAPTURE(N);
@@ -117,7 +120,7 @@ template <class T, int N>
 void check_lanes() {
   std::mt19937 engine(80 + N);
   std::uniform_real_distribution<double> uniform(0, 1);
-  const double bound = 32 * static_cast<double>(std::numeric_limits<sheafnn::scalar_of_t<T>>::epsilon());
+  const double bound = 32 * static_cast<double>(std::numeric_limits<sheafnn::math::scalar_of_t<T>>::epsilon());
   for (int repetition = 0; repetition < 40; ++repetition) {
     // Lanes on both sides of every branch: the same point, no prior, uniform prior, half turns.
     double kappa[lane_count<T>], prior_kappa[lane_count<T>], chord[lane_count<T>];
@@ -133,9 +136,9 @@ void check_lanes() {
       set_lane(prior_lanes, l, prior_kappa[l]);
       set_lane(chord_lanes, l, chord[l]);
     }
-    const CayleyPriorKl<T> lanes = sheafnn::cayley_prior_kl<N>(kappa_lanes, prior_lanes, chord_lanes);
+    const CayleyPriorKl<T> lanes = sheafnn::rotation::cayley_prior_kl<N>(kappa_lanes, prior_lanes, chord_lanes);
     for (int l = 0; l < lane_count<T>; ++l) {
-      const CayleyPriorKl<double> expected = sheafnn::cayley_prior_kl<N>(kappa[l], prior_kappa[l], chord[l]);
+      const CayleyPriorKl<double> expected = sheafnn::rotation::cayley_prior_kl<N>(kappa[l], prior_kappa[l], chord[l]);
       CAPTURE(N);
       CAPTURE(kappa[l]);
       CAPTURE(prior_kappa[l]);
@@ -160,25 +163,25 @@ TEST_CASE("KL to a Cayley prior equals the one by quadrature") {
 }
 
 TEST_CASE("KL to a Cayley prior: the uniform prior, the same distribution, one dimension") {
-  static_assert(sheafnn::has_elementary_cayley_kl<1> && sheafnn::has_elementary_cayley_kl<3>);
-  static_assert(!sheafnn::has_elementary_cayley_kl<4>);
+  static_assert(sheafnn::rotation::has_elementary_cayley_kl<1> && sheafnn::rotation::has_elementary_cayley_kl<3>);
+  static_assert(!sheafnn::rotation::has_elementary_cayley_kl<4>);
   for (const double kappa : kappas) {
     CAPTURE(kappa);
     for (const double chord : {0.0, 0.3, 1.0}) {
-      const CayleyPriorKl<double> two = sheafnn::cayley_prior_kl<2>(kappa, 0.0, chord);
-      const CayleyPriorKl<double> three = sheafnn::cayley_prior_kl<3>(kappa, 0.0, chord);
-      CHECK(std::abs(two.value - sheafnn::cayley_kl<2>(kappa)) <= 16 * epsilon * two.value);
-      CHECK(std::abs(three.value - sheafnn::cayley_kl<3>(kappa)) <= 16 * epsilon * three.value);
-      CHECK(std::abs(two.concentration - sheafnn::cayley_kl_derivative<2>(kappa)) <=
+      const CayleyPriorKl<double> two = sheafnn::rotation::cayley_prior_kl<2>(kappa, 0.0, chord);
+      const CayleyPriorKl<double> three = sheafnn::rotation::cayley_prior_kl<3>(kappa, 0.0, chord);
+      CHECK(std::abs(two.value - sheafnn::rotation::cayley_kl<2>(kappa)) <= 16 * epsilon * two.value);
+      CHECK(std::abs(three.value - sheafnn::rotation::cayley_kl<3>(kappa)) <= 16 * epsilon * three.value);
+      CHECK(std::abs(two.concentration - sheafnn::rotation::cayley_kl_derivative<2>(kappa)) <=
             16 * epsilon * two.concentration);
-      CHECK(std::abs(three.concentration - sheafnn::cayley_kl_derivative<3>(kappa)) <=
+      CHECK(std::abs(three.concentration - sheafnn::rotation::cayley_kl_derivative<3>(kappa)) <=
             16 * epsilon * three.concentration);
       CHECK(two.squared_half_chord == 0);
       CHECK(three.squared_half_chord == 0);
     }
     // The minimum, where also the derivative in κ vanishes.
-    for (const CayleyPriorKl<double>& same :
-         {sheafnn::cayley_prior_kl<2>(kappa, kappa, 0.0), sheafnn::cayley_prior_kl<3>(kappa, kappa, 0.0)}) {
+    for (const CayleyPriorKl<double>& same : {sheafnn::rotation::cayley_prior_kl<2>(kappa, kappa, 0.0),
+                                              sheafnn::rotation::cayley_prior_kl<3>(kappa, kappa, 0.0)}) {
       CHECK(same.value == 0);
       CHECK(same.concentration == 0);
       CHECK(same.squared_half_chord >= 0);
@@ -187,7 +190,7 @@ TEST_CASE("KL to a Cayley prior: the uniform prior, the same distribution, one d
   const SquareMatrix<double, 1> one = SquareMatrix<double, 1>::Ones();
   SquareMatrix<double, 1> gradient = SquareMatrix<double, 1>::Zero();
   double kappa_gradient = 0;
-  CHECK(sheafnn::cayley_prior_kl_backward<double, 1>(one, 0.5, one, 0.7, 1.0, gradient, kappa_gradient) == 0);
+  CHECK(sheafnn::rotation::cayley_prior_kl_backward<double, 1>(one, 0.5, one, 0.7, 1.0, gradient, kappa_gradient) == 0);
   CHECK(gradient(0, 0) == 0);
   CHECK(kappa_gradient == 0);
 }

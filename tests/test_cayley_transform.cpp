@@ -18,42 +18,42 @@ namespace test_cayley_transform {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::RotationParameters;
+using sheafnn::rotation::RotationParameters;
 using sheafnn::SquareMatrix;
 
 template <int N>
 void check_transform() {
   CAPTURE(N);
-  constexpr int P = sheafnn::rotation_parameters<N>;
+  constexpr int P = sheafnn::rotation::rotation_parameters<N>;
   std::mt19937 engine(500 + N);
   const RotationParameters<double, N> phi = random_matrix<P, 1>(engine, 2);
-  const SquareMatrix<double, N> x = sheafnn::skew_matrix<double, N>(phi);
-  const SquareMatrix<double, N> q = sheafnn::cayley_transform<double, N>(x);
+  const SquareMatrix<double, N> x = sheafnn::rotation::skew_matrix<double, N>(phi);
+  const SquareMatrix<double, N> q = sheafnn::rotation::cayley_transform<double, N>(x);
   // Errors of (P + I)⁻¹ = (I − X)/2 are squared in the way back.
   const double condition = 1 + x.squaredNorm();
-  CHECK((sheafnn::inverse_cayley_transform<double, N>(q) - x).norm() <= 8 * N * epsilon * condition);
+  CHECK((sheafnn::rotation::inverse_cayley_transform<double, N>(q) - x).norm() <= 8 * N * epsilon * condition);
   CHECK((x - q + x * q + SquareMatrix<double, N>::Identity()).norm() <= 8 * N * epsilon * (1 + x.norm()));
 
   // The derivative for any A with small symmetric part, not only for skew-symmetric ones.
   SquareMatrix<double, N> a = x + random_matrix<N, N>(engine, 0.2);
   const SquareMatrix<double, N> cotangent = random_matrix<N, N>(engine);
-  const SquareMatrix<double, N> p = sheafnn::cayley_transform<double, N>(a);
-  const SquareMatrix<double, N> a_bar = sheafnn::cayley_transform_backward<double, N>(a, p, cotangent);
+  const SquareMatrix<double, N> p = sheafnn::rotation::cayley_transform<double, N>(a);
+  const SquareMatrix<double, N> a_bar = sheafnn::rotation::cayley_transform_backward<double, N>(a, p, cotangent);
   // ‖(I − A)⁻¹‖ ≤ 1/(1 − N/5), and the third derivative has its fourth power.
   const double bound = difference_bound * cotangent.norm() * 16;
   for (int k = 0; k < N * N; ++k) {
     const double expected = central_difference(a.data()[k], [&] {
-      return frobenius(cotangent, sheafnn::cayley_transform<double, N>(a));
+      return frobenius(cotangent, sheafnn::rotation::cayley_transform<double, N>(a));
     });
     CHECK(std::abs(a_bar.data()[k] - expected) <= bound);
   }
   // The inverse at P; its derivatives are powers of (P + I)⁻¹ = (I − A)/2.
   SquareMatrix<double, N> moving = p;
-  const SquareMatrix<double, N> p_bar = sheafnn::inverse_cayley_transform_backward<double, N>(p, cotangent);
+  const SquareMatrix<double, N> p_bar = sheafnn::rotation::inverse_cayley_transform_backward<double, N>(p, cotangent);
   const double inverse_bound = difference_bound * cotangent.norm() * std::pow(1 + a.norm(), 4);
   for (int k = 0; k < N * N; ++k) {
     const double expected = central_difference(moving.data()[k], [&] {
-      return frobenius(cotangent, sheafnn::inverse_cayley_transform<double, N>(moving));
+      return frobenius(cotangent, sheafnn::rotation::inverse_cayley_transform<double, N>(moving));
     });
     CHECK(std::abs(p_bar.data()[k] - expected) <= inverse_bound);
   }
@@ -64,12 +64,12 @@ void check_transform() {
     SquareMatrix<double, N> entry = SquareMatrix<double, N>::Zero();
     entry.data()[k] = 1;
     RotationParameters<double, N> row = RotationParameters<double, N>::Zero();
-    sheafnn::cayley_rotation_backward<double, N>(phi, entry, row);
+    sheafnn::rotation::cayley_rotation_backward<double, N>(phi, entry, row);
     jacobian.row(k) = row.transpose();
   }
   const Eigen::Matrix<double, P, P> gram = jacobian.transpose() * jacobian;
   const double log_jacobian = 0.5 * std::log(sheafnn::detail::pivoted_determinant<double, P>(gram));
-  CHECK(std::abs(log_jacobian - sheafnn::cayley_log_jacobian<double, N>(phi)) <= 8 * P * epsilon * condition);
+  CHECK(std::abs(log_jacobian - sheafnn::rotation::cayley_log_jacobian<double, N>(phi)) <= 8 * P * epsilon * condition);
 }
 
 }  // namespace
@@ -87,19 +87,19 @@ void check_large_parameters() {
   for (const double size : {0.0, 1e-20, 1.0, 1e3, 1e6, 1e19, 3e37}) {
     CAPTURE(size);
     const Scalar length = static_cast<Scalar>(size);
-    const auto plane = sheafnn::cayley_rotation<Scalar, 2>(RotationParameters<Scalar, 2>::Constant(length));
+    const auto plane = sheafnn::rotation::cayley_rotation<Scalar, 2>(RotationParameters<Scalar, 2>::Constant(length));
     const Scalar sine = size < 1 ? 2 * length : 2 / (length + 1 / std::max(length, Scalar(1)));
     CHECK(std::abs(plane(1, 0) - sine) <= 4 * epsilon * sine);
     // n = (2, −2, 1)/3 as (x, y, z): φ = (z, −y, x).
     const RotationParameters<Scalar, 3> phi(length / 3, 2 * (length / 3), 2 * (length / 3));
-    const SquareMatrix<Scalar, 3> r = sheafnn::cayley_rotation<Scalar, 3>(phi);
+    const SquareMatrix<Scalar, 3> r = sheafnn::rotation::cayley_rotation<Scalar, 3>(phi);
     CHECK((r.transpose() * r - SquareMatrix<Scalar, 3>::Identity()).norm() <= 16 * epsilon);
     CHECK(std::abs((r(2, 1) - r(1, 2)) / 2 - sine * 2 / 3) <= 8 * epsilon * (size < 1 ? sine : Scalar(1)));
     RotationParameters<Scalar, 3> gradient = RotationParameters<Scalar, 3>::Zero();
     SquareMatrix<Scalar, 3> cotangent = SquareMatrix<Scalar, 3>::Zero();
     cotangent(2, 1) = Scalar(0.5);
     cotangent(1, 2) = Scalar(-0.5);  // sin θ n_x, whose derivative along n is 2 n_x (1 − l²)/(1 + l²)² with l = ‖φ‖
-    sheafnn::cayley_rotation_backward<Scalar, 3>(phi, cotangent, gradient);
+    sheafnn::rotation::cayley_rotation_backward<Scalar, 3>(phi, cotangent, gradient);
     const double along = (static_cast<double>(gradient(0)) + 2.0 * static_cast<double>(gradient(1)) +
                           2.0 * static_cast<double>(gradient(2))) / 3;
     const double square = 1 + size * size;
@@ -116,14 +116,14 @@ TEST_CASE("Cayley rotations of large parameters") {
 TEST_CASE("inverse Cayley transform refuses eigenvalue -1 and non-finite entries") {
   SquareMatrix<double, 3> p = SquareMatrix<double, 3>::Identity();
   p(0, 0) = p(1, 1) = -1;
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::inverse_cayley_transform<double, 3>(p)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::inverse_cayley_transform<double, 3>(p)), std::invalid_argument);
   try {
-    static_cast<void>(sheafnn::inverse_cayley_transform<double, 3>(p));
+    static_cast<void>(sheafnn::rotation::inverse_cayley_transform<double, 3>(p));
   } catch (const std::invalid_argument& error) {
     CHECK(std::string(error.what()).find("a matrix with eigenvalue -1") != std::string::npos);
   }
   p(0, 2) = std::nan("");
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::inverse_cayley_transform<double, 3>(p)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::inverse_cayley_transform<double, 3>(p)),
                        "inverse_cayley_transform: p(0, 2): nan is not allowed; entries must be finite",
                        std::invalid_argument);
 }

@@ -163,7 +163,7 @@ TEST_CASE("checkpoints: models of all kinds come back bit by bit") {
   options.degree_input = true;
   options.learner_width = 5;
   options.normalisation = sheafnn::Normalisation::degree;
-  options.parametrisation = sheafnn::RotationParametrisation::euler;
+  options.parametrisation = sheafnn::rotation::RotationParametrisation::euler;
   options.learner = sheafnn::LearnerInput::summed_published;
   options.edge_features = 3;
   options.layer_norm = true;
@@ -298,7 +298,7 @@ TEST_CASE("checkpoints: another kind of model, family, dimension or option is re
         "activation is true in the file, but false in the model");
   CHECK(into([](ModelOptions& o) { o.normalisation = sheafnn::Normalisation::none; }) ==
         "normalisation is augmented in the file, but none in the model");
-  CHECK(into([](ModelOptions& o) { o.parametrisation = sheafnn::RotationParametrisation::cayley; }) ==
+  CHECK(into([](ModelOptions& o) { o.parametrisation = sheafnn::rotation::RotationParametrisation::cayley; }) ==
         "parametrisation is exponential in the file, but cayley in the model");
   Nsd<SpecialOrthogonal<2>> other(tiny::options());
   CHECK(refusal(path, [&] { load_checkpoint_into(path, other); }) ==

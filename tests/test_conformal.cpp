@@ -14,6 +14,10 @@ namespace test_conformal {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::math;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
+using namespace sheafnn::uncertainty;
 using Numbers = std::vector<double>;
 using Nodes = std::vector<std::int32_t>;
 constexpr double infinity = std::numeric_limits<double>::infinity();

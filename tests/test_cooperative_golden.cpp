@@ -114,7 +114,7 @@ void check_case(const std::string& name, const golden::Bounds& bounds) {
   const Case given = read(name, Model::stalk_dimension, Model::bayesian);
   Model model(given.cooperative);
   auto& parameters = model.parameters();
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     parameters.set(parameters.find(info.name), golden::numbers<S>(given, "param." + info.name));
   }
   const Rows<S> noise = Model::bayesian ? noise_of<S>(given, Model::stalk_dimension) : Rows<S>();
@@ -137,7 +137,7 @@ void check_case(const std::string& name, const golden::Bounds& bounds) {
   std::size_t in_file = 0;
   for (const auto& entry : given.file) in_file += entry.first.starts_with("param.") ? 1 : 0;
   CHECK(in_file == parameters.info().size());
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     CHECK(given.file.at("param." + info.name).shape == info.shape);
     const std::vector<S> own = parameters.get(parameters.find(info.name), network.gradient());
     compare(given, "grad." + info.name, {own.begin(), own.end()}, bounds.gradient, 1e-3);

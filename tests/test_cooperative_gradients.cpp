@@ -129,7 +129,7 @@ void check_model() {
     CAPTURE(Model::stalk_dimension);
     CAPTURE(setting.name);
     Model model(setting.model, 7);
-    sheafnn::ParameterSet<double>& parameters = model.parameters();
+    sheafnn::layers::ParameterSet<double>& parameters = model.parameters();
     tiny::disturb(parameters, 8, 0.3);
     test::TrainingPass<double> pass;
     pass.labels = task.labels;
@@ -162,15 +162,15 @@ template <int D>
 void check_layer() {
   CAPTURE(D);
   const tiny::Task task;
-  constexpr Index n = tiny::Task::nodes, f = 3, q = sheafnn::rotation_parameters<D>, o = q + 1;
+  constexpr Index n = tiny::Task::nodes, f = 3, q = sheafnn::rotation::rotation_parameters<D>, o = q + 1;
   const sheafnn::ArcLists lists = sheafnn::arc_lists(task.graph);
-  const sheafnn::NodeDegrees<double> degrees(lists);
-  sheafnn::NodeMaps<D, double> maps(degrees, true);
-  sheafnn::NodeMapsGradient<D, double> maps_gradient(n);
+  const sheafnn::layers::NodeDegrees<double> degrees(lists);
+  sheafnn::layers::NodeMaps<D, double> maps(degrees, true);
+  sheafnn::layers::NodeMapsGradient<D, double> maps_gradient(n);
   sheafnn::detail::CooperativeWorkspace<double> work(n * D * f);
-  sheafnn::CooperativeLayer<D, double> layer(lists, f, {}, work);
-  sheafnn::ParameterSet<double> values;
-  const auto group = sheafnn::ParameterGroup::network;
+  sheafnn::layers::CooperativeLayer<D, double> layer(lists, f, {}, work);
+  sheafnn::layers::ParameterSet<double> values;
+  const auto group = sheafnn::layers::ParameterGroup::network;
   const int x = values.add("x", {n, D * f}, group), left = values.add("left", {D, D}, group),
             right = values.add("right", {f, f}, group), epsilon = values.add("epsilon", {D}, group),
             raw = values.add("raw", {n, 2 * o}, group);
@@ -182,14 +182,14 @@ void check_layer() {
   const auto raw_view = [](auto* data) { return sheafnn::MatrixView(data, n, 2 * o); };
   const auto at = [&](int id) { return gradient.data() + values.info(id).offset; };
   const auto weights = [&](auto* data, const auto& offset) {
-    return sheafnn::DiffusionWeights<std::remove_pointer_t<decltype(data)>>{{data + offset(left), D, D},
+    return sheafnn::layers::DiffusionWeights<std::remove_pointer_t<decltype(data)>>{{data + offset(left), D, D},
                                                                             {data + offset(right), f, f},
                                                                             {data + offset(epsilon), D}};
   };
   const auto offset = [&](int id) { return values.info(id).offset; };
   const auto value = [&] {
     const double* data = values.values().data();
-    sheafnn::predict_node_maps<D, double>(1, raw_view(data + offset(raw)), maps);
+    sheafnn::layers::predict_node_maps<D, double>(1, raw_view(data + offset(raw)), maps);
     layer.forward(1, weights(data, offset), maps, features(data + offset(x)), {}, sheafnn::NodeSelection(n));
     double r = 0;
     for (Index i = 0; i < bar.size(); ++i) r += layer.output().data()[i] * bar[i];
@@ -199,7 +199,7 @@ void check_layer() {
   const double* data = values.values().data();
   layer.backward(1, maps_gradient, features(static_cast<const double*>(bar.data())), features(at(x)),
                  weights(gradient.data(), offset));
-  sheafnn::predict_node_maps_backward<D, double>(1, raw_view(data + offset(raw)), maps, maps_gradient,
+  sheafnn::layers::predict_node_maps_backward<D, double>(1, raw_view(data + offset(raw)), maps, maps_gradient,
                                                  raw_view(at(raw)));
   const auto comparison = model_gradient::compare_gradient(values, gradient, value);
   INFO(comparison.where);

@@ -103,17 +103,18 @@ TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented La
   const tiny::Task tiny;
   const Index n = tiny::Task::nodes;
   const sheafnn::ArcLists lists = sheafnn::arc_lists(tiny.graph);
-  const sheafnn::NodeDegrees<double> degrees(lists);
-  sheafnn::NodeMaps<D, double> maps(degrees, true);
+  const sheafnn::layers::NodeDegrees<double> degrees(lists);
+  sheafnn::layers::NodeMaps<D, double> maps(degrees, true);
   Doubles raw(static_cast<std::size_t>(n * 8));  // T = S
   for (std::size_t i = 0; i < raw.size(); ++i) {
     raw[i] = 2 * tiny::number(8, static_cast<Index>(i / 8 * 4 + i % 4));
   }
-  sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 8), maps);
+  sheafnn::layers::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 8), maps);
   sheafnn::CellularSheaf<sheafnn::Conformal<D>> sheaf(tiny.graph);
   for (Index a = 0; a < tiny.graph.arc_count(); ++a) {
     Eigen::Matrix3d map;
-    for (int k = 0; k < D * D; ++k) map(k / D, k % D) = maps.map(sheafnn::MapSide::out, tiny.graph.source(a))[k];
+    for (int k = 0; k < D * D; ++k)
+      map(k / D, k % D) = maps.map(sheafnn::layers::MapSide::out, tiny.graph.source(a))[k];
     sheaf.set_map(a, map);
   }
   const sheafnn::SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::augmented);
@@ -121,7 +122,8 @@ TEST_CASE("with T = S both operators of a cooperative sheaf are the augmented La
   for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(9, i);
   // ε = 0, no mixing, act = identity: X' = X − Δ Δ X.
   sheafnn::detail::CooperativeWorkspace<double> work(n * D * f);
-  sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity}, work);
+  sheafnn::layers::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity},
+                                                     work);
   const Doubles epsilon(D, 0.0);
   layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
                 sheafnn::NodeSelection(n));
@@ -138,24 +140,24 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
   const sheafnn::ArcLists lists = arcs.lists();
   for (const bool in_degree : {false, true}) {
     CAPTURE(in_degree);
-    const sheafnn::NodeDegrees<double> degrees(lists, in_degree);
-    sheafnn::NodeMaps<D, double> maps(degrees, true);
+    const sheafnn::layers::NodeDegrees<double> degrees(lists, in_degree);
+    sheafnn::layers::NodeMaps<D, double> maps(degrees, true);
     Doubles raw(static_cast<std::size_t>(4 * n));
     for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = tiny::number(8, static_cast<Index>(i));
-    sheafnn::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 4), maps);
-    const auto map = [&](sheafnn::MapSide side, Index u) {
+    sheafnn::layers::predict_node_maps<D, double>(1, sheafnn::MatrixView<const double>(raw.data(), n, 4), maps);
+    const auto map = [&](sheafnn::layers::MapSide side, Index u) {
       return Eigen::Map<const Eigen::Matrix<double, D, D, Eigen::RowMajor>>(maps.map(side, u));
     };
     // The augmented Laplacians of the arcs that leave and that enter, of the latter the transpose.
     const auto factor = [&](int op, Index u) {
-      const auto side = op == 0 ? sheafnn::MapSide::out : sheafnn::MapSide::in;
+      const auto side = op == 0 ? sheafnn::layers::MapSide::out : sheafnn::layers::MapSide::in;
       const double degree = static_cast<double>((op == 0 ? lists.out : lists.in).degree(u)),
                    s = maps.scale(side, u);
       return 1 / std::sqrt(degree * s * s + 1);
     };
     Matrix product = Matrix::Identity(n * D, n * D);
     for (int op = 0; op < 2; ++op) {
-      const auto side = op == 0 ? sheafnn::MapSide::out : sheafnn::MapSide::in;
+      const auto side = op == 0 ? sheafnn::layers::MapSide::out : sheafnn::layers::MapSide::in;
       Matrix laplacian = Matrix::Zero(n * D, n * D);
       for (Index u = 0; u < n; ++u) {
         const double degree = static_cast<double>((op == 1 && in_degree ? lists.in : lists.out).degree(u));
@@ -163,8 +165,8 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
         laplacian.block(u * D, u * D, D, D) = degree * s * s * Matrix::Identity(D, D);
         for (const Index v : lists.out.of(u)) {
           laplacian.block(u * D, v * D, D, D) = -factor(op, u) * factor(op, v) *
-                                                map(sheafnn::MapSide::out, u).transpose() *
-                                                map(sheafnn::MapSide::in, v);
+                                                map(sheafnn::layers::MapSide::out, u).transpose() *
+                                                map(sheafnn::layers::MapSide::in, v);
         }
       }
       product = laplacian * product;
@@ -172,7 +174,7 @@ TEST_CASE("operators on directed arcs against matrices, with either diagonal") {
     Matrix x(n * D, f);
     for (Index i = 0; i < x.size(); ++i) x.data()[i] = tiny::number(11, i);
     sheafnn::detail::CooperativeWorkspace<double> work(n * D * f);
-    sheafnn::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity},
+    sheafnn::layers::CooperativeLayer<D, double> layer(lists, f, {false, false, true, sheafnn::Activation::identity},
                                                work);
     const Doubles epsilon(D, 0.0);
     layer.forward(1, {{}, {}, epsilon}, maps, sheafnn::FeatureView<const double>(x.data(), n, D, f), {},
@@ -238,7 +240,7 @@ TEST_CASE("batch norm gives every column mean b and standard deviation w") {
     scale[c] = 0.5 + 0.1 * double(c);
     shift[c] = 1 - 0.2 * double(c);
   }
-  sheafnn::BatchNorm<double> norm(n, h);
+  sheafnn::layers::BatchNorm<double> norm(n, h);
   norm.forward({}, {scale, shift}, {x.data(), n, h}, sheafnn::NodeSelection(n));
   const auto y = norm.output();
   for (Index c = 0; c < h; ++c) {
@@ -279,7 +281,8 @@ TEST_CASE("directed models go along the arcs that a graph was built from") {
   CHECK(test::last_outputs(both_ways) != expected);
   // Everything that makes a network of its own follows the option.
   const sheafnn::LearnedNodeMaps maps = sheafnn::learned_node_maps(directed, data, {.layer = 1});
-  CHECK(maps.out.scale[5] == doctest::Approx(given.node_maps(1).scale(sheafnn::MapSide::out, 5)).epsilon(1e-15));
+  CHECK(maps.out.scale[5] ==
+        doctest::Approx(given.node_maps(1).scale(sheafnn::layers::MapSide::out, 5)).epsilon(1e-15));
   CHECK(maps.out.scale != sheafnn::learned_node_maps(undirected, data, {.layer = 1}).out.scale);
 }
 
@@ -291,7 +294,7 @@ TEST_CASE("Bayesian cooperative networks draw by seed, epoch, sample, layer and 
   const auto first_entry = [&](const sheafnn::ForwardPass<double>& pass) {
     network.forward(pass);
     for (Index l = 0; l < 2; ++l) {
-      for (const auto side : {sheafnn::MapSide::out, sheafnn::MapSide::in}) {
+      for (const auto side : {sheafnn::layers::MapSide::out, sheafnn::layers::MapSide::in}) {
         CHECK(seen.insert(network.node_maps(l).map(side, 10)[0]).second);
         CHECK(seen.insert(network.node_maps(l).scale(side, 10)).second);
       }
@@ -329,7 +332,7 @@ TEST_CASE("learners of every layer: without noise a Bayesian network is the dete
   auto& to = bayesian.parameters();
   REQUIRE(from.info().size() == to.info().size());
   for (std::size_t i = 0; i < from.info().size(); ++i) {
-    const sheafnn::ParameterInfo &one = from.info()[i], &other = to.info()[i];
+    const sheafnn::layers::ParameterInfo &one = from.info()[i], &other = to.info()[i];
     REQUIRE(one.name == other.name);
     const double* values = from.values().data() + one.offset;
     double* copy = to.values().data() + other.offset;
@@ -353,12 +356,12 @@ TEST_CASE("learners of every layer: without noise a Bayesian network is the dete
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) < 1e-12);
   // Every layer has distributions of its own, and the KL term is their mean.
-  const auto kappa = [&](Index l) { return network.posterior(l).parameter_of(sheafnn::MapSide::out, 10, 9); };
+  const auto kappa = [&](Index l) { return network.posterior(l).parameter_of(sheafnn::layers::MapSide::out, 10, 9); };
   CHECK(kappa(0) != kappa(1));
   CHECK(kappa(1) != kappa(2));
   double sum = 0;
   for (Index l = 0; l < 3; ++l) {
-    sheafnn::VariationalNodeMaps<3, double> posterior = network.posterior(l);
+    sheafnn::layers::VariationalNodeMaps<3, double> posterior = network.posterior(l);
     sum += posterior.mean_kl(1);
   }
   CHECK(network.kl() == doctest::Approx(sum / 3).epsilon(1e-14));
@@ -378,7 +381,7 @@ TEST_CASE("scales are at most ten") {
 
 TEST_CASE("scales that underflow leave rotations and finite derivatives") {
   sheafnn::Csnn<3, float> model(options(), 3);
-  for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+  for (const sheafnn::layers::ParameterInfo& info : model.parameters().info()) {
     const bool last = info.name == "out.1.output.bias" || info.name == "in.0.output.bias";
     if (last) model.parameters().values()[info.offset + info.size - 1] = -200;  // e^-200 is 0 in single precision
   }

@@ -82,7 +82,7 @@ struct Problem {
   Index d = 1;
   bool bayesian = false;
   std::vector<std::pair<Index, Index>> arcs;  ///< u → v
-  const sheafnn::ParameterSet<double>* parameters = nullptr;
+  const sheafnn::layers::ParameterSet<double>* parameters = nullptr;
   std::vector<std::vector<double>>
       noise;  ///< per layer: of every node first T's and then S's rotation, by rows, and scale
   tiny::Task task;
@@ -90,7 +90,7 @@ struct Problem {
   /// A parameter, by rows.
   [[nodiscard]] MatrixXd at(const std::string& name) const {
     const auto id = parameters->find(name);
-    const sheafnn::ParameterInfo& info = parameters->info(id);
+    const sheafnn::layers::ParameterInfo& info = parameters->info(id);
     const std::vector<double> values = parameters->get(id, parameters->values());
     const Index rows = info.shape.front(), columns = static_cast<Index>(values.size()) / rows;
     return Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(values.data(),
@@ -334,7 +334,7 @@ void check_model() {
     negated.negate_diffused = true;
     Model other(negated, 7);
     std::copy_n(model.parameters().values().data(), model.parameters().size(), other.parameters().values().data());
-    sheafnn::ParameterSet<double>& parameters = other.parameters();
+    sheafnn::layers::ParameterSet<double>& parameters = other.parameters();
     const auto id = parameters.find("lin2.weight");
     std::vector<double> weights = parameters.get(id, parameters.values());
     for (double& weight : weights) weight = -weight;
@@ -343,7 +343,7 @@ void check_model() {
     test::train_pass(opposite, pass);
     CHECK(test::last_outputs(opposite) == outputs);
     const sheafnn::Buffer<double> other_gradient = opposite.gradient();
-    for (const sheafnn::ParameterInfo& info : parameters.info()) {
+    for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
       CAPTURE(info.name);
       const auto of = parameters.find(info.name);
       std::vector<double> bar = parameters.get(of, other_gradient);

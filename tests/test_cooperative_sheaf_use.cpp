@@ -50,9 +50,9 @@ template <class Model>
 Model constant_model() {
   Model model = disturbed<Model>();
   for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
-    const sheafnn::ParameterInfo& info = model.parameters().info()[id];
-    if (info.group != sheafnn::ParameterGroup::sheaf_learner) continue;
-    std::fill_n(model.parameters().data(static_cast<sheafnn::ParameterId>(id)), info.size, 0);
+    const sheafnn::layers::ParameterInfo& info = model.parameters().info()[id];
+    if (info.group != sheafnn::layers::ParameterGroup::sheaf_learner) continue;
+    std::fill_n(model.parameters().data(static_cast<sheafnn::layers::ParameterId>(id)), info.size, 0);
   }
   return model;
 }
@@ -88,11 +88,11 @@ void check_given_maps() {
   // Scales are divided out of the maps and multiplied into them again.
   network.give_maps(own);
   CHECK(difference(outputs_of(network)) <= 1024 * epsilon);
-  const sheafnn::NodeMapRows<2, double> trivial(network.node_maps(0).degrees());
+  const sheafnn::layers::NodeMapRows<2, double> trivial(network.node_maps(0).degrees());
   network.give_maps({trivial, trivial});
   CHECK(difference(outputs_of(network)) > 1e-3);
-  CHECK(network.node_maps(1).map(sheafnn::MapSide::in, 2)[0] == 1);
-  CHECK(network.node_maps(1).map(sheafnn::MapSide::in, 2)[1] == 0);
+  CHECK(network.node_maps(1).map(sheafnn::layers::MapSide::in, 2)[0] == 1);
+  CHECK(network.node_maps(1).map(sheafnn::layers::MapSide::in, 2)[1] == 0);
   CHECK_THROWS_WITH(network.begin({.training = true}),
                     "training: true is not allowed; given maps are for evaluations");
   CHECK_THROWS_WITH(network.give_maps({trivial}),

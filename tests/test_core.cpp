@@ -28,7 +28,7 @@ namespace test_core {
 namespace {
 
 using sheafnn::Index;
-using sheafnn::Pack;
+using sheafnn::math::Pack;
 
 template <class T>
 constexpr T epsilon = std::numeric_limits<T>::epsilon();
@@ -119,8 +119,8 @@ TEST_CASE_TEMPLATE("pack: lanes, loading and storing", P, SHEAFNN_FLOAT_PACKS) {
   sheafnn::detail::store(out.data(), T(9));
   CHECK(out[0] == T(9));
   CHECK(out[1] == T(2));
-  static_assert(std::is_same_v<sheafnn::scalar_of_t<P>, T>);
-  static_assert(std::is_same_v<sheafnn::scalar_of_t<T>, T>);
+  static_assert(std::is_same_v<sheafnn::math::scalar_of_t<P>, T>);
+  static_assert(std::is_same_v<sheafnn::math::scalar_of_t<T>, T>);
   static_assert(sheafnn::row_lanes<T> * sizeof(T) == 64);
   static_assert(sheafnn::lanes<T> * sizeof(T) == 32 || sheafnn::lanes<T> * sizeof(T) == 64);
 }
@@ -181,7 +181,7 @@ TEST_CASE_TEMPLATE("pack: comparisons, masks and select are the scalar's in ever
     wrong += wrong_lanes(select((a < b) & (b > P(0)), yes, no),
                          [&](int l) { return a.lane(l) < b.lane(l) && b.lane(l) > 0 ? T(1) : T(2); });
     wrong += wrong_lanes(select(a < b, a, b),
-                         [&](int l) { return sheafnn::select(a.lane(l) < b.lane(l), a.lane(l), b.lane(l)); });
+                         [&](int l) { return sheafnn::math::select(a.lane(l) < b.lane(l), a.lane(l), b.lane(l)); });
     wrong += wrong_lanes(abs(a), [&](int l) { return std::abs(a.lane(l)); });
     // As with std::max and std::min, an unordered pair gives the first operand.
     wrong += wrong_lanes(max(a, b), [&](int l) { return std::max(a.lane(l), b.lane(l)); });
@@ -394,13 +394,13 @@ TEST_CASE_TEMPLATE("pack: reduce_add sums pairwise in a fixed order", P, SHEAFNN
     }
     CHECK(reduce_add(a) == v[0]);
   }
-  CHECK(sheafnn::reduce_add(T(1.25)) == T(1.25));
+  CHECK(sheafnn::math::reduce_add(T(1.25)) == T(1.25));
 }
 
 /// Appends the positions at which a body's tile writes, and checks that it reads the same ones, and zeros elsewhere.
 template <class T, class Tile>
 void note_tile(const Tile& c, std::vector<Index>& written) {
-  using S = sheafnn::scalar_of_t<T>;
+  using S = sheafnn::math::scalar_of_t<T>;
   constexpr Index width = sizeof(T) / sizeof(S), room = 200;
   std::vector<S> in(room), out(room, S(-1));
   for (Index i = 0; i < room; ++i) in[static_cast<std::size_t>(i)] = static_cast<S>(i + 1);
@@ -467,12 +467,12 @@ TEST_CASE_TEMPLATE("groups of tiles cover a row once, in order, and touch nothin
 
 TEST_CASE_TEMPLATE("sums over the lanes of a tile of two packs", T, float, double) {
   constexpr int W = sheafnn::row_lanes<T>, count = 5;
-  sheafnn::Pack<T, 2 * W> in[count];
+  sheafnn::math::Pack<T, 2 * W> in[count];
   T values[2 * W], sums[count], expected[count];
   for (int k = 0; k < count; ++k) {
     expected[k] = T(k);
     for (int c = 0; c < 2 * W; ++c) expected[k] += values[c] = static_cast<T>(7 * k + c);
-    in[k] = sheafnn::Pack<T, 2 * W>::load(values);
+    in[k] = sheafnn::math::Pack<T, 2 * W>::load(values);
     sums[k] = T(k);
   }
   sheafnn::detail::lane_sums<count>(in, sums, true);

@@ -18,6 +18,7 @@ namespace test_csv {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 using io::CsvReader;
 using Strings = std::vector<std::string>;
 

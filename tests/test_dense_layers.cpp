@@ -17,9 +17,9 @@ namespace dense_layers_test {
 
 using sheafnn::Activation;
 using sheafnn::Index;
-using sheafnn::LinearWeights;
+using sheafnn::layers::LinearWeights;
 using sheafnn::MatrixView;
-using sheafnn::NormWeights;
+using sheafnn::layers::NormWeights;
 using Numbers = std::vector<double>;
 
 Numbers random_numbers(Index count, std::uint32_t layer) {
@@ -65,11 +65,11 @@ void check_equal_numbers() {
   const std::vector<S> scale(width, S(1)), shift(width, S(0));
   for (const double size : {0.1, 1e6 / 3, 1e15 / 7, 1e30 / 7}) {
     const std::vector<S> x(static_cast<std::size_t>(rows * width), static_cast<S>(size));
-    sheafnn::LayerNorm<S> by_row(rows, width);
+    sheafnn::layers::LayerNorm<S> by_row(rows, width);
     by_row.forward(1, {scale, shift}, {x.data(), rows, width});
-    sheafnn::BatchNorm<S> by_column(rows, width);
+    sheafnn::layers::BatchNorm<S> by_column(rows, width);
     by_column.forward({}, {scale, shift}, {x.data(), rows, width}, sheafnn::NodeSelection(rows));
-    sheafnn::GlobalNorm<S> of_all(rows, width, width, 1);
+    sheafnn::layers::GlobalNorm<S> of_all(rows, width, width, 1);
     of_all.bind({scale, shift});
     std::vector<S> y(x.size());
     sheafnn::detail::for_row_groups(0, rows, [&](Index first, Index count) {
@@ -99,50 +99,55 @@ TEST_CASE("error function: within 2 epsilon, in packs as in numbers") {
   for (double x = -8; x < 8; x += 0.00731) {
     CAPTURE(x);
     const float narrow = static_cast<float>(x);
-    CHECK(std::abs(sheafnn::error_function(x) - std::erf(x)) <= 4.5e-16);
-    CHECK(std::abs(sheafnn::error_function(sheafnn::Pack<double, 8>(x)).lane(5) - std::erf(x)) <= 4.5e-16);
-    CHECK(std::abs(sheafnn::error_function(narrow) - std::erf(narrow)) <= 2.4e-7f);
-    CHECK(std::abs(sheafnn::error_function(sheafnn::Pack<float, 16>(narrow)).lane(9) - std::erf(narrow)) <= 2.4e-7f);
+    CHECK(std::abs(sheafnn::layers::error_function(x) - std::erf(x)) <= 4.5e-16);
+    CHECK(std::abs(sheafnn::layers::error_function(sheafnn::math::Pack<double, 8>(x)).lane(5) - std::erf(x)) <=
+          4.5e-16);
+    CHECK(std::abs(sheafnn::layers::error_function(narrow) - std::erf(narrow)) <= 2.4e-7f);
+    CHECK(std::abs(sheafnn::layers::error_function(sheafnn::math::Pack<float, 16>(narrow)).lane(9) -
+                   std::erf(narrow)) <= 2.4e-7f);
   }
   for (const double x : {100.0, 1e20, 1e300, HUGE_VAL}) {
-    CHECK(sheafnn::error_function(x) == 1);
-    CHECK(sheafnn::error_function(-x) == -1);
-    CHECK(sheafnn::error_function(sheafnn::Pack<double, 8>(-x)).lane(0) == -1);
+    CHECK(sheafnn::layers::error_function(x) == 1);
+    CHECK(sheafnn::layers::error_function(-x) == -1);
+    CHECK(sheafnn::layers::error_function(sheafnn::math::Pack<double, 8>(-x)).lane(0) == -1);
   }
-  CHECK(sheafnn::error_function(1e-300) == doctest::Approx(2e-300 / std::sqrt(std::numbers::pi)).epsilon(1e-15));
-  CHECK(std::isnan(sheafnn::error_function(std::nan(""))));
+  CHECK(sheafnn::layers::error_function(1e-300) ==
+        doctest::Approx(2e-300 / std::sqrt(std::numbers::pi)).epsilon(1e-15));
+  CHECK(std::isnan(sheafnn::layers::error_function(std::nan(""))));
 }
 
 TEST_CASE("GELU is x times the normal distribution function, in packs as in numbers") {
-  CHECK(sheafnn::gelu(0.0) == 0);
-  CHECK(sheafnn::gelu(1.0) == doctest::Approx(0.8413447460685429).epsilon(1e-15));
-  CHECK(sheafnn::gelu(-40.0) == 0);
-  CHECK(sheafnn::gelu(40.0) == 40);
+  CHECK(sheafnn::layers::gelu(0.0) == 0);
+  CHECK(sheafnn::layers::gelu(1.0) == doctest::Approx(0.8413447460685429).epsilon(1e-15));
+  CHECK(sheafnn::layers::gelu(-40.0) == 0);
+  CHECK(sheafnn::layers::gelu(40.0) == 40);
   for (double x = -7; x < 7; x += 0.0137) {
     CAPTURE(x);
     const double exact = 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
-    CHECK(std::abs(sheafnn::gelu(x) - exact) <= 4e-16 * (1 + std::abs(x)));
-    CHECK(std::abs(sheafnn::gelu(static_cast<float>(x)) - exact) <= 4e-7 * (1 + std::abs(x)));
-    const auto pack = sheafnn::gelu(sheafnn::Pack<double, 8>(x));
+    CHECK(std::abs(sheafnn::layers::gelu(x) - exact) <= 4e-16 * (1 + std::abs(x)));
+    CHECK(std::abs(sheafnn::layers::gelu(static_cast<float>(x)) - exact) <= 4e-7 * (1 + std::abs(x)));
+    const auto pack = sheafnn::layers::gelu(sheafnn::math::Pack<double, 8>(x));
     CHECK(std::abs(pack.lane(3) - exact) <= 4e-16 * (1 + std::abs(x)));
-    const auto floats = sheafnn::gelu(sheafnn::Pack<float, 16>(static_cast<float>(x)));
+    const auto floats = sheafnn::layers::gelu(sheafnn::math::Pack<float, 16>(static_cast<float>(x)));
     CHECK(std::abs(floats.lane(3) - exact) <= 4e-7 * (1 + std::abs(x)));
   }
 }
 
 TEST_CASE("derivatives of activations") {
-  for (std::size_t k = 0; k < sheafnn::activation_names.size(); ++k) {
-    sheafnn::with_activation(static_cast<Activation>(k), [&]<Activation A>() {
+  for (std::size_t k = 0; k < sheafnn::layers::activation_names.size(); ++k) {
+    sheafnn::layers::with_activation(static_cast<Activation>(k), [&]<Activation A>() {
       CAPTURE(sheafnn::to_string(A));
       for (double x = -4.05; x < 4; x += 0.1) {
         CAPTURE(x);
         const double step = 1e-5;
-        const double difference = (sheafnn::activate<A>(x + step) - sheafnn::activate<A>(x - step)) / (2 * step);
-        CHECK(sheafnn::activation_derivative<A>(x) == doctest::Approx(difference).epsilon(1e-8).scale(1));
-        const sheafnn::Pack<double, 8> pack(x);
-        CHECK(sheafnn::activate<A>(pack).lane(7) == doctest::Approx(sheafnn::activate<A>(x)).epsilon(1e-14).scale(1));
-        CHECK(sheafnn::activation_derivative<A>(pack).lane(7) ==
-              doctest::Approx(sheafnn::activation_derivative<A>(x)).epsilon(1e-14).scale(1));
+        const double difference =
+            (sheafnn::layers::activate<A>(x + step) - sheafnn::layers::activate<A>(x - step)) / (2 * step);
+        CHECK(sheafnn::layers::activation_derivative<A>(x) == doctest::Approx(difference).epsilon(1e-8).scale(1));
+        const sheafnn::math::Pack<double, 8> pack(x);
+        CHECK(sheafnn::layers::activate<A>(pack).lane(7) ==
+              doctest::Approx(sheafnn::layers::activate<A>(x)).epsilon(1e-14).scale(1));
+        CHECK(sheafnn::layers::activation_derivative<A>(pack).lane(7) ==
+              doctest::Approx(sheafnn::layers::activation_derivative<A>(x)).epsilon(1e-14).scale(1));
       }
     });
   }
@@ -154,7 +159,7 @@ TEST_CASE("layer norm: rows have mean 0 and variance 1, and its derivatives are 
     constexpr Index rows = 130;
     Numbers x = random_numbers(rows * width, 1), scale = random_numbers(width, 2), shift = random_numbers(width, 3);
     const Numbers bar = random_numbers(rows * width, 4);
-    sheafnn::LayerNorm<double> norm(rows + 5, width);
+    sheafnn::layers::LayerNorm<double> norm(rows + 5, width);
     {
       const Numbers one(scale.size(), 1.0), none(scale.size(), 0.0);
       norm.forward(1, {one, none}, matrix(std::as_const(x), width));
@@ -192,7 +197,7 @@ TEST_CASE("a refused backward pass has added nothing") {
   const LinearWeights<const double> weights{MatrixView<const double>(weight.data(), 2, 2), bias};
   const LinearWeights<double> derivatives{square(weight_bar), bias_bar};
   const auto rows = [](auto& from) { return MatrixView<double>(from.data(), 3, 2); };
-  sheafnn::DenseLayer<double> layer(3, 2, 2, Activation::gelu);
+  sheafnn::layers::DenseLayer<double> layer(3, 2, 2, Activation::gelu);
   layer.forward(1, weights, MatrixView<const double>(x.data(), 3, 2));
   const Numbers before = bar;
   CHECK_THROWS_AS(layer.backward(1, weights, MatrixView<const double>(x.data(), 3, 2), rows(bar), square(small),
@@ -202,7 +207,7 @@ TEST_CASE("a refused backward pass has added nothing") {
   CHECK(weight_bar == Numbers(4));
   CHECK(bias_bar == Numbers(2));
 
-  sheafnn::ReadoutHead<double> head(3, 2, 2, 1);
+  sheafnn::layers::ReadoutHead<double> head(3, 2, 2, 1);
   const std::vector<LinearWeights<const double>> hidden{weights};
   head.forward(1, hidden, weights, MatrixView<const double>(x.data(), 3, 2));
   Numbers hidden_bar(4), x_bar(6);
@@ -227,7 +232,7 @@ TEST_CASE("readout heads: derivatives, and the same bits on any number of thread
     }
     weights.push_back(random_numbers(width * outputs, 30));
     weights.push_back(random_numbers(outputs, 31));
-    sheafnn::ReadoutHead<double> head(rows, width, outputs, hidden);
+    sheafnn::layers::ReadoutHead<double> head(rows, width, outputs, hidden);
     const auto views = [&]<class T>(std::vector<Numbers>& from, std::vector<LinearWeights<T>>& out) {
       for (std::size_t i = 0; i < from.size(); i += 2) {
         out.push_back({MatrixView<T>(matrix(from[i], i + 2 < from.size() ? width : outputs)), from[i + 1]});

@@ -17,12 +17,12 @@ namespace test_distributions {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::AngularCentralGaussian;
-using sheafnn::CayleyDistribution;
-using sheafnn::Column;
+using sheafnn::rotation::AngularCentralGaussian;
+using sheafnn::rotation::CayleyDistribution;
+using sheafnn::math::Column;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
-using sheafnn::WrappedCauchy;
+using sheafnn::rotation::WrappedCauchy;
 
 constexpr double pi = 3.14159265358979323846;
 
@@ -42,9 +42,9 @@ TEST_CASE("Cayley density integrates to 1: dimensions 2 and 3, by quadrature ove
     double three = 0;
     for (int i = 0; i < n; ++i) {
       const double angle = 2 * pi * i / n;
-      two += sheafnn::pdf(centred<2>(kappa), turn<2>(angle)) / n;
+      two += sheafnn::rotation::pdf(centred<2>(kappa), turn<2>(angle)) / n;
       // Density (1 − cos r)/π of the angle r of uniform rotations on [0, π], unfolded to [0, 2π].
-      three += sheafnn::pdf(centred<3>(kappa), turn<3>(angle)) * (1 - std::cos(angle)) / n;
+      three += sheafnn::rotation::pdf(centred<3>(kappa), turn<3>(angle)) * (1 - std::cos(angle)) / n;
     }
     // Rounding of one density is about ε/(1 − κ)² of its value here.
     CHECK(std::abs(two - 1) <= 64 * epsilon / (1 - kappa));
@@ -54,41 +54,42 @@ TEST_CASE("Cayley density integrates to 1: dimensions 2 and 3, by quadrature ove
 
 TEST_CASE("mean resultant of Cayley distributions of dimension 2, 3 and 4") {
   for (const double kappa : {0.0, 0.25, 0.75}) {
-    CHECK(std::abs(sheafnn::cayley_resultant<2>(kappa) - kappa) <= 4 * epsilon);
-    CHECK(std::abs(sheafnn::cayley_resultant<3>(kappa) - kappa * (2 + kappa) / 3) <= 4 * epsilon);
-    CHECK(std::abs(sheafnn::cayley_resultant<4>(kappa) - kappa * (3 + kappa * kappa) / 4) <= 4 * epsilon);
+    CHECK(std::abs(sheafnn::rotation::cayley_resultant<2>(kappa) - kappa) <= 4 * epsilon);
+    CHECK(std::abs(sheafnn::rotation::cayley_resultant<3>(kappa) - kappa * (2 + kappa) / 3) <= 4 * epsilon);
+    CHECK(std::abs(sheafnn::rotation::cayley_resultant<4>(kappa) - kappa * (3 + kappa * kappa) / 4) <= 4 * epsilon);
   }
 }
 
 TEST_CASE("rotation angles of Cayley samples follow the law their density gives") {
   for (const double kappa : {0.3, 0.8}) {
     CAPTURE(kappa);
-    const SquareMatrix<double, 3> location = sheafnn::haar_rotation<double, 3>(Stream{.seed = 35}, 0u);
+    const SquareMatrix<double, 3> location = sheafnn::rotation::haar_rotation<double, 3>(Stream{.seed = 35}, 0u);
     const CayleyDistribution<3> three(location, kappa);
     const CayleyDistribution<2> two(turn<2>(1.0), kappa);
     const WrappedCauchy<> cauchy(1.0, kappa);
-    const AngularCentralGaussian<4> quaternions = sheafnn::cayley_quaternions(kappa);
+    const AngularCentralGaussian<4> quaternions = sheafnn::rotation::cayley_quaternions(kappa);
     std::vector<double> angle2, angle3, cauchy_angle, quaternion_angle;
     double worst = 0;  // between the samples of two and cauchy, which are the same
     for (std::uint32_t id = 0; id < 20000; ++id) {
       const Stream stream{.seed = 36};
-      angle3.push_back(
-          sheafnn::rotation_angle<double, 3>(sheafnn::multiply_nt(sheafnn::sample(three, stream, id), location)));
-      angle2.push_back(sheafnn::rotation_angle<double, 2>(
-          sheafnn::multiply_nt(sheafnn::sample(two, stream, id), two.location())));
-      const double angle = sheafnn::sample(cauchy, stream, id);
+      angle3.push_back(sheafnn::rotation::rotation_angle<double, 3>(
+          sheafnn::math::multiply_nt(sheafnn::rotation::sample(three, stream, id), location)));
+      angle2.push_back(sheafnn::rotation::rotation_angle<double, 2>(
+          sheafnn::math::multiply_nt(sheafnn::rotation::sample(two, stream, id), two.location())));
+      const double angle = sheafnn::rotation::sample(cauchy, stream, id);
       cauchy_angle.push_back(std::remainder(angle - 1, 2 * pi));
-      worst =
-          std::max(worst, std::abs(angle - sheafnn::rotation_angle<double, 2>(sheafnn::sample(two, stream, id))));
-      quaternion_angle.push_back(sheafnn::rotation_angle<double, 3>(
-          sheafnn::quaternion_rotation<double>(sheafnn::sample(quaternions, Stream{.seed = 37}, id))));
+      worst = std::max(worst, std::abs(angle - sheafnn::rotation::rotation_angle<double, 2>(
+                                                   sheafnn::rotation::sample(two, stream, id))));
+      quaternion_angle.push_back(
+          sheafnn::rotation::rotation_angle<double, 3>(sheafnn::rotation::quaternion_rotation<double>(
+              sheafnn::rotation::sample(quaternions, Stream{.seed = 37}, id))));
     }
     CHECK(worst <= 64 * epsilon / (1 - kappa));
     const TabulatedDistribution law2(-pi, pi, [&](double r) {
-      return sheafnn::pdf(centred<2>(kappa), turn<2>(r)) / (2 * pi);
+      return sheafnn::rotation::pdf(centred<2>(kappa), turn<2>(r)) / (2 * pi);
     });
     const TabulatedDistribution law3(0, pi, [&](double r) {
-      return sheafnn::pdf(centred<3>(kappa), turn<3>(r)) * (1 - std::cos(r)) / pi;
+      return sheafnn::rotation::pdf(centred<3>(kappa), turn<3>(r)) * (1 - std::cos(r)) / pi;
     });
     CHECK(kolmogorov_smirnov(angle2, law2) <= allowed_kolmogorov_smirnov);
     CHECK(kolmogorov_smirnov(cauchy_angle, law2) <= allowed_kolmogorov_smirnov);
@@ -101,19 +102,21 @@ TEST_CASE("wrapped Cauchy and quaternion densities are those of Cayley distribut
   for (const double kappa : {0.0, 0.3, 0.8}) {
     CAPTURE(kappa);
     const double bound = 64 * epsilon / ((1 - kappa) * (1 - kappa));
-    const AngularCentralGaussian<4> quaternions = sheafnn::cayley_quaternions(kappa);
+    const AngularCentralGaussian<4> quaternions = sheafnn::rotation::cayley_quaternions(kappa);
     const WrappedCauchy<> cauchy(0.5, kappa);
     const CayleyDistribution<2> two(turn<2>(0.5), kappa);
     for (std::uint32_t id = 0; id < 50; ++id) {
       const double angle = -3 + 0.12 * id;
-      CHECK(std::abs(sheafnn::logpdf(cauchy, angle) - sheafnn::logpdf(two, turn<2>(angle))) <= bound);
+      CHECK(std::abs(sheafnn::rotation::logpdf(cauchy, angle) - sheafnn::rotation::logpdf(two, turn<2>(angle))) <=
+            bound);
       Column<double, 4> q;
       sheafnn::fill_normals<4, double>(q.data(), Stream{.seed = 38}, id);
-      q = sheafnn::normalised_quaternion<double>(q);
-      const SquareMatrix<double, 3> rotation = sheafnn::quaternion_rotation<double>(q);
-      CHECK(std::abs(sheafnn::logpdf(quaternions, q) - sheafnn::logpdf(centred<3>(kappa), rotation)) <= bound);
+      q = sheafnn::rotation::normalised_quaternion<double>(q);
+      const SquareMatrix<double, 3> rotation = sheafnn::rotation::quaternion_rotation<double>(q);
+      CHECK(std::abs(sheafnn::rotation::logpdf(quaternions, q) -
+                     sheafnn::rotation::logpdf(centred<3>(kappa), rotation)) <= bound);
     }
-    CHECK(std::abs(sheafnn::kl_to_uniform(cauchy) - sheafnn::kl_to_uniform(two)) <= 4 * epsilon);
+    CHECK(std::abs(sheafnn::rotation::kl_to_uniform(cauchy) - sheafnn::rotation::kl_to_uniform(two)) <= 4 * epsilon);
   }
 }
 
@@ -127,7 +130,7 @@ TEST_CASE("angular central Gaussian density integrates to 1 and its samples have
   double sum = 0;
   for (int i = 0; i < n; ++i) {
     const double angle = 2 * pi * i / n;
-    sum += sheafnn::pdf(circle, Column<double, 2>(std::cos(angle), std::sin(angle))) / n;
+    sum += sheafnn::rotation::pdf(circle, Column<double, 2>(std::cos(angle), std::sin(angle))) / n;
   }
   CHECK(std::abs(sum - 1) <= 64 * epsilon);
   // ∫ over longitude (periodic) and latitude, and the second moments of the density against those of samples.
@@ -142,7 +145,7 @@ TEST_CASE("angular central Gaussian density integrates to 1 and its samples have
       const double angle = 2 * pi * j / n;
       const double r = std::sqrt(1 - z * z);
       const Column<double, 3> x(r * std::cos(angle), r * std::sin(angle), z);
-      const double f = sheafnn::pdf(sphere, x) * weight;
+      const double f = sheafnn::rotation::pdf(sphere, x) * weight;
       sum += f;
       second += f * x.cwiseAbs2();
     }
@@ -152,7 +155,7 @@ TEST_CASE("angular central Gaussian density integrates to 1 and its samples have
   Mean squares[3];
   Mean product;
   for (std::uint32_t id = 0; id < 20000; ++id) {
-    const Column<double, 3> x = sheafnn::sample(sphere, Stream{.seed = 39}, id);
+    const Column<double, 3> x = sheafnn::rotation::sample(sphere, Stream{.seed = 39}, id);
     for (int i = 0; i < 3; ++i) squares[i].add(x(i) * x(i));
     product.add(x(0));
     if (id < 100) CHECK(std::abs(x.norm() - 1) <= 4 * epsilon);
@@ -165,9 +168,10 @@ TEST_CASE("a Cayley distribution of dimension 16") {
   const CayleyDistribution<16> distribution = centred<16>(0.8);
   Mean log_density;
   for (std::uint32_t id = 0; id < 500; ++id) {
-    log_density.add(sheafnn::logpdf(distribution, sheafnn::sample(distribution, Stream{.seed = 40}, id)));
+    log_density.add(
+        sheafnn::rotation::logpdf(distribution, sheafnn::rotation::sample(distribution, Stream{.seed = 40}, id)));
   }
-  CHECK(log_density.standard_errors_from(sheafnn::kl_to_uniform(distribution)) <= allowed_standard_errors);
+  CHECK(log_density.standard_errors_from(sheafnn::rotation::kl_to_uniform(distribution)) <= allowed_standard_errors);
 }
 
 TEST_CASE("parameters outside their range are refused") {
@@ -196,13 +200,14 @@ TEST_CASE("parameters outside their range are refused") {
   CHECK_NOTHROW(cayley(m, 0.5));
   m(2, 2) = std::nan("");
   CHECK_THROWS_WITH_AS(cayley(m, 0.5), doctest::Contains("location(2, 2): nan"), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::logpdf(centred<3>(0.5), m)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::logpdf(centred<3>(0.5), m)), std::invalid_argument);
 
   CHECK_THROWS_AS(WrappedCauchy<>(0.0, 1.0), std::invalid_argument);
   CHECK_THROWS_AS(WrappedCauchy<>(0.0, -0.1), std::invalid_argument);
   CHECK_THROWS_AS(WrappedCauchy<>(std::nan(""), 0.5), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::pdf(WrappedCauchy<>(0.0, 0.5), INFINITY)), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::cayley_quaternions(1.0)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::pdf(WrappedCauchy<>(0.0, 0.5), INFINITY)),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::cayley_quaternions(1.0)), std::invalid_argument);
 
   const auto acg = [](const SquareMatrix<double, 3>& lambda) { AngularCentralGaussian<3>{lambda}; };
   SquareMatrix<double, 3> lambda = identity;
@@ -220,10 +225,11 @@ TEST_CASE("parameters outside their range are refused") {
   }
   for (const double scale : {1e-150, 1e150}) {
     const AngularCentralGaussian<3> uniform{SquareMatrix<double, 3>(scale * identity)};
-    CHECK(std::abs(sheafnn::pdf(uniform, Column<double, 3>(0, 1, 0)) - 1) <= 1e-12);
-    CHECK(std::abs(sheafnn::sample(uniform, sheafnn::Stream{.seed = 5}, 0).norm() - 1) <= 1e-15);
+    CHECK(std::abs(sheafnn::rotation::pdf(uniform, Column<double, 3>(0, 1, 0)) - 1) <= 1e-12);
+    CHECK(std::abs(sheafnn::rotation::sample(uniform, sheafnn::Stream{.seed = 5}, 0).norm() - 1) <= 1e-15);
   }
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::pdf(AngularCentralGaussian<3>(identity), Column<double, 3>(1, 1, 0))),
+  CHECK_THROWS_AS(static_cast<void>(
+                      sheafnn::rotation::pdf(AngularCentralGaussian<3>(identity), Column<double, 3>(1, 1, 0))),
                   std::invalid_argument);
 }
 

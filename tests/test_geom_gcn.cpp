@@ -16,6 +16,7 @@ namespace test_geom_gcn {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::rotation;
 using io::GeomGcnFeatures;
 
 const char* const edges_file = "out1_graph_edges.txt";

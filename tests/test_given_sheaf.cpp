@@ -100,7 +100,7 @@ void check_own_sheaves() {
     CHECK(largest_difference(probabilities(given, task), probabilities(model, task)) <= bound);
     // And the sheaf is what counts: another one gives something else.
     const auto other =
-        sheafnn::with_sheaves(model, GivenMaps(sheafnn::random_sheaf<typename Model::Family>(task.graph,
+        sheafnn::with_sheaves(model, GivenMaps(sheafnn::sheaf::random_sheaf<typename Model::Family>(task.graph,
                                                                                              Stream{.seed = 9})));
     CHECK(largest_difference(probabilities(other, task), probabilities(model, task)) > 1e-3);
   }
@@ -166,8 +166,8 @@ void check_gradient() {
   CAPTURE(Family::name);
   const tiny::Task task;
   for (const ModelOptions& options : architectures()) {
-    CellularSheaf<Family> sheaf = sheafnn::random_sheaf<Family>(task.graph, Stream{.seed = 2});
-    if constexpr (sheafnn::may_have_edge_weights<Family>) {
+    CellularSheaf<Family> sheaf = sheafnn::sheaf::random_sheaf<Family>(task.graph, Stream{.seed = 2});
+    if constexpr (sheafnn::sheaf::may_have_edge_weights<Family>) {
       for (Index e = 0; e < task.graph.edge_count(); ++e) sheaf.set_edge_weight(e, 0.6 + 0.4 * tiny::number(3, e));
     }
     Snn<Family, double> model(options, 7, GivenMaps(sheaf));
@@ -216,7 +216,7 @@ TEST_CASE("a true sheaf that is given is worth more than the identity") {
 
 TEST_CASE("a checkpoint holds what is learned, and the sheaf is given again") {
   const tiny::Task task;
-  const GivenMaps maps(sheafnn::random_sheaf<Diagonal<2>>(task.graph, Stream{.seed = 2}));
+  const GivenMaps maps(sheafnn::sheaf::random_sheaf<Diagonal<2>>(task.graph, Stream{.seed = 2}));
   Snn<Diagonal<2>> model(tiny::options(), 7, maps);
   const test::TemporaryFolder folder;
   const auto path = folder.path() / "given.safetensors";

@@ -72,7 +72,7 @@ void compare(const Case& expected, const Outcome& outcome, const Bounds& bounds)
   std::size_t in_file = 0;
   for (const auto& entry : expected.file) in_file += entry.first.starts_with("param.") ? 1 : 0;
   CHECK(in_file == outcome.parameters.size());
-  for (const sheafnn::ParameterInfo& info : outcome.parameters) {
+  for (const sheafnn::layers::ParameterInfo& info : outcome.parameters) {
     CAPTURE(info.name);
     CHECK(expected.file.at("param." + info.name).shape == info.shape);
   }

@@ -98,10 +98,11 @@ TEST_CASE("golden values: recurrences and coefficients of polynomial filters") {
     const golden::Case given = golden::read_inputs("golden2", name);
     const sheafnn::PolynomialOptions options = filter_of(given);
     const std::vector<double>& theta = given.file.at("param.poly.logits").values;
-    const sheafnn::Polynomial p(options, std::span<const double>(theta));
+    const sheafnn::layers::Polynomial p(options, std::span<const double>(theta));
     std::vector<double> recurrence, coefficients;
-    for (double sheafnn::RecurrenceStep::*of :
-         {&sheafnn::RecurrenceStep::slope, &sheafnn::RecurrenceStep::constant, &sheafnn::RecurrenceStep::before}) {
+    for (double sheafnn::layers::RecurrenceStep::*of :
+         {&sheafnn::layers::RecurrenceStep::slope, &sheafnn::layers::RecurrenceStep::constant,
+          &sheafnn::layers::RecurrenceStep::before}) {
       for (Index k = 0; k < p.degree(); ++k) recurrence.push_back(p.step(k).*of);
     }
     for (Index k = 0; k <= p.degree(); ++k) coefficients.push_back(p.coefficient(k));

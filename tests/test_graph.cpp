@@ -22,6 +22,9 @@ namespace test_graph {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
 
 std::vector<Edge> edges_of(const Graph& graph) { return {graph.edges().begin(), graph.edges().end()}; }
 

@@ -15,6 +15,9 @@ namespace test_graph_temperature {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::random;
+using namespace sheafnn::uncertainty;
 using Numbers = std::vector<double>;
 using Nodes = std::vector<std::int32_t>;
 

@@ -34,8 +34,9 @@ template <int N>
 void check_moments() {
   CAPTURE(N);
   std::mt19937 engine(700 + N);
-  const sheafnn::RotationParameters<double, N> phi = random_matrix<sheafnn::rotation_parameters<N>, 1>(engine, 2);
-  const SquareMatrix<double, N> left = sheafnn::exponential_rotation<double, N>(phi);
+  const sheafnn::rotation::RotationParameters<double, N> phi =
+      random_matrix<sheafnn::rotation::rotation_parameters<N>, 1>(engine, 2);
+  const SquareMatrix<double, N> left = sheafnn::rotation::exponential_rotation<double, N>(phi);
   const Stream stream{.seed = 11};
   constexpr int highest = N + 1;
   Mean traces[highest + 1];
@@ -44,20 +45,20 @@ void check_moments() {
   double worst_defect = 0;
   double worst_determinant = 0;
   for (std::uint32_t id = 0; id < 20000; ++id) {
-    const SquareMatrix<double, N> u = sheafnn::haar_rotation<double, N>(stream, id);
+    const SquareMatrix<double, N> u = sheafnn::rotation::haar_rotation<double, N>(stream, id);
     if (id < 1000) {
-      worst_defect = std::max(worst_defect, sheafnn::orthogonality_defect<double, N>(u));
+      worst_defect = std::max(worst_defect, sheafnn::rotation::orthogonality_defect<double, N>(u));
       worst_determinant =
           std::max(worst_determinant, std::abs(sheafnn::detail::pivoted_determinant<double, N>(u) - 1));
     }
-    const SquareMatrix<double, N> moved = sheafnn::multiply(left, u);
+    const SquareMatrix<double, N> moved = sheafnn::math::multiply(left, u);
     SquareMatrix<double, N> power = u;
     SquareMatrix<double, N> moved_power = moved;
     for (int m = 1; m <= highest; ++m) {
       traces[m].add(power.diagonal().sum());
       moved_traces[m].add(moved_power.diagonal().sum());
-      power = sheafnn::multiply(power, u);
-      moved_power = sheafnn::multiply(moved_power, moved);
+      power = sheafnn::math::multiply(power, u);
+      moved_power = sheafnn::math::multiply(moved_power, moved);
     }
     const double trace = u.diagonal().sum();
     squared.add(trace * trace);
@@ -98,9 +99,11 @@ TEST_CASE("uniform rotations: laws of angles and entries") {
   const Stream stream{.seed = 12};
   std::vector<double> angle2, angle3, entry5;
   for (std::uint32_t id = 0; id < 20000; ++id) {
-    angle2.push_back(sheafnn::rotation_angle<double, 2>(sheafnn::haar_rotation<double, 2>(stream, id)));
-    angle3.push_back(sheafnn::rotation_angle<double, 3>(sheafnn::haar_rotation<double, 3>(stream, id)));
-    entry5.push_back(sheafnn::haar_rotation<double, 5>(stream, id)(4, 3));
+    angle2.push_back(
+        sheafnn::rotation::rotation_angle<double, 2>(sheafnn::rotation::haar_rotation<double, 2>(stream, id)));
+    angle3.push_back(
+        sheafnn::rotation::rotation_angle<double, 3>(sheafnn::rotation::haar_rotation<double, 3>(stream, id)));
+    entry5.push_back(sheafnn::rotation::haar_rotation<double, 5>(stream, id)(4, 3));
   }
   CHECK(kolmogorov_smirnov(angle2, [](double x) { return (x + pi) / (2 * pi); }) <= allowed_kolmogorov_smirnov);
   CHECK(kolmogorov_smirnov(angle3, [](double x) { return (x - std::sin(x)) / pi; }) <= allowed_kolmogorov_smirnov);
@@ -111,23 +114,23 @@ TEST_CASE("uniform rotations: laws of angles and entries") {
 
 TEST_CASE_TEMPLATE("uniform rotations of R³: the law of the angle down to small ones, in packs", T, float,
                    double) {
-  using P = sheafnn::Pack<T, sheafnn::lanes<T>>;
+  using P = sheafnn::math::Pack<T, sheafnn::lanes<T>>;
   const Stream stream{.seed = 16};
   constexpr std::uint32_t count = 1 << 22;
   constexpr double radii[] = {0.02, 0.05, 0.1, 0.3, 1, 2, 3, 3.1, 3.14};
   double below[std::size(radii)] = {};
   double worst_entry = 0;
   for (std::uint32_t first = 0; first < count; first += P::width) {
-    sheafnn::word_of_t<P> ids(0);
+    sheafnn::random::word_of_t<P> ids(0);
     for (int l = 0; l < P::width; ++l) ids.set_lane(l, first + static_cast<std::uint32_t>(l));
-    const SquareMatrix<P, 3> u = sheafnn::haar_rotation<P, 3>(stream, ids);
+    const SquareMatrix<P, 3> u = sheafnn::rotation::haar_rotation<P, 3>(stream, ids);
     for (int l = 0; l < P::width; ++l) {
       if (first % 4096 == 0) {
-        const auto single = sheafnn::haar_rotation<T, 3>(stream, ids.lane(l));
+        const auto single = sheafnn::rotation::haar_rotation<T, 3>(stream, ids.lane(l));
         worst_entry =
             std::max(worst_entry, (one_lane(u, l) - single.template cast<double>()).cwiseAbs().maxCoeff());
       }
-      const double angle = sheafnn::rotation_angle<double, 3>(one_lane(u, l));
+      const double angle = sheafnn::rotation::rotation_angle<double, 3>(one_lane(u, l));
       for (std::size_t i = 0; i < std::size(radii); ++i) below[i] += angle < radii[i];
     }
   }
@@ -142,7 +145,7 @@ TEST_CASE_TEMPLATE("uniform rotations of R³: the law of the angle down to small
 
 TEST_CASE_TEMPLATE("uniform rotations of R³ from the extreme words; the quaternion's rotation is the same", T,
                    float, double) {
-  using Block = sheafnn::PhiloxBlock<std::uint32_t>;
+  using Block = sheafnn::random::PhiloxBlock<std::uint32_t>;
   const double unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   const std::uint32_t ends[] = {0,          1,          2,          0x1fffffff, 0x20000000, 0x40000000,
                                 0x7fffffff, 0x80000000, 0x80000001, 0xc0000000, 0xfffffffe, 0xffffffff};
@@ -158,9 +161,10 @@ TEST_CASE_TEMPLATE("uniform rotations of R³ from the extreme words; the quatern
       for (const std::uint32_t c : ends) {
         const SquareMatrix<T, 3> u = sheafnn::detail::haar_from_words<T>(Block{{a, b, c, 0}});
         const auto q = sheafnn::detail::uniform_quaternion<T>(Block{{a, b, c, 0}});
-        defect = std::max(defect, static_cast<double>(sheafnn::orthogonality_defect<T, 3>(u)));
+        defect = std::max(defect, static_cast<double>(sheafnn::rotation::orthogonality_defect<T, 3>(u)));
         size = std::max(size, std::abs(q.template cast<double>().squaredNorm() - 1));
-        difference = std::max(difference, (sheafnn::quaternion_rotation<T>(q) - u).template cast<double>().norm());
+        difference = std::max(difference,
+                              (sheafnn::rotation::quaternion_rotation<T>(q) - u).template cast<double>().norm());
       }
     }
   }
@@ -171,11 +175,11 @@ TEST_CASE_TEMPLATE("uniform rotations of R³ from the extreme words; the quatern
 
 TEST_CASE("uniform rotations of large dimension, and of dimension 1") {
   const Stream stream{.seed = 13};
-  CHECK(sheafnn::haar_rotation<double, 1>(stream, 5u)(0, 0) == 1);
+  CHECK(sheafnn::rotation::haar_rotation<double, 1>(stream, 5u)(0, 0) == 1);
   Mean trace;
   for (std::uint32_t id = 0; id < 200; ++id) {
-    const SquareMatrix<double, 16> u = sheafnn::haar_rotation<double, 16>(stream, id);
-    CHECK(sheafnn::orthogonality_defect<double, 16>(u) <= 8 * 16 * epsilon);
+    const SquareMatrix<double, 16> u = sheafnn::rotation::haar_rotation<double, 16>(stream, id);
+    CHECK(sheafnn::rotation::orthogonality_defect<double, 16>(u) <= 8 * 16 * epsilon);
     CHECK(std::abs(sheafnn::detail::pivoted_determinant<double, 16>(u) - 1) <= 8 * 256 * epsilon);
     trace.add(u.diagonal().sum());
   }
@@ -184,24 +188,24 @@ TEST_CASE("uniform rotations of large dimension, and of dimension 1") {
 
 TEST_CASE("uniform rotations are a function of stream, id and first draw") {
   const Stream stream{.seed = 14};
-  CHECK(sheafnn::haar_draws<1> == 0);
-  CHECK(sheafnn::haar_draws<2> == 1);
-  CHECK(sheafnn::haar_draws<3> == 1);
-  CHECK(sheafnn::haar_draws<4> == 2);
-  CHECK(sheafnn::haar_draws<5> == 4);
-  const auto u = sheafnn::haar_rotation<double, 5>(stream, 3u, 7);
-  CHECK(u == sheafnn::haar_rotation<double, 5>(stream, 3u, 7));
-  CHECK(u != sheafnn::haar_rotation<double, 5>(stream, 4u, 7));
-  CHECK(u != sheafnn::haar_rotation<double, 5>(stream, 3u, 8));
-  CHECK(u != sheafnn::haar_rotation<double, 5>(Stream{.seed = 15}, 3u, 7));
+  CHECK(sheafnn::rotation::haar_draws<1> == 0);
+  CHECK(sheafnn::rotation::haar_draws<2> == 1);
+  CHECK(sheafnn::rotation::haar_draws<3> == 1);
+  CHECK(sheafnn::rotation::haar_draws<4> == 2);
+  CHECK(sheafnn::rotation::haar_draws<5> == 4);
+  const auto u = sheafnn::rotation::haar_rotation<double, 5>(stream, 3u, 7);
+  CHECK(u == sheafnn::rotation::haar_rotation<double, 5>(stream, 3u, 7));
+  CHECK(u != sheafnn::rotation::haar_rotation<double, 5>(stream, 4u, 7));
+  CHECK(u != sheafnn::rotation::haar_rotation<double, 5>(stream, 3u, 8));
+  CHECK(u != sheafnn::rotation::haar_rotation<double, 5>(Stream{.seed = 15}, 3u, 7));
 }
 
 TEST_CASE("normal numbers that are all zero still give a rotation") {
   const float zeros[14] = {};
   const auto u = sheafnn::detail::haar_from_reflections<float, 5>(zeros);
-  CHECK(sheafnn::orthogonality_defect<float, 5>(u) == 0);
-  const auto q = sheafnn::normalised_quaternion<float>(sheafnn::Column<float, 4>::Zero());
-  CHECK(sheafnn::quaternion_rotation<float>(q) == SquareMatrix<float, 3>::Identity());
+  CHECK(sheafnn::rotation::orthogonality_defect<float, 5>(u) == 0);
+  const auto q = sheafnn::rotation::normalised_quaternion<float>(sheafnn::math::Column<float, 4>::Zero());
+  CHECK(sheafnn::rotation::quaternion_rotation<float>(q) == SquareMatrix<float, 3>::Identity());
 }
 
 }  // namespace test_haar

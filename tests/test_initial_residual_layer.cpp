@@ -20,6 +20,8 @@ namespace test_initial_residual_layer {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// The sheaf of identity maps on a small graph, features and weights.

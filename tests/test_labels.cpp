@@ -14,6 +14,8 @@ namespace test_labels {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
 using Strings = std::vector<std::string>;
 using Codes = std::vector<std::int32_t>;
 using Encoded = std::pair<Strings, Codes>;

@@ -28,6 +28,8 @@ namespace test_layers {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::rotation;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// At most a few hundred operations on numbers of size 1.

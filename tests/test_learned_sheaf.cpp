@@ -71,7 +71,7 @@ double laplacian_error(const Network<Model>& network, Index layer,
     in[i] = static_cast<S>(tiny::number(9, i));
     y.data()[i] = static_cast<double>(in[i]);
   }
-  const sheafnn::DiffusionShape<S> shape(network.graph(), D, false, false, channels);
+  const sheafnn::layers::DiffusionShape<S> shape(network.graph(), D, false, false, channels);
   const auto& stack = network.sheaf_source().stack();
   const auto& blocks = stack[std::min(layer, stack.count() - 1)];
   sheafnn::detail::scale_features<Family>(1, network.graph(), shape, blocks, in.data(), scaled.data());
@@ -167,7 +167,7 @@ void check_model() {
   if constexpr (sheafnn::has_sheaf_posterior<Model>) {
     constexpr int D = Family::stalk_dimension;
     constexpr bool rotations = Model::Posterior::noise_size >= D * D && requires {
-      Family::coordinate_range(sheafnn::RotationParametrisation::euler, 0);
+      Family::coordinate_range(sheafnn::rotation::RotationParametrisation::euler, 0);
     };
     for (Index a = 0; a < task.graph.arc_count(); ++a) {
       for (int k = 0; k < Model::Posterior::noise_size; ++k) {
@@ -313,7 +313,7 @@ void check_features() {
   Network<Model> network(model, task.graph, task.sparse);
   network.begin({.seed = third.seed, .epoch = third.epoch});
   auto expected = network.draw(third.first_sample);
-  sheafnn::log_softmax_rows(network.execution(), n, classes, expected.data(), expected.stride());
+  sheafnn::layers::log_softmax_rows(network.execution(), n, classes, expected.data(), expected.stride());
   for (Index u = 0; u < n; ++u) {
     const double total = std::log(outputs.row(u).array().exp().sum());
     for (Index c = 0; c < classes; ++c) {
@@ -364,12 +364,12 @@ TEST_CASE("learned sheaves of Bayesian models") {
 TEST_CASE("draws of a large concentration in single precision are read as rotations") {
   constexpr int D = 4;
   using Family = SpecialOrthogonal<D>;
-  using P = sheafnn::Pack<float, 1>;
+  using P = sheafnn::math::Pack<float, 1>;
   const sheafnn::Graph graph(2, std::vector<sheafnn::Edge>{{0, 1}});
   double worst = 0;
   for (std::uint32_t id = 0; id < 20000; ++id) {
-    const auto uniform = sheafnn::haar_rotation<float, D>(sheafnn::Stream{1, sheafnn::Purpose::user}, id);
-    const auto drawn = sheafnn::moebius<float, D>(uniform, 0.9989f);
+    const auto uniform = sheafnn::rotation::haar_rotation<float, D>(sheafnn::Stream{1, sheafnn::Purpose::user}, id);
+    const auto drawn = sheafnn::rotation::moebius<float, D>(uniform, 0.9989f);
     const auto defect = (drawn.transpose() * drawn - sheafnn::SquareMatrix<float, D>::Identity()).cwiseAbs().maxCoeff();
     worst = std::max(worst, static_cast<double>(defect));
     sheafnn::SquareMatrix<P, D> packed;
@@ -515,7 +515,7 @@ TEST_CASE("rotations in single precision become rotations in double") {
   const auto sheaf = sheafnn::learned_sheaf(tiny_model<Nsd<SpecialOrthogonal<4>>>(), task.graph, task.sparse);
   double defect = 0;
   for (Index a = 0; a < task.graph.arc_count(); ++a) {
-    defect = test::worse(defect, sheafnn::orthogonality_defect<double, 4>(sheaf.map(a)));
+    defect = test::worse(defect, sheafnn::rotation::orthogonality_defect<double, 4>(sheaf.map(a)));
   }
   CHECK(defect <= 16 * std::numeric_limits<double>::epsilon());
 }

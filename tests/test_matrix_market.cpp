@@ -17,6 +17,7 @@ namespace test_matrix_market {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 using io::MatrixEntries;
 
 const std::string banner = "%%MatrixMarket matrix ";

@@ -12,7 +12,7 @@ namespace model_gradient {
 namespace {
 
 using sheafnn::Normalisation;
-using sheafnn::RotationParametrisation;
+using sheafnn::rotation::RotationParametrisation;
 
 /// An option: how to turn it on and off.
 struct Option {
@@ -185,7 +185,7 @@ Comparison compare_gradient(ParameterSet<double>& parameters, const Buffer<doubl
     return (high - low) / (above - below);
   };
   Comparison r;
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     double largest = size;
     for (Index i = 0; i < info.size; ++i) largest = std::max(largest, std::abs(gradient[info.offset + i]));
     const double bound = 64 * step * step * largest;
@@ -249,7 +249,7 @@ TEST_CASE("model comparisons notice an error in any tensor and any output") {
   const Buffer<double> before = parameters.values();
   CHECK(compare_gradient(parameters, gradient, loss).worst <= 1);
   CHECK(std::equal(before.begin(), before.end(), parameters.values().begin()));
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     CAPTURE(info.name);
     double& entry = gradient[info.offset + info.size / 2];
     const double right = entry;

@@ -31,15 +31,15 @@ void check_map() {
     const double condition = 1 / (1 - kappa);
     const double bound = 16 * N * epsilon * condition;
     for (std::uint32_t id = 0; id < 4; ++id) {
-      const SquareMatrix<double, N> u = sheafnn::haar_rotation<double, N>(stream, id);
-      const SquareMatrix<double, N> y = sheafnn::moebius<double, N>(u, kappa);
-      CHECK(sheafnn::orthogonality_defect<double, N>(y) <= bound);
-      CHECK((sheafnn::moebius_inverse<double, N>(y, kappa) - u).norm() <= bound * condition);
+      const SquareMatrix<double, N> u = sheafnn::rotation::haar_rotation<double, N>(stream, id);
+      const SquareMatrix<double, N> y = sheafnn::rotation::moebius<double, N>(u, kappa);
+      CHECK(sheafnn::rotation::orthogonality_defect<double, N>(y) <= bound);
+      CHECK((sheafnn::rotation::moebius_inverse<double, N>(y, kappa) - u).norm() <= bound * condition);
       if constexpr (N <= 3) {
         // Its definition C(C⁻¹(U)/γ); C⁻¹(U) grows as 1 over the distance of U's eigenvalues from −1.
         const double gamma = (1 + kappa) / (1 - kappa);
-        const SquareMatrix<double, N> x = sheafnn::inverse_cayley_transform<double, N>(u);
-        const SquareMatrix<double, N> defined = sheafnn::cayley_transform<double, N>(x / gamma);
+        const SquareMatrix<double, N> x = sheafnn::rotation::inverse_cayley_transform<double, N>(u);
+        const SquareMatrix<double, N> defined = sheafnn::rotation::cayley_transform<double, N>(x / gamma);
         CHECK((defined - y).norm() <= bound * (1 + x.squaredNorm()));
       }
       // log det(I + κU) = N log(1 − κ²) − log det(I − κY₀).
@@ -50,13 +50,13 @@ void check_map() {
 
       // Both forms of the derivative; central differences have the third derivative 6 (1 − κ²)/(1 + κλ)⁴ of each
       // eigenvalue, λ → −1.
-      const SquareMatrix<double, N> slope = sheafnn::moebius_derivative<double, N>(y, kappa);
-      const SquareMatrix<double, N> direct = sheafnn::moebius_derivative_from_noise<double, N>(u, y, kappa);
+      const SquareMatrix<double, N> slope = sheafnn::rotation::moebius_derivative<double, N>(y, kappa);
+      const SquareMatrix<double, N> direct = sheafnn::rotation::moebius_derivative_from_noise<double, N>(u, y, kappa);
       CHECK((slope - direct).norm() <= bound * condition);
       double moving = kappa;
       for (int k = 0; k < N * N; ++k) {
         const double expected =
-            central_difference(moving, [&] { return sheafnn::moebius<double, N>(u, moving).data()[k]; });
+            central_difference(moving, [&] { return sheafnn::rotation::moebius<double, N>(u, moving).data()[k]; });
         CHECK(std::abs(direct.data()[k] - expected) <= difference_bound * condition * condition * condition);
       }
     }
@@ -77,21 +77,21 @@ void check_limits() {
   for (const double kappa : {0.0, 1e-300, 0.5, 0.999, 1 - 1e-12, 1 - epsilon / 2}) {
     CAPTURE(kappa);
     // −1 and 1 are fixed points of the map.
-    const SquareMatrix<double, N> y = sheafnn::moebius<double, N>(half_turn, kappa);
+    const SquareMatrix<double, N> y = sheafnn::rotation::moebius<double, N>(half_turn, kappa);
     CHECK((y - half_turn).norm() <= N * epsilon);
-    CHECK(sheafnn::moebius_derivative<double, N>(y, kappa).norm() <= 4 * N * epsilon / (1 - kappa));
-    CHECK(sheafnn::moebius_derivative_from_noise<double, N>(half_turn, y, kappa).norm() <= 4 * N * epsilon);
-    const double there = sheafnn::cayley_logpdf<double, N>(y, kappa);
+    CHECK(sheafnn::rotation::moebius_derivative<double, N>(y, kappa).norm() <= 4 * N * epsilon / (1 - kappa));
+    CHECK(sheafnn::rotation::moebius_derivative_from_noise<double, N>(half_turn, y, kappa).norm() <= 4 * N * epsilon);
+    const double there = sheafnn::rotation::cayley_logpdf<double, N>(y, kappa);
     CHECK(std::isfinite(there));
-    CHECK(std::isfinite(sheafnn::cayley_kl<N>(kappa)));
-    CHECK(std::isfinite(sheafnn::cayley_kl_derivative<N>(kappa)));
-    CHECK(sheafnn::moebius<double, N>(near, kappa).allFinite());
+    CHECK(std::isfinite(sheafnn::rotation::cayley_kl<N>(kappa)));
+    CHECK(std::isfinite(sheafnn::rotation::cayley_kl_derivative<N>(kappa)));
+    CHECK(sheafnn::rotation::moebius<double, N>(near, kappa).allFinite());
     for (std::uint32_t id = 0; id < 20; ++id) {
-      const SquareMatrix<double, N> u = sheafnn::haar_rotation<double, N>(stream, id);
-      const SquareMatrix<double, N> sample = sheafnn::moebius<double, N>(u, kappa);
+      const SquareMatrix<double, N> u = sheafnn::rotation::haar_rotation<double, N>(stream, id);
+      const SquareMatrix<double, N> sample = sheafnn::rotation::moebius<double, N>(u, kappa);
       CHECK(sample.allFinite());
-      CHECK(sheafnn::moebius_derivative_from_noise<double, N>(u, sample, kappa).allFinite());
-      CHECK(std::isfinite(sheafnn::cayley_logpdf<double, N>(sample, kappa)));
+      CHECK(sheafnn::rotation::moebius_derivative_from_noise<double, N>(u, sample, kappa).allFinite());
+      CHECK(std::isfinite(sheafnn::rotation::cayley_logpdf<double, N>(sample, kappa)));
       if (kappa == 0) CHECK(sample == u);
       // These U keep their eigenvalues away from −1: the distance of 1 − κ from 0 shrinks Y₀ − I by about as much.
       if (kappa > 1 - 1e-11) CHECK((sample - SquareMatrix<double, N>::Identity()).norm() <= 1e-6);
@@ -99,10 +99,10 @@ void check_limits() {
   }
   const SquareMatrix<float, N> half_turn_float = half_turn.template cast<float>();
   const float kappa = 1 - std::numeric_limits<float>::epsilon() / 2;
-  const SquareMatrix<float, N> y = sheafnn::moebius<float, N>(half_turn_float, kappa);
+  const SquareMatrix<float, N> y = sheafnn::rotation::moebius<float, N>(half_turn_float, kappa);
   CHECK((y - half_turn_float).norm() <= static_cast<float>(N) * std::numeric_limits<float>::epsilon());
-  CHECK(std::isfinite(sheafnn::cayley_logpdf<float, N>(half_turn_float, kappa)));
-  CHECK(std::isfinite(sheafnn::cayley_kl<N>(kappa)));
+  CHECK(std::isfinite(sheafnn::rotation::cayley_logpdf<float, N>(half_turn_float, kappa)));
+  CHECK(std::isfinite(sheafnn::rotation::cayley_kl<N>(kappa)));
 }
 
 /// d⟨cotangent, Y⟩ along κ and every entry of M, taken as a free matrix.
@@ -113,17 +113,19 @@ void check_sample_derivative() {
   std::mt19937 engine(800 + N);
   for (const double start : {0.0, 0.4, 0.9}) {
     CAPTURE(start);
-    SquareMatrix<double, N> location = sheafnn::haar_rotation<double, N>(stream, 1u);
-    const SquareMatrix<double, N> u = sheafnn::haar_rotation<double, N>(stream, 2u);
+    SquareMatrix<double, N> location = sheafnn::rotation::haar_rotation<double, N>(stream, 1u);
+    const SquareMatrix<double, N> u = sheafnn::rotation::haar_rotation<double, N>(stream, 2u);
     const SquareMatrix<double, N> cotangent = random_matrix<N, N>(engine);
-    const sheafnn::CayleyDistribution<N> distribution(location, start);
-    const auto gradient = sheafnn::sample_backward(distribution, u, cotangent);
-    CHECK(sheafnn::sample_from_uniform(distribution, u) == sheafnn::sample(distribution, stream, 2));
+    const sheafnn::rotation::CayleyDistribution<N> distribution(location, start);
+    const auto gradient = sheafnn::rotation::sample_backward(distribution, u, cotangent);
+    CHECK(sheafnn::rotation::sample_from_uniform(distribution, u) ==
+          sheafnn::rotation::sample(distribution, stream, 2));
     double kappa = start;
     const auto objective = [&] {
-      return frobenius(cotangent, sheafnn::multiply(sheafnn::moebius<double, N>(u, kappa), location));
+      return frobenius(cotangent, sheafnn::math::multiply(sheafnn::rotation::moebius<double, N>(u, kappa), location));
     };
-    CHECK(std::abs(objective() - frobenius(cotangent, sheafnn::sample(distribution, stream, 2))) <= 16 * epsilon);
+    CHECK(std::abs(objective() - frobenius(cotangent, sheafnn::rotation::sample(distribution, stream, 2))) <=
+          16 * epsilon);
     const double bound = difference_bound * cotangent.norm() / std::pow(1 - start, 3);
     CHECK(std::abs(gradient.concentration - central_difference(kappa, objective)) <= bound);
     for (int k = 0; k < N * N; ++k) {

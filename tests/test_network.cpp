@@ -163,7 +163,7 @@ void check_schedule(const typename Model::Options& options, double input_dropout
     const bool last = epoch + 1 == epochs;
     const auto keep = [&](Network<Model>& network) {
       network.draw_samples(3, [&](const auto& rows) {
-        sheafnn::log_softmax_rows(1, rows.rows(), rows.columns(), rows.data(), rows.stride());
+        sheafnn::layers::log_softmax_rows(1, rows.rows(), rows.columns(), rows.data(), rows.stride());
         evaluated.push_back(test::last_outputs(network));
       });
     };
@@ -506,11 +506,11 @@ TEST_CASE("initial parameters") {
 TEST_CASE("which parameters a model has") {
   const auto names = [](const auto& model) {
     std::string r;
-    for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+    for (const sheafnn::layers::ParameterInfo& info : model.parameters().info()) {
       r += sheafnn::detail::concat(r.empty() ? "" : " ", info.name);
       for (std::size_t i = 0; i < info.shape.size(); ++i)
         r += sheafnn::detail::concat(i == 0 ? ":" : "x", info.shape[i]);
-      if (info.group == sheafnn::ParameterGroup::sheaf_learner) r += "*";
+      if (info.group == sheafnn::layers::ParameterGroup::sheaf_learner) r += "*";
     }
     return r;
   };
@@ -567,7 +567,7 @@ TEST_CASE("options that are refused, by name, value and limit") {
                                            with(&ModelOptions::degree_input, true));
   check_refused<Bsnn<SpecialOrthogonal<4>>>(
       "parametrisation: euler is not allowed; Euler angles exist for stalk dimensions 2 and 3",
-      with(&ModelOptions::parametrisation, sheafnn::RotationParametrisation::euler));
+      with(&ModelOptions::parametrisation, sheafnn::rotation::RotationParametrisation::euler));
   using sheafnn::GeneralLinear;
   using sheafnn::SheafActivation;
   const ModelOptions attention = with(&ModelOptions::sheaf_activation, SheafActivation::attention);

@@ -16,6 +16,8 @@ namespace test_network_between {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::sheaf;
 
 template <class Model>
 struct Task {

@@ -47,7 +47,7 @@ typename Family::template Map<S> some_map(Index arc) {
   constexpr int D = Family::stalk_dimension;
   typename Family::template Map<S> map;
   if constexpr (test::kind_of<Family> == MapKind::rotation) {
-    map = sheafnn::haar_rotation<double, D>({3, sheafnn::Purpose::user}, static_cast<std::uint32_t>(arc))
+    map = sheafnn::rotation::haar_rotation<double, D>({3, sheafnn::Purpose::user}, static_cast<std::uint32_t>(arc))
               .template cast<S>();
   } else if constexpr (test::kind_of<Family> == MapKind::fixed) {
     map(0, 0) = S(1);
@@ -110,7 +110,7 @@ void check_family() {
   CAPTURE(D);
   CAPTURE(sizeof(S));
   const Graph graph = some_graph();
-  const sheafnn::EdgeBlocks<S> blocks(graph);
+  const sheafnn::layers::EdgeBlocks<S> blocks(graph);
   Buffer<S> weight(blocks.block_count() * W);
   for (Index i = 0; i < weight.size(); ++i) weight[i] = static_cast<S>(0.6 + 0.4 * tiny::number(5, i));
   for (const bool weighted : {false, true}) {
@@ -134,7 +134,7 @@ void check_family() {
       c.delta = reference::laplacian(graph, D, kind, normalisation, maps);
       CAPTURE(weighted);
       CAPTURE(to_string(normalisation));
-      sheafnn::SheafBlocks<Family, S> sheaf(graph, blocks, normalisation);
+      sheafnn::layers::SheafBlocks<Family, S> sheaf(graph, blocks, normalisation);
       for (Index block = 0; block < blocks.block_count(); ++block) {
         for (int side = 0; side < 2; ++side) {
           for (int lane = 0; lane < W; ++lane) {
@@ -149,7 +149,7 @@ void check_family() {
         c.hp = filters == 1 || (filters == 2 && D == 2);
         // As many channels as a pack has lanes, without filters: rows of constant length.
         c.channels = filters == 0 ? sheafnn::lanes<S> : D == 3 ? 21 : 5;
-        const sheafnn::DiffusionShape<S> shape(graph, D, c.lp, c.hp, c.channels,
+        const sheafnn::layers::DiffusionShape<S> shape(graph, D, c.lp, c.hp, c.channels,
                                                normalisation != Normalisation::block);
         const Index d = D + (c.lp ? 1 : 0) + (c.hp ? 1 : 0), channels = c.channels;
         CHECK(shape.row() == d * channels);
@@ -193,7 +193,7 @@ TEST_CASE("diffusion with general linear maps") { check_dimensions<sheafnn::Gene
 
 TEST_CASE("edge blocks: every edge in its lane, the last block filled up") {
   const Graph graph = some_graph();
-  const sheafnn::EdgeBlocks<float> blocks(graph);
+  const sheafnn::layers::EdgeBlocks<float> blocks(graph);
   CHECK(blocks.block_count() == (graph.edge_count() + blocks.width - 1) / blocks.width);
   Index edge = 0;
   bool right = true;
@@ -211,7 +211,7 @@ TEST_CASE("edge blocks: every edge in its lane, the last block filled up") {
     }
   }
   CHECK(right);
-  CHECK(sheafnn::EdgeBlocks<double>(Graph(3, {})).block_count() == 0);
+  CHECK(sheafnn::layers::EdgeBlocks<double>(Graph(3, {})).block_count() == 0);
 }
 
 }  // namespace test_network_sheaf

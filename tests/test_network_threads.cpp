@@ -53,7 +53,7 @@ Doubles run_training(int threads, const ModelOptions& options, sheafnn::KlEstima
   Model model(options, 3);
   auto& parameters = model.parameters();
   Network<Model> network(model, data.graph, data.features, threads);
-  sheafnn::Adam<S> adam(parameters.size(), 0.01);
+  sheafnn::layers::Adam<S> adam(parameters.size(), 0.01);
   Doubles seen;
   for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
     test::TrainingPass<S> pass;

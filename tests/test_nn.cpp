@@ -31,7 +31,7 @@ namespace {
 
 using sheafnn::Buffer;
 using sheafnn::Index;
-using sheafnn::Pack;
+using sheafnn::math::Pack;
 
 template <class S>
 constexpr double epsilon = static_cast<double>(std::numeric_limits<S>::epsilon());
@@ -196,7 +196,7 @@ sheafnn::NodeFeatures some_features(std::vector<double>& dense, Index rows, Inde
 
 /// A forward pass of the layer; `out` has the place of the result.
 template <class S, class... Finish>
-void forward(const sheafnn::SparseInput<S>& input, int threads, const std::vector<S>& weight,
+void forward(const sheafnn::layers::SparseInput<S>& input, int threads, const std::vector<S>& weight,
              const std::vector<S>& bias, std::vector<S>& out, const Finish&... finish) {
   const Index width = static_cast<Index>(bias.size());
   Buffer<S> work(input.work_size(width, 1));
@@ -208,7 +208,7 @@ void check_sparse_input(Index rows) {
   CAPTURE(rows);
   constexpr Index columns = 140;
   std::vector<double> dense;
-  const sheafnn::SparseInput<S> input(some_features(dense, rows, columns));
+  const sheafnn::layers::SparseInput<S> input(some_features(dense, rows, columns));
   CHECK(input.rows() == rows);
   CHECK(input.columns() == columns);
   std::mt19937 engine(6);
@@ -283,11 +283,11 @@ void check_sparse_dropout(Index columns) {
   const auto features_of = [&](const std::vector<double>& given) {
     return sheafnn::NodeFeatures::from_dense(std::span<const double>(given), rows, columns);
   };
-  const sheafnn::SparseInput<S> input(features_of(dense));
+  const sheafnn::layers::SparseInput<S> input(features_of(dense));
   for (const double rate : {0.1, 0.5, 0.97}) {
     CAPTURE(rate);
-    const sheafnn::Dropout dropout{rate, {8, sheafnn::Purpose::input_dropout}};
-    sheafnn::EntryDropout<S> entries(input.entries());
+    const sheafnn::layers::Dropout dropout{rate, {8, sheafnn::Purpose::input_dropout}};
+    sheafnn::layers::EntryDropout<S> entries(input.entries());
     entries.draw(2, dropout);
     CHECK(entries.factor == static_cast<S>(dropout.scale()));
     std::vector<double> kept = dense;
@@ -296,7 +296,7 @@ void check_sparse_dropout(Index columns) {
       if (x == 0) continue;
       x = dropout.keeps(entry++) ? static_cast<double>(static_cast<S>(x) * entries.factor) : 0.0;
     }
-    const sheafnn::SparseInput<S> lacking(features_of(kept));
+    const sheafnn::layers::SparseInput<S> lacking(features_of(kept));
     for (const Index width : {1, 7, 48, 70}) {
       CAPTURE(width);
       const std::vector<S> weight = numbers<S>(engine, columns * width), bias = numbers<S>(engine, width);
@@ -341,7 +341,7 @@ void check_softmax() {
     for (Index c = 0; c < classes; ++c)
       logits[static_cast<std::size_t>(u * stride + c)] = static_cast<S>(given[u][c]);
   }
-  sheafnn::log_softmax_rows<S>(2, rows, classes, logits.data(), stride);
+  sheafnn::layers::log_softmax_rows<S>(2, rows, classes, logits.data(), stride);
   for (Index u = 0; u < rows; ++u) {
     CAPTURE(u);
     long double largest = given[u][0], sum = 0;
@@ -410,7 +410,7 @@ void check_adam() {
   const std::vector<S> start = numbers<S>(engine, count);
   const auto run = [&](int threads, std::vector<std::vector<S>>* gradients) {
     std::mt19937 gradient_engine(9);
-    sheafnn::Adam<S> adam(count + 1, rate);
+    sheafnn::layers::Adam<S> adam(count + 1, rate);
     std::vector<S> value = start;
     value.push_back(sentinel<S>);
     for (int t = 1; t <= steps; ++t) {
@@ -442,7 +442,7 @@ void check_adam() {
   CHECK(worst <= steps * (1 + 64 * rate) * epsilon<S>);
 
   // The first step is the rate times the sign of the gradient, however large or small that is.
-  sheafnn::Adam<S> adam(4, rate);
+  sheafnn::layers::Adam<S> adam(4, rate);
   const S gradient[4] = {S(1e-3), S(-1e-3), S(1e4), S(-1e4)};
   S moved[4] = {0, 0, 0, 0};
   adam.begin_step();
@@ -461,13 +461,15 @@ void check_decoupled_decay(double sheaf_rate) {
   constexpr double rate = 0.05, decays[2] = {0.4, 1.5};
   constexpr int steps = 25;
   std::mt19937 engine(10);
-  sheafnn::ParameterSet<S> parameters;
-  const sheafnn::ParameterId ids[2] = {parameters.add("network", {count}, sheafnn::ParameterGroup::network),
-                                       parameters.add("learner", {count}, sheafnn::ParameterGroup::sheaf_learner)};
+  sheafnn::layers::ParameterSet<S> parameters;
+  const sheafnn::layers::ParameterId ids[2] = {parameters.add("network", {count},
+                                                              sheafnn::layers::ParameterGroup::network),
+                                               parameters.add("learner", {count},
+                                                              sheafnn::layers::ParameterGroup::sheaf_learner)};
   parameters.finish();
   std::vector<S> start[2];
   for (int k = 0; k < 2; ++k) parameters.set(ids[k], start[k] = numbers<S>(engine, count));
-  sheafnn::Adam<S> adam(parameters.size(), rate);
+  sheafnn::layers::Adam<S> adam(parameters.size(), rate);
   adam.sheaf_learning_rate = sheaf_rate;
   sheafnn::Buffer<S> gradient(parameters.size());
   std::vector<std::vector<long double>> gradients;
@@ -504,7 +506,7 @@ void check_adam_threads() {
   std::mt19937 engine(12);
   const std::vector<S> gradient = numbers<S>(engine, count), start = numbers<S>(engine, count);
   const auto run = [&](int threads) {
-    sheafnn::Adam<S> adam(count, 0.01);
+    sheafnn::layers::Adam<S> adam(count, 0.01);
     std::vector<S> value = start;
     for (int t = 0; t < 3; ++t) {
       adam.begin_step();
@@ -526,7 +528,7 @@ void check_adam_finiteness() {
   const auto finite = [&](Index place, S number) {
     std::vector<S> gradient(static_cast<std::size_t>(count), root), value(gradient.size());
     if (place < count) gradient[static_cast<std::size_t>(place)] = number;
-    sheafnn::Adam<S> adam(count, 0.01);
+    sheafnn::layers::Adam<S> adam(count, 0.01);
     adam.begin_step();
     return adam.update(1, 0, count, 0.0, gradient.data(), value.data());
   };
@@ -552,26 +554,27 @@ TEST_CASE("ELU, its slope and the sigmoid: float, double and packs") {
       CAPTURE(argument);
       const S x = static_cast<S>(argument);
       const double expected = exact_elu(static_cast<double>(x));
-      CHECK(std::abs(static_cast<double>(sheafnn::elu(x)) - expected) <=
+      CHECK(std::abs(static_cast<double>(sheafnn::layers::elu(x)) - expected) <=
             2 * epsilon<S> * std::max(1.0, std::abs(expected)));
-      const P y = sheafnn::elu(P(x));
+      const P y = sheafnn::layers::elu(P(x));
       for (int l = 0; l < P::width; ++l) {
         CHECK(std::abs(static_cast<double>(y.lane(l)) - expected) <=
               4 * epsilon<S> * std::max(1.0, std::abs(expected)));
       }
       // The slope from the value: 1 or e^x.
       const double slope = argument > 0 ? 1 : std::exp(static_cast<double>(x));
-      CHECK(std::abs(static_cast<double>(sheafnn::elu_slope(sheafnn::elu(x))) - slope) <= 4 * epsilon<S>);
-      CHECK(std::abs(static_cast<double>(sheafnn::elu_slope(y).lane(1)) - slope) <= 4 * epsilon<S>);
+      CHECK(std::abs(static_cast<double>(sheafnn::layers::elu_slope(sheafnn::layers::elu(x))) - slope) <=
+            4 * epsilon<S>);
+      CHECK(std::abs(static_cast<double>(sheafnn::layers::elu_slope(y).lane(1)) - slope) <= 4 * epsilon<S>);
     }
-    CHECK(sheafnn::elu(S(0)) == S(0));
-    CHECK(sheafnn::elu_slope(S(0)) == S(1));
+    CHECK(sheafnn::layers::elu(S(0)) == S(0));
+    CHECK(sheafnn::layers::elu_slope(S(0)) == S(1));
   };
   check_elu(0.0F, Pack<float, 16>());
   check_elu(0.0F, Pack<float, 4>());
   check_elu(0.0, Pack<double, 8>());
 
-  const auto sigmoid = [](const auto& x) { return sheafnn::sigmoid(x); };
+  const auto sigmoid = [](const auto& x) { return sheafnn::layers::sigmoid(x); };
   const auto exact = [](double x) {
     return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(x))));
   };
@@ -580,15 +583,15 @@ TEST_CASE("ELU, its slope and the sigmoid: float, double and packs") {
         8);
   for (const double extreme : {100.0, 1e4, 1e30, std::numeric_limits<double>::infinity()}) {
     const float f = static_cast<float>(extreme);
-    CHECK(sheafnn::sigmoid(extreme) == 1);
-    CHECK(sheafnn::sigmoid(f) == 1);
-    CHECK(sheafnn::sigmoid(-extreme) <= 1e-43);
-    CHECK(sheafnn::sigmoid(-f) <= 1e-37F);
-    CHECK(sheafnn::sigmoid(Pack<float, 16>(-f)).lane(3) <= 1e-37F);
-    CHECK(sheafnn::sigmoid(Pack<float, 16>(f)).lane(3) == 1);
-    CHECK(sheafnn::elu(-f) == -1);
-    CHECK(sheafnn::elu(Pack<float, 16>(-f)).lane(5) == -1);
-    CHECK(sheafnn::elu(Pack<float, 16>(f)).lane(5) == f);
+    CHECK(sheafnn::layers::sigmoid(extreme) == 1);
+    CHECK(sheafnn::layers::sigmoid(f) == 1);
+    CHECK(sheafnn::layers::sigmoid(-extreme) <= 1e-43);
+    CHECK(sheafnn::layers::sigmoid(-f) <= 1e-37F);
+    CHECK(sheafnn::layers::sigmoid(Pack<float, 16>(-f)).lane(3) <= 1e-37F);
+    CHECK(sheafnn::layers::sigmoid(Pack<float, 16>(f)).lane(3) == 1);
+    CHECK(sheafnn::layers::elu(-f) == -1);
+    CHECK(sheafnn::layers::elu(Pack<float, 16>(-f)).lane(5) == -1);
+    CHECK(sheafnn::layers::elu(Pack<float, 16>(f)).lane(5) == f);
   }
 }
 
@@ -616,7 +619,7 @@ TEST_CASE_TEMPLATE("sparse input layer without rows, with one, without entries a
       for (const bool empty : {true, false}) {
         std::vector<double> dense(static_cast<std::size_t>(rows * columns), 0.0);
         if (!empty && !dense.empty()) dense.back() = 2;
-        const sheafnn::SparseInput<S> input(
+        const sheafnn::layers::SparseInput<S> input(
             sheafnn::NodeFeatures::from_dense(std::span<const double>(dense), rows, columns));
         for (const int threads : {1, 2}) {
           std::vector<S> out(static_cast<std::size_t>(rows * width), sentinel<S>);
@@ -647,12 +650,12 @@ TEST_CASE_TEMPLATE("sparse input layer: dropout of entries", S, float, double) {
 TEST_CASE_TEMPLATE("log-softmax, likelihood and its derivative", S, float, double) { check_softmax<S>(); }
 
 TEST_CASE("dropout masks drawn ahead") {
-  using sheafnn::Dropout;
+  using sheafnn::layers::Dropout;
   constexpr Index count = 3000;
   const auto dropout_of = [](std::uint32_t epoch) {
     return Dropout{0.4, {7, sheafnn::Purpose::layer_dropout, epoch}};
   };
-  sheafnn::DropoutMask mask(count);
+  sheafnn::layers::DropoutMask mask(count);
   const auto holds = [&](const Dropout& dropout) {
     std::vector<std::uint8_t> bits(static_cast<std::size_t>(Dropout::mask_size(count)));
     dropout.fill_mask(1, count, bits.data());
@@ -683,7 +686,7 @@ TEST_CASE("dropout masks drawn ahead") {
 }
 
 TEST_CASE("dropout masks") {
-  using sheafnn::Dropout;
+  using sheafnn::layers::Dropout;
   using sheafnn::Purpose;
   using sheafnn::Stream;
   constexpr Index count = 20011;
@@ -775,16 +778,16 @@ TEST_CASE_TEMPLATE("Adam: decoupled weight decay (AdamW)", S, float, double) { c
   check_decoupled_decay<S>(0.02); }
 
 TEST_CASE("named parameters: offsets, visible and stored order, errors") {
-  sheafnn::ParameterSet<double> set;
-  const int a = set.add("a", {2, 3}, sheafnn::ParameterGroup::network, true);
-  const int b = set.add("b", {2, 2}, sheafnn::ParameterGroup::sheaf_learner);
-  const int c = set.add("c", {3}, sheafnn::ParameterGroup::network);
+  sheafnn::layers::ParameterSet<double> set;
+  const int a = set.add("a", {2, 3}, sheafnn::layers::ParameterGroup::network, true);
+  const int b = set.add("b", {2, 2}, sheafnn::layers::ParameterGroup::sheaf_learner);
+  const int c = set.add("c", {3}, sheafnn::layers::ParameterGroup::network);
   set.finish();
   CHECK(set.size() == 13);
   CHECK(set.find("b") == b);
   CHECK(set.info(b).offset == 6);
   CHECK(set.info(c).size == 3);
-  CHECK(set.info(b).group == sheafnn::ParameterGroup::sheaf_learner);
+  CHECK(set.info(b).group == sheafnn::layers::ParameterGroup::sheaf_learner);
   CHECK(std::all_of(set.values().begin(), set.values().end(), [](double x) { return x == 0; }));
   set.set(a, {1, 2, 3, 4, 5, 6});
   set.set(b, {7, 8, 9, 10});

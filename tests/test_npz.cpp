@@ -23,6 +23,9 @@ namespace test_npz {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
 using io::NpyArray;
 using io::NpzArchive;
 using io::ZipArchive;

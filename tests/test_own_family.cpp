@@ -14,7 +14,7 @@ namespace {
 
 /// Symmetric matrices; the coordinates are the lower triangle, column by column.
 template <int D>
-struct Symmetric : sheafnn::DenseMaps<D> {
+struct Symmetric : sheafnn::sheaf::DenseMaps<D> {
   static constexpr std::string_view name = "symmetric";
   static constexpr int coordinate_count = D * (D + 1) / 2;
 
@@ -55,10 +55,10 @@ struct Box {
     for (int k = 0; k < 2 * size; ++k) raw_bar[k] = p_bar[k];
   }
   template <class T>
-  SHEAFNN_HD void draw_noise(const sheafnn::Stream& stream, const sheafnn::word_of_t<T>& arc, T* noise) const {
+  SHEAFNN_HD void draw_noise(const sheafnn::Stream& stream, const sheafnn::random::word_of_t<T>& arc, T* noise) const {
     for (int k = 0; k < size; ++k) {
       const auto words = stream.words(arc, static_cast<std::uint32_t>(k / 4));
-      noise[k] = T(2) * sheafnn::uniform_from_word<T>(words.word[k % 4]) - T(1);
+      noise[k] = T(2) * sheafnn::random::uniform_from_word<T>(words.word[k % 4]) - T(1);
     }
   }
   template <class T>

@@ -29,6 +29,7 @@ namespace test_own_layer {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 using own_layers::AnchorLayer, own_layers::AverageLayer, own_layers::Mixed, own_layers::ModelOf;
 
 // The layer of examples/own_layer.cpp by hand.

@@ -27,6 +27,10 @@
 namespace test_planted {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
+using namespace sheafnn::sheaf;
 using Dense = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic>;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 

@@ -15,6 +15,9 @@ namespace test_polynomial_basis {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
 
 constexpr Index most = 20;
 const std::vector<double> points = {-0.99, -0.7, -0.31, 0.02, 0.45, 0.83, 0.999};

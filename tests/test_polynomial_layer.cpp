@@ -20,6 +20,10 @@ namespace test_polynomial_layer {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
+using namespace sheafnn::sheaf;
 using Matrix = Cochain<double>;
 using Numbers = std::vector<double>;
 

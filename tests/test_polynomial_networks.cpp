@@ -13,6 +13,8 @@ namespace test_polynomial_networks {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::rotation;
 using model_gradient::Setting;
 
 Setting setting(std::string name, PolynomialBasis basis, Index degree) {

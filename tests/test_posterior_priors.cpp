@@ -17,7 +17,7 @@ namespace test_posterior_priors {
 namespace {
 
 using namespace posterior_checks;
-using sheafnn::CayleyDistribution;
+using sheafnn::rotation::CayleyDistribution;
 using sheafnn::CayleyPrior;
 using sheafnn::Diagonal;
 using sheafnn::GeneralLinear;
@@ -46,8 +46,8 @@ NormalPrior<Size> normal_prior() {
 template <int D>
 SquareMatrix<double, D> some_rotation(std::uint32_t seed) {
   std::mt19937 engine(seed);
-  return sheafnn::exponential_rotation<double, D>(
-      rotation_checks::random_matrix<sheafnn::rotation_parameters<D>, 1>(engine, 1.5));
+  return sheafnn::rotation::exponential_rotation<double, D>(
+      rotation_checks::random_matrix<sheafnn::rotation::rotation_parameters<D>, 1>(engine, 1.5));
 }
 template <int D>
 WithCayleyPrior<D> with_cayley_prior(double concentration, RotationParametrisation parametrisation = {}) {
@@ -96,7 +96,7 @@ void check_against_quadrature() {
       CAPTURE(prior_concentration);
       const SquareMatrix<double, D> m = some_rotation<D>(811);
       const auto q = with_cayley_prior<D>(prior_concentration);
-      const double exact = sheafnn::kl_divergence(CayleyDistribution<D>(m, concentration),
+      const double exact = sheafnn::rotation::kl_divergence(CayleyDistribution<D>(m, concentration),
                                                   CayleyDistribution<D>(q.prior.location(), prior_concentration));
       const Doubles parameters = cayley_parameters<D>(m, concentration);
       const rotation_checks::Mean mean = mean_log_ratio(q, parameters.data());

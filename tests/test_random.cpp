@@ -27,8 +27,8 @@
 namespace test_random {
 namespace {
 
-using sheafnn::Pack;
-using sheafnn::PhiloxBlock;
+using sheafnn::math::Pack;
+using sheafnn::random::PhiloxBlock;
 using sheafnn::Purpose;
 using sheafnn::Stream;
 using Word = std::uint32_t;
@@ -36,7 +36,7 @@ using Words = std::array<Word, 4>;
 
 Words philox(const Words& counter, Word key0, Word key1) {
   const PhiloxBlock<Word> block =
-      sheafnn::philox(PhiloxBlock<Word>{{counter[0], counter[1], counter[2], counter[3]}}, key0, key1);
+      sheafnn::random::philox(PhiloxBlock<Word>{{counter[0], counter[1], counter[2], counter[3]}}, key0, key1);
   return {block.word[0], block.word[1], block.word[2], block.word[3]};
 }
 
@@ -85,7 +85,7 @@ TEST_CASE_TEMPLATE("philox: lanes of packs are the scalar's words", P, Pack<Word
       for (int l = 0; l < P::width; ++l) word.set_lane(l, static_cast<Word>(engine()));
     }
     const Word key0 = static_cast<Word>(engine()), key1 = static_cast<Word>(engine());
-    const PhiloxBlock<P> block = sheafnn::philox(counter, key0, key1);
+    const PhiloxBlock<P> block = sheafnn::random::philox(counter, key0, key1);
     for (int l = 0; l < P::width; ++l) {
       const Words expected = philox({counter.word[0].lane(l), counter.word[1].lane(l), counter.word[2].lane(l),
                                      counter.word[3].lane(l)},
@@ -143,16 +143,16 @@ TEST_CASE_TEMPLATE("uniforms: inside the open interval, whatever the word", T, f
   // float keeps 23 bits of a word, double all 32; the results are the cells' midpoints, exactly.
   constexpr int bits = std::is_same_v<T, float> ? 23 : 32;
   const T half_cell = std::ldexp(T(1), -bits - 1);
-  CHECK(sheafnn::uniform_from_word<T>(0) == half_cell);
-  CHECK(sheafnn::uniform_from_word<T>(0xffffffff) == T(1) - half_cell);
-  CHECK(sheafnn::uniform_from_word<T>(0xffffffff) < T(1));
-  CHECK(sheafnn::uniform_from_word<T>(0x80000000) == T(0.5) + half_cell);
-  CHECK(sheafnn::uniform_from_word<T>(0x7fffffff) == T(0.5) - half_cell);
+  CHECK(sheafnn::random::uniform_from_word<T>(0) == half_cell);
+  CHECK(sheafnn::random::uniform_from_word<T>(0xffffffff) == T(1) - half_cell);
+  CHECK(sheafnn::random::uniform_from_word<T>(0xffffffff) < T(1));
+  CHECK(sheafnn::random::uniform_from_word<T>(0x80000000) == T(0.5) + half_cell);
+  CHECK(sheafnn::random::uniform_from_word<T>(0x7fffffff) == T(0.5) - half_cell);
   std::mt19937 engine(3);
   int wrong = 0;
   for (int trial = 0; trial < 100000; ++trial) {
     const Word word = static_cast<Word>(engine());
-    const T u = sheafnn::uniform_from_word<T>(word);
+    const T u = sheafnn::random::uniform_from_word<T>(word);
     const double cell = std::ldexp(1.0, -bits);
     wrong += !(u > 0 && u < 1);
     wrong += static_cast<double>(u) != (static_cast<double>(word >> (32 - bits)) + 0.5) * cell;
@@ -171,13 +171,13 @@ TEST_CASE_TEMPLATE("words as signed numbers and as truth values", P, Pack<float,
       const Word ends[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff};
       word.set_lane(l, trial < 5 ? ends[(trial + l) % 5] : static_cast<Word>(engine()));
     }
-    const P number = sheafnn::signed_number<P>(word);
-    const P chosen = select(sheafnn::highest_bit<P>(word), P(1), P(2));
+    const P number = sheafnn::random::signed_number<P>(word);
+    const P chosen = select(sheafnn::random::highest_bit<P>(word), P(1), P(2));
     for (int l = 0; l < P::width; ++l) {
       const Word w = word.lane(l);
       const double exact = w < 0x80000000 ? w : w - 4294967296.0;
-      wrong += number.lane(l) != static_cast<T>(exact) || sheafnn::signed_number<T>(w) != static_cast<T>(exact);
-      wrong += chosen.lane(l) != (exact < 0 ? T(1) : T(2)) || sheafnn::highest_bit<T>(w) != (exact < 0);
+      wrong += number.lane(l) != static_cast<T>(exact) || sheafnn::random::signed_number<T>(w) != static_cast<T>(exact);
+      wrong += chosen.lane(l) != (exact < 0 ? T(1) : T(2)) || sheafnn::random::highest_bit<T>(w) != (exact < 0);
     }
   }
   CHECK(wrong == 0);
@@ -196,11 +196,11 @@ TEST_CASE_TEMPLATE("sine and cosine of a word's angle", P, Pack<float, 8>, Pack<
   double worst = 0, worst_lane = 0;
   for (std::size_t i = 0; i + P::width <= words.size(); i += P::width) {
     P sines, cosines;
-    sheafnn::sin_cos_of_word<P>(Pack<Word, P::width>::load(words.data() + i), sines, cosines);
+    sheafnn::random::sin_cos_of_word<P>(Pack<Word, P::width>::load(words.data() + i), sines, cosines);
     for (int lane = 0; lane < P::width; ++lane) {
       const Word word = words[i + static_cast<std::size_t>(lane)];
       T sine, cosine;
-      sheafnn::sin_cos_of_word<T>(word, sine, cosine);
+      sheafnn::random::sin_cos_of_word<T>(word, sine, cosine);
       const long double angle = turn * static_cast<long double>(word);
       worst = std::max({worst, std::abs(static_cast<double>(static_cast<long double>(sine) - std::sin(angle))),
                         std::abs(static_cast<double>(static_cast<long double>(cosine) - std::cos(angle)))});
@@ -224,10 +224,10 @@ TEST_CASE_TEMPLATE("logarithm of numbers below 1", P, Pack<float, 8>, Pack<float
       // Anywhere, next to 0, and next to 1.
       const Word word = static_cast<Word>(engine());
       const Word moved = word >> (word % 31);
-      value = sheafnn::uniform_from_word<T>(trial % 3 == 0 ? word : trial % 3 == 1 ? moved : ~moved);
+      value = sheafnn::random::uniform_from_word<T>(trial % 3 == 0 ? word : trial % 3 == 1 ? moved : ~moved);
     }
     if (trial == 0) values[0] = T(1);
-    const P logarithms = sheafnn::unit_log(P::load(values));
+    const P logarithms = sheafnn::random::unit_log(P::load(values));
     for (int l = 0; l < P::width; ++l) {
       const long double exact = std::log(static_cast<long double>(values[l]));
       const long double error = std::abs(static_cast<long double>(logarithms.lane(l)) - exact);
@@ -261,11 +261,11 @@ TEST_CASE_TEMPLATE("uniforms and normals: lanes of packs are the scalar's", P, P
     Pack<Word, P::width> id(0);
     for (int l = 0; l < P::width; ++l) id.set_lane(l, first * 977 + static_cast<Word>(l));
     const auto words = stream.words(id, 3);
-    const P uniform = sheafnn::uniform_from_word<P>(words.word[1]);
+    const P uniform = sheafnn::random::uniform_from_word<P>(words.word[1]);
     const sheafnn::NormalBlock<P> normals = sheafnn::normals_from_words<P>(words);
     for (int l = 0; l < P::width; ++l) {
       const auto scalar_words = stream.words(id.lane(l), 3);
-      wrong_uniforms += uniform.lane(l) != sheafnn::uniform_from_word<T>(scalar_words.word[1]);
+      wrong_uniforms += uniform.lane(l) != sheafnn::random::uniform_from_word<T>(scalar_words.word[1]);
       const sheafnn::NormalBlock<T> expected = sheafnn::normals_from_words<T>(scalar_words);
       for (int i = 0; i < 4; ++i) worst = std::max(worst, std::abs(normals.value[i].lane(l) - expected.value[i]));
     }

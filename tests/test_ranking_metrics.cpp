@@ -16,6 +16,9 @@ namespace test_ranking_metrics {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
+using namespace sheafnn::uncertainty;
 using Nodes = std::vector<std::int32_t>;
 
 Nodes all_nodes(std::size_t n) {

@@ -116,7 +116,7 @@ class Forward {
   /// Applies dropout to the entries of m in row-major order.
   void drop(Matrix& m, double rate, sheafnn::Purpose purpose, Index layer = 0, Index sample = 0) const {
     if (rate == 0) return;
-    const sheafnn::Dropout dropout{rate,
+    const sheafnn::layers::Dropout dropout{rate,
                                    {p_.seed, purpose, p_.epoch, static_cast<std::uint32_t>(layer),
                                     p_.first_sample + static_cast<std::uint32_t>(sample)}};
     for (Index i = 0; i < m.size(); ++i) {
@@ -138,7 +138,7 @@ class Forward {
     const Matrix clean = x;
     if (p_.input_dropout > 0) {
       // Only entries that are stored, the non-zero ones, are numbered.
-      const sheafnn::Dropout dropout{p_.input_dropout, {p_.seed, sheafnn::Purpose::input_dropout, p_.epoch}};
+      const sheafnn::layers::Dropout dropout{p_.input_dropout, {p_.seed, sheafnn::Purpose::input_dropout, p_.epoch}};
       Index entry = 0;
       for (Index i = 0; i < x.size(); ++i) {
         Real& value = x(i / x.cols(), i % x.cols());
@@ -264,7 +264,7 @@ class Forward {
     const int d = p_.stalk_dimension;
     Matrix q = identity(d);
     if (d == 1) return q;
-    using sheafnn::RotationParametrisation;
+    using sheafnn::rotation::RotationParametrisation;
     if (o_.parametrisation == RotationParametrisation::householder) {
       Index next = 0;
       Matrix lower = identity(d);

@@ -16,6 +16,9 @@ namespace test_rejection {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
+using namespace sheafnn::uncertainty;
 using Numbers = std::vector<double>;
 using Nodes = std::vector<std::int32_t>;
 

@@ -17,8 +17,8 @@ namespace test_rotation_derivatives {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::Column;
-using sheafnn::RotationParameters;
+using sheafnn::math::Column;
+using sheafnn::rotation::RotationParameters;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
 
@@ -30,7 +30,8 @@ void check_turns(const RotationParameters<double, N>& gradient, const SquareMatr
   for (int i = 0; i < phi.size(); ++i) {
     CAPTURE(i);
     const double difference = central_difference(phi(i), [&] {
-      return f(SquareMatrix<double, N>(sheafnn::multiply(sheafnn::exponential_rotation<double, N>(phi), r)));
+      return f(SquareMatrix<double, N>(
+          sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, N>(phi), r)));
     });
     CHECK(std::abs(gradient(i) - difference) <= bound);
   }
@@ -40,41 +41,41 @@ template <int N>
 void check_cayley(double kappa) {
   CAPTURE(N);
   CAPTURE(kappa);
-  SquareMatrix<double, N> m = sheafnn::haar_rotation<double, N>(Stream{.seed = 301}, 0u);
-  SquareMatrix<double, N> p = sheafnn::haar_rotation<double, N>(Stream{.seed = 301}, 1u);
-  const sheafnn::CayleyDistribution<N> distribution(m, kappa);
-  const auto gradient = sheafnn::logpdf_gradient(distribution, p);
+  SquareMatrix<double, N> m = sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 301}, 0u);
+  SquareMatrix<double, N> p = sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 301}, 1u);
+  const sheafnn::rotation::CayleyDistribution<N> distribution(m, kappa);
+  const auto gradient = sheafnn::rotation::logpdf_gradient(distribution, p);
   // Each derivative brings a factor of at most 1/(1 − κ).
   const double bound = difference_bound * N * N / std::pow(1 - kappa, 3);
 
   double k = kappa;
   CHECK(std::abs(gradient.concentration - central_difference(k, [&] {
-                   return sheafnn::cayley_logpdf<double, N>(sheafnn::multiply_nt(p, m), k);
+                   return sheafnn::rotation::cayley_logpdf<double, N>(sheafnn::math::multiply_nt(p, m), k);
                  })) <= bound);
   for (int i = 0; i < N * N; ++i) {
-    const auto f = [&] { return sheafnn::cayley_logpdf<double, N>(sheafnn::multiply_nt(p, m), kappa); };
+    const auto f = [&] { return sheafnn::rotation::cayley_logpdf<double, N>(sheafnn::math::multiply_nt(p, m), kappa); };
     CAPTURE(i);
     CHECK(std::abs(gradient.argument.data()[i] - central_difference(p.data()[i], f)) <= bound);
     CHECK(std::abs(gradient.location.data()[i] - central_difference(m.data()[i], f)) <= bound);
   }
-  check_turns<N>(sheafnn::tangent_gradient<double, N>(gradient.argument, p), p, bound,
-                 [&](const SquareMatrix<double, N>& q) { return sheafnn::logpdf(distribution, q); });
-  check_turns<N>(sheafnn::tangent_gradient<double, N>(gradient.location, m), m, bound,
+  check_turns<N>(sheafnn::rotation::tangent_gradient<double, N>(gradient.argument, p), p, bound,
+                 [&](const SquareMatrix<double, N>& q) { return sheafnn::rotation::logpdf(distribution, q); });
+  check_turns<N>(sheafnn::rotation::tangent_gradient<double, N>(gradient.location, m), m, bound,
                  [&](const SquareMatrix<double, N>& q) {
-                   return sheafnn::logpdf(sheafnn::CayleyDistribution<N>(q, kappa), p);
+                   return sheafnn::rotation::logpdf(sheafnn::rotation::CayleyDistribution<N>(q, kappa), p);
                  });
 
   // The reparametrised sample.
   std::mt19937 engine(302);
   const SquareMatrix<double, N> cotangent = random_matrix<N, N>(engine);
-  const auto bar = sheafnn::sample_backward(distribution, p, cotangent);
+  const auto bar = sheafnn::rotation::sample_backward(distribution, p, cotangent);
   const auto loss = [&](const SquareMatrix<double, N>& location, double concentration) {
-    return frobenius(cotangent,
-                     sheafnn::sample_from_uniform(sheafnn::CayleyDistribution<N>(location, concentration), p));
+    return frobenius(cotangent, sheafnn::rotation::sample_from_uniform(
+                                    sheafnn::rotation::CayleyDistribution<N>(location, concentration), p));
   };
   const double sample_bound = bound * (1 + cotangent.norm());
   CHECK(std::abs(bar.concentration - central_difference(k, [&] { return loss(m, k); })) <= sample_bound);
-  check_turns<N>(sheafnn::tangent_gradient<double, N>(bar.location, m), m, sample_bound,
+  check_turns<N>(sheafnn::rotation::tangent_gradient<double, N>(bar.location, m), m, sample_bound,
                  [&](const SquareMatrix<double, N>& q) { return loss(q, kappa); });
 }
 
@@ -82,24 +83,24 @@ template <int N>
 void check_leon(double k) {
   CAPTURE(N);
   CAPTURE(k);
-  const SquareMatrix<double, N> m = sheafnn::haar_rotation<double, N>(Stream{.seed = 303}, 0u);
+  const SquareMatrix<double, N> m = sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 303}, 0u);
   const SquareMatrix<double, N> p =
-      sheafnn::sample(sheafnn::LeonCayleyDistribution<N>(m, 2.0), Stream{.seed = 304}, 1u);
-  const sheafnn::LeonCayleyDistribution<N> distribution(m, k);
-  const auto gradient = sheafnn::logpdf_gradient(distribution, p);
+      sheafnn::rotation::sample(sheafnn::rotation::LeonCayleyDistribution<N>(m, 2.0), Stream{.seed = 304}, 1u);
+  const sheafnn::rotation::LeonCayleyDistribution<N> distribution(m, k);
+  const auto gradient = sheafnn::rotation::logpdf_gradient(distribution, p);
   // Third derivatives are powers of (I + Y)⁻¹.
-  const SquareMatrix<double, N> shifted = sheafnn::multiply_nt(p, m) + SquareMatrix<double, N>::Identity();
+  const SquareMatrix<double, N> shifted = sheafnn::math::multiply_nt(p, m) + SquareMatrix<double, N>::Identity();
   const double bound =
       difference_bound * (1 + k) * (N + std::pow(SquareMatrix<double, N>(shifted.inverse()).norm(), 3));
   double moving = k;
   CHECK(std::abs(gradient.concentration - central_difference(moving, [&] {
-                   return sheafnn::logpdf(sheafnn::LeonCayleyDistribution<N>(m, moving), p);
+                   return sheafnn::rotation::logpdf(sheafnn::rotation::LeonCayleyDistribution<N>(m, moving), p);
                  })) <= bound);
-  check_turns<N>(sheafnn::tangent_gradient<double, N>(gradient.argument, p), p, bound,
-                 [&](const SquareMatrix<double, N>& q) { return sheafnn::logpdf(distribution, q); });
-  check_turns<N>(sheafnn::tangent_gradient<double, N>(gradient.location, m), m, bound,
+  check_turns<N>(sheafnn::rotation::tangent_gradient<double, N>(gradient.argument, p), p, bound,
+                 [&](const SquareMatrix<double, N>& q) { return sheafnn::rotation::logpdf(distribution, q); });
+  check_turns<N>(sheafnn::rotation::tangent_gradient<double, N>(gradient.location, m), m, bound,
                  [&](const SquareMatrix<double, N>& q) {
-                   return sheafnn::logpdf(sheafnn::LeonCayleyDistribution<N>(q, k), p);
+                   return sheafnn::rotation::logpdf(sheafnn::rotation::LeonCayleyDistribution<N>(q, k), p);
                  });
 }
 
@@ -109,21 +110,21 @@ void check_fisher(unsigned seed, double scale) {
   CAPTURE(scale);
   std::mt19937 engine(seed);
   SquareMatrix<double, N> f = random_matrix<N, N>(engine, scale);
-  const SquareMatrix<double, N> p = sheafnn::haar_rotation<double, N>(Stream{.seed = 305}, 0u);
-  const sheafnn::MatrixFisherDistribution<N> distribution(f);
-  const auto gradient = sheafnn::logpdf_gradient(distribution, p);
+  const SquareMatrix<double, N> p = sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 305}, 0u);
+  const sheafnn::rotation::MatrixFisherDistribution<N> distribution(f);
+  const auto gradient = sheafnn::rotation::logpdf_gradient(distribution, p);
   const double bound = difference_bound * (1 + f.norm());
   const SquareMatrix<double, N> fixed = f;
   for (int i = 0; i < N * N; ++i) {
     CAPTURE(i);
     const double difference = central_difference(f.data()[i], [&] {
-      return sheafnn::logpdf(sheafnn::MatrixFisherDistribution<N>(f), p);
+      return sheafnn::rotation::logpdf(sheafnn::rotation::MatrixFisherDistribution<N>(f), p);
     });
     CHECK(std::abs(gradient.parameter.data()[i] - difference) <= bound);
   }
-  check_turns<N>(sheafnn::tangent_gradient<double, N>(gradient.argument, p), p, bound,
+  check_turns<N>(sheafnn::rotation::tangent_gradient<double, N>(gradient.argument, p), p, bound,
                  [&](const SquareMatrix<double, N>& q) {
-                   return sheafnn::logpdf(sheafnn::MatrixFisherDistribution<N>(fixed), q);
+                   return sheafnn::rotation::logpdf(sheafnn::rotation::MatrixFisherDistribution<N>(fixed), q);
                  });
 }
 
@@ -133,24 +134,24 @@ void check_gaussian() {
   std::mt19937 engine(306 + P);
   const SquareMatrix<double, P> root = random_matrix<P, P>(engine);
   SquareMatrix<double, P> covariance = root * root.transpose() + 0.5 * SquareMatrix<double, P>::Identity();
-  using D = sheafnn::AngularCentralGaussian<P>;
+  using D = sheafnn::rotation::AngularCentralGaussian<P>;
   const D distribution(covariance);
   const Stream stream{.seed = 307};
-  Column<double, P> x = sheafnn::sample(distribution, stream, 0u);
-  const auto gradient = sheafnn::logpdf_gradient(distribution, x);
+  Column<double, P> x = sheafnn::rotation::sample(distribution, stream, 0u);
+  const auto gradient = sheafnn::rotation::logpdf_gradient(distribution, x);
   // Eigenvalues of Λ are at least 1/2: third derivatives have the fourth power of its inverse.
   const double bound = difference_bound * 16 * P;
   for (int i = 0; i < P; ++i) {
     CHECK(std::abs(gradient.argument(i) - central_difference(x(i), [&] {
-                     return sheafnn::angular_central_gaussian_logpdf<double, P>(x, distribution.factor());
+                     return sheafnn::rotation::angular_central_gaussian_logpdf<double, P>(x, distribution.factor());
                    })) <= bound);
   }
   Column<double, P> normal;
   sheafnn::fill_normals<P, double>(normal.data(), stream, 0u);
   const Column<double, P> cotangent = random_matrix<P, 1>(engine);
-  const auto bar = sheafnn::sample_backward(distribution, normal, cotangent);
+  const auto bar = sheafnn::rotation::sample_backward(distribution, normal, cotangent);
   const auto loss = [&](const SquareMatrix<double, P>& factor) {
-    return cotangent.dot(sheafnn::angular_central_gaussian_sample<double, P>(factor, stream, 0u));
+    return cotangent.dot(sheafnn::rotation::angular_central_gaussian_sample<double, P>(factor, stream, 0u));
   };
   SquareMatrix<double, P> factor = distribution.factor();
   for (int j = 0; j < P; ++j) {
@@ -167,7 +168,7 @@ void check_gaussian() {
       };
       const double twice = i == j ? 1 : 2;
       CHECK(std::abs(twice * gradient.covariance(i, j) -
-                     central_difference(shift, [&] { return sheafnn::logpdf(D(moved()), x); })) <= bound);
+                     central_difference(shift, [&] { return sheafnn::rotation::logpdf(D(moved()), x); })) <= bound);
       CHECK(std::abs(twice * bar.covariance(i, j) -
                      central_difference(shift, [&] { return loss(D(moved()).factor()); })) <= bound);
       CHECK(std::abs(bar.factor(i, j) - central_difference(factor(i, j), [&] { return loss(factor); })) <= bound);
@@ -216,13 +217,15 @@ TEST_CASE("wrapped Cauchy: derivatives of the log density and of the sample") {
       CAPTURE(kappa);
       CAPTURE(angle);
       const double bound = difference_bound / std::pow(1 - kappa, 3);
-      const auto f = [&] { return sheafnn::logpdf(sheafnn::WrappedCauchy<>(mu, kappa), angle); };
-      const auto gradient = sheafnn::logpdf_gradient(sheafnn::WrappedCauchy<>(mu, kappa), angle);
+      const auto f = [&] { return sheafnn::rotation::logpdf(sheafnn::rotation::WrappedCauchy<>(mu, kappa), angle); };
+      const auto gradient = sheafnn::rotation::logpdf_gradient(sheafnn::rotation::WrappedCauchy<>(mu, kappa), angle);
       CHECK(std::abs(gradient.location - central_difference(mu, f)) <= bound);
       CHECK(std::abs(gradient.concentration - central_difference(kappa, f)) <= bound);
       CHECK(std::abs(gradient.argument - central_difference(angle, f)) <= bound);
-      const auto y = [&] { return sheafnn::sample_from_uniform(sheafnn::WrappedCauchy<>(mu, kappa), angle); };
-      const auto slope = sheafnn::sample_gradient(sheafnn::WrappedCauchy<>(mu, kappa), angle);
+      const auto y = [&] {
+        return sheafnn::rotation::sample_from_uniform(sheafnn::rotation::WrappedCauchy<>(mu, kappa), angle);
+      };
+      const auto slope = sheafnn::rotation::sample_gradient(sheafnn::rotation::WrappedCauchy<>(mu, kappa), angle);
       CHECK(std::abs(slope.location - central_difference(mu, y)) <= bound);
       CHECK(std::abs(slope.concentration - central_difference(kappa, y)) <= bound);
       CHECK(slope.argument == 0);

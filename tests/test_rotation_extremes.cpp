@@ -16,23 +16,23 @@ namespace test_rotation_extremes {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::CayleyDistribution;
-using sheafnn::Column;
-using sheafnn::LeonCayleyDistribution;
-using sheafnn::MatrixFisherDistribution;
+using sheafnn::rotation::CayleyDistribution;
+using sheafnn::math::Column;
+using sheafnn::rotation::LeonCayleyDistribution;
+using sheafnn::rotation::MatrixFisherDistribution;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
-using sheafnn::WrappedCauchy;
+using sheafnn::rotation::WrappedCauchy;
 
 template <class Scalar, int N>
 SquareMatrix<Scalar, N> some_rotation() {
-  return sheafnn::haar_rotation<Scalar, N>(Stream{.seed = 720}, 1u);
+  return sheafnn::rotation::haar_rotation<Scalar, N>(Stream{.seed = 720}, 1u);
 }
 
 template <class D>
 auto samples_of(const D& distribution, std::size_t count, std::uint32_t simulation) {
   std::vector<sheafnn::detail::SampleOf<D>> samples(count);
-  sheafnn::sample_many(distribution, Stream{.seed = 721, .epoch = simulation}, 0, samples);
+  sheafnn::rotation::sample_many(distribution, Stream{.seed = 721, .epoch = simulation}, 0, samples);
   return samples;
 }
 
@@ -45,7 +45,7 @@ void check_concentrated_fits(const D& truth, std::size_t count) {
   CAPTURE(gap);
   CAPTURE(count);
   for (std::uint32_t i = 0; i < 20; ++i) {
-    const auto fit = sheafnn::fit<D>(samples_of(truth, count, i));
+    const auto fit = sheafnn::rotation::fit<D>(samples_of(truth, count, i));
     const double fitted = static_cast<double>(Scalar(1) - fit.distribution.concentration());
     const double error = 1 / ((N - 1) * std::sqrt((N == 2 ? 2.0 : 1.0) * static_cast<double>(count)));
     // Samples and κ are rounded: ε of 1 − κ.
@@ -62,7 +62,7 @@ std::vector<SquareMatrix<double, 3>> six_turns(double angle) {
     for (const double sign : {1.0, -1.0}) {
       Column<double, 3> phi = Column<double, 3>::Zero();
       phi(axis) = sign * angle;
-      samples.push_back(sheafnn::multiply(sheafnn::exponential_rotation<double, 3>(phi), location));
+      samples.push_back(sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, 3>(phi), location));
     }
   }
   return samples;
@@ -88,17 +88,17 @@ TEST_CASE("equal rotations have no fit, however many there are") {
     CAPTURE(count);
     for (std::uint32_t id = 0; id < 4; ++id) {
       CAPTURE(id);
-      const std::vector<SquareMatrix<double, 3>> same(count,
-                                                      sheafnn::haar_rotation<double, 3>(Stream{.seed = 9}, id));
+      const std::vector<SquareMatrix<double, 3>> same(
+          count, sheafnn::rotation::haar_rotation<double, 3>(Stream{.seed = 9}, id));
       const std::vector<SquareMatrix<float, 3>> same_float(count, same[0].cast<float>());
       const char* const message = "a set of (nearly) equal rotations";
-      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<CayleyDistribution<3>>(same)),
+      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<CayleyDistribution<3>>(same)),
                            doctest::Contains(message), std::invalid_argument);
-      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<CayleyDistribution<3, float>>(same_float)),
+      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<CayleyDistribution<3, float>>(same_float)),
                            doctest::Contains(message), std::invalid_argument);
-      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit_moments<CayleyDistribution<3>>(same)),
+      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit_moments<CayleyDistribution<3>>(same)),
                            doctest::Contains(message), std::invalid_argument);
-      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit_moments<LeonCayleyDistribution<3>>(same)),
+      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit_moments<LeonCayleyDistribution<3>>(same)),
                            doctest::Contains(message), std::invalid_argument);
     }
   }
@@ -110,9 +110,9 @@ TEST_CASE("moments of concentrated rotations keep the digits of 1 - r") {
     CAPTURE(angle);
     const auto samples = six_turns(angle);
     const double series = angle * angle / 2, rounding = 16 * epsilon / angle;  // rounded entries
-    const auto leon = sheafnn::fit_moments<LeonCayleyDistribution<3>>(samples);
+    const auto leon = sheafnn::rotation::fit_moments<LeonCayleyDistribution<3>>(samples);
     CHECK(std::abs(leon.distribution.concentration() * angle * angle / 6 - 1) <= series + rounding);
-    const auto cayley = sheafnn::fit_moments<CayleyDistribution<3>>(samples);
+    const auto cayley = sheafnn::rotation::fit_moments<CayleyDistribution<3>>(samples);
     const double gap = 1 - cayley.distribution.concentration();  // κ is rounded
     CHECK(std::abs(gap - angle * angle / 4) <= (series + rounding) * angle * angle / 4 + epsilon / 2);
     // 1 − tr(PMᵀ)/3 is the same for all of them.
@@ -122,8 +122,8 @@ TEST_CASE("moments of concentrated rotations keep the digits of 1 - r") {
   for (const double k : {1e8, 1e11, 1e13, 1e14}) {
     CAPTURE(k);
     const auto samples = samples_of(LeonCayleyDistribution<3>(some_rotation<double, 3>(), k), 4000, 0);
-    const auto moments = sheafnn::fit_moments<LeonCayleyDistribution<3>>(samples);
-    const auto likelihood = sheafnn::fit<LeonCayleyDistribution<3>>(samples);
+    const auto moments = sheafnn::rotation::fit_moments<LeonCayleyDistribution<3>>(samples);
+    const auto likelihood = sheafnn::rotation::fit<LeonCayleyDistribution<3>>(samples);
     const double fitted = moments.distribution.concentration();
     CHECK(std::abs(fitted / likelihood.distribution.concentration() - 1) <= 16 / k + 16 * epsilon * std::sqrt(k));
     CHECK(std::abs(fitted - k) <= allowed_standard_errors * moments.concentration_error);
@@ -136,7 +136,7 @@ TEST_CASE("matrix Fisher fits of concentrated rotations") {
   for (const double kappa : {1e8, 1e12, 1e13, 2e13}) {
     CAPTURE(kappa);
     const double angle = std::sqrt(1.5 / kappa);
-    const auto fit = sheafnn::fit<MatrixFisherDistribution<3>>(six_turns(angle));
+    const auto fit = sheafnn::rotation::fit<MatrixFisherDistribution<3>>(six_turns(angle));
     CHECK(std::abs(fit.concentration() / kappa - 1) <= 4 / kappa + 16 * epsilon / angle);
   }
   // Samples of different s are those of smaller s, whose turns are scaled.
@@ -144,7 +144,7 @@ TEST_CASE("matrix Fisher fits of concentrated rotations") {
     const Column<double, 3> s = scale * Column<double, 3>(3, 2, 1);
     const MatrixFisherDistribution<3> truth(
         SquareMatrix<double, 3>(s.asDiagonal().toDenseMatrix() * some_rotation<double, 3>()));
-    const auto fit = sheafnn::fit<MatrixFisherDistribution<3>>(samples_of(truth, 400, 0));
+    const auto fit = sheafnn::rotation::fit<MatrixFisherDistribution<3>>(samples_of(truth, 400, 0));
     return Column<double, 3>(fit.distribution.singular_values() / scale);
   };
   const Column<double, 3> expected = fitted(1e7);
@@ -157,19 +157,19 @@ TEST_CASE("matrix Fisher fits of concentrated rotations") {
 TEST_CASE("matrix Fisher: probabilities of the smallest angles") {
   const MatrixFisherDistribution<2> circle(SquareMatrix<double, 2>::Identity(), 1.0);
   const MatrixFisherDistribution<3> sphere(SquareMatrix<double, 3>::Identity(), 1.0);
-  const double density = sheafnn::angle_pdf(circle, 0.0);
+  const double density = sheafnn::rotation::angle_pdf(circle, 0.0);
   for (const double r : {1e-5, 1e-100, 1e-149, 1e-152, 1e-155, 1e-159, 1e-162, 1e-300}) {
     CAPTURE(r);
-    CHECK(std::abs(sheafnn::angle_cdf(circle, r) - 0.5 - density * r) <= epsilon);
-    CHECK(std::abs(sheafnn::angle_cdf(circle, -r) - 0.5 + density * r) <= epsilon);
+    CHECK(std::abs(sheafnn::rotation::angle_cdf(circle, r) - 0.5 - density * r) <= epsilon);
+    CHECK(std::abs(sheafnn::rotation::angle_cdf(circle, -r) - 0.5 + density * r) <= epsilon);
     const double mass =
         sheafnn::detail::matrix_fisher_angle_mass<2>(circle.singular_values(), circle.normaliser().log_scaled, r);
     CHECK(std::abs(mass / (density * r) - 1) <= 1e-9);  // 1 − r²/6
-    CHECK(sheafnn::angle_cdf(sphere, r) <= r * r * r);
+    CHECK(sheafnn::rotation::angle_cdf(sphere, r) <= r * r * r);
     SquareMatrix<double, 2> turn;
     turn << 1, -r, r, 1;
     const auto test =
-        sheafnn::goodness_of_fit(circle, std::vector<SquareMatrix<double, 2>>{turn, turn.transpose()});
+        sheafnn::rotation::goodness_of_fit(circle, std::vector<SquareMatrix<double, 2>>{turn, turn.transpose()});
     CHECK(std::abs(test.statistic - 0.5) <= density * r + epsilon);
   }
 }
@@ -182,14 +182,14 @@ TEST_CASE("matrix Fisher: means of small parameters, d_i = s_i/3 + s_j s_k/6 + O
         SquareMatrix<double, 3>(s.asDiagonal().toDenseMatrix() * some_rotation<double, 3>()));
     const Column<double, 3> d = s / 3 + Column<double, 3>(s(1) * s(2), s(0) * s(2), s(0) * s(1)) / 6;
     const double bound = 4 * scale * scale * scale + 64 * epsilon * scale;
-    CHECK((sheafnn::mean(distribution) -
+    CHECK((sheafnn::rotation::mean(distribution) -
            SquareMatrix<double, 3>(d.asDiagonal().toDenseMatrix() * some_rotation<double, 3>()))
               .cwiseAbs()
               .maxCoeff() <= bound);
-    CHECK(std::abs(sheafnn::mean_resultant(distribution) - d.sum() / 3) <= bound);
+    CHECK(std::abs(sheafnn::rotation::mean_resultant(distribution) - d.sum() / 3) <= bound);
     // N = 2: A(κ) = κ/2 (1 − κ²/8 …), and F = κM has the angle's concentration 2κ.
     const MatrixFisherDistribution<2> circle(some_rotation<double, 2>(), scale);
-    CHECK(std::abs(sheafnn::mean_resultant(circle) / scale - 1) <= scale * scale + 64 * epsilon);
+    CHECK(std::abs(sheafnn::rotation::mean_resultant(circle) / scale - 1) <= scale * scale + 64 * epsilon);
   }
   // The integral that stands for 1 − rest, where both have their digits.
   for (const double scale : {0.01, 0.03, 0.0999}) {
@@ -198,7 +198,7 @@ TEST_CASE("matrix Fisher: means of small parameters, d_i = s_i/3 + s_j s_k/6 + O
     const Column<double, 3> d = sheafnn::detail::mean_diagonal(distribution);
     for (int i = 0; i < 3; ++i) CHECK(std::abs(d(i) - (1 - distribution.normaliser().rest(i))) <= 8 * epsilon);
     const MatrixFisherDistribution<2> circle(SquareMatrix<double, 2>::Identity(), scale);
-    CHECK(std::abs(sheafnn::mean_resultant(circle) - (1 - circle.normaliser().rest(0))) <= 8 * epsilon);
+    CHECK(std::abs(sheafnn::rotation::mean_resultant(circle) - (1 - circle.normaliser().rest(0))) <= 8 * epsilon);
   }
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("matrix Fisher: derivatives of the normaliser up to the largest parame
       CHECK(std::abs(normaliser.hessian(i, i) / curvature - 1) <= 1e-12);
       CHECK(std::abs(normaliser.hessian(i, j) / (0.5 * inverse(i, j) * inverse(i, j)) - 1) <= 1e-12);
     }
-    CHECK(std::abs(sheafnn::kl_to_uniform(distribution) - kl) <= 1e-14 * kl);
+    CHECK(std::abs(sheafnn::rotation::kl_to_uniform(distribution) - kl) <= 1e-14 * kl);
   }
 }
 

@@ -23,24 +23,24 @@ namespace test_rotation_fits {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::CayleyDistribution;
-using sheafnn::Column;
-using sheafnn::LeonCayleyDistribution;
-using sheafnn::MatrixFisherDistribution;
-using sheafnn::RotationParameters;
+using sheafnn::rotation::CayleyDistribution;
+using sheafnn::math::Column;
+using sheafnn::rotation::LeonCayleyDistribution;
+using sheafnn::rotation::MatrixFisherDistribution;
+using sheafnn::rotation::RotationParameters;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
-using sheafnn::WrappedCauchy;
+using sheafnn::rotation::WrappedCauchy;
 
 template <int N>
 SquareMatrix<double, N> some_rotation(std::uint32_t id) {
-  return sheafnn::haar_rotation<double, N>(Stream{.seed = 501}, id);
+  return sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 501}, id);
 }
 
 template <class D>
 auto samples_of(const D& distribution, std::size_t count, std::uint32_t simulation) {
   std::vector<sheafnn::detail::SampleOf<D>> samples(count);
-  sheafnn::sample_many(distribution, Stream{.seed = 502, .epoch = simulation}, 0, samples);
+  sheafnn::rotation::sample_many(distribution, Stream{.seed = 502, .epoch = simulation}, 0, samples);
   return samples;
 }
 
@@ -48,7 +48,7 @@ auto samples_of(const D& distribution, std::size_t count, std::uint32_t simulati
 template <int N>
 RotationParameters<double, N> turn_between(const SquareMatrix<double, N>& estimate,
                                            const SquareMatrix<double, N>& truth) {
-  return sheafnn::skew_parameters<double, N>(sheafnn::multiply_nt(estimate, truth));
+  return sheafnn::rotation::skew_parameters<double, N>(sheafnn::math::multiply_nt(estimate, truth));
 }
 
 /// Counts how often 95 % intervals hold the truth.
@@ -81,8 +81,8 @@ void check_coverage(const D& truth, std::uint32_t simulations) {
   Coverage k_likelihood, k_moments, m_likelihood, m_moments;
   for (std::uint32_t i = 0; i < simulations; ++i) {
     const auto samples = samples_of(truth, samples_per_fit, i);
-    const auto likelihood = sheafnn::fit<D>(samples);
-    const auto moments = sheafnn::fit_moments<D>(samples);
+    const auto likelihood = sheafnn::rotation::fit<D>(samples);
+    const auto moments = sheafnn::rotation::fit_moments<D>(samples);
     CHECK(likelihood.log_likelihood >= moments.log_likelihood - 64 * epsilon);
     k_likelihood.add(likelihood.distribution.concentration(), truth.concentration(),
                      likelihood.concentration_error);
@@ -106,15 +106,15 @@ void check_stationary(const D& truth) {
   constexpr int N = D::dimension;
   CAPTURE(N);
   const auto samples = samples_of(truth, 60, 1000);
-  const auto fit = sheafnn::fit<D>(samples);
+  const auto fit = sheafnn::rotation::fit<D>(samples);
   double concentration = 0;
   RotationParameters<double, N> turn = RotationParameters<double, N>::Zero();
   for (const auto& p : samples) {
-    const auto gradient = sheafnn::logpdf_gradient(fit.distribution, p);
+    const auto gradient = sheafnn::rotation::logpdf_gradient(fit.distribution, p);
     concentration += gradient.concentration;
-    turn += sheafnn::tangent_gradient<double, N>(gradient.location, fit.distribution.location());
+    turn += sheafnn::rotation::tangent_gradient<double, N>(gradient.location, fit.distribution.location());
   }
-  const auto information = sheafnn::fisher_information(fit.distribution);
+  const auto information = sheafnn::rotation::fisher_information(fit.distribution);
   // The iteration ends at 1e-11 of a standard error, or where rounding hides what is left: √ε of the likelihood's
   // curvature.
   constexpr double bound = 1e-7;
@@ -133,8 +133,8 @@ void check_weights(const D& truth) {
     weights.push_back(0.5 * static_cast<double>(times));
     for (std::size_t t = 0; t < times; ++t) repeated.push_back(samples[i]);
   }
-  const auto weighted = sheafnn::fit<D>(samples, weights);
-  const auto plain = sheafnn::fit<D>(repeated);
+  const auto weighted = sheafnn::rotation::fit<D>(samples, weights);
+  const auto plain = sheafnn::rotation::fit<D>(repeated);
   CHECK(std::abs(weighted.distribution.concentration() - plain.distribution.concentration()) <=
         1e-8 * (1 + plain.distribution.concentration()));
   CHECK(std::abs(weighted.log_likelihood - plain.log_likelihood) <= 1e-12 * (1 + std::abs(plain.log_likelihood)));
@@ -142,9 +142,9 @@ void check_weights(const D& truth) {
   CHECK(std::abs(weighted.effective_samples - 10 * 36.0 / 14) <= 1e-12);
   CHECK(std::abs(weighted.concentration_error / plain.concentration_error -
                  std::sqrt(plain.effective_samples / weighted.effective_samples)) <= 1e-7);
-  const auto moments = sheafnn::fit_moments<D>(samples, weights);
+  const auto moments = sheafnn::rotation::fit_moments<D>(samples, weights);
   CHECK(std::abs(moments.distribution.concentration() -
-                 sheafnn::fit_moments<D>(repeated).distribution.concentration()) <=
+                 sheafnn::rotation::fit_moments<D>(repeated).distribution.concentration()) <=
         1e-12 * (1 + moments.distribution.concentration()));
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("wrapped Cauchy fits: 95 % intervals cover the truth") {
   const WrappedCauchy<> truth(3.0, 0.7);
   Coverage mu, kappa;
   for (std::uint32_t i = 0; i < 400; ++i) {
-    const auto fit = sheafnn::fit<WrappedCauchy<>>(samples_of(truth, samples_per_fit, i));
+    const auto fit = sheafnn::rotation::fit<WrappedCauchy<>>(samples_of(truth, samples_per_fit, i));
     mu.add(std::remainder(fit.distribution.location() - 3.0, 6.283185307179586), 0, fit.location_error);
     kappa.add(fit.distribution.concentration(), 0.7, fit.concentration_error);
   }
@@ -185,11 +185,11 @@ TEST_CASE("matrix Fisher fits: 95 % intervals cover every entry of F and every t
     const SquareMatrix<double, N> f = truth.parameter();
     const double average = truth.singular_values().sum() / N;
     for (std::uint32_t i = 0; i < simulations; ++i) {
-      const auto fit = sheafnn::fit<D>(samples_of(truth, samples_per_fit, i));
+      const auto fit = sheafnn::rotation::fit<D>(samples_of(truth, samples_per_fit, i));
       // The likelihood equation.
       SquareMatrix<double, N> mean = SquareMatrix<double, N>::Zero();
       for (const auto& p : samples_of(truth, samples_per_fit, i)) mean += p / static_cast<double>(samples_per_fit);
-      CHECK((sheafnn::mean(fit.distribution) - mean).norm() <= 1e-10);
+      CHECK((sheafnn::rotation::mean(fit.distribution) - mean).norm() <= 1e-10);
       for (int k = 0; k < N * N; ++k) {
         entries[k].add(fit.distribution.parameter().data()[k], f.data()[k], fit.parameter_error.data()[k]);
       }
@@ -211,10 +211,11 @@ TEST_CASE("angular central Gaussian fits: 95 % intervals cover every entry") {
   SquareMatrix<double, 3> covariance = SquareMatrix<double, 3>::Identity() * 0.5;
   covariance << 2.0, 0.3, -0.4, 0.3, 1.0, 0.2, -0.4, 0.2, 0.7;
   covariance *= 3 / covariance.trace();
-  const sheafnn::AngularCentralGaussian<3> truth(covariance);
+  const sheafnn::rotation::AngularCentralGaussian<3> truth(covariance);
   Coverage entries[9];
   for (std::uint32_t i = 0; i < 300; ++i) {
-    const auto fit = sheafnn::fit<sheafnn::AngularCentralGaussian<3>>(samples_of(truth, samples_per_fit, i));
+    const auto fit = sheafnn::rotation::fit<sheafnn::rotation::AngularCentralGaussian<3>>(
+        samples_of(truth, samples_per_fit, i));
     for (int k = 0; k < 9; ++k) {
       entries[k].add(fit.distribution.covariance().data()[k], covariance.data()[k],
                      fit.covariance_error.data()[k]);
@@ -244,10 +245,10 @@ TEST_CASE("fits in float agree with those in double") {
   const auto samples = samples_of(truth, 200, 0);
   std::vector<SquareMatrix<double, 3>> wide;
   for (const auto& p : samples)
-    wide.push_back(
-        sheafnn::orthonormalised<double, 3>("p", sheafnn::orthonormalisation_step<double, 3>(p.cast<double>())));
-  const auto narrow_fit = sheafnn::fit<CayleyDistribution<3, float>>(samples);
-  const auto wide_fit = sheafnn::fit<CayleyDistribution<3>>(wide);
+    wide.push_back(sheafnn::rotation::orthonormalised<double, 3>(
+        "p", sheafnn::rotation::orthonormalisation_step<double, 3>(p.cast<double>())));
+  const auto narrow_fit = sheafnn::rotation::fit<CayleyDistribution<3, float>>(samples);
+  const auto wide_fit = sheafnn::rotation::fit<CayleyDistribution<3>>(wide);
   CHECK(std::abs(static_cast<double>(narrow_fit.distribution.concentration()) -
                  wide_fit.distribution.concentration()) <= 2e-7);
   CHECK((narrow_fit.distribution.location().cast<double>() - wide_fit.distribution.location()).norm() <= 1e-6);
@@ -261,11 +262,11 @@ TEST_CASE("angular central Gaussian fits of concentrated quaternions, whatever t
       std::vector<Column<double, 4>> axes, turned;
       const SquareMatrix<double, 4> turn = some_rotation<4>(50 + i);
       for (const auto& r : rotations) {
-        axes.push_back(sheafnn::rotation_quaternion(r));
+        axes.push_back(sheafnn::rotation::rotation_quaternion(r));
         turned.push_back(turn * axes.back());
       }
-      const auto fit = sheafnn::fit<sheafnn::AngularCentralGaussian<4>>(axes);
-      const auto other = sheafnn::fit<sheafnn::AngularCentralGaussian<4>>(turned);
+      const auto fit = sheafnn::rotation::fit<sheafnn::rotation::AngularCentralGaussian<4>>(axes);
+      const auto other = sheafnn::rotation::fit<sheafnn::rotation::AngularCentralGaussian<4>>(turned);
       // A turn of the axes turns Λ, up to the rounding of the samples: ε of an axis is ε √cond of its small part.
       const double condition = std::pow((1 + concentration) / (1 - concentration), 2);
       const SquareMatrix<double, 4> expected = turn * fit.distribution.covariance() * turn.transpose();
@@ -281,8 +282,8 @@ TEST_CASE("Leon fits of scattered samples converge") {
     CAPTURE(k);
     for (std::uint32_t i = 0; i < 10; ++i) {
       const auto samples = samples_of(LeonCayleyDistribution<N>(some_rotation<N>(60), k), count, 70 + i);
-      const auto fit = sheafnn::fit<LeonCayleyDistribution<N>>(samples);
-      const double moments = sheafnn::fit_moments<LeonCayleyDistribution<N>>(samples).log_likelihood;
+      const auto fit = sheafnn::rotation::fit<LeonCayleyDistribution<N>>(samples);
+      const double moments = sheafnn::rotation::fit_moments<LeonCayleyDistribution<N>>(samples).log_likelihood;
       CHECK(fit.log_likelihood >= moments - 1e-12 * std::abs(moments));
     }
   };
@@ -298,7 +299,7 @@ TEST_CASE("matrix Fisher fits without a preferred direction have infinite errors
   const double turn[4] = {1, 0, -1, 0};
   for (int i = 0; i < 4; ++i)
     quarters[static_cast<std::size_t>(i)] << turn[i], -turn[(i + 3) % 4], turn[(i + 3) % 4], turn[i];
-  const auto plane = sheafnn::fit<MatrixFisherDistribution<2>>(quarters);
+  const auto plane = sheafnn::rotation::fit<MatrixFisherDistribution<2>>(quarters);
   CHECK(plane.concentration() <= 1e-15);
   CHECK(plane.parameter_error.allFinite());
   CHECK(std::isinf(plane.location_error(0)));
@@ -315,7 +316,7 @@ TEST_CASE("matrix Fisher fits without a preferred direction have infinite errors
     for (int i = 0; i < 3; ++i) next.row((i + 1) % 3) = permuted.row(i);
     permuted = next;
   }
-  const auto space = sheafnn::fit<MatrixFisherDistribution<3>>(tetrahedron);
+  const auto space = sheafnn::rotation::fit<MatrixFisherDistribution<3>>(tetrahedron);
   CHECK(space.concentration() <= 1e-14);
   CHECK(space.parameter_error.allFinite());
   CHECK(std::isinf(space.largest_location_error));
@@ -325,9 +326,9 @@ TEST_CASE("matrix Fisher fits without a preferred direction have infinite errors
 
 TEST_CASE("weights of any scale, and angles in the tail of a concentrated distribution") {
   const auto samples = samples_of(CayleyDistribution<3>(some_rotation<3>(0), 0.5), 5, 0);
-  const auto fit = sheafnn::fit<CayleyDistribution<3>>(samples, std::vector<double>{1, 2, 1, 1, 1});
+  const auto fit = sheafnn::rotation::fit<CayleyDistribution<3>>(samples, std::vector<double>{1, 2, 1, 1, 1});
   const auto large =
-      sheafnn::fit<CayleyDistribution<3>>(samples, std::vector<double>{8e307, 16e307, 8e307, 8e307, 8e307});
+      sheafnn::rotation::fit<CayleyDistribution<3>>(samples, std::vector<double>{8e307, 16e307, 8e307, 8e307, 8e307});
   CHECK(std::abs(fit.distribution.concentration() - large.distribution.concentration()) <= 1e-14);
   for (const double kappa : {100.0, 1000.0}) {
     const MatrixFisherDistribution<2> d(
@@ -342,31 +343,33 @@ TEST_CASE("weights of any scale, and angles in the tail of a concentrated distri
 TEST_CASE("what cannot be fitted is refused") {
   using D = CayleyDistribution<3>;
   const std::vector<SquareMatrix<double, 3>> none, one(1, some_rotation<3>(0)), same(5, some_rotation<3>(0));
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<D>(none)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<D>(none)),
                        "fit: samples: 0 of them is not allowed; at least 2 are needed", std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::fit<D>(one)), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<D>(same)), doctest::Contains("nearly) equal rotations"),
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<D>(one)), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<D>(same)), doctest::Contains("nearly) equal rotations"),
                        std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::fit_moments<D>(same)), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::fit<LeonCayleyDistribution<3>>(same)), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::fit_moments<LeonCayleyDistribution<3>>(same)), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<MatrixFisherDistribution<3>>(same)),
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit_moments<D>(same)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<LeonCayleyDistribution<3>>(same)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit_moments<LeonCayleyDistribution<3>>(same)),
+                  std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<MatrixFisherDistribution<3>>(same)),
                        doctest::Contains("without scatter"), std::invalid_argument);
   auto bad = samples_of(D(some_rotation<3>(0), 0.5), 5, 0);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::fit<D>(bad, std::vector<double>{1, 1})), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::fit<D>(bad, std::vector<double>{1, 1, -1, 1, 1})),
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<D>(bad, std::vector<double>{1, 1})), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<D>(bad, std::vector<double>{1, 1, -1, 1, 1})),
                   std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::fit<D>(bad, std::vector<double>(5, 0.0))), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<D>(bad, std::vector<double>(5, 0.0))),
+                  std::invalid_argument);
   bad[3](1, 1) += 1e-3;
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<D>(bad)), doctest::Contains("fit: samples[3]"),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<D>(bad)), doctest::Contains("fit: samples[3]"),
                        std::invalid_argument);
   // A uniform average: no preferred direction.
   std::vector<SquareMatrix<double, 2>> opposite(2, SquareMatrix<double, 2>::Identity());
   opposite[1] *= -1;
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<CayleyDistribution<2>>(opposite)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<CayleyDistribution<2>>(opposite)),
                        doctest::Contains("preferred direction"), std::invalid_argument);
   const std::vector<Column<double, 3>> line(10, Column<double, 3>(1, 0, 0));
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fit<sheafnn::AngularCentralGaussian<3>>(line)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<sheafnn::rotation::AngularCentralGaussian<3>>(line)),
                        doctest::Contains("subspace"), std::invalid_argument);
 }
 
@@ -374,10 +377,10 @@ TEST_CASE("goodness of fit: p-values of the true law are uniform, those of a wro
   const auto check = [](const auto& truth, const auto& wrong, std::uint32_t simulations, std::size_t count) {
     std::vector<double> p_values;
     for (std::uint32_t i = 0; i < simulations; ++i) {
-      p_values.push_back(sheafnn::goodness_of_fit(truth, samples_of(truth, count, i)).p_value);
+      p_values.push_back(sheafnn::rotation::goodness_of_fit(truth, samples_of(truth, count, i)).p_value);
     }
     CHECK(kolmogorov_smirnov(p_values, [](double x) { return x; }) <= allowed_kolmogorov_smirnov);
-    const auto result = sheafnn::goodness_of_fit(wrong, samples_of(truth, 400, 0));
+    const auto result = sheafnn::rotation::goodness_of_fit(wrong, samples_of(truth, 400, 0));
     CHECK(result.p_value <= 1e-3);
     CHECK(result.probabilities.size() == 400);
   };
@@ -387,12 +390,12 @@ TEST_CASE("goodness of fit: p-values of the true law are uniform, those of a wro
   check(CayleyDistribution<2>(n, 0.5), CayleyDistribution<2>(n, 0.7), 300, 50);
   check(LeonCayleyDistribution<3>(m, 3), CayleyDistribution<3>(m, 0.8), 300, 50);
   check(LeonCayleyDistribution<2>(n, 3), LeonCayleyDistribution<2>(n, 7), 300, 50);
-  check(sheafnn::HaarDistribution<3>(), LeonCayleyDistribution<3>(m, 0.5), 300, 50);
+  check(sheafnn::rotation::HaarDistribution<3>(), LeonCayleyDistribution<3>(m, 0.5), 300, 50);
   check(MatrixFisherDistribution<2>(n, 1), MatrixFisherDistribution<2>(n, 2), 100, 30);
   check(MatrixFisherDistribution<3>(m, 1.0), MatrixFisherDistribution<3>(m, 2.0), 100, 30);
   check(WrappedCauchy<>(1.0, 0.5), WrappedCauchy<>(1.0, 0.8), 300, 50);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::uniformity({})), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::uniformity({0.5, 1.5})), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::uniformity({})), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::uniformity({0.5, 1.5})), std::invalid_argument);
 }
 
 }  // namespace test_rotation_fits

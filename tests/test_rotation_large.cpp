@@ -21,8 +21,8 @@ namespace test_rotation_large {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::rotation_parameters;
-using sheafnn::RotationParameters;
+using sheafnn::rotation::rotation_parameters;
+using sheafnn::rotation::RotationParameters;
 using sheafnn::SquareMatrix;
 
 template <class S>
@@ -98,27 +98,28 @@ void check_values() {
     if (std::abs(power) > std::numeric_limits<S>::max_exponent - 24) continue;
     const Known<N> known(std::ldexp(1.0, power));
     const RotationParameters<S, N> phi = known.template phi<S>();
-    const SquareMatrix<S, N> x = sheafnn::skew_matrix<S, N>(phi);
+    const SquareMatrix<S, N> x = sheafnn::rotation::skew_matrix<S, N>(phi);
     const double theta = static_cast<double>(known.largest());
 
-    const SquareMatrix<S, N> e = sheafnn::rotation_exp<S, N>(x);
-    CHECK(static_cast<double>(sheafnn::orthogonality_defect<S, N>(e)) <=
+    const SquareMatrix<S, N> e = sheafnn::rotation::rotation_exp<S, N>(x);
+    CHECK(static_cast<double>(sheafnn::rotation::orthogonality_defect<S, N>(e)) <=
           8 * N * unit<S> * (1 + std::min(theta, 16.0)));
     CHECK(static_cast<double>(sheafnn::detail::pivoted_determinant<S, N>(e)) > 0.99);
     const double digits = N == 2 || (N == 3 && theta * unit<S> < 0.1) ? std::min(theta, 16.0) : theta;
     const double error = distance<S, N>(e, known.exponential());
     CHECK((error <= 8 * N * unit<S> * (1 + digits) || (N > 2 && digits * unit<S> > 0.1)));
 
-    const SquareMatrix<S, N> c = sheafnn::rotation_cayley<S, N>(x);
+    const SquareMatrix<S, N> c = sheafnn::rotation::rotation_cayley<S, N>(x);
     const double condition = std::min(theta * theta, 16.0);  // of elimination, where it is still used
     CHECK(distance<S, N>(c, known.cayley()) <= 8 * N * unit<S> * (1 + condition));
-    CHECK(distance<S, N>(sheafnn::cayley_transform<S, N>(x), known.cayley()) <= 8 * N * unit<S> * (1 + condition));
-    CHECK(static_cast<double>(sheafnn::orthogonality_defect<S, N>(c)) <= 8 * N * unit<S> * (1 + condition));
+    CHECK(distance<S, N>(sheafnn::rotation::cayley_transform<S, N>(x), known.cayley()) <=
+          8 * N * unit<S> * (1 + condition));
+    CHECK(static_cast<double>(sheafnn::rotation::orthogonality_defect<S, N>(c)) <= 8 * N * unit<S> * (1 + condition));
     long double log_determinant = 0;
     for (const long double angle : known.angle) log_determinant += 2 * std::log(std::hypot(1.0L, angle));
     const double log_jacobian =
         0.75 * N * (N - 1) * std::log(2.0) - (N - 1) * static_cast<double>(log_determinant);
-    CHECK(std::abs(static_cast<double>(sheafnn::cayley_log_jacobian<S, N>(phi)) - log_jacobian) <=
+    CHECK(std::abs(static_cast<double>(sheafnn::rotation::cayley_log_jacobian<S, N>(phi)) - log_jacobian) <=
           8 * N * N * unit<S> * (1 + condition + std::abs(log_jacobian)));
   }
 }
@@ -132,23 +133,26 @@ void check_limits() {
   for (const S size : {most, most / 2, std::sqrt(most), std::numeric_limits<S>::denorm_min()}) {
     RotationParameters<S, N> phi;
     for (int k = 0; k < P; ++k) phi(k) = k % 3 == 1 ? -size : size;
-    const SquareMatrix<S, N> x = sheafnn::skew_matrix<S, N>(phi);
+    const SquareMatrix<S, N> x = sheafnn::rotation::skew_matrix<S, N>(phi);
     const double bound = 64 * N * unit<S>;
-    CHECK(static_cast<double>(sheafnn::orthogonality_defect<S, N>(sheafnn::rotation_exp<S, N>(x))) <= bound);
-    CHECK(static_cast<double>(sheafnn::orthogonality_defect<S, N>(sheafnn::rotation_cayley<S, N>(x))) <= bound);
-    CHECK(static_cast<double>(sheafnn::orthogonality_defect<S, N>(sheafnn::cayley_transform<S, N>(x))) <= bound);
+    CHECK(static_cast<double>(
+              sheafnn::rotation::orthogonality_defect<S, N>(sheafnn::rotation::rotation_exp<S, N>(x))) <= bound);
+    CHECK(static_cast<double>(sheafnn::rotation::orthogonality_defect<S, N>(
+              sheafnn::rotation::rotation_cayley<S, N>(x))) <= bound);
+    CHECK(static_cast<double>(sheafnn::rotation::orthogonality_defect<S, N>(
+              sheafnn::rotation::cayley_transform<S, N>(x))) <= bound);
     RotationParameters<S, N> gradient = RotationParameters<S, N>::Zero();
-    const SquareMatrix<S, N> cotangent = SquareMatrix<S, N>::Constant(S(1)) + sheafnn::identity_matrix<S, N>();
-    sheafnn::exponential_rotation_backward<S, N>(phi, cotangent, gradient);
-    sheafnn::cayley_rotation_backward<S, N>(phi, cotangent, gradient);
-    CHECK(std::isfinite(sheafnn::exponential_log_jacobian_backward<S, N>(phi, S(1), gradient)));
-    CHECK(std::isfinite(sheafnn::cayley_log_jacobian<S, N>(phi)));
+    const SquareMatrix<S, N> cotangent = SquareMatrix<S, N>::Constant(S(1)) + sheafnn::math::identity_matrix<S, N>();
+    sheafnn::rotation::exponential_rotation_backward<S, N>(phi, cotangent, gradient);
+    sheafnn::rotation::cayley_rotation_backward<S, N>(phi, cotangent, gradient);
+    CHECK(std::isfinite(sheafnn::rotation::exponential_log_jacobian_backward<S, N>(phi, S(1), gradient)));
+    CHECK(std::isfinite(sheafnn::rotation::cayley_log_jacobian<S, N>(phi)));
     CHECK(gradient.allFinite());
     for (const S wrong : {std::numeric_limits<S>::infinity(), std::numeric_limits<S>::quiet_NaN()}) {
       RotationParameters<S, N> bad = phi;
       bad(P - 1) = wrong;
-      CHECK(!sheafnn::exponential_rotation<S, N>(bad).allFinite());
-      CHECK(!sheafnn::cayley_rotation<S, N>(bad).allFinite());
+      CHECK(!sheafnn::rotation::exponential_rotation<S, N>(bad).allFinite());
+      CHECK(!sheafnn::rotation::cayley_rotation<S, N>(bad).allFinite());
     }
   }
 }
@@ -166,16 +170,16 @@ void check_derivatives() {
     const SquareMatrix<double, N> cotangent = random_matrix<N, N>(engine);
     const double bound = difference_bound * cotangent.norm() * (1 + size);
     RotationParameters<double, N> e = RotationParameters<double, N>::Constant(0.25), c = e, v = e;
-    sheafnn::exponential_rotation_backward<double, N>(phi, cotangent, e);
-    sheafnn::cayley_rotation_backward<double, N>(phi, cotangent, c);
-    const double volume = sheafnn::exponential_log_jacobian_backward<double, N>(phi, 1.5, v);
-    CHECK(volume == sheafnn::exponential_log_jacobian<double, N>(phi));
+    sheafnn::rotation::exponential_rotation_backward<double, N>(phi, cotangent, e);
+    sheafnn::rotation::cayley_rotation_backward<double, N>(phi, cotangent, c);
+    const double volume = sheafnn::rotation::exponential_log_jacobian_backward<double, N>(phi, 1.5, v);
+    CHECK(volume == sheafnn::rotation::exponential_log_jacobian<double, N>(phi));
     for (int k = 0; k < P; ++k) {
       const double e_expected = central_difference(phi(k), [&] {
-        return frobenius(cotangent, sheafnn::exponential_rotation<double, N>(phi));
+        return frobenius(cotangent, sheafnn::rotation::exponential_rotation<double, N>(phi));
       });
       const double c_expected = central_difference(phi(k), [&] {
-        return frobenius(cotangent, sheafnn::cayley_rotation<double, N>(phi));
+        return frobenius(cotangent, sheafnn::rotation::cayley_rotation<double, N>(phi));
       });
       CHECK(std::abs(e(k) - 0.25 - e_expected) <= bound);
       CHECK(std::abs(c(k) - 0.25 - c_expected) <= bound);
@@ -186,7 +190,7 @@ void check_derivatives() {
       SquareMatrix<double, N> entry = SquareMatrix<double, N>::Zero();
       entry.data()[k] = 1;
       RotationParameters<double, N> row = RotationParameters<double, N>::Zero();
-      sheafnn::exponential_rotation_backward<double, N>(phi, entry, row);
+      sheafnn::rotation::exponential_rotation_backward<double, N>(phi, entry, row);
       rows.row(k) = row.transpose() / std::sqrt(2.0);
     }
     const Eigen::Matrix<double, P, P> gram = rows.transpose() * rows;
@@ -199,7 +203,7 @@ void check_derivatives() {
 template <class T, int N>
 void check_packs() {
   CAPTURE(N);
-  using S = sheafnn::scalar_of_t<T>;
+  using S = sheafnn::math::scalar_of_t<T>;
   constexpr int P = rotation_parameters<N>;
   std::mt19937 engine(800 + N);
   std::vector<Eigen::Matrix<double, P, 1>> lanes;
@@ -213,27 +217,28 @@ void check_packs() {
   const auto cotangent = from_lanes<T, N, N>(cotangents);
   RotationParameters<T, N> e_slope = RotationParameters<T, N>::Constant(T(1)), c_slope = e_slope,
                            v_slope = e_slope;
-  const auto e = sheafnn::exponential_rotation<T, N>(phi);
-  const auto c = sheafnn::cayley_rotation<T, N>(phi);
-  sheafnn::exponential_rotation_backward<T, N>(phi, cotangent, e_slope);
-  sheafnn::cayley_rotation_backward<T, N>(phi, cotangent, c_slope);
-  const T v = sheafnn::exponential_log_jacobian_backward<T, N>(phi, T(2), v_slope);
-  const T j = sheafnn::cayley_log_jacobian<T, N>(phi);
+  const auto e = sheafnn::rotation::exponential_rotation<T, N>(phi);
+  const auto c = sheafnn::rotation::cayley_rotation<T, N>(phi);
+  sheafnn::rotation::exponential_rotation_backward<T, N>(phi, cotangent, e_slope);
+  sheafnn::rotation::cayley_rotation_backward<T, N>(phi, cotangent, c_slope);
+  const T v = sheafnn::rotation::exponential_log_jacobian_backward<T, N>(phi, T(2), v_slope);
+  const T j = sheafnn::rotation::cayley_log_jacobian<T, N>(phi);
   for (int l = 0; l < lane_count<T>; ++l) {
     CAPTURE(l);
     const RotationParameters<S, N> own = lanes[static_cast<std::size_t>(l)].template cast<S>();
     const SquareMatrix<S, N> own_cotangent = cotangents[static_cast<std::size_t>(l)].template cast<S>();
     RotationParameters<S, N> e_own = RotationParameters<S, N>::Constant(S(1)), c_own = e_own, v_own = e_own;
-    sheafnn::exponential_rotation_backward<S, N>(own, own_cotangent, e_own);
-    sheafnn::cayley_rotation_backward<S, N>(own, own_cotangent, c_own);
-    const double v_value = static_cast<double>(sheafnn::exponential_log_jacobian_backward<S, N>(own, S(2), v_own));
-    const double j_value = static_cast<double>(sheafnn::cayley_log_jacobian<S, N>(own));
+    sheafnn::rotation::exponential_rotation_backward<S, N>(own, own_cotangent, e_own);
+    sheafnn::rotation::cayley_rotation_backward<S, N>(own, own_cotangent, c_own);
+    const double v_value =
+        static_cast<double>(sheafnn::rotation::exponential_log_jacobian_backward<S, N>(own, S(2), v_own));
+    const double j_value = static_cast<double>(sheafnn::rotation::cayley_log_jacobian<S, N>(own));
     const double bound = 64 * N * N * unit<S>;
     const auto close = [&](const auto& a, const auto& b) {
       CHECK((a - b.template cast<double>()).norm() <= bound * (1 + static_cast<double>(b.norm())));
     };
-    close(one_lane(e, l), sheafnn::exponential_rotation<S, N>(own));
-    close(one_lane(c, l), sheafnn::cayley_rotation<S, N>(own));
+    close(one_lane(e, l), sheafnn::rotation::exponential_rotation<S, N>(own));
+    close(one_lane(c, l), sheafnn::rotation::cayley_rotation<S, N>(own));
     close(one_lane(e_slope, l), e_own);
     close(one_lane(c_slope, l), c_own);
     close(one_lane(v_slope, l), v_own);
@@ -253,7 +258,7 @@ void check_references(const F& f, const std::vector<Reference>& references, bool
     CAPTURE(reference.size);
     RotationParameters<double, N> phi;
     for (int k = 0; k < rotation_parameters<N>; ++k) phi(k) = reference.size * (((7 * k + 3) % 11) - 4.5) / 8;
-    const SquareMatrix<double, N> r = f(sheafnn::skew_matrix<double, N>(phi));
+    const SquareMatrix<double, N> r = f(sheafnn::rotation::skew_matrix<double, N>(phi));
     const double bound = 4 * N * epsilon * (1 + (conditioned ? phi.norm() : 0));
     CHECK(std::abs(r(1, 0) - reference.values[0]) <= bound);
     CHECK(std::abs(r(N - 1, 1) - reference.values[1]) <= bound);
@@ -263,11 +268,11 @@ void check_references(const F& f, const std::vector<Reference>& references, bool
 
 template <int N>
 SquareMatrix<double, N> exponential(const SquareMatrix<double, N>& x) {
-  return sheafnn::rotation_exp<double, N>(x);
+  return sheafnn::rotation::rotation_exp<double, N>(x);
 }
 template <int N>
 SquareMatrix<double, N> cayley(const SquareMatrix<double, N>& x) {
-  return sheafnn::cayley_transform<double, N>(x);
+  return sheafnn::rotation::cayley_transform<double, N>(x);
 }
 
 }  // namespace
@@ -345,12 +350,12 @@ TEST_CASE("derivatives of rotations of large parameters") {
 }
 
 TEST_CASE("packs with small and large lanes") {
-  check_packs<sheafnn::Pack<double, 8>, 2>();
-  check_packs<sheafnn::Pack<double, 8>, 3>();
-  check_packs<sheafnn::Pack<float, 16>, 3>();
-  check_packs<sheafnn::Pack<double, 8>, 4>();
-  check_packs<sheafnn::Pack<float, 16>, 5>();
-  check_packs<sheafnn::Pack<double, 8>, 6>();
+  check_packs<sheafnn::math::Pack<double, 8>, 2>();
+  check_packs<sheafnn::math::Pack<double, 8>, 3>();
+  check_packs<sheafnn::math::Pack<float, 16>, 3>();
+  check_packs<sheafnn::math::Pack<double, 8>, 4>();
+  check_packs<sheafnn::math::Pack<float, 16>, 5>();
+  check_packs<sheafnn::math::Pack<double, 8>, 6>();
 }
 
 TEST_CASE("a turn in one coordinate plane keeps all digits, beside a small one in another") {
@@ -361,8 +366,8 @@ TEST_CASE("a turn in one coordinate plane keeps all digits, beside a small one i
     x(0, 3) = -large;
     x(4, 2) = 0.5;
     x(2, 4) = -0.5;
-    const SquareMatrix<double, 5> e = sheafnn::rotation_exp<double, 5>(x),
-                                  c = sheafnn::rotation_cayley<double, 5>(x);
+    const SquareMatrix<double, 5> e = sheafnn::rotation::rotation_exp<double, 5>(x),
+                                  c = sheafnn::rotation::rotation_cayley<double, 5>(x);
     CHECK(std::abs(e(0, 0) - std::cos(large)) <= 4 * epsilon);
     CHECK(std::abs(e(3, 0) - std::sin(large)) <= 4 * epsilon);
     CHECK(std::abs(e(4, 2) - std::sin(0.5)) <= 4 * epsilon);
@@ -382,7 +387,8 @@ TEST_CASE("one large entry does not round the others away") {
       RotationParameters<double, 5> phi;
       for (int k = 0; k < 10; ++k) phi(k) = small[k];
       phi(sheafnn::detail::column_by_column<5>(other, axis)) = 0x1p60;
-      const SquareMatrix<double, 5> c = sheafnn::cayley_transform<double, 5>(sheafnn::skew_matrix<double, 5>(phi));
+      const SquareMatrix<double, 5> c =
+          sheafnn::rotation::cayley_transform<double, 5>(sheafnn::rotation::skew_matrix<double, 5>(phi));
       CHECK(std::abs(c(axis, axis) + 1) <= 32 * epsilon);
       CHECK(std::abs(c(other, other) + 1) <= 32 * epsilon);
       SquareMatrix<double, 3> rest, found;
@@ -390,14 +396,14 @@ TEST_CASE("one large entry does not round the others away") {
       for (int i = 0; i < 5; ++i) {
         if (i != axis && i != other) axes[count++] = i;
       }
-      const SquareMatrix<double, 5> x = sheafnn::skew_matrix<double, 5>(phi);
+      const SquareMatrix<double, 5> x = sheafnn::rotation::skew_matrix<double, 5>(phi);
       for (int j = 0; j < 3; ++j) {
         for (int i = 0; i < 3; ++i) {
           rest(i, j) = x(axes[i], axes[j]);
           found(i, j) = c(axes[i], axes[j]);
         }
       }
-      CHECK((sheafnn::cayley_transform<double, 3>(rest) - found).norm() <= 32 * epsilon);
+      CHECK((sheafnn::rotation::cayley_transform<double, 3>(rest) - found).norm() <= 32 * epsilon);
     }
   }
 }
@@ -405,26 +411,26 @@ TEST_CASE("one large entry does not round the others away") {
 TEST_CASE("skew-symmetric matrices from outside are checked") {
   SquareMatrix<double, 3> a = SquareMatrix<double, 3>::Zero();
   a(2, 1) = std::nan("");
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation_exp<double, 3>(a)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::rotation_exp<double, 3>(a)),
                        "rotation_exp: A(2, 1): nan is not allowed; entries must be finite", std::invalid_argument);
   a(2, 1) = -std::numeric_limits<double>::infinity();
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation_cayley<double, 3>(a)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::rotation_cayley<double, 3>(a)),
                        "rotation_cayley: A(2, 1): -inf is not allowed; entries must be finite",
                        std::invalid_argument);
   a(2, 1) = 0.25;
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation_exp<double, 3>(a)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::rotation_exp<double, 3>(a)),
                        "rotation_exp: A + A^T (2, 1): 0.25 is not allowed; must be zero", std::invalid_argument);
   a = SquareMatrix<double, 3>::Constant(std::numeric_limits<double>::max());
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation_exp<double, 3>(a)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::rotation_exp<double, 3>(a)), std::invalid_argument);
 }
 
 TEST_CASE("normal samples in the tangent space with large deviations are rotations with a density") {
   RotationParameters<double, 4> sigma = RotationParameters<double, 4>::Constant(1e9), noise;
   noise << 0.3, -1.2, 0.7, 2.1, -0.4, 0.9;
   const SquareMatrix<double, 4> y =
-      sheafnn::tangent_normal_sample<double, 4>(sheafnn::identity_matrix<double, 4>(), sigma, noise);
-  CHECK(sheafnn::orthogonality_defect<double, 4>(y) <= 64 * epsilon);
-  CHECK(std::isfinite(sheafnn::tangent_normal_logpdf<double, 4>(sigma, noise)));
+      sheafnn::rotation::tangent_normal_sample<double, 4>(sheafnn::math::identity_matrix<double, 4>(), sigma, noise);
+  CHECK(sheafnn::rotation::orthogonality_defect<double, 4>(y) <= 64 * epsilon);
+  CHECK(std::isfinite(sheafnn::rotation::tangent_normal_logpdf<double, 4>(sigma, noise)));
 }
 
 }  // namespace test_rotation_large

@@ -14,13 +14,13 @@ namespace test_rotation_packs {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::Pack;
-using sheafnn::RotationParameters;
-using sheafnn::RotationParametrisation;
+using sheafnn::math::Pack;
+using sheafnn::rotation::RotationParameters;
+using sheafnn::rotation::RotationParametrisation;
 using sheafnn::SquareMatrix;
 
 template <class T>
-const double unit = static_cast<double>(std::numeric_limits<sheafnn::scalar_of_t<T>>::epsilon());
+const double unit = static_cast<double>(std::numeric_limits<sheafnn::math::scalar_of_t<T>>::epsilon());
 
 /// Rounding errors of a few N × N products and one elimination, entry by entry, for numbers of size 1.
 template <class T, int N>
@@ -29,11 +29,11 @@ const double bound = 16 * N* unit<T>;
 template <class T, int N>
 void check_parametrisations() {
   CAPTURE(N);
-  constexpr int P = sheafnn::rotation_parameters<N>;
+  constexpr int P = sheafnn::rotation::rotation_parameters<N>;
   std::mt19937 engine(400 + N);
   for (const RotationParametrisation p : {RotationParametrisation::householder, RotationParametrisation::cayley,
                                           RotationParametrisation::exponential, RotationParametrisation::euler}) {
-    if (p == RotationParametrisation::euler && !sheafnn::has_euler_angles<N>) continue;
+    if (p == RotationParametrisation::euler && !sheafnn::rotation::has_euler_angles<N>) continue;
     CAPTURE(to_string(p));
     // The lanes need different numbers of squarings.
     std::vector<Eigen::Matrix<double, P, 1>> phi;
@@ -43,15 +43,15 @@ void check_parametrisations() {
       cotangent.push_back(random_matrix<N, N>(engine));
     }
     const auto phi_lanes = from_lanes<T, P, 1>(phi);
-    const auto q = sheafnn::rotation_from_parameters<T, N>(p, phi_lanes);
+    const auto q = sheafnn::rotation::rotation_from_parameters<T, N>(p, phi_lanes);
     RotationParameters<T, N> gradient = RotationParameters<T, N>::Constant(T(1));
-    sheafnn::rotation_from_parameters_backward<T, N>(p, phi_lanes, from_lanes<T, N, N>(cotangent), gradient);
+    sheafnn::rotation::rotation_from_parameters_backward<T, N>(p, phi_lanes, from_lanes<T, N, N>(cotangent), gradient);
     for (int l = 0; l < lane_count<T>; ++l) {
       CAPTURE(l);
       const auto i = static_cast<std::size_t>(l);
       RotationParameters<double, N> expected = RotationParameters<double, N>::Ones();
-      sheafnn::rotation_from_parameters_backward<double, N>(p, phi[i], cotangent[i], expected);
-      const auto expected_q = sheafnn::rotation_from_parameters<double, N>(p, phi[i]);
+      sheafnn::rotation::rotation_from_parameters_backward<double, N>(p, phi[i], cotangent[i], expected);
+      const auto expected_q = sheafnn::rotation::rotation_from_parameters<double, N>(p, phi[i]);
       const double growth = 1 + phi[i].norm();
       CHECK((one_lane(q, l) - expected_q).norm() <= bound<T, N> * growth);
       CHECK((one_lane(gradient, l) - expected).norm() <= bound<T, N> * growth * (1 + cotangent[i].norm()));

@@ -15,8 +15,8 @@ namespace test_rotation_parametrisation {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::RotationParameters;
-using sheafnn::RotationParametrisation;
+using sheafnn::rotation::RotationParameters;
+using sheafnn::rotation::RotationParametrisation;
 using sheafnn::SquareMatrix;
 
 constexpr RotationParametrisation all[] = {RotationParametrisation::householder, RotationParametrisation::cayley,
@@ -24,7 +24,7 @@ constexpr RotationParametrisation all[] = {RotationParametrisation::householder,
 
 template <int N>
 SquareMatrix<double, N> rotation(RotationParametrisation p, const RotationParameters<double, N>& phi) {
-  return sheafnn::rotation_from_parameters<double, N>(p, phi);
+  return sheafnn::rotation::rotation_from_parameters<double, N>(p, phi);
 }
 
 /// How much longer φ makes the way rounding errors take: squarings of the exponential, arguments of sine and
@@ -38,17 +38,18 @@ void check_rotations() {
   CAPTURE(N);
   std::mt19937 engine(100 + N);
   for (const RotationParametrisation p : all) {
-    if (p == RotationParametrisation::euler && !sheafnn::has_euler_angles<N>) continue;
+    if (p == RotationParametrisation::euler && !sheafnn::rotation::has_euler_angles<N>) continue;
     CAPTURE(to_string(p));
     for (const double scale : {0.0, 1e-9, 1.0, 12.6}) {
       CAPTURE(scale);
       for (int trial = 0; trial < 5; ++trial) {
-        const RotationParameters<double, N> phi = random_matrix<sheafnn::rotation_parameters<N>, 1>(engine, scale);
+        const RotationParameters<double, N> phi =
+            random_matrix<sheafnn::rotation::rotation_parameters<N>, 1>(engine, scale);
         const SquareMatrix<double, N> q = rotation<N>(p, phi);
         // Elimination multiplies the errors of I − X by its condition number √(1 + ‖X‖²) for the Cayley transform.
         const double condition = p == RotationParametrisation::cayley ? 1 + phi.norm() : growth(p, phi.norm());
         const double bound = 8 * N * epsilon * condition;
-        CHECK(sheafnn::orthogonality_defect<double, N>(q) <= bound);
+        CHECK(sheafnn::rotation::orthogonality_defect<double, N>(q) <= bound);
         CHECK(std::abs(sheafnn::detail::pivoted_determinant<double, N>(q) - 1) <= N * bound);
       }
     }
@@ -62,10 +63,10 @@ void check_rotations() {
 template <int N>
 void check_derivatives() {
   CAPTURE(N);
-  constexpr int P = sheafnn::rotation_parameters<N>;
+  constexpr int P = sheafnn::rotation::rotation_parameters<N>;
   std::mt19937 engine(200 + N);
   for (const RotationParametrisation p : all) {
-    if (p == RotationParametrisation::euler && !sheafnn::has_euler_angles<N>) continue;
+    if (p == RotationParametrisation::euler && !sheafnn::rotation::has_euler_angles<N>) continue;
     CAPTURE(to_string(p));
     for (const double scale : {0.0, 1e-4, 0.3, 1.5, 12.6}) {
       CAPTURE(scale);
@@ -73,7 +74,7 @@ void check_derivatives() {
       const SquareMatrix<double, N> cotangent = random_matrix<N, N>(engine);
       // The gradient is added to what is there.
       RotationParameters<double, N> gradient = RotationParameters<double, N>::Constant(0.25);
-      sheafnn::rotation_from_parameters_backward<double, N>(p, phi, cotangent, gradient);
+      sheafnn::rotation::rotation_from_parameters_backward<double, N>(p, phi, cotangent, gradient);
       const double bound = difference_bound * cotangent.norm() * growth(p, phi.norm());
       for (int k = 0; k < P; ++k) {
         CAPTURE(k);
@@ -104,10 +105,11 @@ void check_exponential() {
   CAPTURE(N);
   std::mt19937 engine(300 + N);
   for (const double scale : {1e-6, 0.2, 0.9, 3.0, 12.6, 300.0}) {
-    const RotationParameters<double, N> phi = random_matrix<sheafnn::rotation_parameters<N>, 1>(engine, scale);
+    const RotationParameters<double, N> phi =
+        random_matrix<sheafnn::rotation::rotation_parameters<N>, 1>(engine, scale);
     const SquareMatrix<double, N> error =
-        (sheafnn::exponential_rotation<double, N>(phi).template cast<long double>() -
-         long_exponential<N>(sheafnn::skew_matrix<double, N>(phi)))
+        (sheafnn::rotation::exponential_rotation<double, N>(phi).template cast<long double>() -
+         long_exponential<N>(sheafnn::rotation::skew_matrix<double, N>(phi)))
             .template cast<double>();
     CAPTURE(scale);
     CHECK(error.norm() <= 8 * N * epsilon * (1 + phi.norm()));
@@ -157,9 +159,9 @@ TEST_CASE("Householder rotations worked out by hand") {
 TEST_CASE("X_φ is filled column by column") {
   RotationParameters<double, 4> phi;
   phi << 1, 2, 3, 4, 5, 6;
-  const SquareMatrix<double, 4> x = sheafnn::skew_matrix<double, 4>(phi);
+  const SquareMatrix<double, 4> x = sheafnn::rotation::skew_matrix<double, 4>(phi);
   CHECK(x == (SquareMatrix<double, 4>() << 0, -1, -2, -3, 1, 0, -4, -5, 2, 4, 0, -6, 3, 5, 6, 0).finished());
-  CHECK(sheafnn::skew_parameters<double, 4>(x) == phi);
+  CHECK(sheafnn::rotation::skew_parameters<double, 4>(x) == phi);
 }
 
 TEST_CASE("Cayley, exponential and Euler rotations of known angle") {
@@ -202,11 +204,11 @@ TEST_CASE("matrix exponential against a long double series") {
 
 TEST_CASE("names of parametrisations") {
   for (const RotationParametrisation p : all) {
-    CHECK(sheafnn::parse_rotation_parametrisation(sheafnn::to_string(p)) == p);
+    CHECK(sheafnn::rotation::parse_rotation_parametrisation(sheafnn::to_string(p)) == p);
   }
   CHECK(sheafnn::to_string(RotationParametrisation::exponential) == "exponential");
   CHECK_THROWS_WITH_AS(
-      static_cast<void>(sheafnn::parse_rotation_parametrisation("quaternion")),
+      static_cast<void>(sheafnn::rotation::parse_rotation_parametrisation("quaternion")),
       "rotation parametrisation: quaternion is not allowed; choose householder, cayley, exponential, "
       "euler",
       std::invalid_argument);

@@ -18,7 +18,7 @@ namespace test_rotation_robustness {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::CayleyDistribution;
+using sheafnn::rotation::CayleyDistribution;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
 
@@ -56,12 +56,12 @@ void check_concentrated(double rest) {
     const double k = static_cast<double>(kappa);
     const double expected = (N - 1) * (0.5 * N * std::log(gap * (1 + k)) - (N - 2) * std::log(gap) -
                                        std::log(gap * gap + 4 * k * squared));
-    const double value = static_cast<double>(sheafnn::logpdf(distribution, p));
+    const double value = static_cast<double>(sheafnn::rotation::logpdf(distribution, p));
     // Rounded diagonal entries leave out up to θ²/2 or ε, of pivots that are at least 1 − κ.
     const double diagonal = std::min(multiple * multiple * gap, unit / gap);
     CHECK(std::abs(value - expected) <=
           16 * N * unit * (1 + std::abs(expected) + multiple * multiple) + 4 * (N - 1) * diagonal);
-    CHECK(std::isfinite(static_cast<double>(sheafnn::logpdf_gradient(distribution, p).concentration)));
+    CHECK(std::isfinite(static_cast<double>(sheafnn::rotation::logpdf_gradient(distribution, p).concentration)));
   }
 }
 
@@ -72,29 +72,29 @@ void check_limit(double rest) {
   CAPTURE(rest);
   const double unit = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
   const Scalar kappa = static_cast<Scalar>(1 - rest);
-  const SquareMatrix<Scalar, N> m = sheafnn::haar_rotation<Scalar, N>(Stream{.seed = 701}, 0u);
+  const SquareMatrix<Scalar, N> m = sheafnn::rotation::haar_rotation<Scalar, N>(Stream{.seed = 701}, 0u);
   const CayleyDistribution<N, Scalar> distribution(m, kappa);
   std::vector<SquareMatrix<Scalar, N>> batch(100);
-  sheafnn::sample_many(distribution, Stream{.seed = 702}, 0, batch);
+  sheafnn::rotation::sample_many(distribution, Stream{.seed = 702}, 0, batch);
   for (std::uint32_t id = 0; id < 100; ++id) {
-    const SquareMatrix<Scalar, N> y = sheafnn::sample(distribution, Stream{.seed = 702}, id);
-    CHECK(static_cast<double>(sheafnn::orthogonality_defect<Scalar, N>(y)) <= 16 * N * unit);
-    CHECK(static_cast<double>(sheafnn::orthogonality_defect<Scalar, N>(batch[id])) <= 16 * N * unit);
-    CHECK(std::isfinite(static_cast<double>(sheafnn::logpdf(distribution, y))));
-    const auto gradient = sheafnn::logpdf_gradient(distribution, y);
+    const SquareMatrix<Scalar, N> y = sheafnn::rotation::sample(distribution, Stream{.seed = 702}, id);
+    CHECK(static_cast<double>(sheafnn::rotation::orthogonality_defect<Scalar, N>(y)) <= 16 * N * unit);
+    CHECK(static_cast<double>(sheafnn::rotation::orthogonality_defect<Scalar, N>(batch[id])) <= 16 * N * unit);
+    CHECK(std::isfinite(static_cast<double>(sheafnn::rotation::logpdf(distribution, y))));
+    const auto gradient = sheafnn::rotation::logpdf_gradient(distribution, y);
     CHECK(std::isfinite(static_cast<double>(gradient.concentration)));
     CHECK(gradient.location.allFinite());
     CHECK(gradient.argument.allFinite());
   }
-  CHECK(std::isfinite(static_cast<double>(sheafnn::kl_to_uniform(distribution))));
-  CHECK(sheafnn::kl_divergence(distribution, distribution) == 0);
+  CHECK(std::isfinite(static_cast<double>(sheafnn::rotation::kl_to_uniform(distribution))));
+  CHECK(sheafnn::rotation::kl_divergence(distribution, distribution) == 0);
   const CayleyDistribution<N, Scalar> wide(m, Scalar(0.25));
-  CHECK(std::isfinite(static_cast<double>(sheafnn::kl_divergence(wide, distribution))));
-  CHECK(sheafnn::kl_divergence(wide, distribution) > 0);
+  CHECK(std::isfinite(static_cast<double>(sheafnn::rotation::kl_divergence(wide, distribution))));
+  CHECK(sheafnn::rotation::kl_divergence(wide, distribution) > 0);
   if constexpr (N <= 3) {
-    const Scalar median = sheafnn::angle_quantile(distribution, Scalar(0.75));
+    const Scalar median = sheafnn::rotation::angle_quantile(distribution, Scalar(0.75));
     CHECK(static_cast<double>(median) <= 10 * rest);
-    CHECK(std::abs(static_cast<double>(sheafnn::angle_cdf(distribution, median)) - 0.75) <= 16 * unit);
+    CHECK(std::abs(static_cast<double>(sheafnn::rotation::angle_cdf(distribution, median)) - 0.75) <= 16 * unit);
   }
 }
 
@@ -123,29 +123,32 @@ void check_antipodal() {
     const double k = 1.5;
     const double expected =
         std::log(static_cast<double>(
-            sheafnn::pdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(k)), identity))) +
+            sheafnn::rotation::pdf(sheafnn::rotation::LeonCayleyDistribution<3, Scalar>(identity, Scalar(k)),
+                                   identity))) +
         2 * k * std::log(std::sin(delta / 2));
-    const double value =
-        static_cast<double>(sheafnn::logpdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(k)), p));
+    const double value = static_cast<double>(
+        sheafnn::rotation::logpdf(sheafnn::rotation::LeonCayleyDistribution<3, Scalar>(identity, Scalar(k)), p));
     CHECK(std::abs(value - expected) <= 32 * k * unit / delta + 16 * unit * std::abs(expected));
     const double cayley =
-        static_cast<double>(sheafnn::logpdf(CayleyDistribution<3, Scalar>(identity, Scalar(0.75)), p));
+        static_cast<double>(sheafnn::rotation::logpdf(CayleyDistribution<3, Scalar>(identity, Scalar(0.75)), p));
     const double square = 0.0625 + 3 * std::pow(std::cos(delta / 2), 2);
     CHECK(std::abs(cayley - std::log(0.4375 * 1.75 * 1.75 / (square * square))) <= 64 * unit);
   }
   SquareMatrix<Scalar, 3> half_turn = SquareMatrix<Scalar, 3>::Identity();
   half_turn(0, 0) = half_turn(1, 1) = -1;
   const SquareMatrix<Scalar, 3> identity = SquareMatrix<Scalar, 3>::Identity();
-  CHECK(sheafnn::pdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(2)), half_turn) == 0);
-  CHECK(sheafnn::logpdf(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(0)), half_turn) == 0);
-  CHECK_THROWS_AS(static_cast<void>(
-                      sheafnn::logpdf_gradient(sheafnn::LeonCayleyDistribution<3, Scalar>(identity, Scalar(2)),
-                                               half_turn)),
+  CHECK(sheafnn::rotation::pdf(sheafnn::rotation::LeonCayleyDistribution<3, Scalar>(identity, Scalar(2)),
+                               half_turn) == 0);
+  CHECK(sheafnn::rotation::logpdf(sheafnn::rotation::LeonCayleyDistribution<3, Scalar>(identity, Scalar(0)),
+                                  half_turn) == 0);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::logpdf_gradient(
+                      sheafnn::rotation::LeonCayleyDistribution<3, Scalar>(identity, Scalar(2)), half_turn)),
                   std::invalid_argument);
   CHECK(std::isfinite(
-      sheafnn::logpdf(sheafnn::MatrixFisherDistribution<3, Scalar>(identity, Scalar(3)), half_turn)));
+      sheafnn::rotation::logpdf(sheafnn::rotation::MatrixFisherDistribution<3, Scalar>(identity, Scalar(3)),
+                                half_turn)));
   const auto gradient =
-      sheafnn::logpdf_gradient(CayleyDistribution<3, Scalar>(identity, Scalar(0.999)), half_turn);
+      sheafnn::rotation::logpdf_gradient(CayleyDistribution<3, Scalar>(identity, Scalar(0.999)), half_turn);
   CHECK(gradient.argument.allFinite());
   CHECK(std::isfinite(gradient.concentration));
 }
@@ -154,26 +157,26 @@ template <class Scalar, int N>
 void check_drift() {
   CAPTURE(N);
   const Scalar unit = std::numeric_limits<Scalar>::epsilon();
-  const SquareMatrix<Scalar, N> m = sheafnn::haar_rotation<Scalar, N>(Stream{.seed = 703}, 0u);
+  const SquareMatrix<Scalar, N> m = sheafnn::rotation::haar_rotation<Scalar, N>(Stream{.seed = 703}, 0u);
   std::mt19937 engine(704);
   const SquareMatrix<Scalar, N> noise = random_matrix<N, N>(engine).template cast<Scalar>();
-  const SquareMatrix<Scalar, N> drifted = m + sheafnn::rotation_tolerance<Scalar>() / 8 * noise;
-  CHECK(sheafnn::orthogonality_defect<Scalar, N>(drifted) > Scalar(8 * N) * unit);
-  const SquareMatrix<Scalar, N> cleaned = sheafnn::orthonormalised<Scalar, N>("m", drifted);
-  CHECK(sheafnn::orthogonality_defect<Scalar, N>(cleaned) <= Scalar(8 * N) * unit);
+  const SquareMatrix<Scalar, N> drifted = m + sheafnn::rotation::rotation_tolerance<Scalar>() / 8 * noise;
+  CHECK(sheafnn::rotation::orthogonality_defect<Scalar, N>(drifted) > Scalar(8 * N) * unit);
+  const SquareMatrix<Scalar, N> cleaned = sheafnn::rotation::orthonormalised<Scalar, N>("m", drifted);
+  CHECK(sheafnn::rotation::orthogonality_defect<Scalar, N>(cleaned) <= Scalar(8 * N) * unit);
   // It is the nearest rotation, and what is clean stays as it is.
-  CHECK((cleaned - sheafnn::nearest_rotation<Scalar, N>(drifted)).norm() <= Scalar(16 * N) * unit);
-  CHECK(sheafnn::orthonormalised<Scalar, N>("m", cleaned) == cleaned);
+  CHECK((cleaned - sheafnn::rotation::nearest_rotation<Scalar, N>(drifted)).norm() <= Scalar(16 * N) * unit);
+  CHECK(sheafnn::rotation::orthonormalised<Scalar, N>("m", cleaned) == cleaned);
   const CayleyDistribution<N, Scalar> distribution(drifted, Scalar(0.99));
   CHECK(distribution.location() == cleaned);
   // Both ways of drifting leave the log density, which varies over angles of 0.01, as that of the clean rotation.
-  const Scalar exact = sheafnn::logpdf(distribution, cleaned);
-  CHECK(std::abs(sheafnn::logpdf(distribution, drifted) - exact) <= Scalar(64 * N * N * 100) * unit);
-  CHECK(sheafnn::LeonCayleyDistribution<N, Scalar>(drifted, Scalar(2)).location() == cleaned);
+  const Scalar exact = sheafnn::rotation::logpdf(distribution, cleaned);
+  CHECK(std::abs(sheafnn::rotation::logpdf(distribution, drifted) - exact) <= Scalar(64 * N * N * 100) * unit);
+  CHECK(sheafnn::rotation::LeonCayleyDistribution<N, Scalar>(drifted, Scalar(2)).location() == cleaned);
   SquareMatrix<Scalar, N> far = m;
-  far(0, 0) += Scalar(4) * sheafnn::rotation_tolerance<Scalar>();
-  far(1, 1) -= Scalar(4) * sheafnn::rotation_tolerance<Scalar>();
-  if (sheafnn::orthogonality_defect<Scalar, N>(far) > sheafnn::rotation_tolerance<Scalar>()) {
+  far(0, 0) += Scalar(4) * sheafnn::rotation::rotation_tolerance<Scalar>();
+  far(1, 1) -= Scalar(4) * sheafnn::rotation::rotation_tolerance<Scalar>();
+  if (sheafnn::rotation::orthogonality_defect<Scalar, N>(far) > sheafnn::rotation::rotation_tolerance<Scalar>()) {
     CHECK_THROWS_WITH_AS((CayleyDistribution<N, Scalar>(far, Scalar(0.5))),
                          doctest::Contains("a rotation is orthogonal within"), std::invalid_argument);
   }
@@ -192,9 +195,9 @@ TEST_CASE("batches of concentrated samples in single precision are rotations") {
       CAPTURE(concentration);
       const CayleyDistribution<N, float> d(SquareMatrix<float, N>::Identity(), concentration);
       std::vector<SquareMatrix<float, N>> samples(100000);
-      sheafnn::sample_many(d, Stream{.seed = 1}, 0, samples);
+      sheafnn::rotation::sample_many(d, Stream{.seed = 1}, 0, samples);
       float worst = 0;
-      for (const auto& r : samples) worst = std::max(worst, sheafnn::orthogonality_defect<float, N>(r));
+      for (const auto& r : samples) worst = std::max(worst, sheafnn::rotation::orthogonality_defect<float, N>(r));
       CHECK(worst <= 4 * N * std::numeric_limits<float>::epsilon());
     }
   };
@@ -219,10 +222,10 @@ TEST_CASE("drifted rotations are orthonormalised, others refused") {
 TEST_CASE("very concentrated fits") {
   for (const double rest : {1e-4, 1e-8}) {
     CAPTURE(rest);
-    const CayleyDistribution<3> truth(sheafnn::haar_rotation<double, 3>(Stream{.seed = 705}, 0u), 1 - rest);
+    const CayleyDistribution<3> truth(sheafnn::rotation::haar_rotation<double, 3>(Stream{.seed = 705}, 0u), 1 - rest);
     std::vector<SquareMatrix<double, 3>> samples(200);
-    sheafnn::sample_many(truth, Stream{.seed = 706}, 0, samples);
-    const auto fit = sheafnn::fit<CayleyDistribution<3>>(samples);
+    sheafnn::rotation::sample_many(truth, Stream{.seed = 706}, 0, samples);
+    const auto fit = sheafnn::rotation::fit<CayleyDistribution<3>>(samples);
     CHECK(std::abs(fit.distribution.concentration() - truth.concentration()) <=
           allowed_standard_errors * fit.concentration_error);
     CHECK((fit.distribution.location() - truth.location()).norm() <=
@@ -231,17 +234,17 @@ TEST_CASE("very concentrated fits") {
   }
   for (const double kappa : {1e3, 1e8}) {
     CAPTURE(kappa);
-    const sheafnn::MatrixFisherDistribution<3> truth(sheafnn::haar_rotation<double, 3>(Stream{.seed = 705}, 0u),
-                                                     kappa);
+    const sheafnn::rotation::MatrixFisherDistribution<3> truth(
+        sheafnn::rotation::haar_rotation<double, 3>(Stream{.seed = 705}, 0u), kappa);
     std::vector<SquareMatrix<double, 3>> samples(200);
-    sheafnn::sample_many(truth, Stream{.seed = 707}, 0, samples);
-    const auto fit = sheafnn::fit<sheafnn::MatrixFisherDistribution<3>>(samples);
+    sheafnn::rotation::sample_many(truth, Stream{.seed = 707}, 0, samples);
+    const auto fit = sheafnn::rotation::fit<sheafnn::rotation::MatrixFisherDistribution<3>>(samples);
     CHECK(std::abs(fit.distribution.singular_values().sum() / 3 - kappa) <=
           allowed_standard_errors * fit.concentration_error);
-    CHECK(std::abs(sheafnn::angle_cdf(truth, sheafnn::angle_quantile(truth, 0.5)) - 0.5) <= 1e-12);
-    const sheafnn::LeonCayleyDistribution<3> leon(truth.location(), kappa);
-    sheafnn::sample_many(leon, Stream{.seed = 708}, 0, samples);
-    const auto leon_fit = sheafnn::fit<sheafnn::LeonCayleyDistribution<3>>(samples);
+    CHECK(std::abs(sheafnn::rotation::angle_cdf(truth, sheafnn::rotation::angle_quantile(truth, 0.5)) - 0.5) <= 1e-12);
+    const sheafnn::rotation::LeonCayleyDistribution<3> leon(truth.location(), kappa);
+    sheafnn::rotation::sample_many(leon, Stream{.seed = 708}, 0, samples);
+    const auto leon_fit = sheafnn::rotation::fit<sheafnn::rotation::LeonCayleyDistribution<3>>(samples);
     CHECK(std::abs(leon_fit.distribution.concentration() - kappa) <=
           allowed_standard_errors * leon_fit.concentration_error);
   }
@@ -250,13 +253,14 @@ TEST_CASE("very concentrated fits") {
 TEST_CASE("matrix Fisher: an angle has the probability below that it was asked for, from 1e-300 to 1 - 1e-12") {
   for (const double scale : {1e-8, 1.0, 1e3, 1e8}) {
     for (const double smallest : {0.5, -0.9}) {
-      const sheafnn::MatrixFisherDistribution<3> distribution(
+      const sheafnn::rotation::MatrixFisherDistribution<3> distribution(
           SquareMatrix<double, 3>(scale * Eigen::Vector3d(3, 1, smallest).asDiagonal().toDenseMatrix()));
       for (const double p : {1e-300, 1e-30, 1e-8, 0.3, 0.999, 1 - 1e-8, 1 - 1e-12}) {
         CAPTURE(scale);
         CAPTURE(smallest);
         CAPTURE(p);
-        const double back = sheafnn::angle_cdf(distribution, sheafnn::angle_quantile(distribution, p));
+        const double back =
+            sheafnn::rotation::angle_cdf(distribution, sheafnn::rotation::angle_quantile(distribution, p));
         CHECK(std::abs(back - p) <= 1e-13 * p);
       }
     }
@@ -265,18 +269,19 @@ TEST_CASE("matrix Fisher: an angle has the probability below that it was asked f
 
 TEST_CASE("Leon: an angle has the probability below that it was asked for; the density is the slope, for k to 1e40") {
   for (const double k : {0.0, 1e-18, 1e-8, 0.5, 30.0, 1e8, 1e20, 1e40}) {
-    const sheafnn::LeonCayleyDistribution<2> circle(SquareMatrix<double, 2>::Identity(), k);
-    const sheafnn::LeonCayleyDistribution<3> sphere(SquareMatrix<double, 3>::Identity(), k);
+    const sheafnn::rotation::LeonCayleyDistribution<2> circle(SquareMatrix<double, 2>::Identity(), k);
+    const sheafnn::rotation::LeonCayleyDistribution<3> sphere(SquareMatrix<double, 3>::Identity(), k);
     for (const double p : {1e-300, 1e-167, 1e-30, 1e-20, 1e-8, 0.3, 0.999, 1 - 1e-10, 1 - 1e-15}) {
       CAPTURE(k);
       CAPTURE(p);
-      const double back = sheafnn::angle_cdf(sphere, sheafnn::angle_quantile(sphere, p));
+      const double back = sheafnn::rotation::angle_cdf(sphere, sheafnn::rotation::angle_quantile(sphere, p));
       CHECK(std::abs(back - p) <= 1e-13 * p);
-      CHECK(std::abs(sheafnn::angle_cdf(circle, sheafnn::angle_quantile(circle, p)) - p) <= 1e-15);
+      CHECK(std::abs(sheafnn::rotation::angle_cdf(circle, sheafnn::rotation::angle_quantile(circle, p)) - p) <= 1e-15);
     }
-    const double r = sheafnn::angle_quantile(sphere, 0.4), h = 1e-4 * r;
-    const double slope = (sheafnn::angle_cdf(sphere, r + h) - sheafnn::angle_cdf(sphere, r - h)) / (2 * h);
-    CHECK(std::abs(sheafnn::angle_pdf(sphere, r) / slope - 1) <= 1e-7);
+    const double r = sheafnn::rotation::angle_quantile(sphere, 0.4), h = 1e-4 * r;
+    const double slope =
+        (sheafnn::rotation::angle_cdf(sphere, r + h) - sheafnn::rotation::angle_cdf(sphere, r - h)) / (2 * h);
+    CHECK(std::abs(sheafnn::rotation::angle_pdf(sphere, r) / slope - 1) <= 1e-7);
   }
 }
 
@@ -303,16 +308,18 @@ TEST_CASE("ratio of Bessel functions, Leon's normaliser and divergences keep the
   close(large.slope, -1.499999998875000001e-9);
   close(large.curvature, 1.499999997750000003e-18);
   const auto leon = [](double k) {
-    return sheafnn::kl_to_uniform(sheafnn::LeonCayleyDistribution<3>(SquareMatrix<double, 3>::Identity(), k));
+    return sheafnn::rotation::kl_to_uniform(
+        sheafnn::rotation::LeonCayleyDistribution<3>(SquareMatrix<double, 3>::Identity(), k));
   };
   close(leon(1e-9), 2.1449340613733324365e-18);
   close(leon(0.5), 0.21686166062423122279);
   close(leon(1e9), 30.15726370059431682);
   const auto fisher = [](double k) {
-    return sheafnn::MatrixFisherDistribution<3>(SquareMatrix<double, 3>::Identity(), k);
+    return sheafnn::rotation::MatrixFisherDistribution<3>(SquareMatrix<double, 3>::Identity(), k);
   };
-  close(sheafnn::kl_to_uniform(fisher(1e-9)), 0.5e-18 * (1 + 2e-9 / 3), 64);
-  close(sheafnn::kl_to_uniform(sheafnn::MatrixFisherDistribution<2>(SquareMatrix<double, 2>::Identity(), 1e-6)),
+  close(sheafnn::rotation::kl_to_uniform(fisher(1e-9)), 0.5e-18 * (1 + 2e-9 / 3), 64);
+  close(sheafnn::rotation::kl_to_uniform(
+            sheafnn::rotation::MatrixFisherDistribution<2>(SquareMatrix<double, 2>::Identity(), 1e-6)),
         9.999999999992499095e-13, 64);
   close(fisher(1e12).normaliser().log_scaled, -44.098338158497170828);
 }
@@ -323,12 +330,12 @@ TEST_CASE("log densities of concentrated distributions read small angles off the
     const double tangent = 0.75 / std::sqrt(k);  // of half the angle
     const SquareMatrix<double, 3> p = half_turn_tangent<double, 3>(tangent), identity = p.Identity();
     const double bound = 64 * std::numeric_limits<double>::epsilon() * std::sqrt(k);
-    const sheafnn::MatrixFisherDistribution<3> fisher(identity, k);
+    const sheafnn::rotation::MatrixFisherDistribution<3> fisher(identity, k);
     // tr P − 3 = −4 sin² of half the angle.
-    CHECK(std::abs(sheafnn::logpdf(fisher, p) - sheafnn::logpdf(fisher, identity) +
+    CHECK(std::abs(sheafnn::rotation::logpdf(fisher, p) - sheafnn::rotation::logpdf(fisher, identity) +
                    4 * k * tangent * tangent / (1 + tangent * tangent)) <= bound);
-    const sheafnn::LeonCayleyDistribution<3> leon(identity, k);
-    CHECK(std::abs(sheafnn::logpdf(leon, p) - sheafnn::logpdf(leon, identity) +
+    const sheafnn::rotation::LeonCayleyDistribution<3> leon(identity, k);
+    CHECK(std::abs(sheafnn::rotation::logpdf(leon, p) - sheafnn::rotation::logpdf(leon, identity) +
                    k * std::log1p(tangent * tangent)) <= bound);
   }
 }
@@ -337,21 +344,22 @@ TEST_CASE("Leon: samples of any concentration are rotations, by angles of about 
   const SquareMatrix<double, 3> identity = SquareMatrix<double, 3>::Identity();
   for (const double k : {0.0, 1.0, 1e7, 9e7, 2e8, 1e9, 1e12, 1e20, 1e50, 1e150}) {
     CAPTURE(k);
-    const sheafnn::LeonCayleyDistribution<3> distribution(identity, k);
+    const sheafnn::rotation::LeonCayleyDistribution<3> distribution(identity, k);
     double squared = 0;
     for (std::uint32_t i = 0; i < 500; ++i) {
-      const SquareMatrix<double, 3> p = sheafnn::sample(distribution, Stream{.seed = 709}, i);
-      REQUIRE(sheafnn::orthogonality_defect<double, 3>(p) <= 1e-14);
-      const double angle = sheafnn::rotation_angle<double, 3>(p);
+      const SquareMatrix<double, 3> p = sheafnn::rotation::sample(distribution, Stream{.seed = 709}, i);
+      REQUIRE(sheafnn::rotation::orthogonality_defect<double, 3>(p) <= 1e-14);
+      const double angle = sheafnn::rotation::rotation_angle<double, 3>(p);
       squared += angle * angle / 500;
     }
     // k sin²(r/2) has nearly a gamma distribution of shape 3/2: k E r² = 6, within four standard errors.
     if (k >= 1e7) CHECK(std::abs(k * squared / 6 - 1) <= 4 * std::sqrt(2.0 / 3 / 500));
     // The normal law in the tangent space: KL = log f(M) - 3/2, I_k = 3/(2k²).
     if (k >= 1e7) {
-      const double most = sheafnn::logpdf(distribution, identity);
-      CHECK(std::abs(sheafnn::kl_to_uniform(distribution) - most + 1.5) <= 3 / k + 1e-13);
-      CHECK(std::abs(sheafnn::fisher_information(distribution).concentration * k * k / 1.5 - 1) <= 3 / k + 1e-14);
+      const double most = sheafnn::rotation::logpdf(distribution, identity);
+      CHECK(std::abs(sheafnn::rotation::kl_to_uniform(distribution) - most + 1.5) <= 3 / k + 1e-13);
+      CHECK(std::abs(sheafnn::rotation::fisher_information(distribution).concentration * k * k / 1.5 - 1) <=
+            3 / k + 1e-14);
     }
   }
 }
@@ -360,34 +368,34 @@ TEST_CASE("matrix Fisher: the concentrated law, log f(M) = log(8 sqrt(pi)) + 3/2
   const SquareMatrix<double, 3> identity = SquareMatrix<double, 3>::Identity();
   for (const double k : {1e9, 1e12, 1e15, 1e18, 1e30, 1e100}) {
     CAPTURE(k);
-    const sheafnn::MatrixFisherDistribution<3> distribution(identity, k);
+    const sheafnn::rotation::MatrixFisherDistribution<3> distribution(identity, k);
     const double expected = 2.6518064846045357 + 1.5 * std::log(k);
-    CHECK(std::abs(sheafnn::logpdf(distribution, identity) - expected) <= 0.2 / k + 4e-15 * expected);
+    CHECK(std::abs(sheafnn::rotation::logpdf(distribution, identity) - expected) <= 0.2 / k + 4e-15 * expected);
     CHECK(std::abs(2 * k * distribution.normaliser().rest(0) - 1) <= 1 / k + 1e-14);
   }
 }
 
 TEST_CASE("parameters and arguments out of range are refused with their value and limit") {
   const SquareMatrix<double, 3> identity = SquareMatrix<double, 3>::Identity();
-  CHECK_THROWS_WITH_AS((sheafnn::LeonCayleyDistribution<3>(identity, -1.0)),
+  CHECK_THROWS_WITH_AS((sheafnn::rotation::LeonCayleyDistribution<3>(identity, -1.0)),
                        "LeonCayleyDistribution: concentration: -1 is not allowed; must be in [0, 1e150]",
                        std::invalid_argument);
-  CHECK_THROWS_AS((sheafnn::LeonCayleyDistribution<3>(identity, INFINITY)), std::invalid_argument);
-  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity, -1.0)), std::invalid_argument);
-  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity * NAN)), std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::rotation::LeonCayleyDistribution<3>(identity, INFINITY)), std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::rotation::MatrixFisherDistribution<3>(identity, -1.0)), std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::rotation::MatrixFisherDistribution<3>(identity * NAN)), std::invalid_argument);
   // The normalisers of larger ones underflow: densities would not be numbers.
-  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity * 1e151)), std::invalid_argument);
-  CHECK_THROWS_AS((sheafnn::MatrixFisherDistribution<3>(identity, 1e151)), std::invalid_argument);
-  const sheafnn::MatrixFisherDistribution<3> largest(identity, 1e150);
-  CHECK(std::isfinite(sheafnn::logpdf(largest, identity)));
-  CHECK(std::isfinite(sheafnn::kl_to_uniform(largest)));
+  CHECK_THROWS_AS((sheafnn::rotation::MatrixFisherDistribution<3>(identity * 1e151)), std::invalid_argument);
+  CHECK_THROWS_AS((sheafnn::rotation::MatrixFisherDistribution<3>(identity, 1e151)), std::invalid_argument);
+  const sheafnn::rotation::MatrixFisherDistribution<3> largest(identity, 1e150);
+  CHECK(std::isfinite(sheafnn::rotation::logpdf(largest, identity)));
+  CHECK(std::isfinite(sheafnn::rotation::kl_to_uniform(largest)));
   const CayleyDistribution<3> cayley(identity, 0.5);
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::angle_cdf(cayley, -0.1)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::angle_cdf(cayley, -0.1)),
                        "angle_cdf: r: -0.1 is not allowed; must be in [0, pi]", std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::angle_pdf(cayley, pi + 0.1)), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::angle_quantile(cayley, 1.5)), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(
-                      sheafnn::logpdf(sheafnn::HaarDistribution<3>(), SquareMatrix<double, 3>(2 * identity))),
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::angle_pdf(cayley, pi + 0.1)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::angle_quantile(cayley, 1.5)), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::logpdf(sheafnn::rotation::HaarDistribution<3>(),
+                                                              SquareMatrix<double, 3>(2 * identity))),
                   std::invalid_argument);
 }
 

@@ -18,13 +18,13 @@ namespace test_rotation_samplers {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::Column;
+using sheafnn::math::Column;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
 
 template <int N>
 SquareMatrix<double, N> some_rotation(std::uint32_t id) {
-  return sheafnn::haar_rotation<double, N>(Stream{.seed = 401}, id);
+  return sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 401}, id);
 }
 
 /// Entries of the average, the mean log density, the integral of the density, and the angle (N = 2, 3).
@@ -36,25 +36,26 @@ void check_samples(const D& distribution, std::uint32_t count, bool integrable =
   std::vector<double> angles;
   double worst = 0;
   for (std::uint32_t id = 0; id < count; ++id) {
-    const SquareMatrix<double, N> p = sheafnn::sample(distribution, Stream{.seed = 402}, id);
-    worst = std::max(worst, sheafnn::orthogonality_defect<double, N>(p));
+    const SquareMatrix<double, N> p = sheafnn::rotation::sample(distribution, Stream{.seed = 402}, id);
+    worst = std::max(worst, sheafnn::rotation::orthogonality_defect<double, N>(p));
     for (int i = 0; i < N * N; ++i) entries[i].add(p.data()[i]);
-    log_density.add(sheafnn::logpdf(distribution, p));
-    one.add(sheafnn::pdf(distribution, sheafnn::haar_rotation<double, N>(Stream{.seed = 403}, id)));
+    log_density.add(sheafnn::rotation::logpdf(distribution, p));
+    one.add(sheafnn::rotation::pdf(distribution, sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 403}, id)));
     if constexpr (N <= 3) {
-      angles.push_back(sheafnn::rotation_angle<double, N>(sheafnn::multiply_nt(p, distribution.location())));
+      angles.push_back(
+          sheafnn::rotation::rotation_angle<double, N>(sheafnn::math::multiply_nt(p, distribution.location())));
     }
   }
   CHECK(worst <= 16 * N * epsilon);
-  const SquareMatrix<double, N> mean = sheafnn::mean(distribution);
+  const SquareMatrix<double, N> mean = sheafnn::rotation::mean(distribution);
   for (int i = 0; i < N * N; ++i) {
     CAPTURE(i);
     CHECK(entries[i].standard_errors_from(mean.data()[i]) <= allowed_standard_errors);
   }
   CHECK(std::abs((mean.array() * distribution.location().array()).sum() / N -
-                 sheafnn::mean_resultant(distribution)) <= 16 * N * epsilon);
-  CHECK(log_density.standard_errors_from(sheafnn::kl_to_uniform(distribution)) <= allowed_standard_errors);
-  CHECK(sheafnn::entropy(distribution) == -sheafnn::kl_to_uniform(distribution));
+                 sheafnn::rotation::mean_resultant(distribution)) <= 16 * N * epsilon);
+  CHECK(log_density.standard_errors_from(sheafnn::rotation::kl_to_uniform(distribution)) <= allowed_standard_errors);
+  CHECK(sheafnn::rotation::entropy(distribution) == -sheafnn::rotation::kl_to_uniform(distribution));
   if (integrable) CHECK(one.standard_errors_from(1) <= allowed_standard_errors);
   if constexpr (N <= 3) {
     // The law from Simpson's rule on 400 cells of the density, so that a slow one stays affordable.
@@ -63,7 +64,7 @@ void check_samples(const D& distribution, std::uint32_t count, bool integrable =
     std::vector<double> sums = {0};
     for (int i = 0; i < cells; ++i) {
       const auto at = [&](double part) {
-        return sheafnn::angle_pdf(distribution, begin + (end - begin) * (i + part) / cells);
+        return sheafnn::rotation::angle_pdf(distribution, begin + (end - begin) * (i + part) / cells);
       };
       sums.push_back(sums.back() + (at(0) + 4 * at(0.5) + at(1)) / 6 * (end - begin) / cells);
     }
@@ -85,14 +86,14 @@ void check_divergence(double kappa1, double kappa2, double size) {
   CAPTURE(kappa2);
   const SquareMatrix<double, N> m = some_rotation<N>(5);
   const SquareMatrix<double, N> turn =
-      sheafnn::moebius<double, N>(some_rotation<N>(6), size);  // Möbius shrinks angles
-  const sheafnn::CayleyDistribution<N> p(m, kappa1), q(sheafnn::multiply(turn, m), kappa2);
+      sheafnn::rotation::moebius<double, N>(some_rotation<N>(6), size);  // Möbius shrinks angles
+  const sheafnn::rotation::CayleyDistribution<N> p(m, kappa1), q(sheafnn::math::multiply(turn, m), kappa2);
   Mean ratio;
   for (std::uint32_t id = 0; id < 6000; ++id) {
-    const SquareMatrix<double, N> y = sheafnn::sample(p, Stream{.seed = 404}, id);
-    ratio.add(sheafnn::logpdf(p, y) - sheafnn::logpdf(q, y));
+    const SquareMatrix<double, N> y = sheafnn::rotation::sample(p, Stream{.seed = 404}, id);
+    ratio.add(sheafnn::rotation::logpdf(p, y) - sheafnn::rotation::logpdf(q, y));
   }
-  CHECK(ratio.standard_errors_from(sheafnn::kl_divergence(p, q)) <= allowed_standard_errors);
+  CHECK(ratio.standard_errors_from(sheafnn::rotation::kl_divergence(p, q)) <= allowed_standard_errors);
 }
 
 template <int N>
@@ -101,17 +102,17 @@ void check_divergence_identities() {
   const SquareMatrix<double, N> m = some_rotation<N>(7), other = some_rotation<N>(8);
   for (const double kappa : {0.0, 0.3, 0.9, 0.999999}) {
     CAPTURE(kappa);
-    const sheafnn::CayleyDistribution<N> p(m, kappa), uniform(other, 0.0), q(other, 0.6);
-    const double kl = sheafnn::kl_to_uniform(p);
-    CHECK(std::abs(sheafnn::kl_divergence(p, uniform) - kl) <= 512 * epsilon * (1 + kl));
-    CHECK(sheafnn::kl_divergence(p, p) <= 64 * epsilon * epsilon / ((1 - kappa) * (1 - kappa)));
-    const double forward = sheafnn::kl_divergence(p, q), backward = sheafnn::kl_divergence(q, p);
+    const sheafnn::rotation::CayleyDistribution<N> p(m, kappa), uniform(other, 0.0), q(other, 0.6);
+    const double kl = sheafnn::rotation::kl_to_uniform(p);
+    CHECK(std::abs(sheafnn::rotation::kl_divergence(p, uniform) - kl) <= 512 * epsilon * (1 + kl));
+    CHECK(sheafnn::rotation::kl_divergence(p, p) <= 64 * epsilon * epsilon / ((1 - kappa) * (1 - kappa)));
+    const double forward = sheafnn::rotation::kl_divergence(p, q), backward = sheafnn::rotation::kl_divergence(q, p);
     if (N % 2 == 0) CHECK(std::abs(forward - backward) <= 512 * epsilon * (1 + forward));
     CHECK(forward > 0);
     // For nearby parameters KL is half of the information times the squared difference.
     const double step = 1e-4 * (1 - kappa);
-    const double near = sheafnn::kl_divergence(p, sheafnn::CayleyDistribution<N>(m, kappa + step));
-    const double information = sheafnn::fisher_information(p).concentration;
+    const double near = sheafnn::rotation::kl_divergence(p, sheafnn::rotation::CayleyDistribution<N>(m, kappa + step));
+    const double information = sheafnn::rotation::fisher_information(p).concentration;
     CHECK(std::abs(near / (0.5 * information * step * step) - 1) <= 1e-3);
   }
 }
@@ -123,7 +124,7 @@ void check_batch(const D& distribution, double bound) {
   using Sample = sheafnn::detail::SampleOf<D>;
   const Stream stream{.seed = 405};
   std::vector<Sample> batch(count);
-  sheafnn::sample_many(distribution, stream, 1000, batch, 3);
+  sheafnn::rotation::sample_many(distribution, stream, 1000, batch, 3);
   const auto difference = [](const Sample& a, const Sample& b) {
     if constexpr (std::is_floating_point_v<Sample>) {
       return std::abs(static_cast<double>(a) - static_cast<double>(b));
@@ -132,13 +133,13 @@ void check_batch(const D& distribution, double bound) {
     }
   };
   for (std::size_t i = 0; i < count; ++i) {
-    const auto one = sheafnn::sample(distribution, stream, 1000 + static_cast<std::uint32_t>(i), 3);
+    const auto one = sheafnn::rotation::sample(distribution, stream, 1000 + static_cast<std::uint32_t>(i), 3);
     CHECK(difference(batch[i], one) <= bound);
   }
-  if constexpr (sheafnn::DrawnInPacks<D>) {
+  if constexpr (sheafnn::rotation::DrawnInPacks<D>) {
     constexpr int width = sheafnn::lanes<Scalar>;
     std::vector<sheafnn::detail::SamplePackOf<D>> packs(2);
-    sheafnn::sample_many(distribution, stream, 1000, packs, 3);
+    sheafnn::rotation::sample_many(distribution, stream, 1000, packs, 3);
     for (int l = 0; l < width; ++l) {
       Sample lane;
       if constexpr (std::is_floating_point_v<Sample>) {
@@ -146,7 +147,7 @@ void check_batch(const D& distribution, double bound) {
       } else {
         lane = one_lane(packs[1], l).template cast<Scalar>();
       }
-      const auto one = sheafnn::sample(distribution, stream, static_cast<std::uint32_t>(1000 + width + l), 3);
+      const auto one = sheafnn::rotation::sample(distribution, stream, static_cast<std::uint32_t>(1000 + width + l), 3);
       CHECK(difference(lane, one) <= bound);
     }
   }
@@ -157,61 +158,63 @@ void check_batches() {
   const double unit = static_cast<double>(std::numeric_limits<Scalar>::epsilon());
   // Normal numbers, quaternions or reflections, one product; the Möbius map magnifies by 1/(1 − κ).
   const double bound = 512 * unit;
-  check_batch(sheafnn::HaarDistribution<3, Scalar>(), bound);
-  check_batch(sheafnn::HaarDistribution<8, Scalar>(), bound);
-  check_batch(sheafnn::LeonCayleyDistribution<3, Scalar>(some_rotation<3>(1).template cast<Scalar>(), Scalar(1.5)),
+  check_batch(sheafnn::rotation::HaarDistribution<3, Scalar>(), bound);
+  check_batch(sheafnn::rotation::HaarDistribution<8, Scalar>(), bound);
+  check_batch(sheafnn::rotation::LeonCayleyDistribution<3, Scalar>(some_rotation<3>(1).template cast<Scalar>(),
+                                                                   Scalar(1.5)),
               0);
-  check_batch(sheafnn::MatrixFisherDistribution<3, Scalar>(some_rotation<3>(1).template cast<Scalar>(), Scalar(2)),
+  check_batch(sheafnn::rotation::MatrixFisherDistribution<3, Scalar>(some_rotation<3>(1).template cast<Scalar>(),
+                                                                     Scalar(2)),
               0);
   for (const double kappa : {0.0, 0.5, 0.9}) {
     const Scalar k = static_cast<Scalar>(kappa);
-    check_batch(sheafnn::CayleyDistribution<2, Scalar>(some_rotation<2>(1).template cast<Scalar>(), k),
+    check_batch(sheafnn::rotation::CayleyDistribution<2, Scalar>(some_rotation<2>(1).template cast<Scalar>(), k),
                 bound / (1 - kappa));
-    check_batch(sheafnn::CayleyDistribution<3, Scalar>(some_rotation<3>(1).template cast<Scalar>(), k),
+    check_batch(sheafnn::rotation::CayleyDistribution<3, Scalar>(some_rotation<3>(1).template cast<Scalar>(), k),
                 bound / (1 - kappa));
-    check_batch(sheafnn::CayleyDistribution<4, Scalar>(some_rotation<4>(1).template cast<Scalar>(), k),
+    check_batch(sheafnn::rotation::CayleyDistribution<4, Scalar>(some_rotation<4>(1).template cast<Scalar>(), k),
                 bound / (1 - kappa));
-    check_batch(sheafnn::CayleyDistribution<5, Scalar>(some_rotation<5>(1).template cast<Scalar>(), k),
+    check_batch(sheafnn::rotation::CayleyDistribution<5, Scalar>(some_rotation<5>(1).template cast<Scalar>(), k),
                 bound / (1 - kappa));
-    check_batch(sheafnn::WrappedCauchy<Scalar>(Scalar(1), k), bound / (1 - kappa));
+    check_batch(sheafnn::rotation::WrappedCauchy<Scalar>(Scalar(1), k), bound / (1 - kappa));
   }
   SquareMatrix<Scalar, 3> covariance;
   covariance << 2, Scalar(0.3), 0, Scalar(0.3), 1, Scalar(0.1), 0, Scalar(0.1), Scalar(0.5);
-  check_batch(sheafnn::AngularCentralGaussian<3, Scalar>(covariance), bound);
+  check_batch(sheafnn::rotation::AngularCentralGaussian<3, Scalar>(covariance), bound);
 }
 
 }  // namespace
 
 TEST_CASE("samples of Leon's distribution have its mean, density, KL and angle") {
-  check_samples(sheafnn::LeonCayleyDistribution<2>(some_rotation<2>(0), 0.2), 6000);
-  check_samples(sheafnn::LeonCayleyDistribution<2>(some_rotation<2>(0), 7), 6000);
-  check_samples(sheafnn::LeonCayleyDistribution<3>(some_rotation<3>(0), 1.5), 6000);
-  check_samples(sheafnn::LeonCayleyDistribution<3>(some_rotation<3>(0), 40), 6000);
-  check_samples(sheafnn::LeonCayleyDistribution<4>(some_rotation<4>(0), 0.5), 6000);
-  check_samples(sheafnn::LeonCayleyDistribution<5>(some_rotation<5>(0), 0.4), 6000);
-  check_samples(sheafnn::LeonCayleyDistribution<6>(some_rotation<6>(0), 30), 3000, false);
-  check_samples(sheafnn::LeonCayleyDistribution<16>(some_rotation<16>(0), 5), 500, false);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<2>(some_rotation<2>(0), 0.2), 6000);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<2>(some_rotation<2>(0), 7), 6000);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<3>(some_rotation<3>(0), 1.5), 6000);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<3>(some_rotation<3>(0), 40), 6000);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<4>(some_rotation<4>(0), 0.5), 6000);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<5>(some_rotation<5>(0), 0.4), 6000);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<6>(some_rotation<6>(0), 30), 3000, false);
+  check_samples(sheafnn::rotation::LeonCayleyDistribution<16>(some_rotation<16>(0), 5), 500, false);
 }
 
 TEST_CASE("samples of matrix Fisher distributions have their mean, density, KL and angle") {
-  check_samples(sheafnn::MatrixFisherDistribution<2>(some_rotation<2>(0), 0.4), 6000);
-  check_samples(sheafnn::MatrixFisherDistribution<2>(some_rotation<2>(0), 4), 6000);
-  check_samples(sheafnn::MatrixFisherDistribution<3>(some_rotation<3>(0), 1), 6000);
+  check_samples(sheafnn::rotation::MatrixFisherDistribution<2>(some_rotation<2>(0), 0.4), 6000);
+  check_samples(sheafnn::rotation::MatrixFisherDistribution<2>(some_rotation<2>(0), 4), 6000);
+  check_samples(sheafnn::rotation::MatrixFisherDistribution<3>(some_rotation<3>(0), 1), 6000);
   for (const double third : {0.8, -0.8}) {
     const SquareMatrix<double, 3> f =
         some_rotation<3>(1) * Column<double, 3>(4, 1, third).asDiagonal() * some_rotation<3>(2).transpose();
-    check_samples(sheafnn::MatrixFisherDistribution<3>(f), 6000);
+    check_samples(sheafnn::rotation::MatrixFisherDistribution<3>(f), 6000);
   }
 }
 
 TEST_CASE("samples of uniform and Cayley distributions, and their angles") {
-  check_samples(sheafnn::CayleyDistribution<3>(some_rotation<3>(0), 0.5), 6000);
-  check_samples(sheafnn::CayleyDistribution<2>(some_rotation<2>(0), 0.7), 6000);
-  const sheafnn::HaarDistribution<3> uniform;
-  CHECK(sheafnn::logpdf(uniform, some_rotation<3>(0)) == 0);
-  CHECK(sheafnn::pdf(uniform, some_rotation<3>(0)) == 1);
-  CHECK(sheafnn::mean(uniform).norm() == 0);
-  CHECK(sheafnn::sample(uniform, Stream{.seed = 401}, 7u) == some_rotation<3>(7));
+  check_samples(sheafnn::rotation::CayleyDistribution<3>(some_rotation<3>(0), 0.5), 6000);
+  check_samples(sheafnn::rotation::CayleyDistribution<2>(some_rotation<2>(0), 0.7), 6000);
+  const sheafnn::rotation::HaarDistribution<3> uniform;
+  CHECK(sheafnn::rotation::logpdf(uniform, some_rotation<3>(0)) == 0);
+  CHECK(sheafnn::rotation::pdf(uniform, some_rotation<3>(0)) == 1);
+  CHECK(sheafnn::rotation::mean(uniform).norm() == 0);
+  CHECK(sheafnn::rotation::sample(uniform, Stream{.seed = 401}, 7u) == some_rotation<3>(7));
 }
 
 TEST_CASE("KL between Cayley distributions is the mean log ratio") {
@@ -229,14 +232,14 @@ TEST_CASE("KL between Cayley distributions: uniform limit, identity, symmetry fo
   check_divergence_identities<4>();
   check_divergence_identities<5>();
   check_divergence_identities<8>();
-  const sheafnn::WrappedCauchy<> a(0.3, 0.5), b(1.3, 0.7);
+  const sheafnn::rotation::WrappedCauchy<> a(0.3, 0.5), b(1.3, 0.7);
   const auto rotation = [](double angle) {
     const double c = std::cos(angle), s = std::sin(angle);
     return (SquareMatrix<double, 2>() << c, -s, s, c).finished();
   };
-  const double plane = sheafnn::kl_divergence(sheafnn::CayleyDistribution<2>(rotation(0.3), 0.5),
-                                              sheafnn::CayleyDistribution<2>(rotation(1.3), 0.7));
-  CHECK(std::abs(sheafnn::kl_divergence(a, b) - plane) <= 16 * epsilon);
+  const double plane = sheafnn::rotation::kl_divergence(sheafnn::rotation::CayleyDistribution<2>(rotation(0.3), 0.5),
+                                              sheafnn::rotation::CayleyDistribution<2>(rotation(1.3), 0.7));
+  CHECK(std::abs(sheafnn::rotation::kl_divergence(a, b) - plane) <= 16 * epsilon);
 }
 
 TEST_CASE("KL between angular central Gaussian distributions is the mean log ratio") {
@@ -244,17 +247,17 @@ TEST_CASE("KL between angular central Gaussian distributions is the mean log rat
   first.diagonal() << 3, 1, 0.5, 0.2;
   first(0, 1) = first(1, 0) = 0.4;
   second(2, 3) = second(3, 2) = 0.7;
-  const sheafnn::AngularCentralGaussian<4> p(first), q(second);
+  const sheafnn::rotation::AngularCentralGaussian<4> p(first), q(second);
   Mean ratio, log_density;
   for (std::uint32_t id = 0; id < 6000; ++id) {
-    const Column<double, 4> x = sheafnn::sample(p, Stream{.seed = 406}, id);
-    ratio.add(sheafnn::logpdf(p, x) - sheafnn::logpdf(q, x));
-    log_density.add(sheafnn::logpdf(p, x));
+    const Column<double, 4> x = sheafnn::rotation::sample(p, Stream{.seed = 406}, id);
+    ratio.add(sheafnn::rotation::logpdf(p, x) - sheafnn::rotation::logpdf(q, x));
+    log_density.add(sheafnn::rotation::logpdf(p, x));
   }
-  CHECK(ratio.standard_errors_from(sheafnn::kl_divergence(p, q)) <= allowed_standard_errors);
-  CHECK(log_density.standard_errors_from(sheafnn::kl_to_uniform(p)) <= allowed_standard_errors);
-  CHECK(sheafnn::kl_divergence(p, p) <= 64 * epsilon);
-  CHECK(sheafnn::entropy(p) == -sheafnn::kl_to_uniform(p));
+  CHECK(ratio.standard_errors_from(sheafnn::rotation::kl_divergence(p, q)) <= allowed_standard_errors);
+  CHECK(log_density.standard_errors_from(sheafnn::rotation::kl_to_uniform(p)) <= allowed_standard_errors);
+  CHECK(sheafnn::rotation::kl_divergence(p, p) <= 64 * epsilon);
+  CHECK(sheafnn::rotation::entropy(p) == -sheafnn::rotation::kl_to_uniform(p));
 }
 
 TEST_CASE("batches are the single samples") {

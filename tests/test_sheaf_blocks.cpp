@@ -225,10 +225,10 @@ TEST_CASE("augmented scalings next to large degree blocks of low rank") {
   // D = 3e6 v vᵀ in float, v = (3, 4)/5: S = I − v vᵀ + v vᵀ/√(1 + 3e6), but for rounding of D, which moves the
   // eigenvalue 1 by less than 1. Eigenvalues below some ε tr D are no rank loss here: S is at most 1 and at least that.
   using Family = sheafnn::GeneralLinear<2>;
-  sheafnn::Gram<Family, float> gram;
+  sheafnn::sheaf::Gram<Family, float> gram;
   gram << 9, 12, 12, 16;
   gram *= 120000.F;
-  const auto scaling = sheafnn::node_scaling<Family, float>(sheafnn::Normalisation::augmented, gram, 1.F);
+  const auto scaling = sheafnn::sheaf::node_scaling<Family, float>(sheafnn::Normalisation::augmented, gram, 1.F);
   const float largest = std::max(scaling.root(0), scaling.root(1));
   CHECK(largest <= 1);
   CHECK(largest >= 0.7F);

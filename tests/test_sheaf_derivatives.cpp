@@ -72,7 +72,7 @@ void check_op(const std::string& name) {
 template <class F, class Op>
 void check_symmetric_op(const std::string& name, bool symmetric_bar) {
   const Function f = function_of<Op>();
-  constexpr int size = sheafnn::BlockSizes<F>::gram;
+  constexpr int size = sheafnn::sheaf::BlockSizes<F>::gram;
   for (std::uint32_t t = 0; t < 3; ++t) {
     Values in = normals(f.inputs, 200 + t), bar = normals(f.outputs, 300 + t);
     const auto symmetrise = [](double* at) {
@@ -104,9 +104,11 @@ void check_family_derivatives() {
   using Op = ScalingOp<F, Normalisation::augmented>;
   const Function f = function_of<Op>();
   for (const double c : {0.0, 2.0}) {
-    Values in(static_cast<std::size_t>(f.inputs), sheafnn::BlockSizes<F>::gram_columns == 1 ? c : 0.0);
-    for (int i = 0; i < sheafnn::BlockSizes<F>::gram_rows; ++i)
-      in[static_cast<std::size_t>(i * (sheafnn::BlockSizes<F>::gram_columns == 1 ? 1 : sheafnn::BlockSizes<F>::gram_rows + 1))] = c;
+    Values in(static_cast<std::size_t>(f.inputs), sheafnn::sheaf::BlockSizes<F>::gram_columns == 1 ? c : 0.0);
+    for (int i = 0; i < sheafnn::sheaf::BlockSizes<F>::gram_rows; ++i)
+      in[static_cast<std::size_t>(i * (sheafnn::sheaf::BlockSizes<F>::gram_columns == 1
+                                           ? 1
+                                           : sheafnn::sheaf::BlockSizes<F>::gram_rows + 1))] = c;
     check_derivatives(f, in, normals(f.outputs, 7), name + " repeated eigenvalues");
   }
 }
@@ -132,8 +134,8 @@ TEST_CASE("block normalisation: the derivative of a small block in single precis
           scale_bar(i, j) = static_cast<T>(std::sqrt(size) * (1 + i + j));
         }
       }
-      const auto scaling = sheafnn::node_scaling<F, T>(Normalisation::block, degree, T(3));
-      sheafnn::node_scaling_backward<F, T>(Normalisation::block, scaling, scale_bar, degree_bar);
+      const auto scaling = sheafnn::sheaf::node_scaling<F, T>(Normalisation::block, degree, T(3));
+      sheafnn::sheaf::node_scaling_backward<F, T>(Normalisation::block, scaling, scale_bar, degree_bar);
       return Gram<F, double>(degree_bar.template cast<double>());
     };
     const Gram<F, double> exact = derivative(0.0), single = derivative(0.0F);

@@ -22,6 +22,9 @@ namespace test_sheaf_diffusion_layer {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::rotation;
+using namespace sheafnn::sheaf;
 using Matrix = Cochain<double>;
 
 constexpr double machine_epsilon = std::numeric_limits<double>::epsilon();

@@ -17,8 +17,8 @@ namespace test_sheaf_eigenpairs {
 namespace {
 
 using sheafnn::CellularSheaf;
-using sheafnn::EigenpairMethod;
-using sheafnn::EigenpairOptions;
+using sheafnn::sheaf::EigenpairMethod;
+using sheafnn::sheaf::EigenpairOptions;
 using sheafnn::Graph;
 using sheafnn::Index;
 using sheafnn::SheafLaplacian;
@@ -85,7 +85,7 @@ void check(const CellularSheaf<Family, Scalar>& sheaf, sheafnn::Normalisation no
   const Eigen::VectorXd spectrum = sheaf_checks::spectrum(dense);
   for (const EigenpairOptions& options : methods) {
     CAPTURE(static_cast<int>(options.method));
-    const auto pairs = sheafnn::smallest_eigenpairs(laplacian, count, options);
+    const auto pairs = sheafnn::sheaf::smallest_eigenpairs(laplacian, count, options);
     REQUIRE(pairs.values.size() == count);
     check_pairs(dense, spectrum, pairs.values.template cast<double>(), pairs.vectors.template cast<double>(),
                 static_cast<double>(laplacian.spectral_bound()),
@@ -99,12 +99,13 @@ TEST_CASE("smallest eigenpairs of random sheaves") {
   using sheafnn::Normalisation;
   const Graph graph = two_components();
   for (const Normalisation normalisation : {Normalisation::none, Normalisation::augmented}) {
-    check(sheafnn::random_sheaf<sheafnn::SpecialOrthogonal<3>>(graph, {.seed = 1}), normalisation, 15);
-    check(sheafnn::random_sheaf<sheafnn::GeneralLinear<2>>(graph, {.seed = 2}), normalisation, 7);
-    check(sheafnn::random_sheaf<sheafnn::Diagonal<2>>(graph, {.seed = 3}), normalisation, 1);
+    check(sheafnn::sheaf::random_sheaf<sheafnn::SpecialOrthogonal<3>>(graph, {.seed = 1}), normalisation, 15);
+    check(sheafnn::sheaf::random_sheaf<sheafnn::GeneralLinear<2>>(graph, {.seed = 2}), normalisation, 7);
+    check(sheafnn::sheaf::random_sheaf<sheafnn::Diagonal<2>>(graph, {.seed = 3}), normalisation, 1);
   }
-  check(sheafnn::random_sheaf<sheafnn::Conformal<2>>(graph, {.seed = 4}), Normalisation::block, 12);
-  check(sheafnn::random_sheaf<sheafnn::SpecialOrthogonal<2>, float>(graph, {.seed = 5}), Normalisation::degree, 9);
+  check(sheafnn::sheaf::random_sheaf<sheafnn::Conformal<2>>(graph, {.seed = 4}), Normalisation::block, 12);
+  check(sheafnn::sheaf::random_sheaf<sheafnn::SpecialOrthogonal<2>, float>(graph, {.seed = 5}),
+        Normalisation::degree, 9);
 }
 
 TEST_CASE("repeated eigenvalues are all found") {
@@ -112,7 +113,7 @@ TEST_CASE("repeated eigenvalues are all found") {
   const CellularSheaf<sheafnn::Identity<4>> sheaf(two_components());
   check(sheaf, sheafnn::Normalisation::none, 26);
   const SheafLaplacian laplacian(sheaf, sheafnn::Normalisation::none);
-  const auto pairs = sheafnn::smallest_eigenpairs(laplacian, 28, iteration);
+  const auto pairs = sheafnn::sheaf::smallest_eigenpairs(laplacian, 28, iteration);
   const double tolerance = 4096 * std::numeric_limits<double>::epsilon() * laplacian.spectral_bound();
   CHECK(std::abs(pairs.values(19)) <= tolerance);
   CHECK(pairs.values(20) > 0.01);
@@ -172,7 +173,8 @@ TEST_CASE("Laplacians that single precision makes indefinite") {
   // A matching has sections. Their eigenvalue 0 becomes −2 ε of the bound, or with nearly singular blocks −13000 ε.
   for (const Normalisation normalisation : {Normalisation::none, Normalisation::augmented, Normalisation::block}) {
     for (const std::uint64_t seed : {9, 23}) {
-      check(sheafnn::random_sheaf<Family, float>(matching(120), {.seed = seed}), normalisation, 5, {shift_invert});
+      check(sheafnn::sheaf::random_sheaf<Family, float>(matching(120), {.seed = seed}), normalisation, 5,
+            {shift_invert});
     }
   }
 }
@@ -181,7 +183,7 @@ TEST_CASE("eigenvalues that lie close together: a ring") {
   // 2 − 2 cos(2πj/n): the smallest is a 1e-6 part of the largest.
   const Index n = 3000;
   const SheafLaplacian laplacian(CellularSheaf<sheafnn::Identity<1>>(ring(n)), sheafnn::Normalisation::none);
-  const auto pairs = sheafnn::smallest_eigenpairs(laplacian, 7);
+  const auto pairs = sheafnn::sheaf::smallest_eigenpairs(laplacian, 7);
   for (Index k = 0; k < 7; ++k) {
     const double half = std::sin(std::acos(-1.0) * static_cast<double>((k + 1) / 2) / static_cast<double>(n));
     CHECK(std::abs(pairs.values(k) - 4 * half * half) <= 4096 * std::numeric_limits<double>::epsilon() * 4);
@@ -193,7 +195,7 @@ TEST_CASE("automatic changes over to the shifted inverse, unless its factor is t
   const SheafLaplacian laplacian(CellularSheaf<sheafnn::Identity<1>>(ring(4000)), sheafnn::Normalisation::none);
   const auto second = [&](EigenpairOptions options) -> double {
     options.max_iterations = 6;
-    return sheafnn::smallest_eigenpairs(laplacian, 2, options).values(1);
+    return sheafnn::sheaf::smallest_eigenpairs(laplacian, 2, options).values(1);
   };
   CHECK_THROWS_AS((void)second({.factor_entries = 10}), std::runtime_error);
   const double half = std::sin(std::acos(-1.0) / 4000);
@@ -203,22 +205,22 @@ TEST_CASE("automatic changes over to the shifted inverse, unless its factor is t
 TEST_CASE("automatic goes on with the iteration where the shifted inverse does not converge") {
   std::vector<sheafnn::Edge> edges;
   for (std::int32_t u = 0; u < 300; ++u) edges.push_back({u, u + 1});
-  const auto sheaf = sheafnn::random_sheaf<sheafnn::GeneralLinear<2>>(Graph(401, edges), {.seed = 1});
+  const auto sheaf = sheafnn::sheaf::random_sheaf<sheafnn::GeneralLinear<2>>(Graph(401, edges), {.seed = 1});
   check(sheaf, sheafnn::Normalisation::augmented, 10, {EigenpairOptions{}});
 }
 
 TEST_CASE("eigenvalues of maps of any size") {
   for (const double size : {1e-90, 1e90}) {
     CAPTURE(size);
-    auto sheaf = sheafnn::random_sheaf<sheafnn::GeneralLinear<2>>(two_components(), {.seed = 3});
+    auto sheaf = sheafnn::sheaf::random_sheaf<sheafnn::GeneralLinear<2>>(two_components(), {.seed = 3});
     const SheafLaplacian<sheafnn::GeneralLinear<2>> plain(sheaf, sheafnn::Normalisation::none);
     for (Index a = 0; a < sheaf.graph().arc_count(); ++a) {
       sheaf.set_map(a, typename sheafnn::GeneralLinear<2>::template Map<double>(size * sheaf.restriction_map(a)));
     }
     const SheafLaplacian<sheafnn::GeneralLinear<2>> scaled(sheaf, sheafnn::Normalisation::none);
     for (const EigenpairOptions& options : {iteration, shift_invert}) {
-      const auto expected = sheafnn::smallest_eigenpairs(plain, 10, options).values;
-      const auto values = sheafnn::smallest_eigenpairs(scaled, 10, options).values;
+      const auto expected = sheafnn::sheaf::smallest_eigenpairs(plain, 10, options).values;
+      const auto values = sheafnn::sheaf::smallest_eigenpairs(scaled, 10, options).values;
       CHECK((values / size / size - expected).cwiseAbs().maxCoeff() <= 1e-11 * plain.spectral_bound());
     }
   }
@@ -250,27 +252,27 @@ TEST_CASE("automatic goes on with the iteration where the factorisation fails") 
 
 TEST_CASE("eigenpairs: threads, seeds, no edges, refused input") {
   const SheafLaplacian laplacian(
-      sheafnn::random_sheaf<sheafnn::SpecialOrthogonal<2>>(two_components(), {.seed = 7}));
+      sheafnn::sheaf::random_sheaf<sheafnn::SpecialOrthogonal<2>>(two_components(), {.seed = 7}));
   EigenpairOptions options = iteration;
-  const auto one = sheafnn::smallest_eigenpairs(laplacian, 5, options);
+  const auto one = sheafnn::sheaf::smallest_eigenpairs(laplacian, 5, options);
   options.execution = 2;
-  const auto two = sheafnn::smallest_eigenpairs(laplacian, 5, options);
+  const auto two = sheafnn::sheaf::smallest_eigenpairs(laplacian, 5, options);
   CHECK(one.values == two.values);
   CHECK(one.vectors == two.vectors);
   options.seed = 1;
-  const auto other = sheafnn::smallest_eigenpairs(laplacian, 5, options);
+  const auto other = sheafnn::sheaf::smallest_eigenpairs(laplacian, 5, options);
   CHECK(one.vectors != other.vectors);
   CHECK((one.values - other.values).cwiseAbs().maxCoeff() <=
         2 * 4096 * std::numeric_limits<double>::epsilon() * laplacian.spectral_bound());
 
   const SheafLaplacian lonely(CellularSheaf<sheafnn::Identity<2>>(Graph(100, {})));
-  const auto zero = sheafnn::smallest_eigenpairs(lonely, 3, iteration);
+  const auto zero = sheafnn::sheaf::smallest_eigenpairs(lonely, 3, iteration);
   CHECK(zero.values == Eigen::VectorXd::Zero(3));
   CHECK(zero.vectors.transpose() * zero.vectors == Matrix::Identity(3, 3));
 
   const auto message = [&](Index count, const EigenpairOptions& o) -> std::string {
     try {
-      (void)sheafnn::smallest_eigenpairs(laplacian, count, o);
+      (void)sheafnn::sheaf::smallest_eigenpairs(laplacian, count, o);
     } catch (const std::exception& error) {
       return error.what();
     }

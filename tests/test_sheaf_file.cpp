@@ -70,7 +70,7 @@ template <class Family>
 void check_sheaf(const Shape& shape) {
   CAPTURE(Family::name);
   const test::TemporaryFolder folder;
-  CellularSheaf<Family> sheaf = sheafnn::random_sheaf<Family>(some_graph(), {.seed = 3});
+  CellularSheaf<Family> sheaf = sheafnn::sheaf::random_sheaf<Family>(some_graph(), {.seed = 3});
   Doubles weights(3, 1.0);
   if constexpr (sheaf.has_edge_weights) {
     for (Index e = 0; e < 3; ++e) {
@@ -203,7 +203,7 @@ TEST_CASE("texts are read back, and nothing else as a text") {
 
 TEST_CASE("errors leave files as they were") {
   const test::TemporaryFolder folder;
-  const auto sheaf = sheafnn::random_sheaf<sheafnn::Diagonal<2>>(some_graph(), {.seed = 3});
+  const auto sheaf = sheafnn::sheaf::random_sheaf<sheafnn::Diagonal<2>>(some_graph(), {.seed = 3});
   const std::filesystem::path old = folder.write("sheaf.npz", "old");
   const sheafnn::NamedMatrix wrong{"sigma", 2, Doubles(11)};
   check_error<std::invalid_argument>([&] { io::write_sheaf(old, sheaf, std::span(&wrong, 1)); },
@@ -231,7 +231,7 @@ TEST_CASE("sheaf files") {
 
 TEST_CASE("sheaf files with the spread of a posterior, and in single precision") {
   const test::TemporaryFolder folder;
-  const auto sheaf = sheafnn::random_sheaf<sheafnn::Diagonal<2>, float>(some_graph(), {.seed = 3});
+  const auto sheaf = sheafnn::sheaf::random_sheaf<sheafnn::Diagonal<2>, float>(some_graph(), {.seed = 3});
   sheafnn::PosteriorParameters posterior;
   posterior.spread = {{"sigma", 2, Doubles(12)}, {"kappa", 1, {1, 2, 3, 4, 5, 6}}};
   for (std::size_t i = 0; i < 12; ++i) posterior.spread[0].values[i] = static_cast<double>(i) / 3;

@@ -31,6 +31,9 @@
 
 namespace test_sheaf_flow {
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
 
 namespace {
 

@@ -51,9 +51,9 @@ Model constant_model(const sheafnn::ModelOptions& options) {
   Model model(options, 5);
   tiny::disturb(model.parameters(), 6, 0.3);
   for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
-    const sheafnn::ParameterInfo& info = model.parameters().info()[id];
-    if (info.group != sheafnn::ParameterGroup::sheaf_learner) continue;
-    std::fill_n(model.parameters().data(static_cast<sheafnn::ParameterId>(id)), info.size, 0);
+    const sheafnn::layers::ParameterInfo& info = model.parameters().info()[id];
+    if (info.group != sheafnn::layers::ParameterGroup::sheaf_learner) continue;
+    std::fill_n(model.parameters().data(static_cast<sheafnn::layers::ParameterId>(id)), info.size, 0);
   }
   return model;
 }
@@ -111,7 +111,7 @@ TEST_CASE("maps that are the same everywhere") {
   const SheafUse use = sheafnn::sheaf_use(rotations, data, data.splits[0].train);
   CHECK(use.spread[0].name == "kappa");
   CHECK(use.spread[0].values.median == doctest::Approx(1.0 / 3).epsilon(8 * epsilon));  // γ' = ½
-  CHECK(use.kl == doctest::Approx(sheafnn::cayley_kl<3>(1.0 / 3)).epsilon(64 * epsilon));
+  CHECK(use.kl == doctest::Approx(sheafnn::rotation::cayley_kl<3>(1.0 / 3)).epsilon(64 * epsilon));
   CHECK(use.turn.high <= degrees(64 * epsilon));
   CHECK(std::isnan(use.negative));
   // A raw output of 0 is a diagonal map 0, whose standard deviation is the prior's.
@@ -308,17 +308,17 @@ TEST_CASE("maps of the prior") {
   const sheafnn::NormalPosterior<Diagonal<2>, sheafnn::NormalPrior<2>> narrow{.prior = {3, 1e-9}};
   CHECK((prior_map(narrow, stream, 1) - Eigen::Vector2d(3, 3)).norm() < 1e-7);
   CHECK(prior_map(sheafnn::NormalPosterior<Diagonal<2>>{}, stream, 1) ==
-        sheafnn::random_map<Diagonal<2>>(stream, 1));
-  const Eigen::Matrix3d location = sheafnn::random_map<SpecialOrthogonal<3>>(stream, 7);
+        sheafnn::sheaf::random_map<Diagonal<2>>(stream, 1));
+  const Eigen::Matrix3d location = sheafnn::sheaf::random_map<SpecialOrthogonal<3>>(stream, 7);
   using Near = sheafnn::CayleyPosterior<SpecialOrthogonal<3>, sheafnn::CayleyPrior<3>>;
   const Near near{.prior = {location, 0.9999999}};
   const Near uniform{.prior = {location, 0}};
   CHECK((prior_map(near, stream, 1) - location).norm() < 1e-3);
   CHECK((prior_map(uniform, stream, 1) - location).norm() > 0.1);
   CHECK(prior_map(sheafnn::CayleyPosterior<SpecialOrthogonal<3>>{}, stream, 1) ==
-        sheafnn::random_map<SpecialOrthogonal<3>>(stream, 1));
+        sheafnn::sheaf::random_map<SpecialOrthogonal<3>>(stream, 1));
   CHECK(prior_map(sheafnn::PointMass<SpecialOrthogonal<3>>{}, stream, 1) ==
-        sheafnn::random_map<SpecialOrthogonal<3>>(stream, 1));
+        sheafnn::sheaf::random_map<SpecialOrthogonal<3>>(stream, 1));
 }
 
 TEST_CASE("models without a sheaf have no figures, and wrong options are refused") {

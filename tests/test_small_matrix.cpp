@@ -16,13 +16,13 @@
 namespace test_small_matrix {
 namespace {
 
-using sheafnn::Pack;
+using sheafnn::math::Pack;
 
 /// Reference matrices, of one type whatever is tested: accurate, and compiled once.
 using Reference = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
 
 template <class T>
-constexpr long double epsilon = std::numeric_limits<sheafnn::scalar_of_t<T>>::epsilon();
+constexpr long double epsilon = std::numeric_limits<sheafnn::math::scalar_of_t<T>>::epsilon();
 
 template <class T>
 constexpr int lane_count = 1;
@@ -41,7 +41,7 @@ Reference random_reference(int rows, int columns, std::mt19937& engine, double s
 /// A matrix of T whose lanes are made one after the other by make().
 template <class T, int R, int C, class Make>
 Eigen::Matrix<T, R, C> matrix_of(const Make& make) {
-  using Scalar = sheafnn::scalar_of_t<T>;
+  using Scalar = sheafnn::math::scalar_of_t<T>;
   Eigen::Matrix<T, R, C> m;
   for (int l = 0; l < lane_count<T>; ++l) {
     const Reference one = make();
@@ -96,10 +96,10 @@ void check_products(std::mt19937& engine) {
   const auto b = matrix_of<T, K, C>([&] { return random_reference(K, C, engine); });
   const Eigen::Matrix<T, K, R> at = a.transpose();
   const Eigen::Matrix<T, C, K> bt = b.transpose();
-  const Eigen::Matrix<T, R, C> product = sheafnn::multiply(a, b);
-  const Eigen::Matrix<T, R, C> product_tn = sheafnn::multiply_tn(at, b);
-  const Eigen::Matrix<T, R, C> product_nt = sheafnn::multiply_nt(a, bt);
-  const T square = sheafnn::inner_product(a, a);
+  const Eigen::Matrix<T, R, C> product = sheafnn::math::multiply(a, b);
+  const Eigen::Matrix<T, R, C> product_tn = sheafnn::math::multiply_tn(at, b);
+  const Eigen::Matrix<T, R, C> product_nt = sheafnn::math::multiply_nt(a, bt);
+  const T square = sheafnn::math::inner_product(a, a);
   for (int l = 0; l < lane_count<T>; ++l) {
     const Reference left = lane_of(a, l), right = lane_of(b, l);
     check_product(lane_of(product, l), left, right, epsilon<T>);
@@ -140,7 +140,7 @@ void check_solution(bool orthogonal, std::mt19937& engine) {
   constexpr int columns = 2;
   const auto a = matrix_of<T, N, N>([&] { return positive_matrix(N, orthogonal, engine); });
   const auto b = matrix_of<T, N, columns>([&] { return random_reference(N, columns, engine); });
-  const auto solution = sheafnn::solve_unpivoted(a, b);
+  const auto solution = sheafnn::math::solve_unpivoted(a, b);
   for (int l = 0; l < lane_count<T>; ++l) {
     check_solution(lane_of(a, l), lane_of(b, l), lane_of(solution.x, l), lane_of(solution.determinant, l),
                    epsilon<T>);
@@ -158,7 +158,7 @@ TEST_CASE_TEMPLATE("small matrices: products", T, float, double, Pack<float, 16>
     check_products<T, 5, 1, 3>(engine);
     check_products<T, 1, 4, 2>(engine);
   }
-  const auto identity = sheafnn::identity_matrix<T, 4>();
+  const auto identity = sheafnn::math::identity_matrix<T, 4>();
   for (int l = 0; l < lane_count<T>; ++l) CHECK(lane_of(identity, l) == Reference::Identity(4, 4));
 }
 

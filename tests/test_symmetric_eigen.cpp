@@ -18,6 +18,8 @@
 
 namespace test_symmetric_eigen {
 using namespace sheafnn;
+using namespace sheafnn::math;
+using namespace sheafnn::sheaf;
 using Dense = Eigen::MatrixXd;
 
 namespace {

@@ -25,9 +25,9 @@ namespace test_tangent_normal {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::Pack;
-using sheafnn::rotation_parameters;
-using sheafnn::RotationParameters;
+using sheafnn::math::Pack;
+using sheafnn::rotation::rotation_parameters;
+using sheafnn::rotation::RotationParameters;
 using sheafnn::SquareMatrix;
 constexpr double pi = std::numbers::pi;
 
@@ -52,7 +52,7 @@ RotationParameters<double, N> positive_parameters(std::mt19937& engine, double l
 /// the roots α, from the eigenvalues of X_φ.
 template <int N>
 double magnification(const RotationParameters<double, N>& phi) {
-  const Eigen::MatrixXd x = sheafnn::skew_matrix<double, N>(phi);
+  const Eigen::MatrixXd x = sheafnn::rotation::skew_matrix<double, N>(phi);
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(Eigen::MatrixXd(-x * x), Eigen::EigenvaluesOnly);
   std::vector<double> theta;
   for (int i = N - 1; i > 0; i -= 2) theta.push_back(std::sqrt(std::max(solver.eigenvalues()(i), 0.0)));
@@ -76,54 +76,56 @@ void check_jacobian() {
   std::mt19937 engine(500 + N);
   for (const double scale : {1e-3, 0.05, 0.3, 1.0, 2.0}) {
     RotationParameters<double, N> phi = normal_parameters<N>(engine, scale);
-    const SquareMatrix<double, N> rotation = sheafnn::exponential_rotation<double, N>(phi);
+    const SquareMatrix<double, N> rotation = sheafnn::rotation::exponential_rotation<double, N>(phi);
     // Row k: coordinate k of the tangent vector Rᵀ dR.
     Eigen::MatrixXd derivative(P, P);
     for (int k = 0; k < P; ++k) {
       const SquareMatrix<double, N> direction =
-          0.5 * rotation * sheafnn::skew_matrix<double, N>(RotationParameters<double, N>::Unit(k));
+          0.5 * rotation * sheafnn::rotation::skew_matrix<double, N>(RotationParameters<double, N>::Unit(k));
       RotationParameters<double, N> row = RotationParameters<double, N>::Zero();
-      sheafnn::exponential_rotation_backward<double, N>(phi, direction, row);
+      sheafnn::rotation::exponential_rotation_backward<double, N>(phi, direction, row);
       derivative.row(k) = row.transpose();
     }
     const double magnified = magnification<N>(phi);
     CAPTURE(N);
     CAPTURE(scale);
     CAPTURE(magnified);
-    const double value = sheafnn::exponential_log_jacobian<double, N>(phi);
+    const double value = sheafnn::rotation::exponential_log_jacobian<double, N>(phi);
     const double expected = std::log(std::abs(derivative.determinant()));
     CHECK(std::abs(value - expected) <= 16 * P * epsilon * magnified * (1 + phi.norm()));
 
     RotationParameters<double, N> gradient = RotationParameters<double, N>::Constant(2);
-    CHECK(sheafnn::exponential_log_jacobian_backward<double, N>(phi, 1.5, gradient) == value);
+    CHECK(sheafnn::rotation::exponential_log_jacobian_backward<double, N>(phi, 1.5, gradient) == value);
     const double bound = difference_bound * P * std::pow(magnified, 3);
     for (int k = 0; k < P; ++k) {
       CAPTURE(k);
       const double numeric =
-          central_difference(phi(k), [&] { return sheafnn::exponential_log_jacobian<double, N>(phi); });
+          central_difference(phi(k), [&] { return sheafnn::rotation::exponential_log_jacobian<double, N>(phi); });
       CHECK(std::abs(gradient(k) - 2 - 1.5 * numeric) <= bound);
     }
   }
   // The leading term is −(N − 2)/12 · ‖φ‖²: nothing is lost to a constant.
   const RotationParameters<double, N> tiny = normal_parameters<N>(engine, 1e-9);
   const double leading = -(N - 2) / 12.0 * tiny.squaredNorm();
-  CHECK(std::abs(sheafnn::exponential_log_jacobian<double, N>(tiny) - leading) <= -16 * N * epsilon * leading);
+  CHECK(std::abs(sheafnn::rotation::exponential_log_jacobian<double, N>(tiny) - leading) <=
+        -16 * N * epsilon * leading);
 }
 
 template <int N>
 void check_sample_gradient() {
   std::mt19937 engine(520 + N);
-  SquareMatrix<double, N> m = sheafnn::exponential_rotation<double, N>(normal_parameters<N>(engine, 1));
+  SquareMatrix<double, N> m = sheafnn::rotation::exponential_rotation<double, N>(normal_parameters<N>(engine, 1));
   RotationParameters<double, N> sigma = positive_parameters<N>(engine, 0.1, 1);
   const RotationParameters<double, N> noise = normal_parameters<N>(engine, 1);
   const SquareMatrix<double, N> cotangent = random_matrix<N, N>(engine);
   const auto value = [&] {
-    return frobenius(cotangent, sheafnn::tangent_normal_sample<double, N>(m, sigma, noise));
+    return frobenius(cotangent, sheafnn::rotation::tangent_normal_sample<double, N>(m, sigma, noise));
   };
-  const SquareMatrix<double, N> y = sheafnn::tangent_normal_sample<double, N>(m, sigma, noise);
+  const SquareMatrix<double, N> y = sheafnn::rotation::tangent_normal_sample<double, N>(m, sigma, noise);
   SquareMatrix<double, N> m_gradient = SquareMatrix<double, N>::Constant(2);
   RotationParameters<double, N> sigma_gradient = RotationParameters<double, N>::Constant(3);
-  sheafnn::tangent_normal_sample_backward<double, N>(m, sigma, noise, y, cotangent, m_gradient, sigma_gradient);
+  sheafnn::rotation::tangent_normal_sample_backward<double, N>(m, sigma, noise, y, cotangent, m_gradient,
+                                                               sigma_gradient);
   CAPTURE(N);
   CHECK((y * y.transpose() - SquareMatrix<double, N>::Identity()).norm() <= 64 * N * epsilon);
   const double bound = N * difference_bound;
@@ -141,10 +143,10 @@ void check_density_gradient() {
   std::mt19937 engine(540 + N);
   RotationParameters<double, N> sigma = positive_parameters<N>(engine, 0.1, 0.4);
   const RotationParameters<double, N> noise = normal_parameters<N>(engine, 1);
-  const auto value = [&] { return sheafnn::tangent_normal_logpdf<double, N>(sigma, noise); };
+  const auto value = [&] { return sheafnn::rotation::tangent_normal_logpdf<double, N>(sigma, noise); };
   RotationParameters<double, N> gradient = RotationParameters<double, N>::Constant(2);
   CAPTURE(N);
-  CHECK(sheafnn::tangent_normal_logpdf_backward<double, N>(sigma, noise, 1.5, gradient) == value());
+  CHECK(sheafnn::rotation::tangent_normal_logpdf_backward<double, N>(sigma, noise, 1.5, gradient) == value());
   const double bound =
       N * difference_bound * std::pow(magnification<N>(sheafnn::detail::scaled_noise(sigma, noise)), 3) +
       difference_step * difference_step / std::pow(sigma.minCoeff(), 3);  // of log σ
@@ -159,7 +161,7 @@ template <int N>
 double log_density(double sigma, double theta) {
   const RotationParameters<double, N> direction =
       RotationParameters<double, N>::Ones() / std::sqrt(static_cast<double>(rotation_parameters<N>));
-  return sheafnn::tangent_normal_logpdf<double, N>(RotationParameters<double, N>::Constant(sigma),
+  return sheafnn::rotation::tangent_normal_logpdf<double, N>(RotationParameters<double, N>::Constant(sigma),
                                                    direction * (theta / sigma));
 }
 
@@ -226,13 +228,13 @@ template <int N>
 void check_law(double sigma) {
   std::mt19937 engine(560 + N);
   std::normal_distribution<double> normal;
-  const SquareMatrix<double, N> m = sheafnn::exponential_rotation<double, N>(normal_parameters<N>(engine, 1));
+  const SquareMatrix<double, N> m = sheafnn::rotation::exponential_rotation<double, N>(normal_parameters<N>(engine, 1));
   const RotationParameters<double, N> sigmas = RotationParameters<double, N>::Constant(sigma);
   std::vector<double> angles;
   for (int draw = 0; draw < 20000; ++draw) {
     RotationParameters<double, N> noise;
     for (int k = 0; k < rotation_parameters<N>; ++k) noise(k) = normal(engine);
-    const SquareMatrix<double, N> y = sheafnn::tangent_normal_sample<double, N>(m, sigmas, noise);
+    const SquareMatrix<double, N> y = sheafnn::rotation::tangent_normal_sample<double, N>(m, sigmas, noise);
     const double cosine = ((m.transpose() * y).trace() - (N - 2)) / 2;
     angles.push_back(std::acos(std::clamp(cosine, -1.0, 1.0)));
   }
@@ -247,7 +249,7 @@ template <class T, int N>
 void check_lanes() {
   constexpr int P = rotation_parameters<N>;
   std::mt19937 engine(580 + N);
-  const double unit = static_cast<double>(std::numeric_limits<sheafnn::scalar_of_t<T>>::epsilon());
+  const double unit = static_cast<double>(std::numeric_limits<sheafnn::math::scalar_of_t<T>>::epsilon());
   // The lanes need different numbers of halvings, and the series and the sine.
   std::vector<Eigen::Matrix<double, P, 1>> sigma, noise;
   std::vector<SquareMatrix<double, N>> m, cotangent;
@@ -260,24 +262,25 @@ void check_lanes() {
   const auto sigma_lanes = from_lanes<T, P, 1>(sigma);
   const auto noise_lanes = from_lanes<T, P, 1>(noise);
   const auto m_lanes = from_lanes<T, N, N>(m);
-  const auto y = sheafnn::tangent_normal_sample<T, N>(m_lanes, sigma_lanes, noise_lanes);
+  const auto y = sheafnn::rotation::tangent_normal_sample<T, N>(m_lanes, sigma_lanes, noise_lanes);
   SquareMatrix<T, N> m_gradient = SquareMatrix<T, N>::Constant(T(0));
   RotationParameters<T, N> sigma_gradient = RotationParameters<T, N>::Constant(T(0));
-  sheafnn::tangent_normal_sample_backward<T, N>(m_lanes, sigma_lanes, noise_lanes, y,
+  sheafnn::rotation::tangent_normal_sample_backward<T, N>(m_lanes, sigma_lanes, noise_lanes, y,
                                                 from_lanes<T, N, N>(cotangent), m_gradient, sigma_gradient);
   RotationParameters<T, N> density_gradient = RotationParameters<T, N>::Constant(T(0));
-  const T log_q = sheafnn::tangent_normal_logpdf_backward<T, N>(sigma_lanes, noise_lanes, T(1), density_gradient);
-  const T same_log_q = sheafnn::tangent_normal_logpdf<T, N>(sigma_lanes, noise_lanes);
+  const T log_q =
+      sheafnn::rotation::tangent_normal_logpdf_backward<T, N>(sigma_lanes, noise_lanes, T(1), density_gradient);
+  const T same_log_q = sheafnn::rotation::tangent_normal_logpdf<T, N>(sigma_lanes, noise_lanes);
   for (int l = 0; l < lane_count<T>; ++l) {
     const auto i = static_cast<std::size_t>(l);
-    const auto expected_y = sheafnn::tangent_normal_sample<double, N>(m[i], sigma[i], noise[i]);
+    const auto expected_y = sheafnn::rotation::tangent_normal_sample<double, N>(m[i], sigma[i], noise[i]);
     SquareMatrix<double, N> expected_m = SquareMatrix<double, N>::Zero();
     RotationParameters<double, N> expected_sigma = RotationParameters<double, N>::Zero();
-    sheafnn::tangent_normal_sample_backward<double, N>(m[i], sigma[i], noise[i], expected_y, cotangent[i],
+    sheafnn::rotation::tangent_normal_sample_backward<double, N>(m[i], sigma[i], noise[i], expected_y, cotangent[i],
                                                        expected_m, expected_sigma);
     RotationParameters<double, N> expected_density = RotationParameters<double, N>::Zero();
     const double expected_log_q =
-        sheafnn::tangent_normal_logpdf_backward<double, N>(sigma[i], noise[i], 1.0, expected_density);
+        sheafnn::rotation::tangent_normal_logpdf_backward<double, N>(sigma[i], noise[i], 1.0, expected_density);
     CAPTURE(N);
     CAPTURE(l);
     const RotationParameters<double, N> phi = sheafnn::detail::scaled_noise(sigma[i], noise[i]);
@@ -314,8 +317,8 @@ TEST_CASE("log |det d exp| stays finite at the zeros of the Jacobian") {
   turn_round5(3) = 2 * pi;
   RotationParameters<double, 3> gradient = RotationParameters<double, 3>::Zero();
   RotationParameters<double, 5> gradient5 = RotationParameters<double, 5>::Zero();
-  CHECK(std::isfinite(sheafnn::exponential_log_jacobian_backward<double, 3>(turn_round, 1.0, gradient)));
-  CHECK(std::isfinite(sheafnn::exponential_log_jacobian_backward<double, 5>(turn_round5, 1.0, gradient5)));
+  CHECK(std::isfinite(sheafnn::rotation::exponential_log_jacobian_backward<double, 3>(turn_round, 1.0, gradient)));
+  CHECK(std::isfinite(sheafnn::rotation::exponential_log_jacobian_backward<double, 5>(turn_round5, 1.0, gradient5)));
   CHECK(gradient.allFinite());
   CHECK(gradient5.allFinite());
 }
@@ -327,15 +330,15 @@ TEST_CASE("volume of SO(N): a product of spheres") {
     return expected;
   };
   const double bound = 64 * epsilon * 25;
-  CHECK(sheafnn::log_rotation_volume<1>() == 0);
-  CHECK(std::abs(sheafnn::log_rotation_volume<2>() - add(2)) <= bound);
-  CHECK(std::abs(sheafnn::log_rotation_volume<3>() - add(3)) <= bound);
-  CHECK(std::abs(sheafnn::log_rotation_volume<4>() - add(4)) <= bound);
-  CHECK(std::abs(sheafnn::log_rotation_volume<5>() - add(5)) <= bound);
-  CHECK(std::abs(sheafnn::log_rotation_volume<6>() - add(6)) <= bound);
-  CHECK(std::abs(sheafnn::log_rotation_volume<7>() - add(7)) <= bound);
-  CHECK(std::abs(sheafnn::log_rotation_volume<8>() - add(8)) <= bound);
-  CHECK(std::abs(sheafnn::log_rotation_volume<9>() - add(9)) <= bound);
+  CHECK(sheafnn::rotation::log_rotation_volume<1>() == 0);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<2>() - add(2)) <= bound);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<3>() - add(3)) <= bound);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<4>() - add(4)) <= bound);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<5>() - add(5)) <= bound);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<6>() - add(6)) <= bound);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<7>() - add(7)) <= bound);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<8>() - add(8)) <= bound);
+  CHECK(std::abs(sheafnn::rotation::log_rotation_volume<9>() - add(9)) <= bound);
 }
 
 TEST_CASE("tangent normal: derivatives of the sample and of its log density by central differences") {
@@ -354,8 +357,8 @@ TEST_CASE("tangent normal: derivatives of the sample and of its log density by c
 TEST_CASE("tangent normal: one dimension has no coordinates") {
   const SquareMatrix<double, 1> one = SquareMatrix<double, 1>::Ones();
   const RotationParameters<double, 1> none;
-  CHECK(sheafnn::tangent_normal_sample<double, 1>(one, none, none)(0, 0) == 1);
-  CHECK(sheafnn::tangent_normal_logpdf<double, 1>(none, none) == 0);
+  CHECK(sheafnn::rotation::tangent_normal_sample<double, 1>(one, none, none)(0, 0) == 1);
+  CHECK(sheafnn::rotation::tangent_normal_logpdf<double, 1>(none, none) == 0);
 }
 
 TEST_CASE("tangent normal: mass within the injectivity radius and outside it add to 1") {
@@ -376,7 +379,7 @@ TEST_CASE("tangent normal: mass within the injectivity radius and outside it add
       noise(0) = (a + b) / 2 / sigma;
       noise(5) = (a - b) / 2 / sigma;
       const double log_q =
-          sheafnn::tangent_normal_logpdf<double, 4>(RotationParameters<double, 4>::Constant(sigma), noise);
+          sheafnn::rotation::tangent_normal_logpdf<double, 4>(RotationParameters<double, 4>::Constant(sigma), noise);
       sum += 2 * (1 - std::cos(a)) * (1 - std::cos(b)) / (4 * pi * pi) * std::exp(log_q) * width * width;
     }
   }

@@ -25,8 +25,8 @@ template <int D>
 Posterior<D, CayleyPrior<D>> with_cayley_prior(double concentration,
                                                RotationParametrisation parametrisation = {}) {
   std::mt19937 engine(910);
-  const SquareMatrix<double, D> location = sheafnn::exponential_rotation<double, D>(
-      rotation_checks::random_matrix<sheafnn::rotation_parameters<D>, 1>(engine, 1.5));
+  const SquareMatrix<double, D> location = sheafnn::rotation::exponential_rotation<double, D>(
+      rotation_checks::random_matrix<sheafnn::rotation::rotation_parameters<D>, 1>(engine, 1.5));
   return {parametrisation, CayleyPrior<D>(location, concentration)};
 }
 
@@ -63,8 +63,8 @@ template <int D>
 Doubles parameters(double angle, double sigma) {
   const SquareMatrix<double, D> location = rotation_checks::turn<D>(angle);
   Doubles r(location.data(), location.data() + D * D);
-  r.insert(r.end(), std::size_t(sheafnn::rotation_parameters<D>), sigma);
-  r.insert(r.end(), std::size_t(sheafnn::rotation_parameters<D>), std::log(sigma));
+  r.insert(r.end(), std::size_t(sheafnn::rotation::rotation_parameters<D>), sigma);
+  r.insert(r.end(), std::size_t(sheafnn::rotation::rotation_parameters<D>), std::log(sigma));
   return r;
 }
 

@@ -147,13 +147,14 @@ void check_early_stopping(sheafnn::StopOn stop_on) {
   predict_options.threads = 1;
   const sheafnn::Prediction prediction = sheafnn::predict(model, karate(), predict_options);
   const auto accuracy = [&](const std::vector<std::int32_t>& nodes) {
-    return sheafnn::accuracy(prediction.probabilities, 2, karate().labels, nodes);
+    return sheafnn::uncertainty::accuracy(prediction.probabilities, 2, karate().labels, nodes);
   };
   CHECK(accuracy(split.validation) == result.validation_accuracy);
   CHECK(accuracy(split.test) == result.test_accuracy);
   const auto metrics = [&](const std::vector<std::int32_t>& nodes) {
     std::vector<double> r;
-    for (const auto metric : {sheafnn::roc_auc, sheafnn::average_precision, sheafnn::macro_f1, sheafnn::brier_score}) {
+    for (const auto metric : {sheafnn::uncertainty::roc_auc, sheafnn::uncertainty::average_precision,
+                              sheafnn::uncertainty::macro_f1, sheafnn::uncertainty::brier_score}) {
       r.push_back(metric(prediction.probabilities, 2, karate().labels, nodes));
     }
     return r;
@@ -168,7 +169,7 @@ void check_early_stopping(sheafnn::StopOn stop_on) {
     CHECK(std::abs(result.test_metric - tested[i]) <= 1e-12);
   }
   const double loss =
-      sheafnn::negative_log_likelihood(prediction.probabilities, 2, karate().labels, split.validation);
+      sheafnn::uncertainty::negative_log_likelihood(prediction.probabilities, 2, karate().labels, split.validation);
   // The mean over samples is a sum divided here, an updated mean there.
   CHECK(std::abs(loss - result.validation_loss) <= 64 * std::numeric_limits<double>::epsilon() * (1 + loss));
 }
@@ -201,9 +202,9 @@ void check_reproducible() {
 
 /// The largest change of a group's parameters between two models.
 template <class Model>
-double largest_change(const Model& a, const Model& b, sheafnn::ParameterGroup group) {
+double largest_change(const Model& a, const Model& b, sheafnn::layers::ParameterGroup group) {
   double largest = 0;
-  for (const sheafnn::ParameterInfo& info : a.parameters().info()) {
+  for (const sheafnn::layers::ParameterInfo& info : a.parameters().info()) {
     if (info.group != group) continue;
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
       largest = std::max(largest, std::abs(static_cast<double>(a.parameters().values()[i]) -
@@ -379,7 +380,7 @@ TEST_CASE("same seeds, same history, for any number of threads") {
 
 TEST_CASE("each weight decay acts on its group") {
   using Model = Bsnn<SpecialOrthogonal<2>>;
-  using sheafnn::ParameterGroup;
+  using sheafnn::layers::ParameterGroup;
   const auto none = [](TrainOptions& o) {
     o.epochs = 1;
     o.sheaf_learning_rate = 0;
@@ -402,7 +403,7 @@ TEST_CASE("each weight decay acts on its group") {
   // What decays strongly shrinks: Adam moves every weight towards 0 by the learning rate in each of 20 steps.
   const auto norm = [](const Model& model, ParameterGroup group) {
     double sum = 0;
-    for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+    for (const sheafnn::layers::ParameterInfo& info : model.parameters().info()) {
       if (info.group != group) continue;
       for (Index i = info.offset; i < info.offset + info.size; ++i) {
         sum += std::abs(static_cast<double>(model.parameters().values()[i]));
@@ -424,7 +425,7 @@ TEST_CASE("each weight decay acts on its group") {
 
 TEST_CASE("the sheaf learner may have a learning rate of its own") {
   using Model = Bsnn<SpecialOrthogonal<2>>;
-  using sheafnn::ParameterGroup;
+  using sheafnn::layers::ParameterGroup;
   const auto with_rate = [](double rate) {
     return trained<Model>([=](TrainOptions& o) { o.sheaf_learning_rate = rate; });
   };

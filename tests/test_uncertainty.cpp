@@ -16,6 +16,10 @@ namespace test_uncertainty {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
+using namespace sheafnn::uncertainty;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
@@ -73,20 +77,20 @@ TEST_CASE("confusion matrix and F1") {
   // Labels 0 0 1 1 2 2, most probable 0 1 1 1 0 2; the last node does not count.
   const std::vector<double> p = {0.8, 0.1, 0.1, 0.2, 0.7, 0.1, 0, 1, 0, 0, 1, 0, 0.5, 0.2, 0.3, 0, 0, 1};
   const std::vector<std::int32_t> labels = {0, 0, 1, 1, 2, 2}, nodes = {0, 1, 2, 3, 4};
-  const std::vector<Index> confusion = sheafnn::confusion_matrix(p, 3, labels, nodes);
+  const std::vector<Index> confusion = sheafnn::uncertainty::confusion_matrix(p, 3, labels, nodes);
   CHECK(confusion == std::vector<Index>{1, 1, 0, 0, 2, 0, 1, 0, 0});
   // Class 0: TP 1, FP 1, FN 1; class 1: TP 2, FP 1; class 2: FN 1.
-  const std::vector<double> f1 = sheafnn::f1_scores(confusion, 3);
+  const std::vector<double> f1 = sheafnn::uncertainty::f1_scores(confusion, 3);
   CHECK(f1 == std::vector<double>{2.0 / 4, 4.0 / 5, 0});
   const std::vector<Index> none(4);
-  CHECK(sheafnn::f1_scores(none, 2) == std::vector<double>{0, 0});
-  CHECK(sheafnn::mean_f1(confusion, 3) == doctest::Approx(1.3 / 3));
-  CHECK(sheafnn::mean_f1(std::vector<Index>{3, 0, 0, 0, 0, 0, 1, 0, 0}, 3) ==
+  CHECK(sheafnn::uncertainty::f1_scores(none, 2) == std::vector<double>{0, 0});
+  CHECK(sheafnn::uncertainty::mean_f1(confusion, 3) == doctest::Approx(1.3 / 3));
+  CHECK(sheafnn::uncertainty::mean_f1(std::vector<Index>{3, 0, 0, 0, 0, 0, 1, 0, 0}, 3) ==
         doctest::Approx(3.0 / 7));  // no class 1
-  CHECK(std::isnan(sheafnn::mean_f1(none, 2)));
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::mean_f1(none, 0)),
+  CHECK(std::isnan(sheafnn::uncertainty::mean_f1(none, 2)));
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::uncertainty::mean_f1(none, 0)),
                        doctest::Contains("class_count: 0 is not allowed"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::f1_scores(none, 3)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::uncertainty::f1_scores(none, 3)),
                        "confusion: 4 is not allowed; expected classes * classes = 9", std::invalid_argument);
 }
 

@@ -20,7 +20,7 @@ using sheafnn::Index;
 /// Number i of a fixed sequence, uniform in (−1, 1).
 inline double number(std::uint64_t seed, Index i) {
   const sheafnn::Stream stream{seed, sheafnn::Purpose::user};
-  return 2 * sheafnn::uniform_from_word<double>(stream.words(static_cast<std::uint32_t>(i), 0).word[0]) - 1;
+  return 2 * sheafnn::random::uniform_from_word<double>(stream.words(static_cast<std::uint32_t>(i), 0).word[0]) - 1;
 }
 
 /// Seven nodes, the last without edges; nine edges, more than a pack has lanes, two or more at every other node,
@@ -51,7 +51,7 @@ struct Task {
 
 /// Moves all parameters by up to `distance`, so that none stays at a special value.
 template <class S>
-void disturb(sheafnn::ParameterSet<S>& parameters, std::uint64_t seed, double distance) {
+void disturb(sheafnn::layers::ParameterSet<S>& parameters, std::uint64_t seed, double distance) {
   for (Index i = 0; i < parameters.size(); ++i)
     parameters.values()[i] += static_cast<S>(distance * number(seed, i));
 }

@@ -25,6 +25,10 @@
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
 
 constexpr double pi = 3.14159265358979323846;
 

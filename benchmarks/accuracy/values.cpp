@@ -30,6 +30,11 @@
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
+using namespace sheafnn::sheaf;
 using Numbers = std::vector<double>;
 
 /// Arguments in the order they are taken, and results.

@@ -24,7 +24,7 @@ namespace {
 
 using sheafnn::Purpose;
 using sheafnn::Stream;
-using Words = sheafnn::Pack<std::uint32_t, 16>;
+using Words = sheafnn::math::Pack<std::uint32_t, 16>;
 
 class Output {
  public:

@@ -124,6 +124,9 @@ template <class Family>
 void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<float>& graph,
                     std::string_view maps, KernelMeter& meter) {
   using namespace sheafnn;
+  using namespace sheafnn::layers;
+  using namespace sheafnn::rotation;
+  using namespace sheafnn::sheaf;
   using namespace sheafnn::batch;
   using namespace sheafnn::batch::detail;
   using Q = DefaultPosterior<Family>;

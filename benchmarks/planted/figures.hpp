@@ -67,7 +67,7 @@ using Matrix = sheafnn::SquareMatrix<double, D>;
 
 template <int D>
 [[nodiscard]] double degrees(const Matrix<D>& rotation) {
-  return 180 / std::acos(-1.0) * std::abs(sheafnn::rotation_angle<double, D>(rotation));
+  return 180 / std::acos(-1.0) * std::abs(sheafnn::rotation::rotation_angle<double, D>(rotation));
 }
 
 /// The transports F_{u⊴e}ᵀ F_{v⊴e} from v to u of every arc u→v as rotations: of general linear maps the nearest ones, the
@@ -78,10 +78,10 @@ template <class Family>
   constexpr int D = Family::stalk_dimension;
   std::vector<Matrix<D>> r;
   for (Index a = 0; a < sheaf.graph().arc_count(); ++a) {
-    Matrix<D> transport = sheafnn::multiply_tn(sheaf.map(a), sheaf.map(sheaf.graph().reverse(a)));
-    if constexpr (!sheafnn::is_orthogonal<Family>) {
+    Matrix<D> transport = sheafnn::math::multiply_tn(sheaf.map(a), sheaf.map(sheaf.graph().reverse(a)));
+    if constexpr (!sheafnn::sheaf::is_orthogonal<Family>) {
       try {
-        transport = sheafnn::nearest_rotation<double, D>(transport);
+        transport = sheafnn::rotation::nearest_rotation<double, D>(transport);
       } catch (const std::invalid_argument&) {
         transport.setIdentity();
       }
@@ -112,12 +112,12 @@ class Alignment {
       Matrix<D> moments = Matrix<D>::Zero();
       for (std::size_t a = 0; a < truth.size(); ++a) moments += log_of(truth[a]) * log_of(learned[a]).transpose();
       try {
-        basis_ = sheafnn::nearest_rotation<double, D>(moments);
+        basis_ = sheafnn::rotation::nearest_rotation<double, D>(moments);
         for (int step = 0; step < 50; ++step) {
           Matrix<D> slope = Matrix<D>::Zero();
           for (std::size_t a = 0; a < truth.size(); ++a) slope += truth[a] * basis_ * learned[a].transpose();
           Alignment next = *this;
-          next.basis_ = sheafnn::nearest_rotation<double, D>(slope);
+          next.basis_ = sheafnn::rotation::nearest_rotation<double, D>(slope);
           if (next.agreement(truth, learned) <= agreement(truth, learned)) break;
           *this = next;
         }
@@ -234,20 +234,20 @@ template <class Family>
   for (Index e = 0; e < graph.edge_count(); e += step) {
     const Index a = graph.forward_arc(e), b = graph.reverse(a);
     const auto distribution = [&](Index arc) {
-      return sheafnn::CayleyDistribution<D>(mean.map(arc), kappa[static_cast<std::size_t>(arc)]);
+      return sheafnn::rotation::CayleyDistribution<D>(mean.map(arc), kappa[static_cast<std::size_t>(arc)]);
     };
     const auto of_a = distribution(a), of_b = distribution(b);
     const Matrix<D>& centre = learned[static_cast<std::size_t>(a)];
     const auto distance = [&](const Matrix<D>& transport) {
-      return degrees<D>(sheafnn::multiply_tn(centre, transport));
+      return degrees<D>(sheafnn::math::multiply_tn(centre, transport));
     };
     std::vector<double> distances;
     for (std::uint32_t k = 0; k < draws; ++k) {
       const auto drawn = [&](const auto& q, Index arc) {
-        return sheafnn::sample(q, sheafnn::Stream{1, sheafnn::Purpose::user, 0, k, 0},
+        return sheafnn::rotation::sample(q, sheafnn::Stream{1, sheafnn::Purpose::user, 0, k, 0},
                                static_cast<std::uint32_t>(arc));
       };
-      distances.push_back(distance(sheafnn::multiply_tn(drawn(of_a, a), drawn(of_b, b))));
+      distances.push_back(distance(sheafnn::math::multiply_tn(drawn(of_a, a), drawn(of_b, b))));
     }
     inside += distance(truth[static_cast<std::size_t>(a)]) <= quantile(distances, 0.9) ? 1 : 0;
     edges += 1;

@@ -29,8 +29,9 @@ Figures train_model(Model& model, const sheafnn::Dataset& data, const Setting& s
   r.validation_loss = result.validation_loss;
   r.best_epoch = result.best_epoch;
   r.seconds = result.epoch_seconds * static_cast<double>(result.history.size());
-  r.accuracy = sheafnn::accuracy(prediction.probabilities, prediction.class_count, data.labels, test);
-  r.nll = sheafnn::negative_log_likelihood(prediction.probabilities, prediction.class_count, data.labels, test);
+  r.accuracy = sheafnn::uncertainty::accuracy(prediction.probabilities, prediction.class_count, data.labels, test);
+  r.nll = sheafnn::uncertainty::negative_log_likelihood(prediction.probabilities, prediction.class_count,
+                                                        data.labels, test);
   return r;
 }
 
@@ -54,12 +55,12 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task,
     const std::vector<Matrix<D>> target = alignment(truth);
     std::vector<double> errors, turns;
     for (std::size_t a = 0; a < target.size(); ++a) {
-      errors.push_back(degrees<D>(sheafnn::multiply_tn(target[a], transports[a])));
+      errors.push_back(degrees<D>(sheafnn::math::multiply_tn(target[a], transports[a])));
       turns.push_back(degrees<D>(truth[a]));
     }
     r.transport_error = quantile(errors, 0.5);
     r.true_turn = quantile(turns, 0.5);
-    if constexpr (sheafnn::is_orthogonal<Family>) {
+    if constexpr (sheafnn::sheaf::is_orthogonal<Family>) {
       r.holonomy_error = holonomy_error<D>(data.graph, truth, transports);
       if constexpr (Model::bayesian) {
         if (!task.concentration.empty()) {

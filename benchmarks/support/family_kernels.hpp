@@ -31,7 +31,7 @@ template <class Family>
 [[nodiscard]] constexpr FamilyOperations family_operations() {
   static_assert(Family::stalk_dimension == 3);
   constexpr double product = 54, root = 2;
-  if constexpr (sheafnn::is_orthogonal<Family>) {
+  if constexpr (sheafnn::sheaf::is_orthogonal<Family>) {
     // Householder: two reflections; sampling: a quaternion, a 3 × 3 system with three right sides and a product.
     return {4 * elementary + 70,
             uniform_rotation + 105 + product,
@@ -40,7 +40,7 @@ template <class Family>
             2 * root + 1,
             3 * product + 40,
             5};
-  } else if constexpr (sheafnn::BlockSizes<Family>::dense_gram) {
+  } else if constexpr (sheafnn::sheaf::BlockSizes<Family>::dense_gram) {
     // Five sweeps of three Jacobi rotations, 45 operations each.
     return {9 * (2 * elementary + 4),
             3 * four_normals + 9 * (elementary + 2),
@@ -65,9 +65,9 @@ template <class Family>
 struct FamilyFixture {
   using Model = sheafnn::Bsnn<Family>;
   using Q = typename Model::Posterior;
-  using Sheaf = sheafnn::SheafBlocks<Family, float>;
-  using Sizes = sheafnn::BlockSizes<Family>;
-  using Map = typename sheafnn::VariationalSheaf<Q, float>::Map;
+  using Sheaf = sheafnn::layers::SheafBlocks<Family, float>;
+  using Sizes = sheafnn::sheaf::BlockSizes<Family>;
+  using Map = typename sheafnn::layers::VariationalSheaf<Q, float>::Map;
 
   FamilyFixture(const sheafnn::Dataset& data, const sheafnn::ModelOptions& options)
       : graph(data.graph),
@@ -84,13 +84,13 @@ struct FamilyFixture {
         embedding_bar(embedding.size()),
         scaled(embedding.size()),
         diffused(embedding.size()) {
-    sheafnn::ParameterList<const float> values(model.parameters(), model.parameters().values().data());
+    sheafnn::layers::ParameterList<const float> values(model.parameters(), model.parameters().values().data());
     sheafnn::LayerWeights<const float> layers;
     const auto declare = [&](auto& list, auto& of_layers) {
       of_layers.declare(list, model.layer_setting(), options.layers, options.layer_norm);
     };
     model.declare(values, weights, [&](auto& list) { declare(list, layers); });
-    sheafnn::ParameterList<float> gradients(model.parameters(), weight_gradient.data());
+    sheafnn::layers::ParameterList<float> gradients(model.parameters(), weight_gradient.data());
     sheafnn::LayerWeights<float> layer_gradients;
     model.declare(gradients, weights_bar, [&](auto& list) { declare(list, layer_gradients); });
     learner_forward(1);
@@ -154,12 +154,12 @@ struct FamilyFixture {
 
   const sheafnn::Graph& graph;
   Model model;
-  sheafnn::EdgeBlocks<float> blocks;
-  sheafnn::DiffusionShape<float> shape;
-  sheafnn::SheafLearner<float> learner;
-  sheafnn::VariationalSheaf<Q, float> posterior;
+  sheafnn::layers::EdgeBlocks<float> blocks;
+  sheafnn::layers::DiffusionShape<float> shape;
+  sheafnn::layers::SheafLearner<float> learner;
+  sheafnn::layers::VariationalSheaf<Q, float> posterior;
   Sheaf sheaf;
-  sheafnn::SheafBlocksGradient<Family, float> gradient;
+  sheafnn::layers::SheafBlocksGradient<Family, float> gradient;
   sheafnn::Buffer<float> map_bar;  ///< laid out like the sheaf's maps
   sheafnn::Buffer<float> weight_gradient, embedding, embedding_bar, scaled, diffused;
   sheafnn::NetworkWeights<const float> weights;
@@ -183,7 +183,7 @@ template <class Family>
 void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset& data,
                         const sheafnn::ModelOptions& options) {
   using Fixture = FamilyFixture<Family>;
-  using Sizes = sheafnn::BlockSizes<Family>;
+  using Sizes = sheafnn::sheaf::BlockSizes<Family>;
   using Q = typename Fixture::Q;
   const auto x = std::make_shared<Fixture>(data, options);
   const std::string name(Family::name);
@@ -234,9 +234,9 @@ void add_family_kernels(const std::vector<int>& threads, const sheafnn::Dataset&
 template <class Family>
 void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index nodes) {
   using sheafnn::Index;
-  constexpr int W = sheafnn::lanes<float>, size = sheafnn::BlockSizes<Family>::gram;
-  using P = sheafnn::Pack<float, W>;
-  using Block = sheafnn::Gram<Family, P>;
+  constexpr int W = sheafnn::lanes<float>, size = sheafnn::sheaf::BlockSizes<Family>::gram;
+  using P = sheafnn::math::Pack<float, W>;
+  using Block = sheafnn::sheaf::Gram<Family, P>;
   struct Fixture {
     sheafnn::Buffer<float> degree, out;
   };
@@ -247,8 +247,8 @@ void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index no
   for (Index i = 0; i < packs; ++i) {
     for (int lane = 0; lane < W; ++lane) {
       float* block = x->degree.data() + i * size * W + lane;
-      constexpr int rows = sheafnn::BlockSizes<Family>::gram_rows,
-                    step = sheafnn::BlockSizes<Family>::gram_columns == 1 ? 1 : rows + 1;
+      constexpr int rows = sheafnn::sheaf::BlockSizes<Family>::gram_rows,
+                    step = sheafnn::sheaf::BlockSizes<Family>::gram_columns == 1 ? 1 : rows + 1;
       for (int k = 0; k < size; ++k) block[k * W] = block[(size == 9 ? k % 3 * 3 + k / 3 : k) * W];
       for (int k = 0; k < rows; ++k) block[k * step * W] = 4 + block[k * step * W];
     }
@@ -262,7 +262,7 @@ void add_normalisation_kernel(const std::vector<int>& threads, sheafnn::Index no
                    Block degree;
                    sheafnn::detail::load_lanes<size>(x->degree.data() + i * size * W, degree.data());
                    const auto scaling =
-                       sheafnn::node_scaling<Family, P>(sheafnn::Normalisation::augmented, degree, P(1));
+                       sheafnn::sheaf::node_scaling<Family, P>(sheafnn::Normalisation::augmented, degree, P(1));
                    sheafnn::detail::store_lanes<size>(scaling.scale.data(), x->out.data() + i * size * W);
                  }
                });

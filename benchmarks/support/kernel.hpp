@@ -39,7 +39,7 @@ inline constexpr double uniform_rotation = philox_block + 4 * elementary + 30;
   const sheafnn::Stream stream{1, sheafnn::Purpose::user};
   for (sheafnn::Index i = 0; i < count; ++i) {
     const std::uint32_t word = stream.words(static_cast<std::uint32_t>(i), 0).word[0];
-    r[i] = scale * (2 * sheafnn::uniform_from_word<float>(word) - 1);
+    r[i] = scale * (2 * sheafnn::random::uniform_from_word<float>(word) - 1);
   }
   return r;
 }

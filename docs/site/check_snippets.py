@@ -60,7 +60,7 @@ BLOCKS = {
     "docs/extending.md 8": (
         "namespace",
         "using Maps = sheafnn::SpecialOrthogonal<3>;\nusing Posterior = sheafnn::CayleyPosterior<Maps>;\n"
-        "template <sheafnn::RestrictionMapFamily F, class S> using Mine = sheafnn::DiffusionLayer<F, S>;\n",
+        "template <sheafnn::RestrictionMapFamily F, class S> using Mine = sheafnn::layers::DiffusionLayer<F, S>;\n",
         "Model a({});\n",
     ),
     "docs/extending.md 9": (

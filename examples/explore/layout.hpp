@@ -55,7 +55,7 @@ inline Eigen::MatrixXd spectral_positions(const sheafnn::Graph& graph) {
     columns[0](u) = 1 / inverse_root(u);
     for (std::size_t j = 1; j < 3; ++j) {
       const auto word = stream.words(static_cast<std::uint32_t>(u), static_cast<std::uint32_t>(j)).word[0];
-      columns[j](u) = sheafnn::uniform_from_word<double>(word) - 0.5;
+      columns[j](u) = sheafnn::random::uniform_from_word<double>(word) - 0.5;
     }
   }
   for (int i = 0; i < iterations; ++i) {

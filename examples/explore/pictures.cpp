@@ -59,7 +59,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Subject& s) {
     if (s.edges() > 0) {
       r.emplace_back("homophily", shortly("%.2f", sheafnn::edge_homophily(s.data.graph, s.classes)));
     }
-    const double accuracy = sheafnn::rejection_curve(l.entropy, l.labels, l.predicted, s.evaluated).accuracy.front();
+    const double accuracy =
+        sheafnn::uncertainty::rejection_curve(l.entropy, l.labels, l.predicted, s.evaluated).accuracy.front();
     r.emplace_back("accuracy, " + s.evaluated_name, shortly("%.1f %%", 100 * accuracy));
   }
   r.emplace_back("mean entropy", shortly("%.3g nats", mean(l.entropy)));

@@ -40,8 +40,9 @@ template <class Model, class Predict>
   sheafnn::Prediction prediction = predict();
   if (!test.empty()) {
     r.reliability =
-        sheafnn::reliability_diagram(prediction.probabilities, prediction.class_count, data.labels, test);
-    r.confusion = sheafnn::confusion_matrix(prediction.probabilities, prediction.class_count, data.labels, test);
+        sheafnn::uncertainty::reliability_diagram(prediction.probabilities, prediction.class_count, data.labels, test);
+    r.confusion = sheafnn::uncertainty::confusion_matrix(prediction.probabilities, prediction.class_count,
+                                                         data.labels, test);
   }
   if (keep.prediction) r.prediction = std::move(prediction);
   return r;

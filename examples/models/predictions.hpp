@@ -33,7 +33,7 @@ class Predictions {
 
   /// \param training  one that kept its prediction
   void add(const Run& run, const Training& training) {
-    const sheafnn::SampledPrediction& prediction = training.outcome.prediction;
+    const sheafnn::uncertainty::SampledPrediction& prediction = training.outcome.prediction;
     split_.push_back(static_cast<std::int64_t>(run.split));
     seed_.push_back(run.seed);
     best_epoch_.push_back(training.result.best_epoch);

@@ -101,7 +101,8 @@ struct Summary {
 /// Reliability bins of several runs as one: counts added, confidence and accuracy weighted by them.
 ///
 /// \param bins  as many as in `sum`, or none
-inline void add_bins(std::vector<sheafnn::ReliabilityBin>& sum, const std::vector<sheafnn::ReliabilityBin>& bins) {
+inline void add_bins(std::vector<sheafnn::uncertainty::ReliabilityBin>& sum,
+                     const std::vector<sheafnn::uncertainty::ReliabilityBin>& bins) {
   if (bins.empty()) return;
   if (sum.empty()) {
     sum = bins;

@@ -76,10 +76,10 @@ struct TrainJob {
 struct TrainOutcome {
   sheafnn::Index parameters = 0;                     ///< number of trained values
   NetworkOptions resolved;                           ///< with all defaults filled in
-  std::vector<sheafnn::ReliabilityBin> reliability;  ///< of the test nodes; empty where there are none
+  std::vector<sheafnn::uncertainty::ReliabilityBin> reliability;  ///< of the test nodes; empty where there are none
   std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels; or empty
   sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
-  sheafnn::SampledPrediction prediction;             ///< of all nodes, in the best epoch; if it was to be kept
+  sheafnn::uncertainty::SampledPrediction prediction;  ///< of all nodes, in the best epoch; if it was to be kept
   std::optional<sheafnn::SheafUse> sheaf_use;        ///< with the score of the validation nodes; if it was to be kept
 };
 

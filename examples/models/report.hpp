@@ -34,7 +34,7 @@ namespace programs {
   return {{"mean", s.mean}, {"std", s.deviation}, {"per_split", values}};
 }
 
-[[nodiscard]] inline nlohmann::ordered_json bin_json(const sheafnn::ReliabilityBin& bin) {
+[[nodiscard]] inline nlohmann::ordered_json bin_json(const sheafnn::uncertainty::ReliabilityBin& bin) {
   return {{"lower", bin.lower},
           {"upper", bin.upper},
           {"count", bin.count},

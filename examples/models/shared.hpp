@@ -27,33 +27,33 @@
 /// \param declare_or_define  `extern template` or `template`
 /// \param S                  float or double
 #define SHEAFNN_SHARED_BY_MODELS(declare_or_define, S)                                                           \
-  declare_or_define class sheafnn::ParameterSet<S>;                                                              \
+  declare_or_define class sheafnn::layers::ParameterSet<S>;                                                      \
   declare_or_define struct sheafnn::NetworkWeights<S>;                                                           \
   declare_or_define struct sheafnn::NetworkWeights<const S>;                                                     \
   declare_or_define struct sheafnn::LayerWeights<S>;                                                             \
   declare_or_define struct sheafnn::LayerWeights<const S>;                                                       \
-  declare_or_define struct sheafnn::Adam<S>;                                                                     \
-  declare_or_define class sheafnn::SparseInput<S>;                                                               \
-  declare_or_define class sheafnn::Encoder<S>;                                                                   \
-  declare_or_define class sheafnn::NodeEmbedding<S>;                                                             \
-  declare_or_define class sheafnn::EdgeBlocks<S>;                                                                \
-  declare_or_define class sheafnn::SheafLearnerInput<S>;                                                         \
-  declare_or_define class sheafnn::SheafLearner<S>;                                                              \
-  declare_or_define class sheafnn::DropoutLayer<S>;                                                              \
-  declare_or_define class sheafnn::FeatureMixing<S>;                                                             \
+  declare_or_define struct sheafnn::layers::Adam<S>;                                                             \
+  declare_or_define class sheafnn::layers::SparseInput<S>;                                                       \
+  declare_or_define class sheafnn::layers::Encoder<S>;                                                           \
+  declare_or_define class sheafnn::layers::NodeEmbedding<S>;                                                     \
+  declare_or_define class sheafnn::layers::EdgeBlocks<S>;                                                        \
+  declare_or_define class sheafnn::layers::SheafLearnerInput<S>;                                                 \
+  declare_or_define class sheafnn::layers::SheafLearner<S>;                                                      \
+  declare_or_define class sheafnn::layers::DropoutLayer<S>;                                                      \
+  declare_or_define class sheafnn::layers::FeatureMixing<S>;                                                     \
   declare_or_define class sheafnn::FilterActivation<S>;                                                          \
-  declare_or_define struct sheafnn::DiffusionShape<S>;                                                           \
-  declare_or_define class sheafnn::OutputLayer<S>;                                                               \
-  declare_or_define class sheafnn::ReadoutHead<S>;                                                               \
-  declare_or_define class sheafnn::DenseLayer<S>;                                                                \
-  declare_or_define class sheafnn::LayerNorm<S>;                                                                 \
+  declare_or_define struct sheafnn::layers::DiffusionShape<S>;                                                   \
+  declare_or_define class sheafnn::layers::OutputLayer<S>;                                                       \
+  declare_or_define class sheafnn::layers::ReadoutHead<S>;                                                       \
+  declare_or_define class sheafnn::layers::DenseLayer<S>;                                                        \
+  declare_or_define class sheafnn::layers::LayerNorm<S>;                                                         \
   declare_or_define void sheafnn::detail::multiply_block<S>(const StridedMatrix<S>&, const MatrixView<const S>&, \
                                                             const MatrixView<S>&, bool);                         \
   declare_or_define void sheafnn::detail::multiply_dense<S>(Execution, const StridedMatrix<S>&,                  \
                                                             const MatrixView<const S>&, const MatrixView<S>&,    \
                                                             bool);                                               \
   declare_or_define void sheafnn::detail::add_column_sums(Index, Index, const S*, Index, S*);                    \
-  declare_or_define void sheafnn::log_softmax_rows(Execution, Index, Index, S*, Index);                          \
+  declare_or_define void sheafnn::layers::log_softmax_rows(Execution, Index, Index, S*, Index);                  \
   declare_or_define void sheafnn::detail::add_probabilities(Execution, const NodeSelection&, Index, const S*,    \
                                                             Index, double*);                                     \
   declare_or_define double sheafnn::Classification::value_and_derivative(Execution, const MatrixView<S>&,        \

@@ -105,7 +105,7 @@ class TrainResults {
   Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
   Values validation_metric_, test_metric_, roc_auc_, average_precision_, macro_f1_, brier_;
   std::vector<sheafnn::SheafUse> sheaf_use_;  ///< of the trainings that have it
-  std::vector<sheafnn::ReliabilityBin> reliability_;
+  std::vector<sheafnn::uncertainty::ReliabilityBin> reliability_;
   std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows; empty without test nodes
   nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
   sheafnn::Index parameters_ = 0;
@@ -215,8 +215,8 @@ inline void TrainResults::add_classes(nlohmann::ordered_json& report, const shea
                                       sheafnn::Index classes) const {
   if (!data.class_names.empty()) report["classes"] = data.class_names;
   if (confusion_.empty()) return;
-  const std::vector<double> f1 = sheafnn::f1_scores(confusion_, classes);
-  report["f1"] = {{"macro", sheafnn::mean_f1(confusion_, classes)}, {"per_class", f1}};
+  const std::vector<double> f1 = sheafnn::uncertainty::f1_scores(confusion_, classes);
+  report["f1"] = {{"macro", sheafnn::uncertainty::mean_f1(confusion_, classes)}, {"per_class", f1}};
   for (sheafnn::Index c = 0; c < classes; ++c) {
     const auto row = confusion_.begin() + c * classes;
     report["confusion_matrix"].push_back(std::vector<sheafnn::Index>(row, row + classes));
@@ -258,7 +258,7 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["parameters"] = parameters_;
   if (!sheaf_use_.empty()) report["sheaf"] = sheaf_json();
   report["splits"] = per_split_;
-  for (const sheafnn::ReliabilityBin& bin : reliability_) {
+  for (const sheafnn::uncertainty::ReliabilityBin& bin : reliability_) {
     report["reliability"].push_back(bin_json(bin));
   }
   return report;

@@ -343,7 +343,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     if (s.batch_norm) s.cooperative.norm = sheafnn::FeatureNorm::batch;
     if (s.options.layer_norm) s.cooperative.norm = sheafnn::FeatureNorm::layer;
   }
-  if (is_flow(s.model)) sheafnn::validate(s.flow.integration());
+  if (is_flow(s.model)) sheafnn::layers::validate(s.flow.integration());
   refuse_idle_options(app, s);
   if (is_cooperative(s.model)) s.maps = cooperative_maps;
 }

@@ -26,7 +26,7 @@ using Nodes = std::vector<std::int32_t>;
 struct Settings {
   double alpha = 0.1;             ///< share of labels that conformal sets may miss
   double neighbour_weight = 0.5;  ///< λ of scores averaged over neighbours
-  Index bins = sheafnn::default_bins;
+  Index bins = sheafnn::uncertainty::default_bins;
   bool halve_test_nodes =
       false;  ///< conformal sets: a half of the test nodes calibrates the other, and the other way round
 };
@@ -70,8 +70,12 @@ inline std::array<Nodes, 2> halves(Nodes nodes, std::uint64_t seed) {
 }
 
 /// Conformal sets of the test nodes by these scores.
-inline sheafnn::SetFigures test_sets(const Task& task, const Settings& s, const Numbers& scores) {
+inline sheafnn::uncertainty::SetFigures test_sets(const Task& task, const Settings& s, const Numbers& scores) {
   using namespace sheafnn;
+  using namespace sheafnn::layers;
+  using namespace sheafnn::math;
+  using namespace sheafnn::rotation;
+  using namespace sheafnn::uncertainty;
   const auto evaluate = [&](const Nodes& calibration, const Nodes& evaluated) {
     const double threshold = conformal_threshold(scores, task.classes(), task.data.labels, calibration, s.alpha);
     return evaluate_sets(scores, task.classes(), task.data.labels, evaluated, threshold);
@@ -111,7 +115,7 @@ struct Variant {
   std::string name;
   const char* key;  ///< of the report
   std::array<Mean, columns.size()> figures{};
-  std::vector<sheafnn::ReliabilityBin> bins{};
+  std::vector<sheafnn::uncertainty::ReliabilityBin> bins{};
 
   /// The mean of a column as the table shows it.
   [[nodiscard]] std::string text(std::size_t column) const {
@@ -119,6 +123,10 @@ struct Variant {
   }
   void add(const Task& task, const Settings& s, const Numbers& p) {
     using namespace sheafnn;
+    using namespace sheafnn::layers;
+    using namespace sheafnn::math;
+    using namespace sheafnn::rotation;
+    using namespace sheafnn::uncertainty;
     const Index classes = task.classes();
     const std::span<const std::int32_t> labels = task.data.labels, test = task.test;
     Nodes predicted;
@@ -150,7 +158,7 @@ struct Variant {
 struct Measure {
   const char* name;
   const char* key;  ///< of the report
-  std::vector<double> sheafnn::SampledPrediction::*values;
+  std::vector<double> sheafnn::uncertainty::SampledPrediction::*values;
   Mean right{}, wrong{}, error_auc{}, area{}, unseen{}, unseen_auc{};
   Numbers of_right{}, of_wrong{}, of_unseen{};      ///< of all test nodes, for histograms
   std::vector<Mean> curve = std::vector<Mean>(96);  ///< accuracy when 0, 1, …, 95 % of the test nodes are rejected
@@ -169,13 +177,13 @@ struct Samples {
   std::string name;
   const char* key;  ///< of the report
   std::array<Measure, 3> measures = {
-      {{"entropy", "entropy", &sheafnn::SampledPrediction::entropy},
-       {"variance", "epistemic_variance", &sheafnn::SampledPrediction::epistemic_variance},
-       {"mutual information", "mutual_information", &sheafnn::SampledPrediction::mutual_information}}};
+      {{"entropy", "entropy", &sheafnn::uncertainty::SampledPrediction::entropy},
+       {"variance", "epistemic_variance", &sheafnn::uncertainty::SampledPrediction::epistemic_variance},
+       {"mutual information", "mutual_information", &sheafnn::uncertainty::SampledPrediction::mutual_information}}};
   std::array<SetMethod, 3> methods = {
       {{"whole classes", "whole_classes"}, {"randomised", "randomised"}, {"over neighbours", "over_neighbours"}}};
 
-  void add(const Task& task, const Settings& s, const sheafnn::SampledPrediction& p) {
+  void add(const Task& task, const Settings& s, const sheafnn::uncertainty::SampledPrediction& p) {
     Nodes predicted, right, wrong;
     for (Index u = 0; u < task.data.node_count(); ++u) {
       predicted.push_back(
@@ -196,21 +204,21 @@ struct Samples {
       take(right, m.right, m.of_right);
       take(wrong, m.wrong, m.of_wrong);
       take(task.unseen, m.unseen, m.of_unseen);
-      m.error_auc.add(sheafnn::detection_auc(values, wrong, right));
-      m.unseen_auc.add(sheafnn::detection_auc(values, task.unseen, task.test));
-      const sheafnn::RejectionCurve curve =
-          sheafnn::rejection_curve(values, task.data.labels, predicted, task.test);
+      m.error_auc.add(sheafnn::uncertainty::detection_auc(values, wrong, right));
+      m.unseen_auc.add(sheafnn::uncertainty::detection_auc(values, task.unseen, task.test));
+      const sheafnn::uncertainty::RejectionCurve curve =
+          sheafnn::uncertainty::rejection_curve(values, task.data.labels, predicted, task.test);
       m.area.add(curve.area);
       for (std::size_t percent = 0; percent < m.curve.size(); ++percent) {
         m.curve[percent].add(curve.accuracy[percent * curve.accuracy.size() / 100]);
       }
     }
-    const Numbers random = sheafnn::adaptive_scores(p.probabilities, task.classes(), task.seed);
-    const Numbers scores[] = {sheafnn::adaptive_scores(p.probabilities, task.classes()), random,
-                              sheafnn::average_over_neighbours(task.data.graph, random, task.classes(),
+    const Numbers random = sheafnn::uncertainty::adaptive_scores(p.probabilities, task.classes(), task.seed);
+    const Numbers scores[] = {sheafnn::uncertainty::adaptive_scores(p.probabilities, task.classes()), random,
+                              sheafnn::uncertainty::average_over_neighbours(task.data.graph, random, task.classes(),
                                                                s.neighbour_weight)};
     for (std::size_t k = 0; k < methods.size(); ++k) {
-      const sheafnn::SetFigures sets = test_sets(task, s, scores[k]);
+      const sheafnn::uncertainty::SetFigures sets = test_sets(task, s, scores[k]);
       methods[k].coverage.add(sets.coverage);
       methods[k].size.add(sets.mean_size);
       methods[k].of_size.resize(sets.of_size.size());
@@ -236,8 +244,12 @@ struct Figures {
   }
 
   /// \param members  of the split, one for each seed
-  void add(const Task& task, const Settings& s, const std::vector<sheafnn::SampledPrediction>& members) {
+  void add(const Task& task, const Settings& s, const std::vector<sheafnn::uncertainty::SampledPrediction>& members) {
     using namespace sheafnn;
+    using namespace sheafnn::layers;
+    using namespace sheafnn::math;
+    using namespace sheafnn::rotation;
+    using namespace sheafnn::uncertainty;
     const Index classes = task.classes();
     for (const SampledPrediction& member : members) {
       variants[0].add(task, s, member.probabilities);
@@ -266,9 +278,9 @@ struct Figures {
   /// Fits a temperature on the validation nodes, and adds it and the predictions with it.
   static void add_with_temperature(const Task& task, const Settings& s, const Numbers& z, Mean& temperature,
                                    Variant& variant) {
-    const double t = sheafnn::fit_temperature(z, task.classes(), task.data.labels, task.validation);
+    const double t = sheafnn::uncertainty::fit_temperature(z, task.classes(), task.data.labels, task.validation);
     temperature.add(t);
-    variant.add(task, s, sheafnn::apply_temperature(z, task.classes(), t));
+    variant.add(task, s, sheafnn::uncertainty::apply_temperature(z, task.classes(), t));
   }
 };
 

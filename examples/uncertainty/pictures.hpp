@@ -39,7 +39,7 @@ inline Picture draw_reliability(const Figures& figures) {
   script.line({"unset key\nset xrange [0:1]\nset tics font ',11'"});
   for (const std::size_t v : shown) {
     std::vector<Numbers> rows;
-    for (const sheafnn::ReliabilityBin& bin : figures.variants[v].bins) {
+    for (const sheafnn::uncertainty::ReliabilityBin& bin : figures.variants[v].bins) {
       const double nothing = std::numeric_limits<double>::quiet_NaN();
       rows.push_back({(bin.lower + bin.upper) / 2, bin.upper - bin.lower, static_cast<double>(bin.count),
                       bin.count > 0 ? bin.confidence : nothing, bin.count > 0 ? bin.accuracy : nothing});

@@ -24,7 +24,8 @@ namespace uncertainty {
   for (const Variant& variant : figures.variants) {
     nlohmann::ordered_json& row = r["predictions"][variant.key];
     for (std::size_t k = 0; k < columns.size(); ++k) row[columns[k].key] = json(variant.figures[k]);
-    for (const sheafnn::ReliabilityBin& bin : variant.bins) row["reliability"].push_back(programs::bin_json(bin));
+    for (const sheafnn::uncertainty::ReliabilityBin& bin : variant.bins)
+      row["reliability"].push_back(programs::bin_json(bin));
   }
   r["temperatures"] = {{"single_model", json(figures.temperature)},
                        {"single_model_disagreeing", json(figures.disagreeing)},

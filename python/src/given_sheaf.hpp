@@ -28,7 +28,7 @@ template <template <int> class Family, class F>
 decltype(auto) with_laplacian_of(const GivenSheaf& given, const F& f) {
   const auto use = [&]<int D>() {
     const sheafnn::CellularSheaf<Family<D>> sheaf(given.data.graph, span_of(given.maps), span_of(given.weights));
-    return f(sheafnn::SheafLaplacian(sheaf, sheafnn::parse_normalisation(given.normalisation)));
+    return f(sheafnn::SheafLaplacian(sheaf, sheafnn::sheaf::parse_normalisation(given.normalisation)));
   };
   switch (given.dimension) {
     case 1:

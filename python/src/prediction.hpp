@@ -10,6 +10,6 @@
 namespace python {
 
 /// \param classes  C
-[[nodiscard]] nanobind::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes);
+[[nodiscard]] nanobind::dict prediction_of(const sheafnn::uncertainty::SampledPrediction& p, std::size_t classes);
 
 }  // namespace python

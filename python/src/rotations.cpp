@@ -111,14 +111,14 @@ class Of final : public Distribution {
   }
   void draw(std::uint64_t seed, std::size_t count, double* out) const override {
     std::vector<SquareMatrix<double, N>> samples(count);
-    sheafnn::sample_many(distribution_, {.seed = seed}, 0, samples);
+    sheafnn::rotation::sample_many(distribution_, {.seed = seed}, 0, samples);
     for (std::size_t i = 0; i < count; ++i) store<N>(samples[i], out + i * N * N);
   }
-  void mean(double* out) const override { store<N>(sheafnn::mean(distribution_), out); }
+  void mean(double* out) const override { store<N>(sheafnn::rotation::mean(distribution_), out); }
   void location(double* out) const override { store<N>(distribution_.location(), out); }
-  [[nodiscard]] double entropy() const override { return sheafnn::entropy(distribution_); }
-  [[nodiscard]] double kl_to_uniform() const override { return sheafnn::kl_to_uniform(distribution_); }
-  [[nodiscard]] double mean_resultant() const override { return sheafnn::mean_resultant(distribution_); }
+  [[nodiscard]] double entropy() const override { return sheafnn::rotation::entropy(distribution_); }
+  [[nodiscard]] double kl_to_uniform() const override { return sheafnn::rotation::kl_to_uniform(distribution_); }
+  [[nodiscard]] double mean_resultant() const override { return sheafnn::rotation::mean_resultant(distribution_); }
 
  private:
   D distribution_;
@@ -135,7 +135,7 @@ template <template <int, class> class D>
 }
 [[nodiscard]] Owned haar(Index dimension) {
   return with_dimension(dimension, []<int N>() -> Owned {
-    using Own = sheafnn::HaarDistribution<N, double>;
+    using Own = sheafnn::rotation::HaarDistribution<N, double>;
     return std::make_unique<Of<Own, N>>(Own());
   });
 }
@@ -143,7 +143,7 @@ template <template <int, class> class D>
   const Index n = dimension_of(parameter);
   sheafnn::require_between("dimension", n, 2, 3);
   const auto make = [&]<int N>() -> Owned {
-    using Own = sheafnn::MatrixFisherDistribution<N, double>;
+    using Own = sheafnn::rotation::MatrixFisherDistribution<N, double>;
     return std::make_unique<Of<Own, N>>(Own(load<N>(parameter.data())));
   };
   return n == 2 ? make.operator()<2>() : make.operator()<3>();
@@ -176,8 +176,8 @@ template <template <int, class> class D>
     const auto rotations = load_all<N>(samples);
     const auto fit = [&] {
       const GilRelease release;
-      return moments ? sheafnn::fit_moments<Own>(rotations, span_of(weights))
-                     : sheafnn::fit<Own>(rotations, span_of(weights));
+      return moments ? sheafnn::rotation::fit_moments<Own>(rotations, span_of(weights))
+                     : sheafnn::rotation::fit<Own>(rotations, span_of(weights));
     }();
     nb::dict d;
     std::vector<double> location(N * N);
@@ -196,7 +196,7 @@ template <int N>
   const auto rotations = load_all<N>(samples);
   const auto fit = [&] {
     const GilRelease release;
-    return sheafnn::fit<sheafnn::MatrixFisherDistribution<N, double>>(rotations, span_of(weights));
+    return sheafnn::rotation::fit<sheafnn::rotation::MatrixFisherDistribution<N, double>>(rotations, span_of(weights));
   }();
   nb::dict d;
   std::vector<double> parameter(N * N);
@@ -272,36 +272,37 @@ void bind_rotations(nb::module_& module) {
       .def("entropy", &Distribution::entropy)
       .def("kl_to_uniform", &Distribution::kl_to_uniform)
       .def("mean_resultant", &Distribution::mean_resultant);
-  module.def("cayley", &located<sheafnn::CayleyDistribution>);
-  module.def("leon_cayley", &located<sheafnn::LeonCayleyDistribution>);
+  module.def("cayley", &located<sheafnn::rotation::CayleyDistribution>);
+  module.def("leon_cayley", &located<sheafnn::rotation::LeonCayleyDistribution>);
   module.def("haar", &haar);
   module.def("matrix_fisher", &matrix_fisher);
-  module.def("fit_cayley", &fit_located<sheafnn::CayleyDistribution>);
-  module.def("fit_leon_cayley", &fit_located<sheafnn::LeonCayleyDistribution>);
+  module.def("fit_cayley", &fit_located<sheafnn::rotation::CayleyDistribution>);
+  module.def("fit_leon_cayley", &fit_located<sheafnn::rotation::LeonCayleyDistribution>);
   module.def("fit_matrix_fisher", &fit_matrix_fisher);
   module.def("cayley_transform", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
-      return sheafnn::cayley_rotation<double, N>(sheafnn::parameters_of_skew<double, N>("A", a));
+      return sheafnn::rotation::cayley_rotation<double, N>(sheafnn::rotation::parameters_of_skew<double, N>("A", a));
     });
   });
   module.def("nearest_rotation", [](const Input<double>& matrices) {
     return matrix_by_matrix("matrices", matrices, []<int N>(const SquareMatrix<double, N>& a) {
-      return sheafnn::nearest_rotation<double, N>(a);
+      return sheafnn::rotation::nearest_rotation<double, N>(a);
     });
   });
   module.def("orthonormalised", [](const std::string& name, const Input<double>& matrices, double tolerance) {
     return matrix_by_matrix(name.c_str(), matrices, [&]<int N>(const SquareMatrix<double, N>& r) {
-      return sheafnn::orthonormalised<double, N>("rotation", r, {.tolerance = tolerance});
+      return sheafnn::rotation::orthonormalised<double, N>("rotation", r, {.tolerance = tolerance});
     });
   });
   module.def("rotation_exp", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
-      return sheafnn::exponential_rotation<double, N>(sheafnn::parameters_of_skew<double, N>("A", a));
+      return sheafnn::rotation::exponential_rotation<double, N>(
+          sheafnn::rotation::parameters_of_skew<double, N>("A", a));
     });
   });
   module.def("rotation_log", [](const Input<double>& matrices) {
     return matrix_by_matrix("matrices", matrices, []<int N>(const SquareMatrix<double, N>& r) {
-      return sheafnn::skew_matrix<double, N>(sheafnn::rotation_log<double, N>(r));
+      return sheafnn::rotation::skew_matrix<double, N>(sheafnn::rotation::rotation_log<double, N>(r));
     });
   });
 }

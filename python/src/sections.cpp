@@ -26,7 +26,7 @@ namespace {
   const auto pairs = [&] {
     const GilRelease release;
     return with_laplacian(given, [&](const auto& own) {
-      return sheafnn::smallest_eigenpairs(own, count, {.tolerance = tolerance, .seed = seed});
+      return sheafnn::sheaf::smallest_eigenpairs(own, count, {.tolerance = tolerance, .seed = seed});
     });
   }();
   return nb::make_tuple(numbers(pairs.values), node_rows(pairs.vectors, given.dimension));
@@ -37,7 +37,7 @@ namespace {
   const auto found = [&] {
     const GilRelease release;
     return with_laplacian(given, [&](const auto& own) {
-      return sheafnn::approximate_sections(own, count, {.tolerance = tolerance, .seed = seed});
+      return sheafnn::sheaf::approximate_sections(own, count, {.tolerance = tolerance, .seed = seed});
     });
   }();
   return nb::make_tuple(numbers(found.disagreement), node_rows(found.sections, given.dimension));
@@ -48,7 +48,7 @@ namespace {
   const sheafnn::Cochain<double> basis = [&] {
     const GilRelease release;
     return with_laplacian(given, [&](const auto& own) {
-      return sheafnn::harmonic_space(own, {.tolerance = tolerance}).basis();
+      return sheafnn::sheaf::harmonic_space(own, {.tolerance = tolerance}).basis();
     });
   }();
   return node_rows(basis, given.dimension);
@@ -60,9 +60,9 @@ namespace {
                    "only rotations are synchronised: special-orthogonal or identity");
   const auto found = [&] {
     const GilRelease release;
-    return with_laplacian(given, [&](const auto& own) -> sheafnn::NearestSection<double> {
-      if constexpr (requires { sheafnn::nearest_section(own); }) {
-        return sheafnn::nearest_section(own, {.tolerance = tolerance, .seed = seed});
+    return with_laplacian(given, [&](const auto& own) -> sheafnn::sheaf::NearestSection<double> {
+      if constexpr (requires { sheafnn::sheaf::nearest_section(own); }) {
+        return sheafnn::sheaf::nearest_section(own, {.tolerance = tolerance, .seed = seed});
       } else {
         return {};  // the families that were refused above
       }

@@ -37,8 +37,9 @@ namespace {
     const Eigen::Map<const sheafnn::Cochain<double>> rows(values.data(),
                                                           static_cast<Index>(values.shape(0) * values.shape(1)),
                                                           static_cast<Index>(values.shape(2)));
-    return with_laplacian(given,
-                          [&](const auto& own) { return sheafnn::harmonic_extension(own, span_of(nodes), rows); });
+    return with_laplacian(given, [&](const auto& own) {
+      return sheafnn::sheaf::harmonic_extension(own, span_of(nodes), rows);
+    });
   }();
   return node_rows(x, given.dimension);
 }

@@ -58,17 +58,18 @@ void bind_metric(nb::module_& module, const char* name) {
   });
 }
 
-[[nodiscard]] sheafnn::Binning binning_of(bool equal_mass) {
-  return equal_mass ? sheafnn::Binning::equal_mass : sheafnn::Binning::equal_width;
+[[nodiscard]] sheafnn::uncertainty::Binning binning_of(bool equal_mass) {
+  return equal_mass ? sheafnn::uncertainty::Binning::equal_mass : sheafnn::uncertainty::Binning::equal_width;
 }
 
 [[nodiscard]] nb::dict calibration(const Rows& probabilities, const Nodes& labels, const Nodes& nodes, Index bins,
                                    bool equal_mass, bool class_wise) {
-  const sheafnn::CalibrationError r =
+  const sheafnn::uncertainty::CalibrationError r =
       measured(probabilities, labels, nodes, [&](auto p, Index classes, auto y, auto rows) {
         return class_wise
-                   ? sheafnn::class_wise_calibration_error(p, classes, y, rows, bins, binning_of(equal_mass))
-                   : sheafnn::calibration_error(p, classes, y, rows, bins, binning_of(equal_mass));
+                   ? sheafnn::uncertainty::class_wise_calibration_error(p, classes, y, rows, bins,
+                                                                        binning_of(equal_mass))
+                   : sheafnn::uncertainty::calibration_error(p, classes, y, rows, bins, binning_of(equal_mass));
       });
   nb::dict d;
   d["error"] = r.error;
@@ -81,18 +82,18 @@ void bind_metric(nb::module_& module, const char* name) {
 
 [[nodiscard]] nb::dict reliability(const Rows& probabilities, const Nodes& labels, const Nodes& nodes, Index bins,
                                    bool equal_mass) {
-  const std::vector<sheafnn::ReliabilityBin> diagram =
+  const std::vector<sheafnn::uncertainty::ReliabilityBin> diagram =
       measured(probabilities, labels, nodes, [&](auto p, Index classes, auto y, auto rows) {
-        return equal_mass ? sheafnn::adaptive_reliability_diagram(p, classes, y, rows, bins)
-                          : sheafnn::reliability_diagram(p, classes, y, rows, bins);
+        return equal_mass ? sheafnn::uncertainty::adaptive_reliability_diagram(p, classes, y, rows, bins)
+                          : sheafnn::uncertainty::reliability_diagram(p, classes, y, rows, bins);
       });
   nb::dict d;
   const auto column = [&](const char* name, const auto& field) {
     std::vector<std::remove_cvref_t<decltype(diagram.front().*field)>> values;
-    for (const sheafnn::ReliabilityBin& bin : diagram) values.push_back(bin.*field);
+    for (const sheafnn::uncertainty::ReliabilityBin& bin : diagram) values.push_back(bin.*field);
     d[name] = to_numpy(std::move(values), {diagram.size()});
   };
-  using Bin = sheafnn::ReliabilityBin;
+  using Bin = sheafnn::uncertainty::ReliabilityBin;
   column("lower", &Bin::lower);
   column("upper", &Bin::upper);
   column("count", &Bin::count);
@@ -103,8 +104,8 @@ void bind_metric(nb::module_& module, const char* name) {
 
 [[nodiscard]] nb::dict evaluated_sets(const Rows& scores, const Nodes& labels, const Nodes& nodes,
                                       double threshold) {
-  sheafnn::SetFigures r = measured(scores, labels, nodes, [&](auto s, Index classes, auto y, auto rows) {
-    return sheafnn::evaluate_sets(s, classes, y, rows, threshold);
+  sheafnn::uncertainty::SetFigures r = measured(scores, labels, nodes, [&](auto s, Index classes, auto y, auto rows) {
+    return sheafnn::uncertainty::evaluate_sets(s, classes, y, rows, threshold);
   });
   nb::dict d;
   d["coverage"] = r.coverage;
@@ -116,10 +117,10 @@ void bind_metric(nb::module_& module, const char* name) {
 
 /// \param samples  K × n × C
 [[nodiscard]] nb::dict combined_samples(const Input<double>& samples) {
-  sheafnn::SampledPrediction r;
+  sheafnn::uncertainty::SampledPrediction r;
   {
     const GilRelease release;
-    r = sheafnn::combine_samples(span_of(samples), static_cast<Index>(samples.shape(0)),
+    r = sheafnn::uncertainty::combine_samples(span_of(samples), static_cast<Index>(samples.shape(0)),
                                  static_cast<Index>(samples.shape(1)), static_cast<Index>(samples.shape(2)));
   }
   return prediction_of(r, samples.shape(2));
@@ -129,24 +130,27 @@ void bind_metric(nb::module_& module, const char* name) {
 [[nodiscard]] nb::dict combined_members(const std::vector<Rows>& probabilities,
                                         const std::vector<Numbers>& entropy, const std::vector<Numbers>& variance,
                                         const std::vector<Numbers>& information) {
-  std::vector<sheafnn::SampledPrediction> members;
+  std::vector<sheafnn::uncertainty::SampledPrediction> members;
   for (std::size_t k = 0; k < probabilities.size(); ++k) {
     members.push_back(
         {vector_of(probabilities[k]), vector_of(entropy[k]), vector_of(variance[k]), vector_of(information[k])});
   }
   const std::size_t classes = members.empty() ? 1 : probabilities.front().shape(1);
-  return prediction_of(sheafnn::combine_members(members, static_cast<Index>(classes)), classes);
+  return prediction_of(sheafnn::uncertainty::combine_members(members, static_cast<Index>(classes)), classes);
 }
 
 [[nodiscard]] nb::dict rejection(const Numbers& uncertainty, const Nodes& labels, const Nodes& predicted,
                                  const Nodes& nodes) {
-  sheafnn::RejectionCurve r;
+  sheafnn::uncertainty::RejectionCurve r;
   double best = 0;
   {
     const GilRelease release;
-    r = sheafnn::rejection_curve(span_of(uncertainty), span_of(labels), span_of(predicted), span_of(nodes));
-    const sheafnn::Errors errors = sheafnn::find_errors(span_of(labels), span_of(predicted), span_of(nodes));
-    best = sheafnn::best_rejection_area(static_cast<Index>(errors.right.size()), static_cast<Index>(nodes.size()));
+    r = sheafnn::uncertainty::rejection_curve(span_of(uncertainty), span_of(labels), span_of(predicted),
+                                              span_of(nodes));
+    const sheafnn::uncertainty::Errors errors =
+        sheafnn::uncertainty::find_errors(span_of(labels), span_of(predicted), span_of(nodes));
+    best = sheafnn::uncertainty::best_rejection_area(static_cast<Index>(errors.right.size()),
+                                                     static_cast<Index>(nodes.size()));
   }
   nb::dict d;
   const std::size_t count = r.accuracy.size();
@@ -157,10 +161,10 @@ void bind_metric(nb::module_& module, const char* name) {
 }
 
 [[nodiscard]] nb::dict detection(const Numbers& measure, const Nodes& positives, const Nodes& negatives) {
-  sheafnn::DetectionCurve r;
+  sheafnn::uncertainty::DetectionCurve r;
   {
     const GilRelease release;
-    r = sheafnn::detection_curve(span_of(measure), span_of(positives), span_of(negatives));
+    r = sheafnn::uncertainty::detection_curve(span_of(measure), span_of(positives), span_of(negatives));
   }
   nb::dict d;
   const std::size_t count = r.threshold.size();
@@ -174,7 +178,8 @@ void bind_metric(nb::module_& module, const char* name) {
 }
 
 [[nodiscard]] nb::tuple errors(const Nodes& labels, const Nodes& predicted, const Nodes& nodes) {
-  sheafnn::Errors r = sheafnn::find_errors(span_of(labels), span_of(predicted), span_of(nodes));
+  sheafnn::uncertainty::Errors r =
+      sheafnn::uncertainty::find_errors(span_of(labels), span_of(predicted), span_of(nodes));
   const std::size_t wrong = r.wrong.size(), right = r.right.size();
   return nb::make_tuple(to_numpy(std::move(r.wrong), {wrong}), to_numpy(std::move(r.right), {right}));
 }
@@ -183,50 +188,52 @@ void bind_metric(nb::module_& module, const char* name) {
   std::vector<double> r;
   const std::size_t classes = probabilities.shape(1);
   for (std::size_t u = 0; u < probabilities.shape(0); ++u) {
-    r.push_back(sheafnn::predictive_entropy(span_of(probabilities).subspan(u * classes, classes)));
+    r.push_back(sheafnn::uncertainty::predictive_entropy(span_of(probabilities).subspan(u * classes, classes)));
   }
   return to_numpy(std::move(r), {probabilities.shape(0)});
 }
 
 void bind_calibration(nb::module_& module) {
-  bind_metric<sheafnn::accuracy>(module, "accuracy");
-  bind_metric<sheafnn::negative_log_likelihood>(module, "negative_log_likelihood");
+  bind_metric<sheafnn::uncertainty::accuracy>(module, "accuracy");
+  bind_metric<sheafnn::uncertainty::negative_log_likelihood>(module, "negative_log_likelihood");
   bind_metric<static_cast<double (*)(std::span<const double>, Index, std::span<const std::int32_t>,
-                                     std::span<const std::int32_t>)>(sheafnn::brier_score)>(module, "brier_score");
-  bind_metric<sheafnn::roc_auc>(module, "roc_auc");
-  bind_metric<sheafnn::average_precision>(module, "average_precision");
-  bind_metric<sheafnn::macro_f1>(module, "macro_f1");
+                                     std::span<const std::int32_t>)>(sheafnn::uncertainty::brier_score)>(
+      module, "brier_score");
+  bind_metric<sheafnn::uncertainty::roc_auc>(module, "roc_auc");
+  bind_metric<sheafnn::uncertainty::average_precision>(module, "average_precision");
+  bind_metric<sheafnn::uncertainty::macro_f1>(module, "macro_f1");
   module.def("confusion_matrix", [](const Rows& probabilities, const Nodes& labels, const Nodes& nodes) {
     const std::size_t classes = probabilities.shape(1);
-    return to_numpy(measured(probabilities, labels, nodes, sheafnn::confusion_matrix), {classes, classes});
+    return to_numpy(measured(probabilities, labels, nodes, sheafnn::uncertainty::confusion_matrix), {classes, classes});
   });
   module.def("calibration_error", &calibration);
   module.def("reliability_diagram", &reliability);
-  module.attr("default_bins") = sheafnn::default_bins;
+  module.attr("default_bins") = sheafnn::uncertainty::default_bins;
 }
 
 void bind_temperatures(nb::module_& module) {
   module.def("fit_temperature", [](const Rows& logits, const Nodes& labels, const Nodes& nodes) {
-    return measured(logits, labels, nodes, sheafnn::fit_temperature);
+    return measured(logits, labels, nodes, sheafnn::uncertainty::fit_temperature);
   });
   module.def("apply_temperature", [](const Rows& logits, double temperature) {
-    return like(logits, sheafnn::apply_temperature(span_of(logits), classes_of(logits), temperature));
+    return like(logits, sheafnn::uncertainty::apply_temperature(span_of(logits), classes_of(logits), temperature));
   });
   module.def("neighbour_agreement", [](const Dataset& data, const Rows& probabilities) {
-    return to_numpy(sheafnn::neighbour_agreement(data.graph, span_of(probabilities), classes_of(probabilities)),
+    return to_numpy(sheafnn::uncertainty::neighbour_agreement(data.graph, span_of(probabilities),
+                                                              classes_of(probabilities)),
                     {probabilities.shape(0)});
   });
   module.def("fit_graph_temperature",
              [](const Rows& logits, const Numbers& agreement, const Nodes& labels, const Nodes& nodes) {
                const auto fit = [&](auto z, Index classes, auto y, auto rows) {
-                 return sheafnn::fit_graph_temperature(z, classes, span_of(agreement), y, rows);
+                 return sheafnn::uncertainty::fit_graph_temperature(z, classes, span_of(agreement), y, rows);
                };
-               const sheafnn::GraphTemperature r = measured(logits, labels, nodes, fit);
+               const sheafnn::uncertainty::GraphTemperature r = measured(logits, labels, nodes, fit);
                return nb::make_tuple(r.disagreeing, r.agreeing);
              });
   module.def("apply_graph_temperature",
              [](const Rows& logits, const Numbers& agreement, double disagreeing, double agreeing) {
-               return like(logits, sheafnn::apply_graph_temperature(span_of(logits), classes_of(logits),
+               return like(logits, sheafnn::uncertainty::apply_graph_temperature(span_of(logits), classes_of(logits),
                                                                     span_of(agreement), {disagreeing, agreeing}));
              });
 }
@@ -236,26 +243,28 @@ void bind_conformal(nb::module_& module) {
       "adaptive_scores",
       [](const Rows& probabilities, std::optional<std::uint64_t> seed) {
         return like(probabilities,
-                    sheafnn::adaptive_scores(span_of(probabilities), classes_of(probabilities), seed));
+                    sheafnn::uncertainty::adaptive_scores(span_of(probabilities), classes_of(probabilities), seed));
       },
       nb::arg(), nb::arg().none());
   module.def("average_over_neighbours", [](const Dataset& data, const Rows& scores, double weight) {
-    return like(scores, sheafnn::average_over_neighbours(data.graph, span_of(scores), classes_of(scores), weight));
+    return like(scores, sheafnn::uncertainty::average_over_neighbours(data.graph, span_of(scores),
+                                                                      classes_of(scores), weight));
   });
   module.def("conformal_threshold", [](const Rows& scores, const Nodes& labels, const Nodes& nodes, double alpha) {
     return measured(scores, labels, nodes, [&](auto s, Index classes, auto y, auto rows) {
-      return sheafnn::conformal_threshold(s, classes, y, rows, alpha);
+      return sheafnn::uncertainty::conformal_threshold(s, classes, y, rows, alpha);
     });
   });
   module.def("conformal_sets", [](const Rows& scores, double threshold) {
-    return to_numpy(sheafnn::conformal_sets(span_of(scores), threshold), {scores.shape(0), scores.shape(1)});
+    return to_numpy(sheafnn::uncertainty::conformal_sets(span_of(scores), threshold),
+                    {scores.shape(0), scores.shape(1)});
   });
   module.def("evaluate_sets", &evaluated_sets);
 }
 
 }  // namespace
 
-nb::dict prediction_of(const sheafnn::SampledPrediction& p, std::size_t classes) {
+nb::dict prediction_of(const sheafnn::uncertainty::SampledPrediction& p, std::size_t classes) {
   const std::size_t n = p.entropy.size();
   nb::dict d;
   d["probabilities"] = to_numpy(p.probabilities, {n, classes});

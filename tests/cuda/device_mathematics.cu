@@ -18,6 +18,10 @@
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
+using namespace sheafnn::math;
+using namespace sheafnn::rotation;
+using namespace sheafnn::sheaf;
 
 /// One incident pair: raw output in, a number that depends on every function out.
 template <class Family>

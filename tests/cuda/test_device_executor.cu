@@ -15,6 +15,7 @@
 
 namespace test_device_executor {
 using namespace sheafnn;
+using namespace sheafnn::math;
 using batch::Array;
 using batch::DeviceExecutor;
 using batch::HostExecutor;

@@ -14,6 +14,7 @@ namespace test_device_launch_chain {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::math;
 using batch::Array;
 using batch::DeviceExecutor;
 using batch::KernelStart;

@@ -15,8 +15,8 @@ namespace {
 using fuzz::Choices;
 using fuzz::expect;
 using fuzz::keeps_contract;
-using sheafnn::Column;
-using sheafnn::RotationParameters;
+using sheafnn::math::Column;
+using sheafnn::rotation::RotationParameters;
 using sheafnn::SquareMatrix;
 using std::invalid_argument;
 using std::runtime_error;
@@ -43,14 +43,14 @@ template <class S, int N>
 SquareMatrix<S, N> some_rotation(Choices& choices) {
   const int kind = choices.byte();
   RotationParameters<S, N> phi;
-  for (int i = 0; i < sheafnn::rotation_parameters<N>; ++i) {
+  for (int i = 0; i < sheafnn::rotation::rotation_parameters<N>; ++i) {
     phi(i) = kind < 128   ? 4 * choices.unit<S>()
              : kind < 160 ? choices.unit<S>() * S(1e-6)
                           : S(choices.below(9) - 4);
   }
   if (kind >= 160) phi *= S(0.785398163397448309616);
-  SquareMatrix<S, N> r = sheafnn::exponential_rotation<S, N>(phi);
-  for (int step = 0; step < 2; ++step) r = sheafnn::orthonormalisation_step<S, N>(r);
+  SquareMatrix<S, N> r = sheafnn::rotation::exponential_rotation<S, N>(phi);
+  for (int step = 0; step < 2; ++step) r = sheafnn::rotation::orthonormalisation_step<S, N>(r);
   return r;
 }
 /// A rotation, one with a little drift, or any matrix.
@@ -60,12 +60,12 @@ SquareMatrix<S, N> some_matrix(Choices& choices) {
   if (kind >= 240) return any_matrix<S, N>(choices);
   SquareMatrix<S, N> r = some_rotation<S, N>(choices);
   if (kind >= 200) r(choices.below(N), choices.below(N)) += choices.number<S>();
-  if (kind >= 160 && kind < 200) r *= 1 + sheafnn::rotation_tolerance<S>() * choices.unit<S>();
+  if (kind >= 160 && kind < 200) r *= 1 + sheafnn::rotation::rotation_tolerance<S>() * choices.unit<S>();
   return r;
 }
 template <class S>
-sheafnn::SampleOptions<S> some_options(Choices& choices) {
-  sheafnn::SampleOptions<S> r;
+sheafnn::rotation::SampleOptions<S> some_options(Choices& choices) {
+  sheafnn::rotation::SampleOptions<S> r;
   const int kind = choices.byte();
   if (kind > 240) r.tolerance = choices.number<S>();
   if (kind > 220 && kind <= 240) r.tolerance = S(0.01);
@@ -81,7 +81,7 @@ bool all_finite(const Matrix& m) {
 /// \param roundings  how many of ε it may be from orthogonal
 template <class S, int N>
 void expect_rotation(const SquareMatrix<S, N>& r, double roundings, const char* what) {
-  const double defect = static_cast<double>(sheafnn::orthogonality_defect<S, N>(r));
+  const double defect = static_cast<double>(sheafnn::rotation::orthogonality_defect<S, N>(r));
   if (!(defect <= roundings * static_cast<double>(epsilon<S>))) {
     fuzz::broken(what, "orthogonal only within " + std::to_string(defect / static_cast<double>(epsilon<S>)) +
                            " epsilon");
@@ -93,17 +93,17 @@ void expect_rotation(const SquareMatrix<S, N>& r, double roundings, const char* 
 
 template <class S, int N>
 void parametrisations(Choices& choices) {
-  using sheafnn::RotationParametrisation;
-  constexpr int P = sheafnn::rotation_parameters<N>;
+  using sheafnn::rotation::RotationParametrisation;
+  constexpr int P = sheafnn::rotation::rotation_parameters<N>;
   const Column<S, P> phi = any_vector<S, P>(choices);
   const SquareMatrix<S, N> cotangent = any_matrix<S, N>(choices);
   const double length = phi.template cast<double>().norm();
   for (const auto kind : {RotationParametrisation::householder, RotationParametrisation::cayley,
                           RotationParametrisation::exponential, RotationParametrisation::euler}) {
-    if (kind == RotationParametrisation::euler && !sheafnn::has_euler_angles<N>) continue;
-    const SquareMatrix<S, N> q = sheafnn::rotation_from_parameters<S, N>(kind, phi);
+    if (kind == RotationParametrisation::euler && !sheafnn::rotation::has_euler_angles<N>) continue;
+    const SquareMatrix<S, N> q = sheafnn::rotation::rotation_from_parameters<S, N>(kind, phi);
     Column<S, P> gradient = Column<S, P>::Zero();
-    sheafnn::rotation_from_parameters_backward<S, N>(kind, phi, cotangent, gradient);
+    sheafnn::rotation::rotation_from_parameters_backward<S, N>(kind, phi, cotangent, gradient);
     constexpr double largest = static_cast<double>(std::numeric_limits<S>::max());
     const double limit = kind == RotationParametrisation::householder ? std::sqrt(largest) / 16 : largest;
     if (!(length <= limit)) continue;
@@ -113,21 +113,22 @@ void parametrisations(Choices& choices) {
       expect(all_finite(gradient), "a derivative of a parametrisation is not finite");
     }
   }
-  const RotationParameters<S, N> again = sheafnn::skew_parameters<S, N>(sheafnn::skew_matrix<S, N>(phi));
+  const RotationParameters<S, N> again =
+      sheafnn::rotation::skew_parameters<S, N>(sheafnn::rotation::skew_matrix<S, N>(phi));
   if (length < 1e3) expect((again - phi).norm() == 0, "skew matrices");
   // The volume of the exponential map.
   RotationParameters<S, N> slope = RotationParameters<S, N>::Zero();
-  const S volume = sheafnn::exponential_log_jacobian_backward<S, N>(phi, S(1), slope);
+  const S volume = sheafnn::rotation::exponential_log_jacobian_backward<S, N>(phi, S(1), slope);
   if (std::isfinite(length)) expect(std::isfinite(volume) && all_finite(slope), "the volume of the exponential map");
   const Column<S, P> noise = any_vector<S, P>(choices);
-  const S density = sheafnn::tangent_normal_logpdf<S, N>(phi.cwiseAbs(), noise);
+  const S density = sheafnn::rotation::tangent_normal_logpdf<S, N>(phi.cwiseAbs(), noise);
   const SquareMatrix<S, N> m = some_rotation<S, N>(choices);
   static_cast<void>(density);
   SquareMatrix<S, N> m_gradient = SquareMatrix<S, N>::Zero();
-  const SquareMatrix<S, N> y = sheafnn::tangent_normal_sample<S, N>(m, phi, noise);
+  const SquareMatrix<S, N> y = sheafnn::rotation::tangent_normal_sample<S, N>(m, phi, noise);
   const double moved = static_cast<double>(phi.cwiseProduct(noise).norm());
   if (std::isfinite(moved)) expect_rotation<S, N>(y, 64 * N * 20, "a normal sample in the tangent space");
-  sheafnn::tangent_normal_sample_backward<S, N>(m, phi, noise, y, cotangent, m_gradient, slope);
+  sheafnn::rotation::tangent_normal_sample_backward<S, N>(m, phi, noise, y, cotangent, m_gradient, slope);
 }
 
 // ---- Matrices ---------------------------------------------------------------------------------------------------------
@@ -137,54 +138,56 @@ void matrices(Choices& choices) {
   const SquareMatrix<S, N> a = some_matrix<S, N>(choices);
   const SquareMatrix<S, N> cotangent = any_matrix<S, N>(choices);
   const auto options = some_options<S>(choices);
-  keeps_contract<invalid_argument>(
-      [&] { expect_rotation<S, N>(sheafnn::nearest_rotation<S, N>(a), 64 * N, "the nearest rotation is none"); });
+  keeps_contract<invalid_argument>([&] {
+    expect_rotation<S, N>(sheafnn::rotation::nearest_rotation<S, N>(a), 64 * N, "the nearest rotation is none");
+  });
   SquareMatrix<S, N> r;
   const bool rotation = keeps_contract<invalid_argument>([&] {
-    r = sheafnn::orthonormalised<S, N>("r", a, options);
+    r = sheafnn::rotation::orthonormalised<S, N>("r", a, options);
     expect_rotation<S, N>(r, 8 * N, "an orthonormalised matrix is no rotation");
   });
-  keeps_contract<invalid_argument>([&] { static_cast<void>(sheafnn::unit_vector<S, N>("x", a.col(0), options)); });
+  keeps_contract<invalid_argument>(
+      [&] { static_cast<void>(sheafnn::rotation::unit_vector<S, N>("x", a.col(0), options)); });
   if constexpr (N <= 3) {
-    const S angle = sheafnn::rotation_angle<S, N>(a);
+    const S angle = sheafnn::rotation::rotation_angle<S, N>(a);
     if (rotation) expect(std::abs(angle) <= S(3.1415928), "an angle of a rotation");
   }
   if constexpr (N == 3) {
-    const Column<S, 4> q = sheafnn::rotation_quaternion<S>(a);
+    const Column<S, 4> q = sheafnn::rotation::rotation_quaternion<S>(a);
     if (rotation) expect(std::abs(q.norm() - 1) < 64 * epsilon<S>, "a quaternion is no unit vector");
-    static_cast<void>(sheafnn::quaternion_rotation<S>(any_vector<S, 4>(choices)));
+    static_cast<void>(sheafnn::rotation::quaternion_rotation<S>(any_vector<S, 4>(choices)));
   }
   keeps_contract<invalid_argument>([&] {
-    const RotationParameters<S, N> phi = sheafnn::rotation_log<S, N>(a, options);
-    const SquareMatrix<S, N> back = sheafnn::exponential_rotation<S, N>(phi);
+    const RotationParameters<S, N> phi = sheafnn::rotation::rotation_log<S, N>(a, options);
+    const SquareMatrix<S, N> back = sheafnn::rotation::exponential_rotation<S, N>(phi);
     if (!(static_cast<double>((back - r).cwiseAbs().maxCoeff()) <= 256 * N * static_cast<double>(epsilon<S>))) {
       fuzz::broken("exp(log R) is not R",
                    std::to_string(static_cast<double>((back - r).cwiseAbs().maxCoeff() / epsilon<S>)) +
                        " epsilon");
     }
-    static_cast<void>(sheafnn::rotation_log_jacobian<S, N>(phi));
-    static_cast<void>(
-        sheafnn::rotation_log_backward<S, N>(a, phi, any_vector<S, sheafnn::rotation_parameters<N>>(choices)));
+    static_cast<void>(sheafnn::rotation::rotation_log_jacobian<S, N>(phi));
+    static_cast<void>(sheafnn::rotation::rotation_log_backward<S, N>(
+        a, phi, any_vector<S, sheafnn::rotation::rotation_parameters<N>>(choices)));
   });
   keeps_contract<invalid_argument>([&] {
-    static_cast<void>(
-        sheafnn::rotation_log_jacobian<S, N>(any_vector<S, sheafnn::rotation_parameters<N>>(choices)));
+    static_cast<void>(sheafnn::rotation::rotation_log_jacobian<S, N>(
+        any_vector<S, sheafnn::rotation::rotation_parameters<N>>(choices)));
   });
   keeps_contract<invalid_argument>([&] {
-    const SquareMatrix<S, N> x = sheafnn::inverse_cayley_transform<S, N>(a);
+    const SquareMatrix<S, N> x = sheafnn::rotation::inverse_cayley_transform<S, N>(a);
     if (rotation) expect(all_finite(x), "an inverse Cayley transform is not finite");
-    static_cast<void>(sheafnn::inverse_cayley_transform_backward<S, N>(a, cotangent));
+    static_cast<void>(sheafnn::rotation::inverse_cayley_transform_backward<S, N>(a, cotangent));
   });
   // Maps of a rotation by any κ; those with 0 ≤ κ < 1 give a rotation.
   const S kappa = choices.flag() ? choices.number<S>() : std::abs(choices.unit<S>());
   const SquareMatrix<S, N> u = some_rotation<S, N>(choices);
-  const SquareMatrix<S, N> y = sheafnn::moebius<S, N>(u, kappa);
+  const SquareMatrix<S, N> y = sheafnn::rotation::moebius<S, N>(u, kappa);
   if (kappa >= 0 && kappa < 1) {
     expect_rotation<S, N>(y, 64 * N / static_cast<double>(1 - kappa), "a Moebius map gives no rotation");
   }
-  static_cast<void>(sheafnn::moebius_derivative_from_noise<S, N>(u, y, kappa));
-  static_cast<void>(sheafnn::moebius_derivative<S, N>(y, kappa));
-  static_cast<void>(sheafnn::moebius_inverse<S, N>(a, kappa));
+  static_cast<void>(sheafnn::rotation::moebius_derivative_from_noise<S, N>(u, y, kappa));
+  static_cast<void>(sheafnn::rotation::moebius_derivative<S, N>(y, kappa));
+  static_cast<void>(sheafnn::rotation::moebius_inverse<S, N>(a, kappa));
 }
 
 // ---- Distributions ----------------------------------------------------------------------------------------------------
@@ -223,7 +226,7 @@ void use_distribution(const D& distribution, Choices& choices) {
     expect_rotation<S, N>(sample(distribution, stream, choices.byte()), 256 * N, "a sample is no rotation");
 #if !defined(SHEAFNN_FUZZ_REPLAY) || defined(SHEAFNN_FUZZ_ALL)
     std::vector<SquareMatrix<S, N>> many(static_cast<std::size_t>(choices.below(10)));
-    sheafnn::sample_many(distribution, stream, choices.byte(), std::span(many));
+    sheafnn::rotation::sample_many(distribution, stream, choices.byte(), std::span(many));
     for (const auto& one : many) expect_rotation<S, N>(one, 1024 * N, "one of many samples is no rotation");
 #endif
   });
@@ -251,7 +254,7 @@ void use_distribution(const D& distribution, Choices& choices) {
       std::vector<SquareMatrix<S, N>> samples(static_cast<std::size_t>(choices.below(5)));
       for (auto& one : samples) one = some_matrix<S, N>(choices);
       const double p_value =
-          sheafnn::goodness_of_fit(distribution, std::span<const SquareMatrix<S, N>>(samples)).p_value;
+          sheafnn::rotation::goodness_of_fit(distribution, std::span<const SquareMatrix<S, N>>(samples)).p_value;
       expect(p_value >= 0 && p_value <= 1, "a p-value");
     });
   }
@@ -275,20 +278,21 @@ S some_concentration(Choices& choices) {
 template <class S, int N>
 void cayley(Choices& choices) {
   keeps_contract<invalid_argument>([&] {
-    const sheafnn::CayleyDistribution<N, S> first(some_matrix<S, N>(choices), some_concentration<S>(choices));
+    const sheafnn::rotation::CayleyDistribution<N, S> first(some_matrix<S, N>(choices), some_concentration<S>(choices));
     use_distribution<S, N>(first, choices);
     const auto cotangents = sample_backward(first, some_rotation<S, N>(choices), any_matrix<S, N>(choices));
     static_cast<void>(cotangents);
-    const sheafnn::CayleyDistribution<N, S> second(some_matrix<S, N>(choices), some_concentration<S>(choices));
+    const sheafnn::rotation::CayleyDistribution<N, S> second(some_matrix<S, N>(choices),
+                                                             some_concentration<S>(choices));
 #if !defined(SHEAFNN_FUZZ_REPLAY) || defined(SHEAFNN_FUZZ_ALL)
-    const S divergence = sheafnn::kl_divergence(first, second);
+    const S divergence = sheafnn::rotation::kl_divergence(first, second);
     expect(divergence >= -1024 * epsilon<S>, "a divergence is negative or not a number");
 #endif
     if constexpr (N <= 3) {
       SquareMatrix<S, N> m = SquareMatrix<S, N>::Zero();
       S slope = 0;
       const S value =
-          sheafnn::cayley_prior_kl_backward<S, N>(first.location(), first.concentration(), second.location(),
+          sheafnn::rotation::cayley_prior_kl_backward<S, N>(first.location(), first.concentration(), second.location(),
                                                   second.concentration(), S(1), m, slope);
       expect(value >= -1024 * epsilon<S>, "a divergence to a prior is negative or not a number");
     }
@@ -297,7 +301,8 @@ void cayley(Choices& choices) {
 template <class S, int N>
 void leon(Choices& choices) {
   keeps_contract<invalid_argument>([&] {
-    const sheafnn::LeonCayleyDistribution<N, S> one(some_matrix<S, N>(choices), some_concentration<S>(choices));
+    const sheafnn::rotation::LeonCayleyDistribution<N, S> one(some_matrix<S, N>(choices),
+                                                              some_concentration<S>(choices));
     use_distribution<S, N>(one, choices);
   });
 }
@@ -306,15 +311,15 @@ void matrix_fisher(Choices& choices) {
   if constexpr (N <= 3) {
     keeps_contract<invalid_argument>([&] {
       if (choices.flag()) {
-        use_distribution<S, N>(sheafnn::MatrixFisherDistribution<N, S>(any_matrix<S, N>(choices)), choices);
+        use_distribution<S, N>(sheafnn::rotation::MatrixFisherDistribution<N, S>(any_matrix<S, N>(choices)), choices);
       } else {
-        use_distribution<S, N>(sheafnn::MatrixFisherDistribution<N, S>(some_matrix<S, N>(choices),
+        use_distribution<S, N>(sheafnn::rotation::MatrixFisherDistribution<N, S>(some_matrix<S, N>(choices),
                                                                        some_concentration<S>(choices)),
                                choices);
       }
     });
   } else {
-    use_distribution<S, N>(sheafnn::HaarDistribution<N, S>(), choices);
+    use_distribution<S, N>(sheafnn::rotation::HaarDistribution<N, S>(), choices);
   }
 }
 
@@ -335,7 +340,7 @@ SquareMatrix<S, P> some_covariance(Choices& choices) {
 }
 template <class S, int P>
 void central_gaussian(Choices& choices) {
-  using Distribution = sheafnn::AngularCentralGaussian<P, S>;
+  using Distribution = sheafnn::rotation::AngularCentralGaussian<P, S>;
   keeps_contract<invalid_argument>([&] {
     const Distribution first(some_covariance<S, P>(choices));
     Column<S, P> x = any_vector<S, P>(choices);
@@ -352,13 +357,13 @@ void central_gaussian(Choices& choices) {
     expect(divergence >= -1024 * epsilon<S>, "a divergence is negative or not a number");
     static_cast<void>(sample_backward(first, any_vector<S, P>(choices), any_vector<S, P>(choices)));
     const Distribution second(some_covariance<S, P>(choices));
-    expect(sheafnn::kl_divergence(first, second) >= -1024 * epsilon<S>,
+    expect(sheafnn::rotation::kl_divergence(first, second) >= -1024 * epsilon<S>,
            "a divergence is negative or not a number");
   });
 }
 template <class S>
 void wrapped_cauchy(Choices& choices) {
-  using Distribution = sheafnn::WrappedCauchy<S>;
+  using Distribution = sheafnn::rotation::WrappedCauchy<S>;
   keeps_contract<invalid_argument>([&] {
     const Distribution first(choices.number<S>(), some_concentration<S>(choices));
     const S angle = choices.number<S>();
@@ -371,14 +376,14 @@ void wrapped_cauchy(Choices& choices) {
     expect(kl_to_uniform(first) >= 0 && std::abs(mean(first)) <= S(3.1415928), "a divergence or a mean");
     angles<S, 2>(first, choices);
     const Distribution second(choices.number<S>(), some_concentration<S>(choices));
-    expect(sheafnn::kl_divergence(first, second) >= -1024 * epsilon<S>,
+    expect(sheafnn::rotation::kl_divergence(first, second) >= -1024 * epsilon<S>,
            "a divergence is negative or not a number");
     std::vector<S> many(static_cast<std::size_t>(choices.below(6)));
     for (S& one : many) one = choices.flag() ? choices.number<S>() : 8 * choices.unit<S>();
     keeps_contract<invalid_argument>(
-        [&] { static_cast<void>(sheafnn::goodness_of_fit(first, std::span<const S>(many))); });
+        [&] { static_cast<void>(sheafnn::rotation::goodness_of_fit(first, std::span<const S>(many))); });
     keeps_contract<invalid_argument, runtime_error>([&] {
-      const auto fitted = sheafnn::fit<Distribution>(many);
+      const auto fitted = sheafnn::rotation::fit<Distribution>(many);
       expect(!std::isnan(fitted.log_likelihood), "the likelihood of a fit is not a number");
     });
   });
@@ -388,16 +393,16 @@ void wrapped_cauchy(Choices& choices) {
 
 template <class D, class S, int N>
 void fit_one(const std::vector<SquareMatrix<S, N>>& samples, const std::vector<S>& weights,
-             const sheafnn::SampleOptions<S>& options) {
+             const sheafnn::rotation::SampleOptions<S>& options) {
   keeps_contract<invalid_argument, runtime_error>([&] {
-    const auto fitted = sheafnn::fit<D>(samples, weights, options);
+    const auto fitted = sheafnn::rotation::fit<D>(samples, weights, options);
     expect(!std::isnan(fitted.log_likelihood), "the likelihood of a fit is not a number");
     expect(fitted.effective_samples >= 0.999, "effective samples");
     const auto interval = fitted.concentration_interval();
     expect(!(interval.lower > interval.upper), "an interval");
   });
   keeps_contract<invalid_argument, runtime_error>([&] {
-    const auto fitted = sheafnn::fit_moments<D>(samples, weights, options);
+    const auto fitted = sheafnn::rotation::fit_moments<D>(samples, weights, options);
     expect(!std::isnan(fitted.log_likelihood), "the likelihood of a fit by moments is not a number");
   });
 }
@@ -417,16 +422,16 @@ void fits(Choices& choices) {
   }
   switch (choices.below(4)) {
     case 0:
-      return fit_one<sheafnn::CayleyDistribution<N, S>, S, N>(samples, weights, options);
+      return fit_one<sheafnn::rotation::CayleyDistribution<N, S>, S, N>(samples, weights, options);
     case 1:
-      return fit_one<sheafnn::LeonCayleyDistribution<N, S>, S, N>(samples, weights, options);
+      return fit_one<sheafnn::rotation::LeonCayleyDistribution<N, S>, S, N>(samples, weights, options);
     case 2:
       if constexpr (N <= 3)
-        return fit_one<sheafnn::MatrixFisherDistribution<N, S>, S, N>(samples, weights, options);
+        return fit_one<sheafnn::rotation::MatrixFisherDistribution<N, S>, S, N>(samples, weights, options);
       return;
     default:
       keeps_contract<invalid_argument>([&] {
-        const auto table = sheafnn::compare_fits<N, S>(std::span<const SquareMatrix<S, N>>(samples), options);
+        const auto table = sheafnn::rotation::compare_fits<N, S>(std::span<const SquareMatrix<S, N>>(samples), options);
         for (const auto& row : table.rows) expect(!std::isnan(row.aic), "an AIC is not a number");
       });
   }
@@ -439,7 +444,7 @@ void central_gaussian_fit(Choices& choices) {
     if (choices.byte() < 250) one.normalize();
   }
   keeps_contract<invalid_argument, runtime_error>([&] {
-    const auto fitted = sheafnn::fit<sheafnn::AngularCentralGaussian<P, S>>(samples);
+    const auto fitted = sheafnn::rotation::fit<sheafnn::rotation::AngularCentralGaussian<P, S>>(samples);
     expect(!std::isnan(fitted.log_likelihood), "the likelihood of a fit is not a number");
   });
 }
@@ -466,7 +471,7 @@ void choose(int kind, Choices& choices) {
       return;
     case 7:
       if constexpr (N == 3) return central_gaussian_fit<S, 4>(choices);
-      return use_distribution<S, N>(sheafnn::HaarDistribution<N, S>(), choices);
+      return use_distribution<S, N>(sheafnn::rotation::HaarDistribution<N, S>(), choices);
 #endif
     default:
       return;

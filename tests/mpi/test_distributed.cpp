@@ -115,7 +115,7 @@ Step step(const Model& model, const sheafnn::Graph& graph, const sheafnn::NodeFe
 template <class Model>
 double difference(const Model& model, const Step& a, const Step& b) {
   double worst = std::max(std::abs(a.elbo.loss - b.elbo.loss), std::abs(a.elbo.kl - b.elbo.kl));
-  for (const sheafnn::ParameterInfo& info : model.parameters().info()) {
+  for (const sheafnn::layers::ParameterInfo& info : model.parameters().info()) {
     double size = 0, apart = 0;
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
       const std::size_t k = static_cast<std::size_t>(i);
@@ -145,7 +145,7 @@ std::vector<Setting> settings() {
     s.model.linear = true;
     s.model.learner_layers = 2;
     s.model.learner_width = 5;
-    if (sheafnn::is_learned<typename Model::Family>) s.model.edge_features = 2;
+    if (sheafnn::sheaf::is_learned<typename Model::Family>) s.model.edge_features = 2;
   });
   add("Chebyshev filter", [](Setting& s) {
     s.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
@@ -420,9 +420,9 @@ TEST_CASE("parts know degrees of the whole graph") {
 }
 
 TEST_CASE("masks of a part have the bits of the whole") {
-  const sheafnn::Dropout dropout{0.4, {3, sheafnn::Purpose::layer_dropout, 1, 2, 0}};
+  const sheafnn::layers::Dropout dropout{0.4, {3, sheafnn::Purpose::layer_dropout, 1, 2, 0}};
   const Index width = 13;
-  sheafnn::ElementRuns runs;
+  sheafnn::layers::ElementRuns runs;
   std::vector<Index> elements;
   for (const Index u : {40, 41, 42, 3, 7, 90, 0, 1, 500, 499}) {
     runs.add(u * width, width);
@@ -430,7 +430,7 @@ TEST_CASE("masks of a part have the bits of the whole") {
   }
   REQUIRE(runs.count() == static_cast<Index>(elements.size()));
   const Index count = runs.count() + 5;
-  std::vector<std::uint8_t> mask(static_cast<std::size_t>(sheafnn::Dropout::mask_size(count)), 0xff);
+  std::vector<std::uint8_t> mask(static_cast<std::size_t>(sheafnn::layers::Dropout::mask_size(count)), 0xff);
   for (const int threads : {1, 3}) {
     runs.fill_mask(threads, dropout, count, mask.data());
     for (Index i = 0; i < count; ++i) {

@@ -27,7 +27,7 @@ struct BiasActivation {
     const S value = z[index] + bias[run * parameter_stride + item % width];
     z[index] = value;
     S slope;
-    out[index] = activate_with_slope(activation, value, slope);
+    out[index] = layers::activate_with_slope(activation, value, slope);
   }
 };
 /// out = act(z); item: number of all runs.
@@ -39,7 +39,7 @@ struct Activate {
 
   SHEAFNN_HD void operator()(Index item, Index) const {
     S slope;
-    out[item] = activate_with_slope(activation, z[item], slope);
+    out[item] = layers::activate_with_slope(activation, z[item], slope);
   }
 };
 /// bar ∘= act′(z); item: number of all runs.
@@ -51,7 +51,7 @@ struct ActivationSlopes {
 
   SHEAFNN_HD void operator()(Index item, Index) const {
     S slope;
-    static_cast<void>(activate_with_slope(activation, z[item], slope));
+    static_cast<void>(layers::activate_with_slope(activation, z[item], slope));
     bar[item] *= slope;
   }
 };
@@ -61,8 +61,8 @@ template <class Executor, class S>
 class BatchActivatedLinear {
  public:
   /// \param nodes  rows of an instance
-  BatchActivatedLinear(Executor& executor, const LinearWeights<ParameterSlot>& at,
-                       const ParameterSet<S>& parameters, Activation activation, Index nodes, Index inputs,
+  BatchActivatedLinear(Executor& executor, const layers::LinearWeights<layers::ParameterSlot>& at,
+                       const layers::ParameterSet<S>& parameters, Activation activation, Index nodes, Index inputs,
                        Index outputs, const BatchSize& batch, PartialSums& sums)
       : linear_(at, parameters, batch.runs, batch.training_copies * nodes, inputs, outputs, sums),
         activation_(activation),

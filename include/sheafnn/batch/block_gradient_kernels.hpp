@@ -67,7 +67,7 @@ template <class S>
 template <class Family, class S>
 struct EdgeGradient {
   using Scalar = S;
-  static constexpr int outputs = BlockSizes<Family>::transport;
+  static constexpr int outputs = sheaf::BlockSizes<Family>::transport;
   GraphView<S> graph;
   SheafRange range;
   FeatureShape<S> shape;
@@ -117,7 +117,7 @@ struct EdgeGradient {
 template <class Family, class S>
 struct NodeGradient {
   using Scalar = S;
-  static constexpr int size = BlockSizes<Family>::gram;
+  static constexpr int size = sheaf::BlockSizes<Family>::gram;
   static constexpr int outputs = 2 * size;
   SheafRange range;
   FeatureShape<S> shape;

@@ -81,7 +81,7 @@ struct CooperativeOutput {
         layer.epsilon != nullptr ? layer.epsilon + pass.run_of(at.instance) * layer.parameter_stride : nullptr;
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
       Tile<S> at_z;
-      const Tile<S> step = activate_with_slope(activation, kept[i] * z[i], at_z);
+      const Tile<S> step = layers::activate_with_slope(activation, kept[i] * z[i], at_z);
       kept[i] = kept[i] * at_z;
       z[i] = eps != nullptr ? kernels::gated(Tile<S>(kernels::gain(eps[i])), own[i], step) : Tile<S>(sign) * step;
     }

@@ -53,8 +53,8 @@ class BatchCooperativeLayer {
 
   /// \param maps  to be filled before forward()
   BatchCooperativeLayer(Executor& executor, const ArcViews<S>& arcs, const FeatureShape<S>& shape,
-                        const NodeMapView<D, S>& maps, const DiffusionWeights<ParameterSlot>& at,
-                        const CooperativeOptions& options, Index number, const ParameterSet<S>& parameters,
+                        const NodeMapView<D, S>& maps, const layers::DiffusionWeights<layers::ParameterSlot>& at,
+                        const CooperativeOptions& options, Index number, const layers::ParameterSet<S>& parameters,
                         const BatchSize& batch, bool dropout, PartialSums& sums)
       : arcs_(arcs),
         shape_(shape),

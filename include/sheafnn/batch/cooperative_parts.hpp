@@ -47,8 +47,9 @@ class BatchActivatedEncoder {
  public:
   /// \param dropout  may the features be dropped?
   BatchActivatedEncoder(Executor& executor, const InputFeatures<Executor, S>& input, Index width,
-                        Activation activation, const LinearWeights<ParameterSlot>& at,
-                        const ParameterSet<S>& parameters, const BatchSize& batch, bool dropout, PartialSums& sums)
+                        Activation activation, const layers::LinearWeights<layers::ParameterSlot>& at,
+                        const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout,
+                        PartialSums& sums)
       : linear_(executor, input, nullptr, {width, false, false}, at, parameters, batch, dropout, sums, false),
         activation_(activation),
         runs_(batch.runs),
@@ -119,15 +120,15 @@ struct CooperativeNetworkParts {
     shape = {n, D, options.channels, {}};
     require_countable("features of a network", shape.size());
     require_countable("tiles of the sums of segments", arcs.segments() * shape.tiles);
-    const ParameterSet<S>& p = model.parameters();
-    const CooperativeWeights<ParameterSlot>& at = model.layout();
-    const auto encoder_of = [&](const LinearWeights<ParameterSlot>& weights, bool drops) {
+    const layers::ParameterSet<S>& p = model.parameters();
+    const CooperativeWeights<layers::ParameterSlot>& at = model.layout();
+    const auto encoder_of = [&](const layers::LinearWeights<layers::ParameterSlot>& weights, bool drops) {
       return BatchActivatedEncoder<Executor, S>(executor, common->input, h, options.activation, weights, p, batch,
                                                 drops, sums);
     };
     encoder.emplace(encoder_of(at.encoder, dropout));
     if (options.separate_encoder) learner_encoder.emplace(encoder_of(at.learner_encoder, false));
-    const NodeLearnerOptions learner = node_learner(options, h, model.learner_outputs());
+    const layers::NodeLearnerOptions learner = node_learner(options, h, model.learner_outputs());
     const bool shared_learners = Bayesian && !options.layer_learners;  // which read what copies have in common
     const BatchSize read = shared_learners ? BatchSize{batch.runs, batch.trains() ? 1 : 0, 1} : batch;
     for (const auto& pair : at.learners) {

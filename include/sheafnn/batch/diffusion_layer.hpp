@@ -37,13 +37,14 @@ class BatchDiffusionLayer {
   BatchDiffusionLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,
                       const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
                       const BatchFilter<Executor, S>& filter, const ResidualOptions& residual,
-                      const ParameterSet<S>& parameters, const BatchSize& batch, bool dropout, PartialSums& sums)
+                      const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout,
+                      PartialSums& sums)
       : graph_(graph),
         shape_(shape),
         filter_(&filter),
         number_(static_cast<std::uint32_t>(number)),
         activation_(activation) {
-    const DiffusionWeights<ParameterSlot>& layer = layout.layers[number];
+    const layers::DiffusionWeights<layers::ParameterSlot>& layer = layout.layers[number];
     const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
     epsilon_ = layer.epsilon >= 0 ? parameters.info(layer.epsilon).offset : Index{-1};
     if (dropout) dropped_ = Array<Executor, S>(executor, "layers", batch.training_instances() * shape.size());
@@ -56,7 +57,7 @@ class BatchDiffusionLayer {
       filtered_ = BatchFilterLayer<Executor, Family, S>(executor, filter, graph, shape, batch);
     } else {
       scaled_ = array();
-      if (is_learned<Family> || !initial_.active()) diffused_ = array();
+      if (sheaf::is_learned<Family> || !initial_.active()) diffused_ = array();
     }
     output_ = array();
     const Index d = shape.coordinates, f = shape.channels;
@@ -183,7 +184,7 @@ class BatchDiffusionLayer {
     const StackedFeatures<S> y = filtered ? filtered_.terms() : StackedFeatures<S>{y_};
     const auto coefficients =
         filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y, filtered_.high_pass());
-    if constexpr (is_learned<Family>) {
+    if constexpr (sheaf::is_learned<Family>) {
       const DiffusionArrays<S> arrays{filtered ? std::as_const(filtered_).scaled() : scaled_.data(),
                                       filtered ? filtered_.diffused() : diffused_.data(), z_bar, r_bar,
                                       scratch.w_bar.data()};

@@ -54,7 +54,7 @@ struct EncodeNodes {
     const S* parts = partial + run * input.row_segments * width + c;
     SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
     if (degree != nullptr) sum += degree[u] * w[input.columns * width];
-    if (activation) sum = elu(sum);
+    if (activation) sum = layers::elu(sum);
     const Index index = run * input.rows * width + item;
     activated[index] = sum;
     if (drop) out[index] = hidden_dropout<S>(runs[run])(item, sum);
@@ -75,7 +75,7 @@ struct EncodeNodesBackward {
     const Index index = run * size + item;
     S value = bar[index];
     if (dropped) value = hidden_dropout<S>(runs[run])(item, value);
-    if (activation) value *= elu_slope(activated[index]);
+    if (activation) value *= layers::elu_slope(activated[index]);
     bar[index] = value;
   }
 };
@@ -87,9 +87,10 @@ class BatchEncoder {
   BatchEncoder() = default;
   /// \param dropout       may inputs and outputs be dropped? (The sheaf's encoder has none.)
   /// \param drops_output  false: inputs only
-  BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree, EncoderOptions shape,
-               const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, const BatchSize& batch,
-               bool dropout, PartialSums& sums, bool drops_output = true)
+  BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree,
+               layers::EncoderOptions shape, const layers::LinearWeights<layers::ParameterSlot>& at,
+               const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout, PartialSums& sums,
+               bool drops_output = true)
       : input_(&input),
         shape_(shape),
         weight_(parameters.info(at.weight).offset),
@@ -190,7 +191,7 @@ class BatchEncoder {
 
  private:
   const InputFeatures<Executor, S>* input_ = nullptr;
-  EncoderOptions shape_;
+  layers::EncoderOptions shape_;
   Index weight_ = 0, bias_ = 0;
   const S* degree_ = nullptr;
   Index runs_ = 0, sums_ = 0;

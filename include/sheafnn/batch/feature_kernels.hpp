@@ -75,7 +75,7 @@ struct FeatureShape {
 /// a number.
 template <class Family, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void node_times(const S* row, const S& filters, const Tile<S>* x, Tile<S>* out) {
-  constexpr int D = Family::stalk_dimension, size = BlockSizes<Family>::gram;
+  constexpr int D = Family::stalk_dimension, size = sheaf::BlockSizes<Family>::gram;
   S block[size];
   load_row<size>(row, block);
   kernels::block_times<D, size>(block, x, out);

@@ -34,13 +34,13 @@ class BatchFlowLayer {
   template <class Model>
   BatchFlowLayer(const Model& model, std::size_t number, Executor& executor, const GraphView<S>& graph,
                  const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
-                 const BatchFilter<Executor, S>&, const ResidualOptions&, const ParameterSet<S>& parameters,
+                 const BatchFilter<Executor, S>&, const ResidualOptions&, const layers::ParameterSet<S>& parameters,
                  const BatchSize& batch, bool, PartialSums& sums)
       : graph_(graph),
         shape_(shape),
         function_{activation, model.options().negate_inside ? S(-1) : S(1)},
         mixing_(layout.layers[number], parameters, shape, batch, sums) {
-    const FlowIntegration of = sheafnn::detail::checked_for<S>(model.options().integration());
+    const layers::FlowIntegration of = sheafnn::detail::checked_for<S>(model.options().integration());
     require(of.method != FlowMethod::dormand_prince, "method", to_string(of.method),
             "its steps depend on the features, and a batch has its steps before: choose runge-kutta or euler, or "
             "train one by one");
@@ -68,7 +68,7 @@ class BatchFlowLayer {
     constexpr Index arrays = 5;  // of a stage
     const Index of_step =
         method_.stages * arrays * static_cast<Index>(sizeof(S)) * batch.training_copies * shape.size();
-    kept_ = std::min(steps_, static_cast<Index>(flow_stage_memory) / std::max<Index>(of_step, 1));
+    kept_ = std::min(steps_, static_cast<Index>(layers::flow_stage_memory) / std::max<Index>(of_step, 1));
     for (Index k = 0; k < kept_; ++k) add_step(batch.training_instances());
   }
 
@@ -136,7 +136,7 @@ class BatchFlowLayer {
                                                     stage_bar(i),
                                                     sheafnn::detail::start_bar_sum<S>(method_, stage_bar),
                                                     i == 0 ? x_bar : nullptr}};
-        if constexpr (is_learned<Family>) {
+        if constexpr (sheaf::is_learned<Family>) {
           launch_block_gradients<Family>(call.executor, instances, graph_, call.range, shape_,
                                          StackedFeatures<S>{y},
                                          DiffusionArrays<S>{here.scaled.data(), here.diffused.data(), z_bar, r_bar,

@@ -22,11 +22,11 @@ template <class Executor, class S>
 class BatchHiddenReadout {
  public:
   BatchHiddenReadout() = default;
-  BatchHiddenReadout(Executor& executor, std::span<const LinearWeights<ParameterSlot>> layers,
-                     const ParameterSet<S>& parameters, Index nodes, Index width, const BatchSize& batch,
+  BatchHiddenReadout(Executor& executor, std::span<const layers::LinearWeights<layers::ParameterSlot>> layers,
+                     const layers::ParameterSet<S>& parameters, Index nodes, Index width, const BatchSize& batch,
                      PartialSums& sums)
       : nodes_(nodes) {
-    for (const LinearWeights<ParameterSlot>& at : layers)
+    for (const layers::LinearWeights<layers::ParameterSlot>& at : layers)
       layers_.emplace_back(executor, at, parameters, Activation::gelu, nodes, width, width, batch, sums);
     if (layers_.empty()) return;
     bar_ = Array<Executor, S>(executor, "readout", batch.training_instances() * nodes * width);

@@ -106,7 +106,7 @@ struct InitialActivationBackward {
     Tile<S> value[max_coordinates];
     load_stalk(shape, at, output, value);
     if (activation) {
-      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) { bar[i] *= elu_slope(value[i]); }
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) { bar[i] *= layers::elu_slope(value[i]); }
     }
     store_stalk(shape, at, bar, v_bar);
   }
@@ -160,7 +160,7 @@ struct InitialMixBackward {
     if (add) load_stalk(shape, at, static_cast<const S*>(first_bar), own);
     const kernels::ResidualShare<Tile<S>> share(residual.alpha);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
-      const LayerValues<Tile<S>> bars = share.backward(bar[i]);
+      const layers::LayerValues<Tile<S>> bars = share.backward(bar[i]);
       own[i] += bars.first;
       bar[i] = bars.z;
     }

@@ -77,7 +77,7 @@ struct EquationForward : DiffusionTeam<Family, S> {
     const FeatureShape<S>& shape = diffusion.shape;
     Tile<S> diffused[max_coordinates], value[max_coordinates], own[max_coordinates], start[max_coordinates] = {};
     diffusion.finish(place, sums, diffused, value);
-    if constexpr (is_learned<Family>) store_stalk(shape, place.at, diffused, r);
+    if constexpr (sheaf::is_learned<Family>) store_stalk(shape, place.at, diffused, r);
     if (z != nullptr) store_stalk(shape, place.at, value, z);
     load_stalk(shape, place.at, x, own);
     if constexpr (Equation::with_first) load_stalk(shape, place.at, first, start);
@@ -118,7 +118,7 @@ struct EquationBackward {
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       if (shape.template has<max_coordinates>(i)) {
         Tile<S> unused[Equation::room] = {};
-        const LayerValues<Tile<S>> bars =
+        const layers::LayerValues<Tile<S>> bars =
             equation.template at<Tile<S>>(run, i).backward({own[i], value[i], start[i]}, bar[i], unused);
         own[i] = -bars.x;
         bar[i] = bars.z;
@@ -158,7 +158,7 @@ struct EquationSums {
     S sums[Equation::room] = {};
     for (Index u = chunks.begin(chunk); u < end; ++u) {
       const Index place = run * run_stride + u * width + k;
-      LayerValues<S> values{x[place], z[place], S(0)};
+      layers::LayerValues<S> values{x[place], z[place], S(0)};
       if constexpr (Equation::with_first) values.first = first[place];
       S own[Equation::room] = {};
       static_cast<void>(at.backward(values, output_bar[place], own));
@@ -198,7 +198,7 @@ struct EquationDiffuseBackward : DiffusionTeam<Family, S> {
     const NodeChannels& at = place.at;
     Tile<S> diffused[max_coordinates], bar[max_coordinates], other[max_coordinates];
     diffusion.finish(place, sums, diffused, bar);
-    if constexpr (is_learned<Family>) store_stalk(shape, at, diffused, w_bar);
+    if constexpr (sheaf::is_learned<Family>) store_stalk(shape, at, diffused, w_bar);
     load_stalk(shape, at, minus_direct, other);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] -= other[i];
     if (dropped) drop_stalk(shape, at, pass.dropout<S>(runs, Purpose::layer_dropout, layer, at.instance), bar);

@@ -30,7 +30,7 @@ class BatchLaplacianLayer {
   /// \param number  of the layer, whose weights are named after it
   BatchLaplacianLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,
                       const FeatureShape<S>& shape, const ModelLayout&, bool, const BatchFilter<Executor, S>&,
-                      const ResidualOptions&, const ParameterSet<S>& parameters, const BatchSize& batch,
+                      const ResidualOptions&, const layers::ParameterSet<S>& parameters, const BatchSize& batch,
                       bool dropout, PartialSums& sums)
       : graph_(graph), shape_(shape), number_(static_cast<std::uint32_t>(number)) {
     const auto array = [&](Index instances) {
@@ -38,7 +38,7 @@ class BatchLaplacianLayer {
     };
     if (dropout) dropped_ = array(batch.training_instances());
     scaled_ = array(batch.instances());
-    if constexpr (is_learned<Family>) diffused_ = array(batch.instances());
+    if constexpr (sheaf::is_learned<Family>) diffused_ = array(batch.instances());
     z_ = array(batch.training_instances());
     direct_ = array(batch.training_instances());
     output_ = array(batch.instances());
@@ -47,8 +47,8 @@ class BatchLaplacianLayer {
       const Index row = shape.row(), stride = Equation::count * row;
       sums_ = sums.reserve(chunks, stride);
       for (int k = 0; k < Equation::count; ++k) {
-        const EquationWeight& weight = EquationType<S>::weights[k];
-        const ParameterInfo& info =
+        const layers::EquationWeight& weight = EquationType<S>::weights[k];
+        const layers::ParameterInfo& info =
             parameters.info(parameters.find(sheafnn::detail::concat(weight.name, ".", number)));
         if (k == 0) weights_ = info.offset;  // the others follow it
         sums.assign(info.offset, d, sums_ + k * row, chunks, stride, shape.channels, weight.tanh);
@@ -120,7 +120,7 @@ class BatchLaplacianLayer {
         call.executor, instances,
         EquationDiffuseBackward<NoLayerBelow, Family, S>{
             {diffusion_of(call, r_bar)}, call.runs, pass, number_, drop_, direct_.data(), nullptr, w_bar, x_bar});
-    if constexpr (is_learned<Family>) {
+    if constexpr (sheaf::is_learned<Family>) {
       launch_block_gradients<Family>(call.executor, instances, graph_, call.range, shape_, StackedFeatures<S>{x_},
                                      DiffusionArrays<S>{scaled_.data(), diffused_.data(), z_bar, r_bar, w_bar},
                                      call.sheaf.gradient(), add, 1, 0);

@@ -44,7 +44,7 @@ struct NormMoments {
     const S variance = sums[1] * share - shift * shift;
     moments[2 * row] = x[row * width] + shift;
     moments[2 * row + 1] =
-        S(1) / sqrt((variance > S(0) ? variance : S(0)) + static_cast<S>(LayerNorm<S>::epsilon));
+        S(1) / sqrt((variance > S(0) ? variance : S(0)) + static_cast<S>(layers::LayerNorm<S>::epsilon));
   }
 };
 
@@ -162,8 +162,9 @@ struct NormProducts {
 template <class Executor, class S>
 class BatchLayerNorm {
  public:
-  BatchLayerNorm(Executor& executor, const NormWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
-                 Index nodes, Index width, const BatchSize& batch, PartialSums& sums)
+  BatchLayerNorm(Executor& executor, const layers::NormWeights<layers::ParameterSlot>& at,
+                 const layers::ParameterSet<S>& parameters, Index nodes, Index width, const BatchSize& batch,
+                 PartialSums& sums)
       : nodes_(nodes),
         width_(width),
         scale_(parameters.info(at.scale).offset),

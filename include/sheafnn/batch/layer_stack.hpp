@@ -26,15 +26,15 @@ struct BatchLayerOf {
   using type = BatchDiffusionLayer<Executor, typename Kind::Family, S>;
 };
 template <class Executor, class Kind, class S>
-  requires std::is_same_v<Kind, DiffusionLayer<typename Kind::Family, S>> ||
-      std::is_same_v<Kind, PolynomialDiffusionLayer<typename Kind::Family, S>> ||
-      std::is_same_v<Kind, InitialResidualLayer<typename Kind::Family, S>>
+  requires std::is_same_v<Kind, layers::DiffusionLayer<typename Kind::Family, S>> ||
+      std::is_same_v<Kind, layers::PolynomialDiffusionLayer<typename Kind::Family, S>> ||
+      std::is_same_v<Kind, layers::InitialResidualLayer<typename Kind::Family, S>>
 struct BatchLayerOf<Executor, Kind, S> {
   static constexpr bool is_batched = true;
   using type = BatchDiffusionLayer<Executor, typename Kind::Family, S>;
 };
 template <class Executor, template <class> class Equation, class Family, class S>
-struct BatchLayerOf<Executor, LaplacianLayer<Equation, Family, S>, S> {
+struct BatchLayerOf<Executor, layers::LaplacianLayer<Equation, Family, S>, S> {
   static constexpr bool is_batched = true;
   using type = BatchLaplacianLayer<Executor, Equation, Family, S>;
 };
@@ -130,13 +130,13 @@ class BatchLayer {
   }(std::type_identity<Variant>());
 
  private:
-  [[nodiscard]] static LayerSetting setting(const Model& model, std::size_t number) {
-    LayerSetting r = model.layer_setting();
+  [[nodiscard]] static layers::LayerSetting setting(const Model& model, std::size_t number) {
+    layers::LayerSetting r = model.layer_setting();
     r.number = static_cast<Index>(number);
     return r;
   }
   template <class... Made>
-  [[nodiscard]] static Variant make(const LayerSetting& of, std::size_t number, Made&&... made) {
+  [[nodiscard]] static Variant make(const layers::LayerSetting& of, std::size_t number, Made&&... made) {
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
       if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
@@ -147,7 +147,7 @@ class BatchLayer {
 
   /// \throws std::invalid_argument  options for other layers than these
   template <class Kind>
-  static void check_placed(const LayerSetting& of) {
+  static void check_placed(const layers::LayerSetting& of) {
     if (Kind::suits(of)) return;
     constexpr const char* why = "in batches all layers have it, or none";
     if (of.filter.active()) throw_invalid_argument("filter.basis", to_string(of.filter.basis), why);

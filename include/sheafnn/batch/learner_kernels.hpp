@@ -127,10 +127,10 @@ struct ProjectPairs {
         S value = from[k] + to[k];
         const S* w = arc_weight + run * arc_weight_run + k * arc_features;
         for (Index j = 0; j < arc_features; ++j) value += w[j] * graph.pair_feature[j * graph.pairs() + pair];
-        out.at(run, pair, k) = hidden ? elu(value) : value;
+        out.at(run, pair, k) = hidden ? layers::elu(value) : value;
       }
       if (edge_factor == nullptr) continue;
-      const S factor = sigmoid(from[columns - 1] + to[columns - 1]);
+      const S factor = layers::sigmoid(from[columns - 1] + to[columns - 1]);
       edge_factor[run * graph.pairs() + pair] = factor;
       weight *= factor;
     }
@@ -145,7 +145,7 @@ struct EluInPlace {
   Index run_stride;
   SHEAFNN_HD void operator()(Index item, Index run) const {
     S& value = values[run * run_stride + item];
-    value = elu(value);
+    value = layers::elu(value);
   }
 };
 /// bar ∘ ELU′ in place, from ELU's value; item: number, group: run.
@@ -155,7 +155,7 @@ struct EluSlopeInPlace {
   S* bar;
   Index run_stride;
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    bar[run * run_stride + item] *= elu_slope(values[run * run_stride + item]);
+    bar[run * run_stride + item] *= layers::elu_slope(values[run * run_stride + item]);
   }
 };
 

@@ -18,8 +18,8 @@ template <class S>
 class BatchLinear {
  public:
   /// \param rows  of X per run in a training pass
-  BatchLinear(const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters, Index runs, Index rows,
-              Index inputs, Index outputs, PartialSums& sums)
+  BatchLinear(const layers::LinearWeights<layers::ParameterSlot>& at, const layers::ParameterSet<S>& parameters,
+              Index runs, Index rows, Index inputs, Index outputs, PartialSums& sums)
       : weight_(parameters.info(at.weight).offset),
         bias_(at.bias >= 0 ? parameters.info(at.bias).offset : Index{-1}),
         runs_(runs),

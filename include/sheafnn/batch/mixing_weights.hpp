@@ -29,7 +29,7 @@ class MixingWeights {
   /// Neither of them.
   MixingWeights() = default;
   /// \param beta  the gradients are so many times their partial sums
-  MixingWeights(const DiffusionWeights<ParameterSlot>& layer, const ParameterSet<S>& parameters,
+  MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer, const layers::ParameterSet<S>& parameters,
                 const FeatureShape<S>& shape, const BatchSize& batch, PartialSums& sums, double beta = 1) {
     const Index d = shape.coordinates, f = shape.channels, count = shape.nodes * batch.training_copies;
     const RowChunks nodes{count}, rows{count * d};

@@ -49,7 +49,7 @@ struct ChannelReader {
 /// adds up the others as they are: those of the fixed filters.
 template <class Family, class S>
 struct SheafTransports {
-  using Sizes = BlockSizes<Family>;
+  using Sizes = sheaf::BlockSizes<Family>;
   static constexpr int learned = Family::stalk_dimension, max_coordinates = learned + 2;
   SheafRange range;
   SheafView<Family, S> sheaf;

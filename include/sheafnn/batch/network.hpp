@@ -210,7 +210,7 @@ class BatchNetwork<Executor, Model> {
       parts_.sheaf.build(executor_, pass, range(0, parts_.sheaf_count), maps,
                          parts_.learners.front().edge_weight(), copies, dropped, parts_.posterior->begin_kl(kl));
       parts_.posterior->finish_kl(executor_, kl);
-    } else if constexpr (!is_learned<Family>) {
+    } else if constexpr (!sheaf::is_learned<Family>) {
       parts_.sheaf.build(executor_, pass, range(0, parts_.sheaf_count), detail::FixedMaps<Family, S>{}, nullptr,
                          copies, dropped);
     } else {

@@ -109,9 +109,9 @@ struct NetworkParts {
   using Layer = typename ModelLayers<Executor, Model>::Layer;
 
   /// Are maps drawn from a posterior?
-  static constexpr bool sampled = Model::bayesian && is_learned<Family>;
+  static constexpr bool sampled = Model::bayesian && sheaf::is_learned<Family>;
   /// Does every layer compute its sheaf from its own input?
-  static constexpr bool sheaf_per_layer = !Model::bayesian && is_learned<Family>;
+  static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family>;
 
  private:
   struct Nothing {};
@@ -230,7 +230,7 @@ struct NetworkParts {
 
  private:
   void make_layers(Executor& executor, const Model& model, const NodeTargetLists& targets, bool dropout) {
-    const ParameterSet<S>& p = model.parameters();
+    const layers::ParameterSet<S>& p = model.parameters();
     const GraphView<S> g = graph.view();
     const Index n = shape.nodes, h = shape.row();
     encoder.emplace(executor, input, g.degree, layout.encoder, layout.at.encoder, p, batch, dropout, sums);
@@ -239,8 +239,8 @@ struct NetworkParts {
                             false, sums);
     }
     if (options.second_linear) second.emplace(executor, layout.at.second, p, n, h, batch.runs, sums);
-    if constexpr (is_learned<Family>) {
-      for (const SheafLearnerWeights<ParameterSlot>& learner : layout.at.learners) {
+    if constexpr (sheaf::is_learned<Family>) {
+      for (const layers::SheafLearnerWeights<layers::ParameterSlot>& learner : layout.at.learners) {
         learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums);
       }
     }

@@ -47,7 +47,7 @@ struct GeluDropout {
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const Index index = instance * size + item;
-    out[index] = dropout(item, instance, gelu(z[index]));
+    out[index] = dropout(item, instance, layers::gelu(z[index]));
   }
 };
 /// bar = dropout(bar) ∘ GELU′(z).
@@ -60,7 +60,7 @@ struct GeluDropoutBackward {
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const Index index = instance * size + item;
-    bar[index] = dropout(item, instance, bar[index]) * gelu_derivative(z[index]);
+    bar[index] = dropout(item, instance, bar[index]) * layers::gelu_derivative(z[index]);
   }
 };
 
@@ -71,7 +71,7 @@ struct NodeLearnerScratch {
   SageScratch<Executor, S> sage;
 
   NodeLearnerScratch() = default;
-  NodeLearnerScratch(Executor& executor, const NodeLearnerOptions& options, const ArcViews<S>& arcs,
+  NodeLearnerScratch(Executor& executor, const layers::NodeLearnerOptions& options, const ArcViews<S>& arcs,
                      const BatchSize& batch) {
     const Index rows = batch.training_instances() * arcs.out.nodes;
     for (int side = 0; side < 2; ++side) {
@@ -95,13 +95,13 @@ class BatchNodeLearner {
   /// \param dropout  rate between convolutions
   /// \param layer    number of the layer; 0 of a pair for all layers
   BatchNodeLearner(Executor& executor, const ArcViews<S>& arcs,
-                   const std::array<NodeLearnerWeights<ParameterSlot>, 2>& at, const NodeLearnerOptions& options,
-                   double dropout, Index layer, const ParameterSet<S>& parameters, const BatchSize& batch,
-                   PartialSums& sums)
+                   const std::array<layers::NodeLearnerWeights<layers::ParameterSlot>, 2>& at,
+                   const layers::NodeLearnerOptions& options, double dropout, Index layer,
+                   const layers::ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums)
       : nodes_(arcs.out.nodes), options_(options), dropout_(dropout), drops_(dropout > 0), layer_(layer) {
     const Index n = nodes_, g = options.width;
     for (int side = 0; side < 2; ++side) {
-      const NodeLearnerWeights<ParameterSlot>& own = at[static_cast<std::size_t>(side)];
+      const layers::NodeLearnerWeights<layers::ParameterSlot>& own = at[static_cast<std::size_t>(side)];
       if (options.kind == NodeLearnerKind::mlp) {
         hidden_.emplace_back(executor, own.hidden, parameters, Activation::relu, n, options.inputs, g, batch,
                              sums);
@@ -217,7 +217,7 @@ class BatchNodeLearner {
   }
 
   Index nodes_;
-  NodeLearnerOptions options_;
+  layers::NodeLearnerOptions options_;
   DropoutRule dropout_;
   bool drops_;
   Index layer_;

@@ -154,7 +154,7 @@ struct PredictNodeMaps {
     const S* values = raw.complete(at, run);
     SquareMatrix<S, D> rotation;
     PointMap<SpecialOrthogonal<D>>().map(values, rotation);
-    maps.store(run, at.node, at.side, rotation, maps.conformal ? values[rotation_parameters<D>] : S(0));
+    maps.store(run, at.node, at.side, rotation, maps.conformal ? values[rotation::rotation_parameters<D>] : S(0));
   }
 };
 /// What follows NodeMapGradient where learners predict the maps: the derivatives of their numbers.
@@ -164,7 +164,7 @@ struct PredictionGradient {
 
   SHEAFNN_HD void operator()(const NodeSide& at, Index run, const SquareMatrix<S, D>& rotation_bar,
                              const S& log_scale_bar) const {
-    constexpr int q = rotation_parameters<D>;
+    constexpr int q = rotation::rotation_parameters<D>;
     S* bar = raw.bar_of(at, run);
     PointMap<SpecialOrthogonal<D>>().backward(raw.of(at, run), rotation_bar, bar);
     if (raw.size > q) bar[q] = log_scale_bar;

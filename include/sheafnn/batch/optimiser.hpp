@@ -239,7 +239,7 @@ struct KeepBest {
 template <class Executor, class S>
 class BatchAdam {
  public:
-  BatchAdam(Executor& executor, const ParameterSet<S>& parameters, Index runs)
+  BatchAdam(Executor& executor, const layers::ParameterSet<S>& parameters, Index runs)
       : runs_(runs),
         parameters_(parameters.size()),
         first_(executor, "optimiser", runs * parameters_),
@@ -247,9 +247,9 @@ class BatchAdam {
     std::vector<std::uint16_t> tensor;
     std::vector<std::uint8_t> group;
     for (std::size_t t = 0; t < parameters.info().size(); ++t) {
-      const ParameterInfo& info = parameters.info()[t];
+      const layers::ParameterInfo& info = parameters.info()[t];
       tensor.insert(tensor.end(), static_cast<std::size_t>(info.size), static_cast<std::uint16_t>(t));
-      group.push_back(info.group == ParameterGroup::sheaf_learner ? 1 : 0);
+      group.push_back(info.group == layers::ParameterGroup::sheaf_learner ? 1 : 0);
     }
     tensor_ = Array<Executor, std::uint16_t>(executor, "optimiser", tensor);
     group_ = Array<Executor, std::uint8_t>(executor, "optimiser", group);

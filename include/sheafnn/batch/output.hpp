@@ -63,9 +63,9 @@ inline void check(const NodeTargetLists& targets, Index nodes, Index classes) {
 template <class Executor, class S>
 class BatchOutput {
  public:
-  BatchOutput(Executor& executor, const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
-              const NodeTargetLists& targets, Index nodes, Index width, Index classes, const BatchSize& batch,
-              PartialSums& sums)
+  BatchOutput(Executor& executor, const layers::LinearWeights<layers::ParameterSlot>& at,
+              const layers::ParameterSet<S>& parameters, const NodeTargetLists& targets, Index nodes, Index width,
+              Index classes, const BatchSize& batch, PartialSums& sums)
       : linear_(at, parameters, batch.runs, batch.training_copies * nodes, width, classes, sums),
         nodes_(nodes),
         classes_(classes),

@@ -26,12 +26,12 @@ class BatchFilter {
   BatchFilter() = default;
   /// \param shape  of the features; makes room for the partial sums of all layers
   BatchFilter(Executor& executor, const PolynomialOptions& options, const ModelLayout& layout,
-              const ParameterSet<S>& parameters, const FeatureShape<S>& shape, const BatchSize& batch,
+              const layers::ParameterSet<S>& parameters, const FeatureShape<S>& shape, const BatchSize& batch,
               PartialSums& sums)
       : options_(options), runs_(batch.runs), chunks_{shape.nodes * batch.training_copies} {
     if (!active()) return;
     std::vector<double> zeros(static_cast<std::size_t>(terms()));
-    const Polynomial p(options, std::span<const double>(zeros));
+    const layers::Polynomial p(options, std::span<const double>(zeros));
     const sheafnn::detail::FilterRecurrence of(p, 0);
     for (Index k = 0; k < of.steps(); ++k) {
       steps_.push_back({static_cast<S>(of.slope(k)), static_cast<S>(of.own(k)), static_cast<S>(-of.before(k))});
@@ -110,7 +110,7 @@ class BatchFilter {
            options_.basis != PolynomialBasis::chebyshev_interpolation;
   }
   /// ∂w_k/∂γ_j, row k.
-  [[nodiscard]] static std::vector<double> jacobian(const Polynomial& p) {
+  [[nodiscard]] static std::vector<double> jacobian(const layers::Polynomial& p) {
     const std::size_t terms = static_cast<std::size_t>(p.degree() + 1);
     std::vector<double> r(terms * terms), one(terms);
     for (std::size_t k = 0; k < terms; ++k) {

@@ -91,7 +91,7 @@ struct FilterGradient {
       }
       return;
     }
-    double of_weights[max_polynomial_degree + 1];
+    double of_weights[layers::max_polynomial_degree + 1];
     for (Index k = 0; k < terms; ++k) of_weights[k] = static_cast<double>(bar[k]);
     for (Index j = 0; j < terms; ++j) {
       double sum = 0;

@@ -34,14 +34,14 @@ template <class Executor, BatchModel<Executor> Model>
   run.seed = options.seed;
   run.epoch = options.epoch;
   network.runs().upload(std::span<const Run>(&run, 1));
-  SampledPredictionBuilder builder(n, classes);
+  uncertainty::SampledPredictionBuilder builder(n, classes);
   network.evaluate(options.samples, [&](const Pass& pass) {
     std::vector<S> drawn = network.output().log_probabilities().download();
     for (S& value : drawn) value = std::exp(value);
     for (Index copy = 0; copy < pass.copies; ++copy) builder.add(drawn.data() + copy * n * classes);
   });
   Prediction r;
-  static_cast<SampledPrediction&>(r) = builder.result();
+  static_cast<uncertainty::SampledPrediction&>(r) = builder.result();
   r.class_count = classes;
   for (Index u = 0; u < n; ++u) {
     r.label.push_back(static_cast<std::int32_t>(sheafnn::detail::most_probable(r.probabilities, classes, u)));

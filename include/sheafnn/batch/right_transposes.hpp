@@ -41,15 +41,17 @@ template <class Executor, class S>
 class RightTransposes {
  public:
   RightTransposes() = default;
-  RightTransposes(Executor& executor, std::span<const DiffusionWeights<ParameterSlot>> layers,
-                  const ParameterSet<S>& parameters, Index channels, Index runs)
+  RightTransposes(Executor& executor, std::span<const layers::DiffusionWeights<layers::ParameterSlot>> layers,
+                  const layers::ParameterSet<S>& parameters, Index channels, Index runs)
       : runs_(runs) {
-    const auto has_right = [](const DiffusionWeights<ParameterSlot>& layer) { return layer.right >= 0; };
+    const auto has_right = [](const layers::DiffusionWeights<layers::ParameterSlot>& layer) {
+      return layer.right >= 0;
+    };
     if (std::none_of(layers.begin(), layers.end(), has_right)) return;
     require_countable("weights of all layers", static_cast<Index>(layers.size()) * channels * channels);
     transpose_.channels = channels;
     transpose_.square = channels * channels;
-    for (const DiffusionWeights<ParameterSlot>& layer : layers) {
+    for (const layers::DiffusionWeights<layers::ParameterSlot>& layer : layers) {
       transpose_.offset[transpose_.layers++] = has_right(layer) ? parameters.info(layer.right).offset : 0;
     }
     values_ = Array<Executor, S>(executor, "layers", runs * run_stride());

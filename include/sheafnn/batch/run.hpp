@@ -27,7 +27,7 @@ struct DropoutRule {
 
   DropoutRule() = default;
   explicit DropoutRule(double rate) {
-    const Dropout dropout{rate, {}};
+    const layers::Dropout dropout{rate, {}};
     if (!dropout.active()) return;
     threshold = dropout.threshold();
     scale = dropout.scale();
@@ -50,7 +50,7 @@ class ElementDropout {
   }
   /// Is an element kept?
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool keeps(Index element) {
-    constexpr std::uint32_t block = Dropout::block;
+    constexpr std::uint32_t block = layers::Dropout::block;
     const std::uint32_t e = static_cast<std::uint32_t>(element), id = e / block * 16 + e % 16;
     if (id != id_) {
       id_ = id;
@@ -73,7 +73,7 @@ class ElementDropout {
   std::uint32_t threshold_;
   S scale_;
   std::uint32_t id_ = ~std::uint32_t{0};  ///< of words_; this one is of no element
-  PhiloxBlock<std::uint32_t> words_{};
+  random::PhiloxBlock<std::uint32_t> words_{};
 };
 
 }  // namespace detail

@@ -104,8 +104,8 @@ class BatchSage {
   using Scratch = SageScratch<Executor, S>;
 
   /// \param adds_bias  otherwise the kernel that reads output() adds it
-  BatchSage(Executor& executor, const ArcViews<S>& arcs, const SageWeights<ParameterSlot>& at,
-            const ParameterSet<S>& parameters, Index inputs, Index outputs, bool projected, bool adds_bias,
+  BatchSage(Executor& executor, const ArcViews<S>& arcs, const layers::SageWeights<layers::ParameterSlot>& at,
+            const layers::ParameterSet<S>& parameters, Index inputs, Index outputs, bool projected, bool adds_bias,
             const BatchSize& batch, PartialSums& sums)
       : arcs_(arcs),
         shape_{arcs.in.nodes, 1, outputs, {}},

@@ -28,8 +28,9 @@ struct AddBias {
 template <class Executor, class S>
 class BatchSecondLinear {
  public:
-  BatchSecondLinear(Executor& executor, const LinearWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
-                    Index nodes, Index width, Index runs, PartialSums& sums)
+  BatchSecondLinear(Executor& executor, const layers::LinearWeights<layers::ParameterSlot>& at,
+                    const layers::ParameterSet<S>& parameters, Index nodes, Index width, Index runs,
+                    PartialSums& sums)
       : linear_(at, parameters, runs, nodes, width, width, sums),
         nodes_(nodes),
         width_(width),

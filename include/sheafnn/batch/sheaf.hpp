@@ -13,7 +13,7 @@ namespace sheafnn::batch::detail {
 template <class Executor, class Family, class S>
 class BatchSheaf {
  public:
-  using Sizes = BlockSizes<Family>;
+  using Sizes = sheaf::BlockSizes<Family>;
   using Rows = BlockRows<Family>;
 
   BatchSheaf() = default;
@@ -24,7 +24,7 @@ class BatchSheaf {
       : graph_(graph), normalisation_(normalisation) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
     const auto bar = [&](Index size) { return Array<Executor, S>(executor, "sheaves", training_slots * size); };
-    constexpr bool own_gram = !is_orthogonal<Family>;
+    constexpr bool own_gram = !sheaf::is_orthogonal<Family>;
     require_countable("tiles of the edges' blocks", graph.edges * ((Rows::transport + 3) / 4));
     map_ = array(graph.pairs() * Sizes::map);
     if (own_gram) arc_gram_ = array(graph.pairs() * Rows::gram);
@@ -32,7 +32,7 @@ class BatchSheaf {
     degree_block_ = array(graph.nodes * Rows::gram);
     scale_ = array(graph.nodes * Rows::gram);
     eigen_ = array(graph.nodes * Sizes::eigen);
-    if constexpr (is_learned<Family>) {
+    if constexpr (sheaf::is_learned<Family>) {
       off_diagonal_bar_ = bar(graph.edges * Rows::transport);
       degree_bar_ = bar(graph.nodes * Rows::gram);
       scale_bar_ = bar(graph.nodes * Rows::gram);

@@ -25,7 +25,7 @@ struct BlockGradient {
 /// Adds the derivative through S_u to that of D_u; item: node, group: a sheaf of an instance.
 template <class Family, class S>
 struct BackwardNodes {
-  using Sizes = BlockSizes<Family>;
+  using Sizes = sheaf::BlockSizes<Family>;
   SheafRange range;
   SheafView<Family, S> sheaf;
   BlockGradient<S> gradient;
@@ -33,16 +33,16 @@ struct BackwardNodes {
 
   SHEAFNN_HD void operator()(Index u, Index group) const {
     const Index slot = range.slot(group), index = slot * sheaf.nodes + u, row = index * BlockRows<Family>::gram;
-    NodeScaling<Family, S> scaling;
-    scaling.scale = load_padded<Gram<Family, S>>(sheaf.scale_of(slot, u));
+    sheaf::NodeScaling<Family, S> scaling;
+    scaling.scale = load_padded<sheaf::Gram<Family, S>>(sheaf.scale_of(slot, u));
     if constexpr (Sizes::dense_gram) {
       const S* eigen = sheaf.eigen + index * Sizes::eigen;
       scaling.vectors = load_block<SquareMatrix<S, Sizes::dimension>>(eigen);
-      scaling.root = load_block<Column<S, Sizes::dimension>>(eigen + Sizes::gram);
+      scaling.root = load_block<math::Column<S, Sizes::dimension>>(eigen + Sizes::gram);
     }
-    const Gram<Family, S> scale_bar = load_padded<Gram<Family, S>>(gradient.scale + row);
-    Gram<Family, S> degree_bar = load_padded<Gram<Family, S>>(gradient.degree + row);
-    node_scaling_backward<Family, S>(normalisation, scaling, scale_bar, degree_bar);
+    const sheaf::Gram<Family, S> scale_bar = load_padded<sheaf::Gram<Family, S>>(gradient.scale + row);
+    sheaf::Gram<Family, S> degree_bar = load_padded<sheaf::Gram<Family, S>>(gradient.degree + row);
+    sheaf::node_scaling_backward<Family, S>(normalisation, scaling, scale_bar, degree_bar);
     store_padded(degree_bar, gradient.degree + row);
   }
 };
@@ -67,34 +67,35 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_side(const GraphView<S>& graph, const Sh
   using Map = typename Family::template Map<S>;
   const Index m = graph.edges, pair = at.pair(m), other_pair = at.side == 0 ? m + at.edge : at.edge;
   const auto degree_bar_of = [&](Index p) {
-    return load_padded<Gram<Family, S>>(gradient.degree + (slot * graph.nodes + graph.edge_node[p]) * Rows::gram);
+    return load_padded<sheaf::Gram<Family, S>>(gradient.degree +
+                                               (slot * graph.nodes + graph.edge_node[p]) * Rows::gram);
   };
   map = sheaf.load_map(slot, pair);
   map_bar = Map::Constant(S(0));
   const Map other = sheaf.load_map(slot, other_pair);
   Map unused = Map::Constant(S(0));
-  Transport<Family, S> q_bar =
-      load_padded<Transport<Family, S>>(gradient.off_diagonal + (slot * m + at.edge) * Rows::transport);
+  sheaf::Transport<Family, S> q_bar =
+      load_padded<sheaf::Transport<Family, S>>(gradient.off_diagonal + (slot * m + at.edge) * Rows::transport);
   q_bar = -q_bar;
   S square = S(1);
   if (edge_weight != nullptr) {
-    const Transport<Family, S> q =
-        at.side == 0 ? transport<Family, S>(map, other) : transport<Family, S>(other, map);
-    const S own_part = inner_product(degree_bar_of(pair), gram<Family, S>(map));
-    const S other_part = inner_product(degree_bar_of(other_pair), gram<Family, S>(other));
-    weight_bar += S(2) * *edge_weight * (inner_product(q_bar, q) + (own_part + other_part));
+    const sheaf::Transport<Family, S> q =
+        at.side == 0 ? sheaf::transport<Family, S>(map, other) : sheaf::transport<Family, S>(other, map);
+    const S own_part = math::inner_product(degree_bar_of(pair), sheaf::gram<Family, S>(map));
+    const S other_part = math::inner_product(degree_bar_of(other_pair), sheaf::gram<Family, S>(other));
+    weight_bar += S(2) * *edge_weight * (math::inner_product(q_bar, q) + (own_part + other_part));
     square = *edge_weight * *edge_weight;
     q_bar *= square;
   }
   if (at.side == 0) {
-    transport_backward<Family, S>(map, other, q_bar, map_bar, unused);
+    sheaf::transport_backward<Family, S>(map, other, q_bar, map_bar, unused);
   } else {
-    transport_backward<Family, S>(other, map, q_bar, unused, map_bar);
+    sheaf::transport_backward<Family, S>(other, map, q_bar, unused, map_bar);
   }
-  if constexpr (!is_orthogonal<Family>) {
-    Gram<Family, S> degree_bar = degree_bar_of(pair);
+  if constexpr (!sheaf::is_orthogonal<Family>) {
+    sheaf::Gram<Family, S> degree_bar = degree_bar_of(pair);
     if (edge_weight != nullptr) degree_bar *= square;
-    gram_backward<Family, S>(map, degree_bar, map_bar);
+    sheaf::gram_backward<Family, S>(map, degree_bar, map_bar);
   }
 }
 

@@ -40,13 +40,14 @@ struct SheafRange {
 /// Numbers from one block to the next.
 template <class Family>
 struct BlockRows {
-  static constexpr int gram = padded(BlockSizes<Family>::gram), transport = padded(BlockSizes<Family>::transport);
+  static constexpr int gram = padded(sheaf::BlockSizes<Family>::gram),
+                       transport = padded(sheaf::BlockSizes<Family>::transport);
 };
 
 /// The arrays of all sheaves; offsets by slot.
 template <class Family, class S>
 struct SheafView {
-  using Sizes = BlockSizes<Family>;
+  using Sizes = sheaf::BlockSizes<Family>;
   using Rows = BlockRows<Family>;
   using Map = typename Family::template Map<S>;
 
@@ -198,7 +199,7 @@ struct FixedMaps {
 /// Maps and Q_e of every edge; item: edge, group: a sheaf of an instance.
 template <class Family, class S, class Maps>
 struct BuildEdges {
-  using Sizes = BlockSizes<Family>;
+  using Sizes = sheaf::BlockSizes<Family>;
   using Map = typename Family::template Map<S>;
   GraphView<S> graph;
   SheafRange range;
@@ -215,12 +216,12 @@ struct BuildEdges {
       const Index pair = side * m + edge;
       map[side] = maps(instance, range.sheaf(group), pair);
       sheaf.store_map(slot, pair, map[side]);
-      if constexpr (!is_orthogonal<Family>) {
-        const Gram<Family, S> g = weight * weight * gram<Family, S>(map[side]);
+      if constexpr (!sheaf::is_orthogonal<Family>) {
+        const sheaf::Gram<Family, S> g = weight * weight * sheaf::gram<Family, S>(map[side]);
         store_padded(g, sheaf.arc_gram + (slot * 2 * m + graph.pair_arc[pair]) * BlockRows<Family>::gram);
       }
     }
-    Transport<Family, S> q = transport<Family, S>(map[0], map[1]);
+    sheaf::Transport<Family, S> q = sheaf::transport<Family, S>(map[0], map[1]);
     if (edge_weight != nullptr) q *= weight * weight;
     store_padded(q, sheaf.transport_of(slot, edge));
   }
@@ -230,7 +231,7 @@ struct BuildEdges {
 template <class Family, class S>
 struct BuildNodes {
   using Scalar = S;
-  using Sizes = BlockSizes<Family>;
+  using Sizes = sheaf::BlockSizes<Family>;
   static constexpr int outputs = Sizes::gram;
   GraphView<S> graph;
   SheafRange range;
@@ -242,7 +243,7 @@ struct BuildNodes {
 
   SHEAFNN_HD void part(Index u, Index group, int lane, S* sums) const {
     const Index m = graph.edges, last = graph.offset[u + 1];
-    if constexpr (is_orthogonal<Family>) {
+    if constexpr (sheaf::is_orthogonal<Family>) {
       if (edge_weight == nullptr) return;
       const S* weights = edge_weight + range.instance(group) / copies * m;
       SHEAFNN_UNROLL_FOUR for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
@@ -262,11 +263,12 @@ struct BuildNodes {
   }
 
   SHEAFNN_HD void finish(Index u, Index group, const S* sums) const {
-    Gram<Family, S> degree_block = load_block<Gram<Family, S>>(sums);
-    if constexpr (is_orthogonal<Family>) {
+    sheaf::Gram<Family, S> degree_block = load_block<sheaf::Gram<Family, S>>(sums);
+    if constexpr (sheaf::is_orthogonal<Family>) {
       if (edge_weight == nullptr) degree_block(0, 0) = graph.degree[u];
     }
-    const NodeScaling<Family, S> scaling = node_scaling<Family, S>(normalisation, degree_block, graph.degree[u]);
+    const sheaf::NodeScaling<Family, S> scaling =
+        sheaf::node_scaling<Family, S>(normalisation, degree_block, graph.degree[u]);
     const Index slot = range.slot(group), index = slot * graph.nodes + u;
     store_padded(degree_block, sheaf.degree_block_of(slot, u));
     store_padded(scaling.scale, sheaf.scale_of(slot, u));

@@ -22,17 +22,17 @@ template <class Executor, class S>
 class BatchSheafLearner {
  public:
   BatchSheafLearner() = default;
-  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const SheafLearnerOptions& shape,
-                    const SheafLearnerWeights<ParameterSlot>& at, const ParameterSet<S>& parameters,
-                    const BatchSize& batch, PartialSums& sums)
+  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const layers::SheafLearnerOptions& shape,
+                    const layers::SheafLearnerWeights<layers::ParameterSlot>& at,
+                    const layers::ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums)
       : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(batch.runs) {
     hidden_layers_ = shape.hidden_layers;
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
     first_.inputs = inputs_;
     first_.channels = shape.channels;
     first_.arc_features = shape.edge_features;
-    const auto offset = [&](ParameterId id) { return parameters.info(id).offset; };
-    const auto add_first = [&](ParameterId id, Index rows, bool whole_pair = false) {
+    const auto offset = [&](layers::ParameterId id) { return parameters.info(id).offset; };
+    const auto add_first = [&](layers::ParameterId id, Index rows, bool whole_pair = false) {
       if (id < 0 || rows == 0) return;
       const Index columns = whole_pair ? 2 * inputs_ : shape.first_inputs();
       first_.matrix[first_.count++] = {

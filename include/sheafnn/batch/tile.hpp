@@ -19,7 +19,7 @@ using sheafnn::detail::load_aligned, sheafnn::detail::load_some, sheafnn::detail
 
 /// Four channels of features, or four numbers of a row; behaves like one number. S = float or double.
 template <class S>
-using Tile = Pack<S, 4>;
+using Tile = math::Pack<S, 4>;
 
 /// Reads and writes four channels, aligned.
 struct WholeTile {

@@ -18,16 +18,17 @@ namespace sheafnn {
 /// The learners of a cooperative network. Unchecked: the options are resolved, sizes are at least 1.
 ///
 /// \param outputs  of each, per node
-[[nodiscard]] inline NodeLearnerOptions node_learner(const CooperativeOptions& options, Index h, Index outputs) {
+[[nodiscard]] inline layers::NodeLearnerOptions node_learner(const CooperativeOptions& options, Index h,
+                                                             Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};
 }
 
 /// All weights of a network, or their gradients or places. \tparam T  const S, S or ParameterSlot
 template <class T>
 struct CooperativeWeights : LayerWeights<T> {
-  LinearWeights<T> encoder, learner_encoder, output;
-  std::vector<LinearWeights<T>> readout;                       ///< of the hidden layers of the readout
-  std::vector<std::array<NodeLearnerWeights<T>, 2>> learners;  ///< for T and for S; one pair, or one per layer
+  layers::LinearWeights<T> encoder, learner_encoder, output;
+  std::vector<layers::LinearWeights<T>> readout;                       ///< of the hidden layers of the readout
+  std::vector<std::array<layers::NodeLearnerWeights<T>, 2>> learners;  ///< for T and for S; one pair, or one per layer
 
   /// Linear layers start uniform in ±1/√inputs. In Bayesian models the biases of κ_raw and s_raw start where the first
   /// samples stay near their means.
@@ -37,13 +38,14 @@ struct CooperativeWeights : LayerWeights<T> {
   /// \param options  resolved
   /// \param d        stalk dimension
   /// \param outputs  of the learners, per node
-  void declare(ParameterList<T>& list, const CooperativeOptions& options, Index d, Index outputs, bool bayesian) {
+  void declare(layers::ParameterList<T>& list, const CooperativeOptions& options, Index d, Index outputs,
+               bool bayesian) {
     constexpr double raw_concentration = -4, raw_deviation = -2;
     const Index f = options.channels, h = d * f,
                 rotation = d * (d - 1) / 2;  // κ_raw, μ, s_raw follow the rotation
     list.as_stored = true;
     encoder.declare(list, "lin1", h, options.features);
-    list.group = ParameterGroup::sheaf_learner;
+    list.group = layers::ParameterGroup::sheaf_learner;
     if (options.separate_encoder) learner_encoder.declare(list, "lin_maps", h, options.features);
     std::vector<std::pair<Index, double>> raised;
     if (bayesian) raised.emplace_back(rotation, raw_concentration);
@@ -55,8 +57,8 @@ struct CooperativeWeights : LayerWeights<T> {
       learners[l][0].declare(list, "out" + number, node_learner(options, h, outputs), raised);
       learners[l][1].declare(list, "in" + number, node_learner(options, h, outputs), raised);
     }
-    list.group = ParameterGroup::network;
-    const LayerSetting layer{.diffusion = {options.left_weights, options.right_weights, true, options.residual},
+    list.group = layers::ParameterGroup::network;
+    const layers::LayerSetting layer{.diffusion = {options.left_weights, options.right_weights, true, options.residual},
                              .coordinates = d,
                              .channels = f};
     LayerWeights<T>::declare(list, layer, options.layers, options.norm != FeatureNorm::none);

@@ -31,7 +31,7 @@ namespace sheafnn {
 /// \tparam Bayesian  do the node maps have distributions?
 /// \tparam S         float (default) or double
 template <int D, bool Bayesian, std::floating_point S = float>
-  requires StalkDimension<D>
+  requires sheaf::StalkDimension<D>
 class CooperativeModel {
  public:
   using Family = Conformal<D>;
@@ -55,7 +55,7 @@ class CooperativeModel {
   /// The same without values of the parameters.
   CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options)
       : options_(resolve(options, D, bayesian)) {
-    ParameterList<ParameterSlot> list(parameters_);
+    layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_);
   }
 
@@ -67,9 +67,9 @@ class CooperativeModel {
     detail::check_plan(plan, options_.features);
     options_.feature_plan = std::move(plan);
   }
-  [[nodiscard]] const CooperativeWeights<ParameterSlot>& layout() const noexcept { return layout_; }
-  [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
+  [[nodiscard]] const CooperativeWeights<layers::ParameterSlot>& layout() const noexcept { return layout_; }
+  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
+  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] Index coordinates() const noexcept { return D; }
   /// h = D · channels.
   [[nodiscard]] Index hidden_width() const noexcept { return D * options_.channels; }
@@ -86,23 +86,23 @@ class CooperativeModel {
 
   /// Declares all parameters. Takes any list.
   template <class T>
-  void declare(ParameterList<T>& list, CooperativeWeights<T>& weights) const {
+  void declare(layers::ParameterList<T>& list, CooperativeWeights<T>& weights) const {
     weights.declare(list, options_, D, learner_outputs(), bayesian);
   }
 
  private:
   CooperativeOptions options_;
-  CooperativeWeights<ParameterSlot> layout_;
-  ParameterSet<S> parameters_;
+  CooperativeWeights<layers::ParameterSlot> layout_;
+  layers::ParameterSet<S> parameters_;
 };
 
 /// Cooperative sheaf network: the node maps are learned functions of each layer's features.
 template <int D, std::floating_point S = float>
-  requires StalkDimension<D>
+  requires sheaf::StalkDimension<D>
 using Csnn = CooperativeModel<D, false, S>;
 /// Bayesian cooperative sheaf network: the node maps have learned distributions.
 template <int D, std::floating_point S = float>
-  requires StalkDimension<D>
+  requires sheaf::StalkDimension<D>
 using Bcsnn = CooperativeModel<D, true, S>;
 
 }  // namespace sheafnn

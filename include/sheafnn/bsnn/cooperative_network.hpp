@@ -66,7 +66,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   ///
   /// \throws std::invalid_argument  layer out of range
   /// \throws std::logic_error       draw() did not come before
-  [[nodiscard]] const NodeMaps<D, S>& node_maps(Index layer) const {
+  [[nodiscard]] const layers::NodeMaps<D, S>& node_maps(Index layer) const {
     require_between("layer", layer, 0, steps_.layer_count() - 1);
     this->check_drawn("node_maps");
     return steps_.stages[static_cast<std::size_t>(layer)].maps;
@@ -75,11 +75,11 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   /// model's again.
   ///
   /// \throws std::invalid_argument  another number of them than the model has layers, or maps of another number of nodes
-  void give_maps(std::vector<NodeMapRows<D, S>> maps) {
+  void give_maps(std::vector<layers::NodeMapRows<D, S>> maps) {
     const Index count = static_cast<Index>(maps.size()), n = steps_.graph.node_count();
     require(maps.empty() || count == steps_.layer_count(), "maps", count,
             detail::concat("must be 0, or one for each of ", steps_.layer_count(), " layers"));
-    for (const NodeMapRows<D, S>& rows : maps) {
+    for (const layers::NodeMapRows<D, S>& rows : maps) {
       for (const Buffer<S>& rotations : rows.rotation) {
         require(rotations.size() == n * D * D, "numbers of a rotation per node", rotations.size(),
                 detail::concat("must be ", D * D, " for each of ", n, " nodes"));
@@ -92,7 +92,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   ///
   /// \throws std::invalid_argument  layer out of range
   /// \throws std::logic_error       begin() or, with layer_learners, draw() did not come before
-  [[nodiscard]] const VariationalNodeMaps<D, S>& posterior(Index layer = 0) const requires Bayesian {
+  [[nodiscard]] const layers::VariationalNodeMaps<D, S>& posterior(Index layer = 0) const requires Bayesian {
     require_between("layer", layer, 0, steps_.layer_count() - 1);
     check_posterior("posterior");
     return steps_.posteriors[steps_.pair_of(layer)];

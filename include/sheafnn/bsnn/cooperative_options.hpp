@@ -89,7 +89,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "--node-learner"},
         options.learner...);
   visit({"learner_layers", "layers of the learners sage and sage-projected",
-         Range::between(1, max_learner_layers)},
+         Range::between(1, layers::max_learner_layers)},
         options.learner_layers...);
   visit({"learner_width", "hidden width of the learners", Range::between(1, 1024)}, options.learner_width...);
   visit({.key = "learner_dropout",

@@ -98,7 +98,7 @@ void describe_node_maps(Network<CooperativeModel<D, Bayesian, S>>& network, Shea
 template <int D, bool Bayesian, class S>
 [[nodiscard]] SheafUse sheaf_use(const CooperativeModel<D, Bayesian, S>& model, const Dataset& data,
                                  std::span<const std::int32_t> nodes, const SheafUseOptions& options = {}) {
-  using Rows = NodeMapRows<D, S>;
+  using Rows = layers::NodeMapRows<D, S>;
   require_between("samples", options.samples, 1, 32768);
   require(options.threads >= 0, "threads", options.threads,
           "must be at least 0 (0: as many as the graph is worth)");
@@ -123,7 +123,7 @@ template <int D, bool Bayesian, class S>
   const auto draw = [&](Index k, std::vector<Rows> maps, detail::NodeLosses& to) {
     network.give_maps(std::move(maps));
     const MatrixView<S> outputs = network.draw(k);
-    log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
+    layers::log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
     Prediction prediction;
     prediction.class_count = classes;
     for (Index u = 0; u < n; ++u) {
@@ -141,7 +141,7 @@ template <int D, bool Bayesian, class S>
     }
     std::vector<Rows> others, drawn, trivial;
     for (Index l = 0; l < layers; ++l) {
-      const NodeDegrees<S>& degrees = network.node_maps(l).degrees();
+      const layers::NodeDegrees<S>& degrees = network.node_maps(l).degrees();
       const auto stream = [&](Index part) {
         return Stream{options.seed, Purpose::user, options.epoch, static_cast<std::uint32_t>(2 * l + part),
                       static_cast<std::uint32_t>(k)};

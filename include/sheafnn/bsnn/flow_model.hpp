@@ -86,9 +86,9 @@ class FlowModel {
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) = network_sizes(detail::one_layer(options_), coordinates(), sheaf_count(),
                                                         Posterior::mean_size, Posterior::spread_size, bayesian);
-    ParameterList<ParameterSlot> list(parameters_);
-    declare(list, layout_.at, [&](ParameterList<ParameterSlot>&) {
-      static_cast<LayerWeights<ParameterSlot>&>(layout_).declare(list, layer_setting(), 1, false);
+    layers::ParameterList<layers::ParameterSlot> list(parameters_);
+    declare(list, layout_.at, [&](layers::ParameterList<layers::ParameterSlot>&) {
+      static_cast<LayerWeights<layers::ParameterSlot>&>(layout_).declare(list, layer_setting(), 1, false);
     });
   }
 
@@ -103,8 +103,8 @@ class FlowModel {
   /// With the flow, which has no ε, as the only layer.
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
-  [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
+  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
+  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   /// d' = D + number of fixed filters.
   [[nodiscard]] Index coordinates() const noexcept {
     return stalk_dimension + (options_.add_lp ? 1 : 0) + (options_.add_hp ? 1 : 0);
@@ -114,15 +114,15 @@ class FlowModel {
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return 1; }
   /// What the flow is made from.
-  [[nodiscard]] LayerSetting layer_setting() const {
+  [[nodiscard]] layers::LayerSetting layer_setting() const {
     return {.diffusion = {options_.left_weights, options_.right_weights, options_.activation, false},
             .coordinates = coordinates(),
             .channels = options_.channels};
   }
   /// Declares all parameters; declare_flow(list) declares the weights of the flow, the only layer. Takes any list.
   template <class T, class DeclareFlow>
-  void declare(ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareFlow& declare_flow) const {
-    weights.declare(list, detail::one_layer(options_), layout_, [](ParameterList<T>&) {});
+  void declare(layers::ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareFlow& declare_flow) const {
+    weights.declare(list, detail::one_layer(options_), layout_, [](layers::ParameterList<T>&) {});
     declare_flow(list);
   }
 
@@ -130,7 +130,7 @@ class FlowModel {
   FlowOptions options_;
   [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;
-  ParameterSet<S> parameters_;
+  layers::ParameterSet<S> parameters_;
 };
 
 /// Continuous-time sheaf diffusion with a learned distribution of restriction maps, the family's usual one.

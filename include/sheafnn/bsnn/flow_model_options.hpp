@@ -27,13 +27,13 @@ struct FlowOptions {
   Index classes = 0;    ///< C, number of classes, or of outputs of another loss
 
   /// Members of FlowIntegration, with its defaults.
-  double time = FlowIntegration().time;
-  FlowMethod method = FlowIntegration().method;
-  double absolute_tolerance = FlowIntegration().absolute_tolerance;
-  double relative_tolerance = FlowIntegration().relative_tolerance;
-  double first_step = FlowIntegration().first_step;
-  Index max_steps = FlowIntegration().max_steps;
-  Index fixed_steps = FlowIntegration().fixed_steps;
+  double time = layers::FlowIntegration().time;
+  FlowMethod method = layers::FlowIntegration().method;
+  double absolute_tolerance = layers::FlowIntegration().absolute_tolerance;
+  double relative_tolerance = layers::FlowIntegration().relative_tolerance;
+  double first_step = layers::FlowIntegration().first_step;
+  Index max_steps = layers::FlowIntegration().max_steps;
+  Index fixed_steps = layers::FlowIntegration().fixed_steps;
 
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
   bool add_lp = false;
@@ -54,14 +54,14 @@ struct FlowOptions {
   Index readout_layers = 1;
   bool negate_inside = false;  ///< dX/dt = ELU(−Δ …) instead of −ELU(Δ …)
   Normalisation normalisation = Normalisation::augmented;
-  std::optional<RotationParametrisation> parametrisation = {};
+  std::optional<rotation::RotationParametrisation> parametrisation = {};
   bool augmented_filters = false;
   FeaturePlan feature_plan = {};
 
-  [[nodiscard]] FlowIntegration integration() const {
+  [[nodiscard]] layers::FlowIntegration integration() const {
     return {method, time, absolute_tolerance, relative_tolerance, first_step, max_steps, fixed_steps};
   }
-  [[nodiscard]] DiffusionFieldOptions field() const {
+  [[nodiscard]] layers::DiffusionFieldOptions field() const {
     return {left_weights, right_weights, activation, negate_inside};
   }
 

@@ -54,7 +54,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   /// The sheaf of the last draw and, of Bayesian models, the posterior it is drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   /// The flow of the last draw, with the steps that it took.
-  [[nodiscard]] const FlowLayer<Family, S>& flow() const noexcept { return flow_; }
+  [[nodiscard]] const layers::FlowLayer<Family, S>& flow() const noexcept { return flow_; }
   /// Takes these steps in the passes to come, whatever the tolerances say; none: chooses them anew. With the steps of a
   /// pass, its gradient is the exact derivative of the passes to come.
   ///
@@ -152,7 +152,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     }
   }
 
-  FlowLayer<Family, S> flow_;
+  layers::FlowLayer<Family, S> flow_;
   Buffer<S> selected_;  ///< X(T) at nodes()
   MatrixView<const S> selected_rows_;
   std::vector<S> replay_;

@@ -59,14 +59,14 @@ struct ForwardPass {
   [[nodiscard]] bool keeps() const noexcept { return training || keep; }
   /// The dropouts of the pass: of features, of the encoder's output, of a layer's input, and of what the sheaf learner
   /// of a deterministic model reads, which drops nothing before the first layer.
-  [[nodiscard]] Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
-  [[nodiscard]] Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
+  [[nodiscard]] layers::Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
+  [[nodiscard]] layers::Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
   /// As above. Unchecked: layer and draw are in the ranges of Stream.
-  [[nodiscard]] Dropout of_layer(Index layer, Index draw) const {
+  [[nodiscard]] layers::Dropout of_layer(Index layer, Index draw) const {
     return dropout_of(Purpose::layer_dropout, dropout, layer, draw);
   }
   /// As above.
-  [[nodiscard]] Dropout of_learner(Index layer, Index draw) const {
+  [[nodiscard]] layers::Dropout of_learner(Index layer, Index draw) const {
     return dropout_of(Purpose::learner_dropout, layer > 0 ? dropout : 0.0, layer, draw);
   }
   /// The stream that sheaf s of a sample is drawn from. Evaluations use the upper half of the sample numbers, so that
@@ -79,7 +79,7 @@ struct ForwardPass {
   [[nodiscard]] Stream stream(Purpose purpose, Index layer, Index draw) const {
     return {seed, purpose, epoch, static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(draw)};
   }
-  [[nodiscard]] Dropout dropout_of(Purpose purpose, double rate, Index layer = 0, Index draw = 0) const {
+  [[nodiscard]] layers::Dropout dropout_of(Purpose purpose, double rate, Index layer = 0, Index draw = 0) const {
     return {training ? rate : 0.0, stream(purpose, layer, draw)};
   }
 };

@@ -60,9 +60,9 @@ template <HasIncidentMaps Model>
 [[nodiscard]] WithSheaves<Model> with_sheaves(const Model& model, GivenMaps<typename Model::Family> maps) {
   using S = typename Model::Scalar;
   WithSheaves<Model> r(without_learner(model.options()), 0, std::move(maps));
-  const ParameterSet<S>& from = model.parameters();
+  const layers::ParameterSet<S>& from = model.parameters();
   for (std::size_t id = 0; id < r.parameters().info().size(); ++id) {
-    const ParameterId to = static_cast<ParameterId>(id);
+    const layers::ParameterId to = static_cast<layers::ParameterId>(id);
     r.parameters().set(to, from.get(from.find(r.parameters().info(to).name), from.values()));
   }
   return r;

@@ -31,7 +31,7 @@ struct LayerKinds {
   ///
   /// \throws std::invalid_argument  none suits
   template <class Family, class S, class Use>
-  static void with_kind(const LayerSetting& of, const Use& use) {
+  static void with_kind(const layers::LayerSetting& of, const Use& use) {
     const auto used = [&]<class Kind>() {
       if (!Kind::suits(of)) return false;
       use.template operator()<Kind>();
@@ -57,11 +57,12 @@ class LayerWhere final : public Kind {
  public:
   using Unplaced = Kind;
   using Kind::Kind;
-  [[nodiscard]] static bool suits(const LayerSetting& of) { return Chosen(of); }
+  [[nodiscard]] static bool suits(const layers::LayerSetting& of) { return Chosen(of); }
 };
 
 /// The kinds of the library.
-using LibraryLayers = LayerKinds<DiffusionLayer, PolynomialDiffusionLayer, InitialResidualLayer>;
+using LibraryLayers =
+    LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer>;
 
 namespace detail {
 

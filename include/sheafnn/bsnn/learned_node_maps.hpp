@@ -92,8 +92,8 @@ template <int D, bool Bayesian, class S>
                                                                         : suggested_threads(model, graph));
   network.begin({});
   network.draw(0);
-  return {graph.node_count(), D, detail::node_map_table(network, MapSide::out, options.layer),
-          detail::node_map_table(network, MapSide::in, options.layer)};
+  return {graph.node_count(), D, detail::node_map_table(network, layers::MapSide::out, options.layer),
+          detail::node_map_table(network, layers::MapSide::in, options.layer)};
 }
 /// As above, of a dataset.
 template <int D, bool Bayesian, class S>

@@ -26,7 +26,7 @@ namespace sheafnn {
 
 /// Has the model a distribution of sheaves? Bayesian models have, unless their maps are fixed (Identity).
 template <class Model>
-inline constexpr bool has_sheaf_posterior = Model::bayesian&& is_learned<typename Model::Family>;
+inline constexpr bool has_sheaf_posterior = Model::bayesian&& sheaf::is_learned<typename Model::Family>;
 
 /// Which sheaf learned_sheaf() reads.
 struct LearnedSheafOptions {

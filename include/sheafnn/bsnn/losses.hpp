@@ -68,7 +68,7 @@ class Classification {
   template <class S>
   void node_losses(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                    std::span<const std::int32_t> nodes, std::span<double> losses) const {
-    log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
+    layers::log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
     std::size_t i = 0;
     detail::for_rows(rows, nodes, [&](Index u, Index row) {
       losses[i++] = known(u) ? -static_cast<double>(outputs(row, label(u))) : 0;
@@ -123,7 +123,7 @@ template <class S>
 double Classification::value_and_derivative(Execution execution, const MatrixView<S>& outputs,
                                             const NodeSelection& rows, std::span<const std::int32_t> nodes,
                                             double share, const MatrixView<S>& bar) const {
-  log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
+  layers::log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
   double sum = 0, total = 0;
   detail::for_known(*this, rows, nodes, [&](Index u, Index row) {
     sum -= weight(u) * static_cast<double>(outputs(row, label(u)));
@@ -146,7 +146,7 @@ double Classification::value_and_derivative(Execution execution, const MatrixVie
 template <class S>
 void Classification::predict(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                              const MatrixView<double>& predictions) const {
-  log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
+  layers::log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
   detail::add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
 }
 
@@ -182,7 +182,7 @@ class Multilabel {
     detail::for_known_targets(targets_, rows, nodes, [&](std::int8_t t, Index row, Index c) {
       const double z = static_cast<double>(outputs(row, c));
       sum += entropy(z, t);
-      bar(row, c) = static_cast<S>(share * (sigmoid(z) - t) / static_cast<double>(count));
+      bar(row, c) = static_cast<S>(share * (layers::sigmoid(z) - t) / static_cast<double>(count));
     });
     return sum / static_cast<double>(count);
   }
@@ -203,7 +203,7 @@ class Multilabel {
                const MatrixView<double>& predictions) const {
     for (Index row = 0; row < outputs.rows(); ++row) {
       for (Index c = 0; c < outputs.columns(); ++c) {
-        predictions(rows[row], c) += sigmoid(static_cast<double>(outputs(row, c)));
+        predictions(rows[row], c) += layers::sigmoid(static_cast<double>(outputs(row, c)));
       }
     }
   }

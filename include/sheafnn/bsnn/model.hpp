@@ -113,8 +113,8 @@ class SheafModel {
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) = network_sizes(options_, coordinates(), sheaf_count(),
                                                         Posterior::mean_size, Posterior::spread_size, bayesian);
-    ParameterList<ParameterSlot> list(parameters_);
-    declare(list, layout_.at, [&](ParameterList<ParameterSlot>&) {
+    layers::ParameterList<layers::ParameterSlot> list(parameters_);
+    declare(list, layout_.at, [&](layers::ParameterList<layers::ParameterSlot>&) {
       detail::declare_layers<Layers, Family, S>(list, layer_setting(), options_.layers, options_.layer_norm,
                                                 layout_);
     });
@@ -130,8 +130,8 @@ class SheafModel {
   }
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
-  [[nodiscard]] ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const ParameterSet<S>& parameters() const noexcept { return parameters_; }
+  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
+  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   /// d' = D + number of fixed filters.
   [[nodiscard]] Index coordinates() const noexcept {
     return stalk_dimension + (options_.add_lp ? 1 : 0) + (options_.add_hp ? 1 : 0);
@@ -141,8 +141,8 @@ class SheafModel {
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
   /// What layers are made from.
-  [[nodiscard]] LayerSetting layer_setting() const {
-    const DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
+  [[nodiscard]] layers::LayerSetting layer_setting() const {
+    const layers::DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
                                  !options_.residual.initial()};
     return {.diffusion = parts,
             .filter = options_.filter,
@@ -152,7 +152,7 @@ class SheafModel {
   }
   /// Declares all parameters; declare_layers(list) declares the weights of the layers. Takes any list.
   template <class T, class DeclareLayers>
-  void declare(ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareLayers& declare_layers) const {
+  void declare(layers::ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareLayers& declare_layers) const {
     weights.declare(list, options_, layout_, declare_layers);
   }
 
@@ -160,7 +160,7 @@ class SheafModel {
   ModelOptions options_;
   [[no_unique_address]] Posterior posterior_;
   ModelLayout layout_;
-  ParameterSet<S> parameters_;
+  layers::ParameterSet<S> parameters_;
 };
 
 /// Bayesian sheaf neural network: the restriction maps have a learned distribution, the family's usual one.

@@ -21,8 +21,8 @@ struct NetworkSizes {
   Index hidden_width = 0;  ///< h
   Index learner_count = 0;
   bool bayesian = false;
-  EncoderOptions encoder, sheaf_encoder;
-  SheafLearnerOptions learner;  ///< each of them
+  layers::EncoderOptions encoder, sheaf_encoder;
+  layers::SheafLearnerOptions learner;  ///< each of them
 };
 
 /// Sizes of the parts of a network. Unchecked: the options are resolved, sizes are at least 0.
@@ -58,8 +58,8 @@ struct NetworkSizes {
 ///
 /// \param layers  the hidden ones and the last
 template <class T>
-SHEAFNN_NOINLINE void declare_readout(ParameterList<T>& list, std::vector<LinearWeights<T>>& hidden,
-                                      LinearWeights<T>& output, Index layers, Index classes, Index h) {
+SHEAFNN_NOINLINE void declare_readout(layers::ParameterList<T>& list, std::vector<layers::LinearWeights<T>>& hidden,
+                                      layers::LinearWeights<T>& output, Index layers, Index classes, Index h) {
   hidden.resize(static_cast<std::size_t>(layers - 1));
   for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i].declare(list, detail::concat("head.", i), h, h);
   output.declare(list, "lin2", classes, h);
@@ -68,28 +68,28 @@ SHEAFNN_NOINLINE void declare_readout(ParameterList<T>& list, std::vector<Linear
 /// All weights of a network but its layers', or their gradients or places. \tparam T const S, S or ParameterSlot
 template <class T>
 struct NetworkWeights {
-  LinearWeights<T> encoder, second, output;
-  LinearWeights<T> sheaf_encoder;                ///< of models with a separate encoder
-  std::vector<SheafLearnerWeights<T>> learners;  ///< one (BSNN) or one per layer (NSD; `linear`: one)
-  std::vector<LinearWeights<T>> readout;         ///< of the hidden layers
-  FilterWeights<T> filter;
+  layers::LinearWeights<T> encoder, second, output;
+  layers::LinearWeights<T> sheaf_encoder;                ///< of models with a separate encoder
+  std::vector<layers::SheafLearnerWeights<T>> learners;  ///< one (BSNN) or one per layer (NSD; `linear`: one)
+  std::vector<layers::LinearWeights<T>> readout;         ///< of the hidden layers
+  layers::FilterWeights<T> filter;
 
   /// Linear layers start uniform in ±1/√inputs. The order is the order of files, and selects initial values. Unchecked: the
   /// options are resolved, and the sizes follow from them.
   ///
   /// \param declare_layers  declare_layers(list) declares the weights of the layers
   template <class Layers>
-  void declare(ParameterList<T>& list, const ModelOptions& options, const NetworkSizes& sizes,
+  void declare(layers::ParameterList<T>& list, const ModelOptions& options, const NetworkSizes& sizes,
                const Layers& declare_layers) {
     const Index h = sizes.hidden_width, p = options.features;
     encoder.declare(list, "lin1", h, p);
     if (options.second_linear) second.declare(list, "lin12", h, h);
-    list.group = ParameterGroup::sheaf_learner;
+    list.group = layers::ParameterGroup::sheaf_learner;
     if (*options.separate_encoder) sheaf_encoder.declare(list, "lin_maps", h, p + (options.degree_input ? 1 : 0));
     learners.resize(static_cast<std::size_t>(sizes.learner_count));
     Index number = sizes.bayesian ? -1 : 0;
-    for (SheafLearnerWeights<T>& learner : learners) learner.declare(list, sizes.learner, number++);
-    list.group = ParameterGroup::network;
+    for (layers::SheafLearnerWeights<T>& learner : learners) learner.declare(list, sizes.learner, number++);
+    list.group = layers::ParameterGroup::network;
     declare_layers(list);
     declare_readout(list, readout, output, options.readout_layers, options.classes, h);
     filter.declare(list, options.filter);
@@ -118,11 +118,11 @@ void declare_in_order(ParameterList<T>& list, Index count, const Declare& declar
 /// The weights of diffusion layers, and of the norms that follow them.
 template <class T>
 struct LayerWeights {
-  std::vector<DiffusionWeights<T>> layers;
-  std::vector<NormWeights<T>> norms;  ///< one per layer, or none
+  std::vector<layers::DiffusionWeights<T>> layers;
+  std::vector<layers::NormWeights<T>> norms;  ///< one per layer, or none
 
   /// Unchecked: count ≥ 0.
-  void declare(ParameterList<T>& list, LayerSetting of, Index count, bool norm) {
+  void declare(layers::ParameterList<T>& list, layers::LayerSetting of, Index count, bool norm) {
     layers.resize(static_cast<std::size_t>(count));
     if (norm) norms.resize(layers.size());
     detail::declare_in_order(list, count, [&](Index l) {
@@ -133,8 +133,8 @@ struct LayerWeights {
 };
 
 /// The sizes of a network's parts, and where their parameters are.
-struct ModelLayout : NetworkSizes, LayerWeights<ParameterSlot> {
-  NetworkWeights<ParameterSlot> at;
+struct ModelLayout : NetworkSizes, LayerWeights<layers::ParameterSlot> {
+  NetworkWeights<layers::ParameterSlot> at;
 };
 
 }  // namespace sheafnn

@@ -114,12 +114,12 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     require_between("samples", count, 1, 32768);
     for (Index k = 0; k < Passes::sample_count(count); ++k) {
       // All start from H: the first layer mixes it once.
-      steps_.first_mixing = k > 0       ? MixedFeatures::reuse
-                            : count > 1 ? MixedFeatures::compute_and_keep
-                                        : MixedFeatures::compute;
+      steps_.first_mixing = k > 0       ? layers::MixedFeatures::reuse
+                            : count > 1 ? layers::MixedFeatures::compute_and_keep
+                                        : layers::MixedFeatures::compute;
       use(draw(k));
     }
-    steps_.first_mixing = MixedFeatures::compute;
+    steps_.first_mixing = layers::MixedFeatures::compute;
   }
 
   /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of

@@ -68,7 +68,7 @@ struct ModelOptions {
   Index readout_layers = 1;    ///< the last one affine, those before it h × h with GELU
   Normalisation normalisation = Normalisation::augmented;
   /// Of mean rotations (default: exponential, with the published spread Householder).
-  std::optional<RotationParametrisation> parametrisation = {};
+  std::optional<rotation::RotationParametrisation> parametrisation = {};
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
   /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as with the others, instead of
@@ -100,7 +100,7 @@ void for_each_option(const Visit& visit, Options&... options) {
 
 /// Does a family's chart have a rotation parametrisation?
 template <class Family>
-inline constexpr bool has_rotation_coordinates = requires(RotationParametrisation parametrisation) {
+inline constexpr bool has_rotation_coordinates = requires(rotation::RotationParametrisation parametrisation) {
   Family::coordinate_range(parametrisation, 0);
 };
 
@@ -110,20 +110,20 @@ inline constexpr bool has_rotation_coordinates = requires(RotationParametrisatio
 /// \throws std::invalid_argument  naming the option, its value and its limit
 template <RestrictionMapFamily Family>
 [[nodiscard]] ModelOptions resolve(ModelOptions options, bool bayesian) {
-  constexpr bool rotations = is_orthogonal<Family> && is_learned<Family>;
+  constexpr bool rotations = sheaf::is_orthogonal<Family> && sheaf::is_learned<Family>;
   check_ranges(options);
   detail::check_plan(options.feature_plan, options.features);
   if (!options.edge_weights.has_value()) options.edge_weights = rotations;
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
-  require(!*options.edge_weights || may_have_edge_weights<Family>, "edge_weights", true,
+  require(!*options.edge_weights || sheaf::may_have_edge_weights<Family>, "edge_weights", true,
           detail::concat(Family::name, " maps have no edge weights"));
-  require(!*options.separate_encoder || (bayesian && is_learned<Family>), "separate_encoder", true,
+  require(!*options.separate_encoder || (bayesian && sheaf::is_learned<Family>), "separate_encoder", true,
           "only Bayesian models with learned maps have a sheaf encoder");
   require(!options.degree_input || *options.separate_encoder, "degree_input", true, "needs separate_encoder");
-  require(options.learner == LearnerInput::concatenation || is_learned<Family>, "learner",
+  require(options.learner == LearnerInput::concatenation || sheaf::is_learned<Family>, "learner",
           to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
-  require(options.edge_features == 0 || is_learned<Family>, "edge_features", options.edge_features,
+  require(options.edge_features == 0 || sheaf::is_learned<Family>, "edge_features", options.edge_features,
           detail::concat(Family::name, " maps are not learned"));
   const bool published = options.spread == SpreadRange::published;
   if (!options.sheaf_activation) {
@@ -131,20 +131,20 @@ template <RestrictionMapFamily Family>
   }
   if (!options.parametrisation) {
     options.parametrisation =
-        published ? RotationParametrisation::householder : RotationParametrisation::exponential;
+        published ? rotation::RotationParametrisation::householder : rotation::RotationParametrisation::exponential;
   }
-  require(options.sheaf_activation == SheafActivation::tanh || is_learned<Family>, "sheaf_activation",
+  require(options.sheaf_activation == SheafActivation::tanh || sheaf::is_learned<Family>, "sheaf_activation",
           to_string(*options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
   const auto refuse = [&](const std::string& why) {
     throw_invalid_argument("sheaf_activation", to_string(*options.sheaf_activation), why);
   };
   const bool needs_matrix = options.sheaf_activation == SheafActivation::attention ||
                             options.sheaf_activation == SheafActivation::exponential;
-  if (needs_matrix && !may_attend<Family>) {
+  if (needs_matrix && !sheaf::may_attend<Family>) {
     refuse(detail::concat("needs general linear maps of dimension 2 or more, not ", Family::name,
                           Family::stalk_dimension > 1 ? "" : " of 1"));
   }
-  if (options.sheaf_activation == SheafActivation::residual && !may_be_residual<Family>) {
+  if (options.sheaf_activation == SheafActivation::residual && !sheaf::may_be_residual<Family>) {
     refuse(detail::concat("needs diagonal or general linear maps, not ", Family::name));
   }
   if (options.sheaf_activation == SheafActivation::attention) {
@@ -154,11 +154,11 @@ template <RestrictionMapFamily Family>
   }
   require(!options.augmented_filters || options.normalisation == Normalisation::block, "augmented_filters", true,
           "an option of the normalisation block; with others fixed filters are so anyway");
-  if (!bayesian || !is_learned<Family>) options.spread = SpreadRange::published;  // there is none
+  if (!bayesian || !sheaf::is_learned<Family>) options.spread = SpreadRange::published;  // there is none
   validate(options.filter);
   require(!options.residual.initial() || !options.filter.active(), "residual.form",
           to_string(options.residual.form), "a polynomial filter has a gated residual only");
-  require(options.parametrisation != RotationParametrisation::euler || Family::stalk_dimension == 2 ||
+  require(options.parametrisation != rotation::RotationParametrisation::euler || Family::stalk_dimension == 2 ||
               Family::stalk_dimension == 3 || !has_rotation_coordinates<Family>,
           "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");
   return options;

@@ -29,7 +29,7 @@ struct PredictOptions {
 };
 
 /// What is predicted for each of n nodes.
-struct Prediction : SampledPrediction {
+struct Prediction : uncertainty::SampledPrediction {
   Index class_count = 0;            ///< C
   std::vector<std::int32_t> label;  ///< most probable class, n
 };
@@ -71,10 +71,10 @@ template <class Model>
                                  const PredictOptions& options = {}) {
   using S = typename Model::Scalar;
   const Index n = graph.node_count(), classes = model.options().classes;
-  SampledPredictionBuilder builder(n, classes);
+  uncertainty::SampledPredictionBuilder builder(n, classes);
   std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
   detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const MatrixView<S>& outputs) {
-    log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
+    layers::log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
     for (Index u = 0; u < n; ++u) {
       for (Index c = 0; c < classes; ++c) {
         probabilities[static_cast<std::size_t>(u * classes + c)] = std::exp(outputs(u, c));
@@ -83,7 +83,7 @@ template <class Model>
     builder.add(probabilities.data());
   });
   Prediction r;
-  static_cast<SampledPrediction&>(r) = builder.result();
+  static_cast<uncertainty::SampledPrediction&>(r) = builder.result();
   r.class_count = classes;
   for (Index u = 0; u < n; ++u) {
     r.label.push_back(static_cast<std::int32_t>(detail::most_probable(r.probabilities, classes, u)));

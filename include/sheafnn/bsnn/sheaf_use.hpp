@@ -291,7 +291,7 @@ template <HasIncidentMaps Model>
   require_between("samples", options.samples, 1, 32768);
   const std::vector<std::int32_t> labelled = labelled_nodes(data.labels, nodes);
   SheafUse r;
-  if constexpr (is_learned<Family>) {
+  if constexpr (sheaf::is_learned<Family>) {
     r.bayesian = has_sheaf_posterior<Model>;
     if (!detail::sees_edges(model.options()) || data.graph.edge_count() == 0) return r;
     ForwardPass<typename Model::Scalar> pass;

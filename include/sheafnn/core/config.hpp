@@ -118,6 +118,60 @@
 #endif
 
 namespace sheafnn {
+namespace math {}
+namespace random {}
+namespace rotation {}
+namespace sheaf {}
+namespace layers {}
+namespace uncertainty {}
+}  // namespace sheafnn
+
+namespace sheafnn {
+
+/// Packs of numbers and small matrices (core/).
+namespace math {}
+/// What counter-based streams are made of (random/).
+namespace random {
+using namespace sheafnn::math;
+}  // namespace random
+/// Rotation groups: charts and distributions (rotation/).
+namespace rotation {
+using namespace sheafnn::math;
+using namespace sheafnn::random;
+}  // namespace rotation
+/// What is computed with sheaves, and blocks of their Laplacians (sheaf/).
+namespace sheaf {
+using namespace sheafnn::math;
+using namespace sheafnn::random;
+using namespace sheafnn::rotation;
+}  // namespace sheaf
+/// Differentiable layers and what they are made of (layers/, nn/, kernels/).
+namespace layers {
+using namespace sheafnn::math;
+using namespace sheafnn::random;
+using namespace sheafnn::sheaf;
+}  // namespace layers
+/// Figures of predictions: calibration, rejection, conformal sets (uncertainty/).
+namespace uncertainty {}
+/// Equations that every engine runs (kernels/).
+namespace kernels {
+using namespace sheafnn::math;
+using namespace sheafnn::layers;
+using namespace sheafnn::sheaf;
+}  // namespace kernels
+/// What is not for users; it sees the names of all of them.
+namespace detail {
+using namespace math;
+using namespace random;
+using namespace rotation;
+using namespace sheaf;
+using namespace layers;
+using namespace uncertainty;
+}  // namespace detail
+
+}  // namespace sheafnn
+
+namespace sheafnn {
 
 /// Sizes, positions and loop counters (signed, so that differences are safe). Node and arc numbers are stored
 /// in graphs as std::int32_t.

@@ -12,9 +12,7 @@
 #include <immintrin.h>
 #endif
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// The mask whose lane i is bit i of `bits`.
 template <class T, int W>
@@ -70,7 +68,9 @@ template <class T, int W>
   return bits;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::math {
 
 /// Does the condition hold in any lane? Takes any mask.
 template <class T, int W>
@@ -80,4 +80,4 @@ template <class T, int W>
 /// As above, of a single condition.
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool any(bool condition) { return condition; }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::math

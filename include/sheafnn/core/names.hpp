@@ -42,3 +42,16 @@ template <NamedEnum Enum>
 }
 
 }  // namespace sheafnn
+
+namespace sheafnn::rotation {
+using sheafnn::to_string;  // found by the enumerations of the namespace
+}
+namespace sheafnn::sheaf {
+using sheafnn::to_string;  // found by the enumerations of the namespace
+}
+namespace sheafnn::layers {
+using sheafnn::to_string;  // found by the enumerations of the namespace
+}
+namespace sheafnn::uncertainty {
+using sheafnn::to_string;  // found by the enumerations of the namespace
+}

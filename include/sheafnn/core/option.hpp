@@ -127,3 +127,7 @@ void check_ranges(const Options& options) {
 }
 
 }  // namespace sheafnn
+
+namespace sheafnn::layers {
+using sheafnn::check_ranges;  // found by the options of the namespace
+}

@@ -29,9 +29,7 @@
 #include <immintrin.h>
 #endif
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 #if SHEAFNN_VECTOR_TYPES
 /// The compiler vector of T that fills one register (or the whole pack, when that is smaller).
@@ -82,7 +80,9 @@ inline constexpr bool one_by_one = true;
 inline constexpr bool one_by_one = false;
 #endif
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::math {
 
 /// Result of comparing two packs: one truth value per lane, for select().
 template <class T, int W>
@@ -273,13 +273,20 @@ SHEAFNN_PACK_FUNCTION(exp, false)
 SHEAFNN_PACK_FUNCTION(log, false)
 #undef SHEAFNN_PACK_FUNCTION
 #if SHEAFNN_AVX2
-namespace detail {
+
+}  // namespace sheafnn::math
+
+namespace sheafnn::detail {
+
 /// Bytes of the register that one chunk of a pack of floats is; may it use the functions of core/pack_functions.hpp?
 template <int W>
 inline constexpr int float_chunk_bytes = static_cast<int>(sizeof(typename Pack<float, W>::Chunk));
 template <int W>
 inline constexpr bool pack_has_functions = has_float_functions<float_chunk_bytes<W>>;
-}  // namespace detail
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::math {
 
 template <int W>
   requires detail::pack_has_functions<W>
@@ -368,14 +375,14 @@ template <class T, int W>
 #endif
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::math
 
 /// Eigen may hold packs in its matrices: cheap, real, uninitialised like a float.
 template <class T, int W>
-struct Eigen::NumTraits<sheafnn::Pack<T, W>> : Eigen::GenericNumTraits<T> {
-  using Real = sheafnn::Pack<T, W>;
-  using NonInteger = sheafnn::Pack<T, W>;
-  using Nested = sheafnn::Pack<T, W>;
+struct Eigen::NumTraits<sheafnn::math::Pack<T, W>> : Eigen::GenericNumTraits<T> {
+  using Real = sheafnn::math::Pack<T, W>;
+  using NonInteger = sheafnn::math::Pack<T, W>;
+  using Nested = sheafnn::math::Pack<T, W>;
   using Literal = T;
   enum {
     IsComplex = 0,

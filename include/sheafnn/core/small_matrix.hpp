@@ -9,7 +9,7 @@
 #include "sheafnn/core/eigen.hpp"
 #include "sheafnn/core/pack.hpp"
 
-namespace sheafnn {
+namespace sheafnn::math {
 
 /// N × N matrix of T. Column-major, as Eigen's default; element (i, j) is m(i, j).
 template <class T, int N>
@@ -29,7 +29,9 @@ template <class T, int N>
   return r;
 }
 
-namespace detail {
+}  // namespace sheafnn::math
+
+namespace sheafnn::detail {
 
 /// Products of more multiplications than this are functions of their own: inlined everywhere they would only make
 /// programs large and slow to compile.
@@ -53,7 +55,10 @@ template <class T, int R, int K, int C>
                                                                                 const Eigen::Matrix<T, K, C>& b) {
   return multiply_here(a, b);
 }
-}  // namespace detail
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::math {
 
 /// A B. Takes any matrices.
 template <class T, int R, int K, int C>
@@ -66,7 +71,10 @@ template <class T, int R, int K, int C>
   }
 }
 
-namespace detail {
+}  // namespace sheafnn::math
+
+namespace sheafnn::detail {
+
 template <class T, int R, int K, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_tn_here(const Eigen::Matrix<T, K, R>& a,
                                                                                 const Eigen::Matrix<T, K, C>& b) {
@@ -85,7 +93,10 @@ template <class T, int R, int K, int C>
     const Eigen::Matrix<T, K, R>& a, const Eigen::Matrix<T, K, C>& b) {
   return multiply_tn_here(a, b);
 }
-}  // namespace detail
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::math {
 
 /// Aᵀ B. Takes any matrices.
 template <class T, int R, int K, int C>
@@ -98,7 +109,10 @@ template <class T, int R, int K, int C>
   }
 }
 
-namespace detail {
+}  // namespace sheafnn::math
+
+namespace sheafnn::detail {
+
 template <class T, int R, int K, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Eigen::Matrix<T, R, C> multiply_nt_here(const Eigen::Matrix<T, R, K>& a,
                                                                                 const Eigen::Matrix<T, C, K>& b) {
@@ -117,7 +131,10 @@ template <class T, int R, int K, int C>
     const Eigen::Matrix<T, R, K>& a, const Eigen::Matrix<T, C, K>& b) {
   return multiply_nt_here(a, b);
 }
-}  // namespace detail
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::math {
 
 /// A Bᵀ. Takes any matrices.
 template <class T, int R, int K, int C>
@@ -149,7 +166,10 @@ struct UnpivotedSolution {
   T determinant;             ///< det A, the product of the pivots
 };
 
-namespace detail {
+}  // namespace sheafnn::math
+
+namespace sheafnn::detail {
+
 template <bool Bounded, class T, int N, int C>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE UnpivotedSolution<T, N, C> solve_unpivoted_here(
     SquareMatrix<T, N> a, Eigen::Matrix<T, N, C> b, [[maybe_unused]] const T& least) {
@@ -188,7 +208,10 @@ template <bool Bounded, class T, int N, int C>
     return detail::solve_unpivoted_apart<Bounded, T, N, C>(a, b, least);
   }
 }
-}  // namespace detail
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::math {
 
 /// Solves A X = B. Unchecked: what A has to be, see UnpivotedSolution.
 template <class T, int N, int C>
@@ -203,5 +226,11 @@ template <class T, int N, int C>
                                                                                    const T& least) {
   return detail::solve_unpivoted_by_size<true, T, N, C>(a, b, least);
 }
+
+}  // namespace sheafnn::math
+
+namespace sheafnn {
+
+using math::SquareMatrix;
 
 }  // namespace sheafnn

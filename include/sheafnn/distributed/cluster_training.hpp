@@ -144,13 +144,13 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
   require(!is_metric(options.stop_on), "stop_on", to_string(options.stop_on), "in clusters: loss or accuracy");
 
   sheafnn::detail::PlanOfTraining<Model> plan(model, data.graph, data.features);  // of the whole
-  ParameterSet<S>& parameters = model.parameters();
+  layers::ParameterSet<S>& parameters = model.parameters();
   const auto copy = [](const Buffer<S>& from, Buffer<S>& to) {  // without memory, which may have run out
     std::copy(from.begin(), from.end(), to.begin());
   };
   const Buffer<S> first_values = parameters.values();
   Buffer<S> best_values = parameters.values();
-  Adam<S> adam(parameters.size(), options.learning_rate);
+  layers::Adam<S> adam(parameters.size(), options.learning_rate);
   adam.sheaf_learning_rate = options.sheaf_rate();
   std::vector<double> predictions(static_cast<std::size_t>(n * outputs)), best_predictions = predictions;
   const MatrixView<const double> view(predictions.data(), n, outputs);

@@ -72,7 +72,7 @@ namespace detail {
     const auto present = [&](Index from) {
       const Stream stream{options.seed, Purpose::user, static_cast<std::uint32_t>(j)};
       const auto words = stream.words(static_cast<std::uint32_t>(from), 0, static_cast<std::uint32_t>(from >> 32));
-      return uniform_from_word<double>(words.word[0]) <= options.density;
+      return random::uniform_from_word<double>(words.word[0]) <= options.density;
     };
     const Index up = (u + distance[j]) % n, down = (u - distance[j] + n) % n;
     if (present(u)) r.push_back(up);
@@ -195,7 +195,7 @@ inline void write_synthetic_folder(Communicator& ranks, const std::filesystem::p
         }
       }
       const Stream set{options.seed, Purpose::user, 1'000'001};
-      const double place = uniform_from_word<double>(set.words(low, 0, high).word[0]);
+      const double place = random::uniform_from_word<double>(set.words(low, 0, high).word[0]);
       for (int k = 0; k < 3; ++k) sets[k].push_back((place < 0.6 ? 0 : place < 0.8 ? 1 : 2) == k ? 1 : 0);
     }
     write_rows<float>(folder / "features.npy", first, features);

@@ -37,13 +37,13 @@ namespace detail {
 /// Sheaves of a training step and of an evaluation.
 template <class Model>
 [[nodiscard]] std::pair<Index, Index> draws(const Model&, const TrainOptions& options) {
-  if (!Model::bayesian || !is_learned<typename Model::Family>) return {1, 1};
+  if (!Model::bayesian || !sheaf::is_learned<typename Model::Family>) return {1, 1};
   return {options.training_samples, options.samples};
 }
 /// Projections of all sheaf learners.
 template <class Model>
 void add_projections(const Model& model, Index exchanges, RowVolume& r) {
-  if (!is_learned<typename Model::Family>) return;
+  if (!sheaf::is_learned<typename Model::Family>) return;
   const NetworkSizes& sizes = model.layout();
   if (sizes.learner.first_outputs() == 0) return;
   r.exchanges += exchanges * sizes.learner_count;
@@ -83,9 +83,9 @@ template <class Model>
     r.exchanges *= std::max<Index>(1, filter.degree) * ((channels + tile - 1) / tile);
     r.numbers = r.exchanges * (width / channels) * tile;
     const Index copies = epochs * model.sheaf_count() *
-                         (step_samples + samples + (is_learned<typename Model::Family> ? step_samples : 0));
+                         (step_samples + samples + (sheaf::is_learned<typename Model::Family> ? step_samples : 0));
     r.exchanges += copies;
-    r.numbers += copies * BlockSizes<typename Model::Family>::gram;
+    r.numbers += copies * sheaf::BlockSizes<typename Model::Family>::gram;
   }
   const bool shared = *model.options().separate_encoder;
   detail::add_projections(model, (shared ? epochs + 1 : 2 * epochs) + epochs, r);

@@ -54,7 +54,7 @@ namespace sheafnn {
     bool placed = false;
     for (std::uint32_t draw = 1; !placed; ++draw) {
       require(draw <= most_draws && !edges.empty(), "degree", degree, "these nodes cannot hold so many edges");
-      const PhiloxBlock<std::uint32_t> word = stream.words(static_cast<std::uint32_t>(i), draw);
+      const random::PhiloxBlock<std::uint32_t> word = stream.words(static_cast<std::uint32_t>(i), draw);
       Edge& other = edges[detail::below(word.word[0], static_cast<Index>(edges.size()))];
       auto [c, d] = other;
       if ((word.word[1] & 1) != 0) std::swap(c, d);

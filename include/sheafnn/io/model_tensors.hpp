@@ -90,7 +90,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     Index dimension = 0;
     parse_option("stalk_dimension", detail::printable(detail::metadata_value(path, file, "stalk_dimension")),
                  dimension);
-    require(dimension >= 1 && dimension <= max_stalk_dimension, "stalk_dimension", dimension,
+    require(dimension >= 1 && dimension <= sheaf::max_stalk_dimension, "stalk_dimension", dimension,
             "must be between 1 and 8");
     info.stalk_dimension = static_cast<int>(dimension);
     const auto read = [&](const Option& option, auto& field) {
@@ -144,21 +144,21 @@ namespace detail {
 template <class Model>
 void load_parameters(const std::filesystem::path& path, const TensorFile& file, Model& model) {
   using S = typename Model::Scalar;
-  const ParameterSet<S>& layout = model.parameters();
-  ParameterSet<S> loaded = layout;
+  const layers::ParameterSet<S>& layout = model.parameters();
+  layers::ParameterSet<S> loaded = layout;
   for (std::size_t i = 0; i < layout.info().size(); ++i) {
-    const ParameterInfo& info = layout.info()[i];
-    loaded.set(static_cast<ParameterId>(i), tensor_of(path, file, info.name, info.shape).template values<S>());
+    const layers::ParameterInfo& info = layout.info()[i];
+    loaded.set(static_cast<layers::ParameterId>(i), tensor_of(path, file, info.name, info.shape).template values<S>());
   }
   for (const Tensor& tensor : file.tensors) {
     bool known = false;
-    for (const ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
+    for (const layers::ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
     if (!known) {
       throw std::runtime_error(
           sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name), "' is in the file, but not in the model"));
     }
   }
-  for (const ParameterInfo& info : layout.info()) {
+  for (const layers::ParameterInfo& info : layout.info()) {
     for (Index i = 0; i < info.size; ++i) {
       const S value = loaded.values()[info.offset + i];
       if (std::isfinite(value)) continue;
@@ -198,7 +198,7 @@ template <class Model>
 [[nodiscard]] Model make_model(const std::filesystem::path& path, const TensorFile& file, const CheckpointInfo& info,
                                [[maybe_unused]] const typename Model::Posterior& posterior) {
   const auto check_tensors = [&](const Model& planned) {
-    for (const ParameterInfo& parameter : planned.parameters().info()) {
+    for (const layers::ParameterInfo& parameter : planned.parameters().info()) {
       static_cast<void>(tensor_of(path, file, parameter.name, parameter.shape));
     }
   };
@@ -248,10 +248,10 @@ template <class Model>
   for (const auto& [key, value] : more) {
     require(file.metadata.emplace(key, value).second, "metadata key", key, "is one of the model's own");
   }
-  const ParameterSet<S>& parameters = model.parameters();
+  const layers::ParameterSet<S>& parameters = model.parameters();
   for (std::size_t i = 0; i < parameters.info().size(); ++i) {
-    const ParameterInfo& info = parameters.info()[i];
-    const std::vector<S> values = parameters.get(static_cast<ParameterId>(i), parameters.values());
+    const layers::ParameterInfo& info = parameters.info()[i];
+    const std::vector<S> values = parameters.get(static_cast<layers::ParameterId>(i), parameters.values());
     detail::require_finite(info.name, values);
     file.tensors.push_back(make_tensor<S>(info.name, info.shape, values));
   }

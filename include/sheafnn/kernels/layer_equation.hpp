@@ -4,12 +4,12 @@
 ///
 ///     template <class T>
 ///     struct Decay {                                                                  // X' = X − tanh(γ) Δ X
-///       static constexpr sheafnn::EquationWeight weights[] = {{.name = "gamma", .tanh = true}};
+///       static constexpr sheafnn::layers::EquationWeight weights[] = {{.name = "gamma", .tanh = true}};
 ///       T gamma;
 ///       template <class S>
 ///       SHEAFNN_HD explicit Decay(const S* rates) : gamma(rates[0]) {}                // tanh(γ_i) of a coordinate
-///       SHEAFNN_HD T forward(const sheafnn::LayerValues<T>& at) const { return at.x - gamma * at.z; }
-///       SHEAFNN_HD sheafnn::LayerValues<T> backward(const sheafnn::LayerValues<T>& at, const T& bar, T* rates_bar) const {
+///       SHEAFNN_HD T forward(const sheafnn::layers::LayerValues<T>& at) const { return at.x - gamma * at.z; }
+///       SHEAFNN_HD sheafnn::layers::LayerValues<T> backward(const sheafnn::layers::LayerValues<T>& at, const T& bar, T* rates_bar) const {
 ///         rates_bar[0] = -bar * at.z;
 ///         return {.x = bar, .z = -gamma * bar};
 ///       }
@@ -31,7 +31,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// What an equation reads at one number of the features, or the derivatives with respect to it.
 template <class T>
@@ -48,7 +48,9 @@ struct EquationWeight {
   bool tanh = false;  ///< the equation gets the rate tanh(w_i) in place of w_i
 };
 
-namespace kernels {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::kernels {
 
 /// How many weights an equation has.
 template <class Equation>
@@ -84,7 +86,9 @@ SHEAFNN_HD SHEAFNN_INLINE void rates_of(const S* weights, Index stride, S* rates
   }
 }
 
-}  // namespace kernels
+}  // namespace sheafnn::kernels
+
+namespace sheafnn::layers {
 
 /// See the file comment. \tparam T  its tile
 template <class Equation, class T>
@@ -95,4 +99,4 @@ concept LayerEquation = requires(const scalar_of_t<T>* rates, const Equation& eq
   { equation.backward(at, bar, rates_bar) } -> std::same_as<LayerValues<T>>;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -22,7 +22,7 @@
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers of a normalisation of n rows of `width` numbers.
 template <class S>
@@ -204,4 +204,4 @@ void BatchNorm<S>::backward(Execution execution, const NormWeights<const S>& wei
   });
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -20,23 +20,13 @@
 #include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/kernels/node_maps.hpp"
 #include "sheafnn/layers/cooperative_diffusion.hpp"
+#include "sheafnn/layers/cooperative_layer_options.hpp"
 #include "sheafnn/layers/diffused_row.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
-namespace sheafnn {
-
-/// Which parts a cooperative layer has.
-struct CooperativeLayerOptions {
-  bool left = true;      ///< A, mixing stalk coordinates
-  bool right = true;     ///< B, mixing channels
-  bool residual = true;  ///< (1 + tanh ε) ∘ X
-  Activation activation = Activation::gelu;
-  bool negate_diffused = false;  ///< without the residual X' = −act(…); see CooperativeOptions
-};
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Buffers that layers share, since one of them works at a time. Unchecked: the size, at least 0.
 template <class S>
@@ -52,7 +42,9 @@ struct CooperativeWorkspace {
   }
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Buffers of one layer on one graph. Unchecked: in what works on groups of rows, their numbers and the sizes of
 /// arrays. math: "Cooperative sheaves" (4.3).
@@ -396,4 +388,4 @@ void CooperativeLayer<D, S>::enter_backward_rows(Index first, Index count, S* x_
       weights_, first, first + count, gain_, [=](Index u, Index, S*) { return bar + u * size; }, x_bar, partial);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -10,9 +10,7 @@
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// bar ∘= act′(z), both rows × columns without gaps.
 template <class S>
@@ -36,7 +34,9 @@ void apply_activation(Execution execution, Activation activation, Index count, c
   });
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Buffers of a layer on at most `rows` rows.
 template <class S>
@@ -131,4 +131,4 @@ void DenseLayer<S>::backward(Execution execution, const LinearWeights<const S>& 
   detail::multiply_dense(execution, bar, {transposed_.data(), outputs_, inputs_}, x_bar, accumulate);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -21,7 +21,7 @@
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Shape of the features and the fixed filters of a graph.
 template <class S>
@@ -60,7 +60,9 @@ DiffusionShape<S>::DiffusionShape(const Graph& graph, int stalk, bool lp, bool h
   }
 }
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// \throws std::invalid_argument  unless the shape is one of this graph and stalk dimension
 template <class S>
@@ -326,6 +328,4 @@ void apply_laplacian_backward(Execution execution, const Graph& graph, const Dif
   });
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -20,7 +20,7 @@
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/runge_kutta.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers of one evaluation on one graph. Features are n × d' × f, channels innermost. Unchecked: that shape, sheaf
 /// and gradients are of the graph, shapes of weights, and sizes of arrays; FlowLayer checks them.
@@ -117,4 +117,4 @@ class DiffusionField {
   Buffer<S> diffused_;  ///< R = L W, allocated when first kept
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

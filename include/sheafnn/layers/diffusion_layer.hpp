@@ -15,7 +15,7 @@
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// math: "The model" (3.6).
 template <RestrictionMapFamily Family, class S>
@@ -131,4 +131,4 @@ void DiffusionLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& cal
   mixing_.backward(call.execution, weights_, gain, y_bar, x_bar, weights_bar_);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

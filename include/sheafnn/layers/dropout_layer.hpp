@@ -9,7 +9,7 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers are allocated when something is dropped for the first time.
 template <class S>
@@ -72,4 +72,4 @@ void DropoutLayer<S>::backward(Execution execution, const MatrixView<const S>& b
   detail::apply_dropout<true>(execution, rows_ * columns_, bar.data(), mask_.bits(), scale_, x_bar.data());
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

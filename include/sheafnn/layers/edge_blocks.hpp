@@ -15,7 +15,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/graph/graph.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Node and arc numbers of every lane. The last block is filled up with copies of the last edge; lane_count()
 /// is the number of lanes of a block that are edges. Unchecked: numbers of blocks, and that sides are 0 or 1.
@@ -104,7 +104,9 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
   }
 }
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// Reads K packs that lie one after another.
 template <int K, int W, class S>
@@ -129,6 +131,4 @@ SHEAFNN_INLINE void prefetch_lanes(const S* base) {
   for (int k = 0; k < K; ++k) SHEAFNN_PREFETCH(base + k * lanes<S>);
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

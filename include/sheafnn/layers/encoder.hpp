@@ -13,7 +13,7 @@
 #include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// What an encoder is made of.
 struct EncoderOptions {
@@ -171,4 +171,4 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
   detail::add_column_sums(n, width, output_bar, width, weights_bar.bias.data());
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

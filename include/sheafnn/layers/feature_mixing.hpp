@@ -21,16 +21,16 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// For features that are there already.
 struct NothingToPrepare {
   void operator()(Index, Index) const noexcept {}
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Buffers of the mixing of one layer on one graph. Features are n × d' × f, channels innermost.
 ///
@@ -350,4 +350,4 @@ void FeatureMixing<S>::times_left_transposed(const S* a, Index nodes, const S* i
   multiply_coordinates<true>(a, nodes, in, out);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -26,7 +26,7 @@
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/runge_kutta.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers of a flow on one graph. A pass with a gradient keeps an array of features for each step, and of its first steps,
 /// as many as there is memory for, all that backward() reads; of the others backward() computes it anew. Nothing is
@@ -367,4 +367,4 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
   detail::clear_halo(*graph_, bar.data(), shape_->row());
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -15,7 +15,7 @@
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/core/option.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Memory for what backward passes read of the stages of a flow, by default: 64 MiB.
 inline constexpr std::size_t flow_stage_memory = std::size_t{64} << 20;
@@ -62,7 +62,9 @@ struct FlowIntegration {
   friend bool operator==(const FlowIntegration&, const FlowIntegration&) = default;
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// Declares the options of structs that have the members of FlowIntegration: see core/option.hpp.
 template <class Visit, class... Options>
@@ -85,7 +87,9 @@ void for_each_flow_option(const Visit& visit, Options&... options) {
         options.fixed_steps...);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<FlowIntegration>... Options>
@@ -100,7 +104,9 @@ inline void validate(const FlowIntegration& options) {
           options.absolute_tolerance, "must be positive where relative_tolerance is 0");
 }
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// The options, if they fit numbers of type S.
 ///
@@ -119,6 +125,10 @@ template <class S>
   return options;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn {
+
+using layers::FlowMethod;
 
 }  // namespace sheafnn

@@ -13,9 +13,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/layers/diffusion_field.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// The first steps of a pass keep their stages, as many as there is memory for; the stages of all others are computed anew,
 /// in the same arrays. On a part of a graph no step keeps them: parts of different sizes would differ in which ones do.
@@ -75,6 +73,4 @@ class FlowStages {
   std::vector<Buffer<S>> slopes_;
 };
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -7,7 +7,7 @@
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/given_maps.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers and passes on one graph; see sheaf_source.hpp. Maps are converted to S in the constructor, and the Laplacian's
 /// blocks are computed once, in the first build() of each sheaf. Unchecked: numbers of sheaves and blocks, and that
@@ -103,4 +103,4 @@ void GivenSource<Family, S>::load(const CellularSheaf<Family>& from, const EdgeB
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

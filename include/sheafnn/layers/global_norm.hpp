@@ -20,7 +20,7 @@
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// A normalisation of `rows` rows of `width` numbers, which may be part of longer rows: all views of rows are `stride`
 /// apart. Unchecked: in what works on groups of rows, their numbers and the sizes of arrays.
@@ -191,4 +191,4 @@ class GlobalNorm {
   double mean_ = 0, deviation_ = 0, centre_ = 0, slope_ = 0;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -23,7 +23,7 @@
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// math: "Deep networks" (3.39).
 template <RestrictionMapFamily Family, class S>
@@ -189,4 +189,4 @@ void InitialResidualLayer<Family, S>::backward(const LayerBackwardCall<Family, S
   detail::clear_halo(*graph_, x_bar, row);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -20,7 +20,7 @@
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// The weights of an equation, d' numbers each. \tparam T const S, S or ParameterSlot
 template <template <class> class Equation>
@@ -162,4 +162,4 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   const S* first_ = nullptr;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

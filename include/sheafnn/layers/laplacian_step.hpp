@@ -15,9 +15,7 @@
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// The sum of the rows of two arrays, as FeatureMixing::backward() takes the derivative of its output.
 template <class S>
@@ -29,7 +27,9 @@ template <class S>
   };
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Buffers of one step on one graph. Features are n × d' × f; of X, Z and their derivatives only rows of own nodes count.
 template <RestrictionMapFamily Family, class S>
@@ -189,4 +189,4 @@ class LaplacianStep {
   NodeSelection nodes_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

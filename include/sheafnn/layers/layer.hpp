@@ -3,7 +3,7 @@
 /// DiffusionLayer, PolynomialDiffusionLayer and InitialResidualLayer; a layer of your own is a class template
 ///
 ///     template <class Family, class S>
-///     class MyLayer : public sheafnn::WeightedLayer<Family, S, MyWeights> { … };
+///     class MyLayer : public sheafnn::layers::WeightedLayer<Family, S, MyWeights> { … };
 ///
 /// whose constructor takes a graph, the shape of the features and a LayerSetting (docs/extending.md, "A new layer").
 #pragma once
@@ -25,7 +25,7 @@
 #include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Whether an evaluation computes Y = (I ⊗ A) X Bᵀ, computes and keeps it for the next one with the same X, or takes
 /// what the last one kept.
@@ -187,4 +187,4 @@ class WeightedLayer : public Layer<Family, S> {
   Buffer<S> output_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -19,9 +19,7 @@
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/weights.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// sum[k] = Σ_c terms(c)[k] over the columns of a row: terms(c, T (&out)[Count]) for tiles c of packs T.
 template <int Count, class S, class Terms>
@@ -65,7 +63,9 @@ template <class S>
   return {mean, S(1) / std::sqrt(squares[0] * share + static_cast<S>(epsilon))};
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Buffers of a normalisation of at most `rows` rows of `width` numbers.
 template <class S>
@@ -206,4 +206,4 @@ void LayerNorm<S>::backward(Execution execution, const NormWeights<const S>& wei
     add_partial(partial_.data() + chunk * partial_size(), weights_bar);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

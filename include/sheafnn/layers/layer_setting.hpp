@@ -6,7 +6,7 @@
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/residual_options.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Which parts a diffusion layer has.
 struct DiffusionOptions {
@@ -38,5 +38,11 @@ struct LayerSetting {
   Index coordinates = 0;  ///< d'
   Index channels = 0;     ///< f
 };
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::FilterTerms;
 
 }  // namespace sheafnn

@@ -7,7 +7,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Most feature channels of a layer.
 inline constexpr Index max_channels = 1024;
@@ -16,7 +16,9 @@ inline constexpr Index max_coordinates = max_stalk_dimension + 2;
 /// Most hidden layers of a sheaf learner, and layers of a learner of node maps.
 inline constexpr Index max_learner_layers = 8;
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// Numbers of an array on the stack for rows of intermediate results.
 inline constexpr Index row_scratch = 2 * max_coordinates * max_channels;
@@ -29,6 +31,4 @@ inline constexpr Index max_learner_size = row_scratch / 2;
   return std::clamp<Index>(fit >= 8 ? fit / 8 * 8 : fit, 1, most);
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -13,7 +13,7 @@
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/dense.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Weights of both layers; a bias may be missing.
 template <class T>
@@ -125,4 +125,4 @@ class LinearPair {
   Buffer<S> bias_;        ///< b₁, b₂
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -8,9 +8,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/parallel.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Rows that are treated together: a multiple of every pack, so that groups are whole packs of nodes.
 inline constexpr Index row_group = 48;
@@ -26,7 +24,9 @@ void for_row_groups(Execution execution, Index rows, const Body& body) {
   parallel_for(execution, rows, row_group, [&](Index begin, Index end) { for_row_groups(begin, end, body); });
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Sums over nodes in a partition of its own, so that they do not depend on the number of threads. Unchecked: numbers
 /// of chunks.
@@ -48,7 +48,9 @@ struct NodeChunks {
   }
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// Chunks of whole groups of rows: at most 64, of four groups or more where there are enough for four chunks. Takes any
 /// number of nodes.
@@ -57,6 +59,4 @@ namespace detail {
   return {nodes, std::clamp<Index>(groups / 4, std::min<Index>(4, groups), 64), row_group};
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -13,7 +13,7 @@
 #include "sheafnn/nn/dropout_mask.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers and passes of the embeddings of one graph, n × h.
 template <class S>
@@ -114,4 +114,4 @@ void NodeEmbedding<S>::backward(Execution execution, const LinearWeights<const S
   encoder_.backward(execution, work, first_bar);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

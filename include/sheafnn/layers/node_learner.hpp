@@ -33,7 +33,7 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// The learners of a pair on one graph. Rows of what they compute are [that of T | that of S]. Unchecked: in what works
 /// on groups of rows, their numbers, those of rounds, and the sizes of arrays.
@@ -380,4 +380,4 @@ class NodeLearnerPair {
   Buffer<S> raw_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -11,7 +11,7 @@
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/layers/limits.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Which learner: see node_learner.hpp.
 enum class NodeLearnerKind : std::uint8_t { mlp, sage, sage_projected };
@@ -41,5 +41,11 @@ inline void validate(const NodeLearnerOptions& options) {
   if (!mlp) require(options.layers >= 1, "learner layers", options.layers, "must be at least 1");
   if (mlp || options.layers > 1) size("learner width", options.width);
 }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::NodeLearnerKind;
 
 }  // namespace sheafnn

@@ -18,7 +18,7 @@
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/kernels/node_maps.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// The two maps of a node: T, through which it receives, and S, through which it sends.
 enum class MapSide : std::uint8_t { out, in };
@@ -210,4 +210,4 @@ class NodeMaps {
   Buffer<S> scale_[2], log_scale_[2], factor_[2], diagonal_[2];
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -8,7 +8,7 @@
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// A layer whose output is normed.
 template <RestrictionMapFamily Family, class S>
@@ -59,4 +59,4 @@ class NormedLayer final : public Layer<Family, S> {
   NormWeights<S> weights_bar_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

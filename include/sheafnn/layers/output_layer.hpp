@@ -11,7 +11,7 @@
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/dense.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers of the output of a network on one graph. Rows are padded to a multiple of eight numbers.
 template <class S>
@@ -109,4 +109,4 @@ void OutputLayer<S>::backward(Execution execution, const LinearWeights<const S>&
   detail::multiply_dense(execution, padded, {weight_transposed_.data(), outputs_, inputs_}, x_bar, false);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -14,9 +14,7 @@
 #include "sheafnn/posterior/point_map.hpp"
 #include "sheafnn/sheaf/families/special_orthogonal.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Calls body.template operator()<K>() for the number K of raw outputs with and without scales.
 template <int With, int Without, class Body>
@@ -34,12 +32,14 @@ template <int D>
   return rotation_parameters<D> + (conformal ? 1 : 0);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Sets the maps of packs [begin, end) of nodes. \param raw  n × 2 point_node_map_size: those of T, then those of S
 template <int D, class S>
 void predict_node_maps(Index begin, Index end, const MatrixView<const S>& raw, NodeMaps<D, S>& maps) {
-  constexpr int q = rotation_parameters<D>;
+  constexpr int q = rotation::rotation_parameters<D>;
   using P = typename NodeMaps<D, S>::P;
   const NodeDegrees<S>& degrees = maps.degrees();
   detail::with_raw_size<q + 1, q>(maps.conformal(), [&]<int K>() {
@@ -66,7 +66,7 @@ void predict_node_maps(Execution execution, const MatrixView<const S>& raw, Node
 template <int D, class S>
 void predict_node_maps_backward(Index begin, Index end, const MatrixView<const S>& raw, const NodeMaps<D, S>& maps,
                                 const NodeMapsGradient<D, S>& gradient, const MatrixView<S>& raw_bar) {
-  constexpr int q = rotation_parameters<D>;
+  constexpr int q = rotation::rotation_parameters<D>;
   using P = typename NodeMaps<D, S>::P;
   const NodeDegrees<S>& degrees = maps.degrees();
   detail::with_raw_size<q + 1, q>(maps.conformal(), [&]<int K>() {
@@ -94,4 +94,4 @@ void predict_node_maps_backward(Execution execution, const MatrixView<const S>& 
   });
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

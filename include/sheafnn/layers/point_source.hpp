@@ -11,7 +11,7 @@
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/point_map.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves and blocks, that `blocks` are
 /// those of the graph, and the rows of `work`; learners check what they are given.
@@ -123,4 +123,4 @@ void PointSource<Family, S>::backward(Execution execution, const SheafSourceWeig
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

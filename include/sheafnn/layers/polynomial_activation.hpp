@@ -21,7 +21,7 @@
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/weights.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// The elementwise end of a polynomial layer, X' = (1 + tanh ε) ∘ X − ELU(Z + α X), with its backward pass, and the
 /// sums over nodes of the whole layer. Arrays are n × d' × f, or in tiles of channels where that is said. Unchecked:
@@ -169,5 +169,11 @@ void FilterActivation<S>::backward(Execution execution, const NodeSelection& nod
     tiles_.put(begin, end - begin, z + begin * row, g_tiles);
   });
 }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::FilterActivation;
 
 }  // namespace sheafnn

@@ -21,7 +21,7 @@
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/core/views.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// The basis P_0 … P_K of a polynomial filter.
 enum class PolynomialBasis {
@@ -166,7 +166,9 @@ struct RecurrenceStep {
   double before = 0;    ///< C_k, 0 for k = 0
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 [[nodiscard]] inline RecurrenceStep jacobi_step(double alpha, double beta, Index k) {
   const double sum = alpha + beta;
@@ -189,7 +191,9 @@ namespace detail {
           2 * (static_cast<double>(k) + alpha) * (static_cast<double>(k) + beta) / (t * (t + 1) + tiny)};
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Unchecked: that validate(options) does not throw and that there is a basis. \param k  0, 1, …
 [[nodiscard]] inline RecurrenceStep recurrence_step(const PolynomialOptions& options, Index k) {
@@ -343,5 +347,14 @@ class Polynomial {
   }
   return options.coefficients == PolynomialCoefficients::convex ? 0 : 1 / static_cast<double>(options.degree + 1);
 }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::PolynomialBasis;
+using layers::PolynomialOptions;
+using layers::PolynomialCoefficients;
+using layers::HighPassSkip;
 
 }  // namespace sheafnn

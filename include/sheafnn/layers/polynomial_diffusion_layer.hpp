@@ -33,7 +33,7 @@
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/polynomial_steps.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// math: "Polynomial filters" (3.20).
 template <RestrictionMapFamily Family, class S>
@@ -356,4 +356,4 @@ const S* PolynomialDiffusionLayer<Family, S>::clenshaw_backward(Execution execut
   return q(0);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

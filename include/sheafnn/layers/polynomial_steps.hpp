@@ -21,9 +21,7 @@
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Which of both a network takes: terms are recomputed where those of a layer would take more than 64 MiB and the
 /// spectrum of L̂ is within [−1, 1] whatever the maps are, so that running down is as stable as running up.
@@ -285,6 +283,4 @@ template <class S>
   return reduce_add(sum);
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -15,7 +15,7 @@
 #include "sheafnn/layers/output_layer.hpp"
 #include "sheafnn/layers/weights.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers of the readout of a network on one graph.
 template <class S>
@@ -83,4 +83,4 @@ class ReadoutHead {
   Buffer<S> bar_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

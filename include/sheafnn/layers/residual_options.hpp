@@ -13,7 +13,7 @@
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/core/option.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// The forms of a layer's residual.
 enum class ResidualForm {
@@ -68,5 +68,12 @@ void for_each_option(const Visit& visit, Options&... options) {
 
 /// \throws std::invalid_argument  α or θ out of range
 inline void validate(const ResidualOptions& options) { check_ranges(options); }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::ResidualOptions;
+using layers::ResidualForm;
 
 }  // namespace sheafnn

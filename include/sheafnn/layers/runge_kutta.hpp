@@ -13,9 +13,7 @@
 #include "sheafnn/kernels/flow.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Coefficients of a method.
 struct RungeKuttaTableau {
@@ -87,6 +85,4 @@ template <class S, class StageBar>
   return r;
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

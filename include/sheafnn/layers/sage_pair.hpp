@@ -21,9 +21,7 @@
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// y ∘= [x > 0].
 template <class S>
@@ -37,7 +35,9 @@ void keep_positive(Index count, S* x) {
   for_tiles<S>(0, count, [&]<class T>(auto i) { i.store(x + i, activate<Activation::relu>(i.load(x + i))); });
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// The convolutions of a pair with the same shape on one graph. Unchecked: in what works on groups of rows, their
 /// numbers and the sizes of arrays.
@@ -208,4 +208,4 @@ class SagePair {
   Buffer<S> kept_;   ///< P, n × 2i
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

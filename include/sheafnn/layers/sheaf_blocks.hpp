@@ -19,7 +19,7 @@
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Derivatives that a SheafBlocks's backward pass reads and writes. Unchecked: that `blocks` are the graph's.
 template <RestrictionMapFamily Family, class S>
@@ -300,4 +300,4 @@ SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blo
   if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_stride);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

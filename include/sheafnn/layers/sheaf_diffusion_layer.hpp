@@ -20,7 +20,7 @@
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// What a SheafDiffusionLayer consists of. d' = D + add_lp + add_hp stalk coordinates.
 struct SheafDiffusionOptions {
@@ -240,4 +240,4 @@ class SheafDiffusionLayer {
   bool weighted_ = false, kept_ = false;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -25,7 +25,7 @@
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers and passes of one sheaf learner on one graph. Unchecked: numbers of blocks, that sides are 0 or 1, that
 /// `blocks` are those of the graph, and the size of the derivatives of edge weights.
@@ -359,4 +359,4 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
                          {input_.weight_back().data(), 2 * columns_, shape_.inputs}, z_bar.middle_rows(0, own), accumulate);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -19,7 +19,7 @@
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Weights of the first layer, assembled for products with all nodes, and the features of arcs. Unchecked: numbers of
 /// outputs, blocks and chunks.
@@ -183,4 +183,4 @@ class SheafLearnerInput {
   Buffer<S> edge_weight_, edge_partial_;  ///< W_e, columns × features; and per chunk its derivative
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -11,7 +11,7 @@
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/layers/limits.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// What a sheaf learner reads of the embeddings Z (d' × f per node) of an arc's ends u and v.
 enum class LearnerInput : std::uint8_t {
@@ -70,5 +70,11 @@ inline void validate(const SheafLearnerOptions& options) {
   require(options.inputs % options.channels == 0, "learner inputs", options.inputs,
           detail::concat("must be a multiple of the ", options.channels, " channels that are summed"));
 }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::LearnerInput;
 
 }  // namespace sheafnn

@@ -16,7 +16,7 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Where the noise of a sampled sheaf comes from: a stream, or explicit values.
 ///
@@ -67,4 +67,4 @@ SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& block
   for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

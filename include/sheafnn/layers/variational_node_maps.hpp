@@ -17,7 +17,7 @@
 #include "sheafnn/layers/point_node_maps.hpp"
 #include "sheafnn/posterior/node_map_posterior.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Noise behind the maps of one layer: that of a stream for either side, or explicit.
 template <class S>
@@ -220,4 +220,4 @@ class VariationalNodeMaps {
   Buffer<double> block_sum_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -20,7 +20,7 @@
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Posterior of every incident pair of a graph. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
 /// are of this graph, and that weights are finite; maps of numbers that are not finite have such numbers.
@@ -223,4 +223,4 @@ class VariationalSheaf {
   Buffer<double> block_sum_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

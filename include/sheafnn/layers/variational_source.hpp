@@ -15,7 +15,7 @@
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/layers/variational_sheaf.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves, that `blocks` are those of the
 /// graph, explicit noise, and the rows of `work`; the learner and the encoder check what they are given.
@@ -153,4 +153,4 @@ void VariationalSource<Posterior, S>::finish_backward(Execution execution,
   if (encoder_) encoder_->backward(execution, work, weights_bar.encoder);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

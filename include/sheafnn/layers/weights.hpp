@@ -24,7 +24,7 @@
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// y = x W + b. Layers read the weight by inputs, so W lies in × out, the transpose of what users and files see.
 template <class T>
@@ -57,7 +57,9 @@ struct NormWeights {
   }
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// What files call a weight of a sheaf learner. \param part  the member, as SheafLearnerWeights::declare() names it
 [[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
@@ -68,7 +70,9 @@ namespace detail {
   return concat("sheaf", of, ".", part, part == "hidden" ? concat(".", layer) : "", ".weight");
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Of a sheaf learner; all matrices out × in. Inputs are 2h, or as many as SheafLearnerOptions::first_inputs().
 template <class T>
@@ -139,7 +143,9 @@ struct DiffusionParameters {
   }
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// The parameters of a filter with equal coefficients.
 [[nodiscard]] SHEAFNN_NOINLINE inline InitialValues equal_coefficients(const PolynomialOptions& options) {
@@ -150,7 +156,9 @@ namespace detail {
   };
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// What a filter has learned, the same for all layers. \tparam T const S or S
 template <class T>
@@ -212,4 +220,4 @@ struct NodeLearnerWeights {
   }
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -15,7 +15,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/nn/error_function.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// ELU(x) = x for x > 0, eˣ − 1 otherwise.
 template <class T>
@@ -163,5 +163,11 @@ void with_activation(Activation activation, const Body& body) {
       return body.template operator()<Activation::identity>();
   }
 }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::Activation;
 
 }  // namespace sheafnn

@@ -20,9 +20,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Adam's constants (math: "Optimiser").
 struct AdamConstants {
@@ -57,7 +55,9 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
   value = value - T(rate) * first / (sqrt(second) * T(root_scale) + T(S(C::epsilon)));
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// How weight decay acts: as an L2 term, λ · value added to the gradient, or decoupled from it (AdamW; Loshchilov,
 /// Hutter 2019), value −= rate · λ · value.
@@ -67,7 +67,9 @@ inline constexpr std::array<std::string_view, 2> weight_decay_names = {"l2", "de
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(WeightDecay) { return weight_decay_names; }
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// A loop over parameters is cut in steps of so many.
 inline constexpr Index adam_grain = 4096;
@@ -85,7 +87,9 @@ inline void require_rates(double learning_rate, double sheaf_learning_rate) {
   if (sheaf_learning_rate != 0) check("sheaf_learning_rate", sheaf_learning_rate, ", or 0");
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Moments of every parameter, and the number of steps taken.
 template <class S>
@@ -192,5 +196,11 @@ bool Adam<S>::update(Execution execution, Index begin, Index end, double weight_
   });
   return finite;
 }
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::WeightDecay;
 
 }  // namespace sheafnn

@@ -13,9 +13,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// A factor of a product, read element by element: element (i, j) is data[i·row_stride + j·column_stride].
 template <class S>
@@ -193,6 +191,4 @@ void transpose_into(Index rows, Index columns, const S* in, S* out, Index out_st
   }
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

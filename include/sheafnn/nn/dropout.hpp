@@ -14,7 +14,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/random/stream.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Elements are numbered in blocks of 128: element 128 b + 32 w + 16 h + l is decided by half h (0: the low one)
 /// of word w of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) ·
@@ -77,7 +77,9 @@ struct Dropout {
   }
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// The random words of a Philox block: two elements each.
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<std::uint32_t> dropout_words(const Stream& stream, Index id) {
@@ -101,10 +103,15 @@ namespace detail {
                             static_cast<int>(within / 16), threshold);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
+
 inline bool Dropout::keeps(Index element) const { return detail::stream_keeps(stream, threshold(), element); }
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// Calls use(element, kept) for the elements below `count` among the eight that Philox block `id` decides. For
 /// devices.
@@ -159,6 +166,4 @@ SHEAFNN_NOINLINE void apply_dropout(Execution execution, Index count, const S* i
   });
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -17,7 +17,7 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/element_runs.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// One bit per element, for this pass and the next. Nothing is allocated before something is drawn.
 class DropoutMask {
@@ -110,4 +110,4 @@ class MaskDrawing {
   std::vector<Pending> pending_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

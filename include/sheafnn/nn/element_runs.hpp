@@ -13,7 +13,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Elements first[i] … first[i + 1] − 1 of the part are number[i], number[i] + 1, … of the whole. Elements behind the last
 /// run are none of the whole; they are dropped. Unchecked: numbers of at least 0 and the size of masks.
@@ -74,4 +74,4 @@ class ElementRuns {
   std::vector<Index> number_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

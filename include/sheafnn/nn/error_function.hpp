@@ -13,9 +13,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// erf(x) and e^{−x²}.
 template <class T>
@@ -81,7 +79,9 @@ template <int W>
 }
 #endif
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// erf(x).
 template <class T>
@@ -89,4 +89,4 @@ template <class T>
   return detail::error_function_of(x).value;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

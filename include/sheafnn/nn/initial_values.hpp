@@ -17,7 +17,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/random/stream.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Fills the values of a parameter, row by row, from a stream of its own. They are 0 before; null: they stay so.
 using InitialValues = std::function<void(const Stream&, std::span<double>)>;
@@ -70,4 +70,4 @@ using InitialValues = std::function<void(const Stream&, std::span<double>)>;
   };
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -28,7 +28,7 @@
 #include "sheafnn/nn/initial_values.hpp"
 #include "sheafnn/nn/parameters.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// In place of a view: the position of the parameter in its table, or −1 where the architecture has none.
 struct ParameterSlot {
@@ -36,7 +36,9 @@ struct ParameterSlot {
   operator ParameterId() const noexcept { return id; }  // NOLINT: that is all it is
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 template <class T>
 struct WeightViews {
@@ -99,7 +101,9 @@ class ParameterDeclarations {
   ParameterId next_ = 0;
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Members of a struct of weights. \tparam T  const S, S or ParameterSlot
 template <class T>
@@ -150,7 +154,9 @@ class ParameterList : public detail::ParameterDeclarations {
   T* array_ = nullptr;
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// Points views at the parameters in an array, unless they point there already.
 ///
@@ -165,6 +171,4 @@ void point_at(const ParameterTable& table, T* array, const S*& bound, const Decl
   bound = array;
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -15,7 +15,7 @@
 #include "sheafnn/nn/initial_values.hpp"
 #include "sheafnn/random/stream.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Weight decay is chosen per group.
 enum class ParameterGroup : std::uint8_t { network, sheaf_learner };
@@ -36,12 +36,16 @@ struct ParameterInfo {
 /// Position of a parameter in the arrays; −1 where the architecture has none.
 using ParameterId = int;
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// Asks a model's constructor for the names and shapes of its parameters alone, without their values.
 struct LayoutOnly {};
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Which parameters a network has, without their values. Unchecked: numbers of parameters, those that add() and find()
 /// return.
@@ -155,4 +159,4 @@ void ParameterSet<S>::set(ParameterId id, const std::vector<S>& values) {
   });
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

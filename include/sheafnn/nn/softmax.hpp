@@ -12,9 +12,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// log Σ e^v over the numbers of a row, without overflow.
 ///
@@ -51,7 +49,9 @@ void log_softmax_block(int count, Index classes, S* logits, Index stride) {
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// Replaces each row of `logits` (rows × classes, row stride `stride`) by its logarithmic softmax.
 /// Unchecked: that they are there, and at least one class. A row with NaN or +∞ becomes NaN.
@@ -75,7 +75,9 @@ void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits,
   });
 }
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// sum (a row of `classes` numbers per node) += e^log_probabilities (a row per node of `nodes`, row stride `stride`,
 /// which is finite where it fills up).
@@ -99,6 +101,4 @@ void add_probabilities(Execution execution, const NodeSelection& nodes, Index cl
   });
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

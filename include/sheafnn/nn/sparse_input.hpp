@@ -19,7 +19,7 @@
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
-namespace sheafnn {
+namespace sheafnn::layers {
 
 /// Dropout of the stored entries of sparse features: which are kept, and what was kept of them.
 template <class S>
@@ -38,14 +38,18 @@ struct EntryDropout {
   S factor = S(1);   ///< of those kept
 };
 
-namespace detail {
+}  // namespace sheafnn::layers
+
+namespace sheafnn::detail {
 
 /// What is to be done with rows that are computed: nothing.
 struct LeaveRows {
   void operator()(Index, Index) const noexcept {}
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
 
 /// The features of one graph in the two orders the layer needs: by node (forward) and by column (weight gradient).
 template <class S>
@@ -276,4 +280,4 @@ void SparseInput<S>::backward(Execution execution, const S* values, const S* out
   });
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::layers

@@ -45,7 +45,7 @@ struct CayleyPosterior {
   using family = Family;
   static constexpr std::string_view name = "cayley";
   static constexpr int D = Family::stalk_dimension;
-  static constexpr int mean_size = rotation_parameters<D>;
+  static constexpr int mean_size = rotation::rotation_parameters<D>;
   static constexpr int spread_size = 1;
   static constexpr int parameter_size = D * D + 1;  ///< M column by column, κ
   static constexpr int sample_size = parameter_size;
@@ -56,7 +56,7 @@ struct CayleyPosterior {
   template <class T>
   using Map = SquareMatrix<T, D>;
 
-  RotationParametrisation parametrisation = RotationParametrisation::householder;
+  rotation::RotationParametrisation parametrisation = rotation::RotationParametrisation::householder;
   [[no_unique_address]] Prior prior{};
   SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the rotation's parameters
   SpreadRange spread = SpreadRange::published;               ///< of κ
@@ -78,13 +78,13 @@ struct CayleyPosterior {
   }
 
   template <class T>
-  SHEAFNN_HD void draw_noise(const Stream& stream, const word_of_t<T>& arc, T* noise) const {
-    detail::entries_of<D>(haar_rotation<T, D>(stream, arc), noise);
+  SHEAFNN_HD void draw_noise(const Stream& stream, const random::word_of_t<T>& arc, T* noise) const {
+    detail::entries_of<D>(rotation::haar_rotation<T, D>(stream, arc), noise);
   }
   template <class T>
   SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& map) const {
-    map =
-        multiply(moebius<T, D>(detail::matrix_of<D>(noise), parameters[D * D]), detail::matrix_of<D>(parameters));
+    map = math::multiply(rotation::moebius<T, D>(detail::matrix_of<D>(noise), parameters[D * D]),
+                         detail::matrix_of<D>(parameters));
   }
   /// At fixed U, with Y₀ = Y Mᵀ: M̄ = Y₀ᵀȲ and κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩; ∂ log q/∂κ = (D − 1) tr(Y₀)/(1 − κ²).
   template <class T>
@@ -92,21 +92,21 @@ struct CayleyPosterior {
                                   const T& monte_carlo_weight, T* gradient) const {
     const T kappa = parameters[D * D];
     const Map<T> location = detail::matrix_of<D>(parameters);
-    const Map<T> centred = multiply_nt(map, location);
+    const Map<T> centred = math::multiply_nt(map, location);
     Map<T> total_bar = map_bar;
     prior.log_density_backward(map, -monte_carlo_weight, total_bar);
-    const Map<T> location_bar = multiply_tn(centred, total_bar);
+    const Map<T> location_bar = math::multiply_tn(centred, total_bar);
     SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) gradient[k] += location_bar(k % D, k / D);
-    const Map<T> centred_bar = multiply_nt(total_bar, location);
+    const Map<T> centred_bar = math::multiply_nt(total_bar, location);
     T trace = centred(0, 0);
     for (int i = 1; i < D; ++i) trace += centred(i, i);
-    gradient[D * D] += inner_product(centred_bar, moebius_derivative<T, D>(centred, kappa)) +
+    gradient[D * D] += math::inner_product(centred_bar, rotation::moebius_derivative<T, D>(centred, kappa)) +
                        monte_carlo_weight * T(D - 1) * trace / ((T(1) - kappa) * (T(1) + kappa));
   }
   /// log q(Y) − log p(Y).
   template <class T>
   [[nodiscard]] SHEAFNN_HD T log_ratio(const T* parameters, const T*, const Map<T>& map) const {
-    return cayley_logpdf<T, D>(multiply_nt(map, detail::matrix_of<D>(parameters)), parameters[D * D]) -
+    return rotation::cayley_logpdf<T, D>(math::multiply_nt(map, detail::matrix_of<D>(parameters)), parameters[D * D]) -
            prior.log_density(map);
   }
   template <class T>

@@ -39,7 +39,7 @@ struct ConformalPosterior {
   template <class T>
   using Map = typename Family::template Map<T>;
 
-  RotationParametrisation parametrisation = RotationParametrisation::householder;
+  rotation::RotationParametrisation parametrisation = rotation::RotationParametrisation::householder;
   SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the means
   SpreadRange spread = SpreadRange::published;               ///< of κ and σ
 
@@ -55,7 +55,7 @@ struct ConformalPosterior {
     split_raw(raw, rotation_raw);
     rotations().activate(rotation_raw, parameters);
     detail::activate_raw<1>(sheaf_activation, raw + mean_size - 1, parameters + mu);
-    parameters[log_sigma] = -elu(-detail::spread_output(spread, raw[mean_size + 1]));
+    parameters[log_sigma] = -layers::elu(-detail::spread_output(spread, raw[mean_size + 1]));
     parameters[sigma] = exp(parameters[log_sigma]);
   }
   template <class T>
@@ -66,13 +66,13 @@ struct ConformalPosterior {
     for (int k = 0; k + 1 < mean_size; ++k) raw_bar[k] = rotation_bar[k];
     raw_bar[mean_size - 1] = gradient[mu] * detail::raw_slope(sheaf_activation, parameters[mu]);
     raw_bar[mean_size] = rotation_bar[mean_size - 1];
-    raw_bar[mean_size + 1] = gradient[sigma] * elu_slope(-parameters[log_sigma]);
+    raw_bar[mean_size + 1] = gradient[sigma] * layers::elu_slope(-parameters[log_sigma]);
   }
 
   template <class T>
-  SHEAFNN_HD void draw_noise(const Stream& stream, const word_of_t<T>& arc, T* noise) const {
+  SHEAFNN_HD void draw_noise(const Stream& stream, const random::word_of_t<T>& arc, T* noise) const {
     rotations().template draw_noise<T>(stream, arc, noise);
-    fill_normals<1>(noise + Rotations::noise_size, stream, arc, haar_draws<D>);
+    fill_normals<1>(noise + Rotations::noise_size, stream, arc, rotation::haar_draws<D>);
   }
   template <class T>
   SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& map) const {
@@ -90,7 +90,7 @@ struct ConformalPosterior {
     rotations().sample_backward(parameters, static_cast<const T*>(nullptr), f.rotation, rotation_bar,
                                 monte_carlo_weight, gradient);
     const T through = Family::within_limits(T(f.log_scale * T(1 + 1e-4)));  // log c comes back from F rounded
-    const T bar = through * inner_product(map_bar, map) + monte_carlo_weight * f.log_scale;
+    const T bar = through * math::inner_product(map_bar, map) + monte_carlo_weight * f.log_scale;
     gradient[mu] += bar;
     gradient[sigma] += bar * (f.log_scale - parameters[mu]) - monte_carlo_weight;
   }

@@ -35,7 +35,9 @@ struct NodeMapPosterior {
   using Map = SquareMatrix<T, D>;
 
   /// Raw outputs per map.
-  [[nodiscard]] static constexpr int raw_size(bool conformal) { return rotation_parameters<D> + (conformal ? 3 : 1); }
+  [[nodiscard]] static constexpr int raw_size(bool conformal) {
+    return rotation::rotation_parameters<D> + (conformal ? 3 : 1);
+  }
 
   bool conformal = true;  ///< has it a scale?
 
@@ -43,22 +45,22 @@ struct NodeMapPosterior {
   SHEAFNN_HD void activate(const T* raw, T* parameters) const {
     using std::exp;
     Rotations().activate(raw, parameters);
-    parameters[mu] = conformal ? raw[rotation_parameters<D> + 1] : T(0);
-    parameters[log_sigma] = conformal ? -elu(-raw[rotation_parameters<D> + 2]) : T(0);
+    parameters[mu] = conformal ? raw[rotation::rotation_parameters<D> + 1] : T(0);
+    parameters[log_sigma] = conformal ? -layers::elu(-raw[rotation::rotation_parameters<D> + 2]) : T(0);
     parameters[sigma] = exp(parameters[log_sigma]);
   }
   template <class T>
   SHEAFNN_HD void activate_backward(const T* raw, const T* parameters, const T* gradient, T* raw_bar) const {
     Rotations().activate_backward(raw, parameters, gradient, raw_bar);
     if (!conformal) return;
-    raw_bar[rotation_parameters<D> + 1] = gradient[mu];
-    raw_bar[rotation_parameters<D> + 2] = gradient[sigma] * elu_slope(-parameters[log_sigma]);
+    raw_bar[rotation::rotation_parameters<D> + 1] = gradient[mu];
+    raw_bar[rotation::rotation_parameters<D> + 2] = gradient[sigma] * layers::elu_slope(-parameters[log_sigma]);
   }
 
   template <class T>
-  SHEAFNN_HD void draw_noise(const Stream& stream, const word_of_t<T>& node, T* noise) const {
+  SHEAFNN_HD void draw_noise(const Stream& stream, const random::word_of_t<T>& node, T* noise) const {
     Rotations().template draw_noise<T>(stream, node, noise);
-    fill_normals<1>(noise + D * D, stream, node, haar_draws<D>);
+    fill_normals<1>(noise + D * D, stream, node, rotation::haar_draws<D>);
   }
   template <class T>
   SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& rotation, T& log_scale) const {

@@ -69,7 +69,7 @@ struct NormalPosterior {
     using std::exp;
     detail::activate_coordinates<Family>(sheaf_activation, raw, parameters);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
-      const T log_sigma = -elu(-detail::spread_output(spread, raw[size + k]));
+      const T log_sigma = -layers::elu(-detail::spread_output(spread, raw[size + k]));
       parameters[size + k] = exp(log_sigma);
       parameters[2 * size + k] = log_sigma;
     }
@@ -78,12 +78,12 @@ struct NormalPosterior {
   SHEAFNN_HD void activate_backward(const T* raw, const T* parameters, const T* gradient, T* raw_bar) const {
     detail::activate_coordinates_backward<Family>(sheaf_activation, raw, parameters, gradient, raw_bar);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
-      raw_bar[size + k] = gradient[size + k] * elu_slope(-parameters[2 * size + k]);
+      raw_bar[size + k] = gradient[size + k] * layers::elu_slope(-parameters[2 * size + k]);
     }
   }
 
   template <class T>
-  SHEAFNN_HD void draw_noise(const Stream& stream, const word_of_t<T>& arc, T* noise) const {
+  SHEAFNN_HD void draw_noise(const Stream& stream, const random::word_of_t<T>& arc, T* noise) const {
     fill_normals<size>(noise, stream, arc);
   }
   template <class T>
@@ -156,22 +156,22 @@ struct NormalPosterior {
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T prior_mean(int k) const {
-    T mean = T(static_cast<scalar_of_t<T>>(prior.mean(k)));
-    if constexpr (may_be_residual<Family>) {
+    T mean = T(static_cast<math::scalar_of_t<T>>(prior.mean(k)));
+    if constexpr (sheaf::may_be_residual<Family>) {
       if (detail::starts_at_identity(sheaf_activation)) {
-        mean = mean + T(static_cast<scalar_of_t<T>>(detail::identity_coordinate<Family>(k)));
+        mean = mean + T(static_cast<math::scalar_of_t<T>>(detail::identity_coordinate<Family>(k)));
       }
     }
     return mean;
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T prior_precision(int k) const {
-    return T(static_cast<scalar_of_t<T>>(1 / (prior.deviation(k) * prior.deviation(k))));
+    return T(static_cast<math::scalar_of_t<T>>(1 / (prior.deviation(k) * prior.deviation(k))));
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T log_prior_deviation(int k) const {
     using std::log;
-    return T(static_cast<scalar_of_t<T>>(log(prior.deviation(k))));
+    return T(static_cast<math::scalar_of_t<T>>(log(prior.deviation(k))));
   }
 };
 

@@ -25,14 +25,15 @@ namespace detail {
 /// T = float, double or Pack.
 template <RestrictionMapFamily Family>
 struct PointMap {
-  static_assert(!detail::NamesCoordinateRange<Family> || requires(RotationParametrisation p) {
+  static_assert(!detail::NamesCoordinateRange<Family> || requires(rotation::RotationParametrisation p) {
     { Family::coordinate_range(p, 0) } -> std::convertible_to<double>;
   }, "coordinate_range must be callable as double(RotationParametrisation, int)");
   static constexpr int size = Family::coordinate_count;  ///< raw outputs per map
   template <class T>
   using Map = typename Family::template Map<T>;
 
-  RotationParametrisation parametrisation = RotationParametrisation::householder;  ///< of families with rotations
+  rotation::RotationParametrisation parametrisation =
+      rotation::RotationParametrisation::householder;  ///< of families with rotations
   SheafActivation sheaf_activation = SheafActivation::tanh;
 
   /// \param raw  size numbers
@@ -57,7 +58,7 @@ struct PointMap {
   /// The same where the map is at hand: of families whose coordinates are its entries, nothing is computed again.
   template <class T>
   SHEAFNN_HD void backward(const T* raw, [[maybe_unused]] const Map<T>& map, const Map<T>& map_bar, T* raw_bar) const {
-    if constexpr (coordinates_are_entries<Family>) {
+    if constexpr (sheaf::coordinates_are_entries<Family>) {
       T z[detail::array_size(size)];
       Family::to_coordinates(map, z);
       pull_back(raw, z, map_bar, raw_bar);
@@ -79,7 +80,7 @@ struct PointMap {
     } else {
       Family::from_coordinates_backward(z, map_bar, z_bar);
     }
-    if constexpr (may_attend<Family>) {
+    if constexpr (sheaf::may_attend<Family>) {
       if (sheaf_activation == SheafActivation::attention) {
         detail::attention_backward<Family::stalk_dimension>(z, z_bar, raw_bar);
         return;
@@ -87,7 +88,7 @@ struct PointMap {
     }
     T unit[detail::array_size(size)];
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) {
-      const T r = T(static_cast<scalar_of_t<T>>(range(k)));
+      const T r = T(static_cast<math::scalar_of_t<T>>(range(k)));
       unit[k] = z[k] / r;
       z_bar[k] = z_bar[k] * r;
     }
@@ -104,14 +105,14 @@ struct PointMap {
   template <class T>
   SHEAFNN_HD SHEAFNN_INLINE void squash(const T* raw, T* z) const {
     if constexpr (size == 0) z[0] = T(0);  // read by nobody, but compilers warn
-    if constexpr (may_attend<Family>) {
+    if constexpr (sheaf::may_attend<Family>) {
       if (sheaf_activation == SheafActivation::attention) {
         detail::attention<Family::stalk_dimension>(raw, z);
         return;
       }
     }
     detail::activate_coordinates<Family>(sheaf_activation, raw, z);
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) z[k] = T(static_cast<scalar_of_t<T>>(range(k))) * z[k];
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) z[k] = T(static_cast<math::scalar_of_t<T>>(range(k))) * z[k];
   }
 };
 

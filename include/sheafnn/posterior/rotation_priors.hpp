@@ -26,12 +26,12 @@ struct HaarPrior {
 
   template <class T>
   [[nodiscard]] SHEAFNN_HD T kl(const SquareMatrix<T, N>&, const T& kappa) const {
-    return cayley_kl<N>(kappa);
+    return rotation::cayley_kl<N>(kappa);
   }
   template <class T>
   SHEAFNN_HD void kl_backward(const SquareMatrix<T, N>&, const T& kappa, const T& weight, SquareMatrix<T, N>&,
                               T& kappa_bar) const {
-    kappa_bar += weight * cayley_kl_derivative<N>(kappa);
+    kappa_bar += weight * rotation::cayley_kl_derivative<N>(kappa);
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD T log_density(const SquareMatrix<T, N>&) const {
@@ -47,7 +47,7 @@ struct HaarPrior {
 template <int N>
 class CayleyPrior {
  public:
-  static constexpr bool closed_form = has_elementary_cayley_kl<N>;
+  static constexpr bool closed_form = rotation::has_elementary_cayley_kl<N>;
 
   /// The uniform distribution.
   CayleyPrior() : CayleyPrior(SquareMatrix<double, N>::Identity(), 0.0) {}
@@ -57,7 +57,7 @@ class CayleyPrior {
   CayleyPrior(const SquareMatrix<double, N>& location, double concentration) : concentration_(concentration) {
     require(concentration >= 0 && static_cast<float>(concentration) < 1, "CayleyPrior: concentration",
             concentration, "must be in [0, 1) in single precision");
-    const SquareMatrix<double, N> m = orthonormalised<double, N>("CayleyPrior: location", location);
+    const SquareMatrix<double, N> m = rotation::orthonormalised<double, N>("CayleyPrior: location", location);
     for (int k = 0; k < N * N; ++k) location_[k] = m(k % N, k / N);
   }
 
@@ -65,32 +65,33 @@ class CayleyPrior {
   template <class T = double>
   [[nodiscard]] SHEAFNN_HD SquareMatrix<T, N> location() const {
     SquareMatrix<T, N> r;
-    for (int k = 0; k < N * N; ++k) r(k % N, k / N) = T(static_cast<scalar_of_t<T>>(location_[k]));
+    for (int k = 0; k < N * N; ++k) r(k % N, k / N) = T(static_cast<math::scalar_of_t<T>>(location_[k]));
     return r;
   }
   template <class T = double>
   [[nodiscard]] SHEAFNN_HD T concentration() const {
-    return T(static_cast<scalar_of_t<T>>(concentration_));
+    return T(static_cast<math::scalar_of_t<T>>(concentration_));
   }
 
   template <class T>
   [[nodiscard]] SHEAFNN_HD T kl(const SquareMatrix<T, N>& m, const T& kappa) const requires closed_form {
-    return cayley_prior_kl<T, N>(m, kappa, location<T>(), concentration<T>());
+    return rotation::cayley_prior_kl<T, N>(m, kappa, location<T>(), concentration<T>());
   }
   template <class T>
   SHEAFNN_HD void kl_backward(const SquareMatrix<T, N>& m, const T& kappa, const T& weight,
                               SquareMatrix<T, N>& m_bar, T& kappa_bar) const requires closed_form {
-    cayley_prior_kl_backward<T, N>(m, kappa, location<T>(), concentration<T>(), weight, m_bar, kappa_bar);
+    rotation::cayley_prior_kl_backward<T, N>(m, kappa, location<T>(), concentration<T>(), weight, m_bar, kappa_bar);
   }
   /// log p(Y) with respect to normalised Haar measure.
   template <class T>
   [[nodiscard]] SHEAFNN_HD T log_density(const SquareMatrix<T, N>& y) const {
-    return cayley_logpdf<T, N>(multiply_nt(y, location<T>()), concentration<T>());
+    return rotation::cayley_logpdf<T, N>(math::multiply_nt(y, location<T>()), concentration<T>());
   }
   template <class T>
   SHEAFNN_HD void log_density_backward(const SquareMatrix<T, N>& y, const T& weight,
                                        SquareMatrix<T, N>& y_bar) const {
-    const SquareMatrix<T, N> slope = cayley_logpdf_gradient<T, N>(y, location<T>(), concentration<T>()).argument;
+    const SquareMatrix<T, N> slope =
+        rotation::cayley_logpdf_gradient<T, N>(y, location<T>(), concentration<T>()).argument;
     for (int k = 0; k < N * N; ++k) y_bar(k % N, k / N) += weight * slope(k % N, k / N);
   }
 

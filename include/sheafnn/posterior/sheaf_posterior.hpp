@@ -85,7 +85,7 @@ concept SheafPosterior = RestrictionMapFamily<typename Q::family> && std::is_tri
   { Q::gradient_size } -> std::convertible_to<int>;
   { Q::noise_size } -> std::convertible_to<int>;
   { Q::closed_form_kl } -> std::convertible_to<bool>;
-} && detail::PosteriorOver<Q, double> && detail::PosteriorOver<Q, Pack<float, 16>>;
+} && detail::PosteriorOver<Q, double> && detail::PosteriorOver<Q, math::Pack<float, 16>>;
 
 /// Numbers first … first + count − 1 of what a posterior's activate() writes, with a name.
 struct ParameterRange {

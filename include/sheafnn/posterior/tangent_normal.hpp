@@ -36,7 +36,7 @@ struct TangentNormalPosterior {
   using family = Family;
   static constexpr std::string_view name = "tangent-normal";
   static constexpr int D = Family::stalk_dimension;
-  static constexpr int directions = rotation_parameters<D>;
+  static constexpr int directions = rotation::rotation_parameters<D>;
   static constexpr int mean_size = directions;
   static constexpr int spread_size = detail::array_size(directions);
   static constexpr int sigma = D * D, log_sigma = sigma + spread_size;
@@ -53,7 +53,7 @@ struct TangentNormalPosterior {
   /// σ_max: at larger σ the entropy of φ given Y, which log_ratio() leaves out, is no longer small.
   static constexpr double largest_sigma = D <= 3 ? 1.0 : 0.5;
 
-  RotationParametrisation parametrisation = RotationParametrisation::householder;
+  rotation::RotationParametrisation parametrisation = rotation::RotationParametrisation::householder;
   [[no_unique_address]] Prior prior{};
   SheafActivation sheaf_activation = SheafActivation::tanh;  ///< of the rotation's parameters
   SpreadRange spread = SpreadRange::published;               ///< of σ
@@ -66,7 +66,7 @@ struct TangentNormalPosterior {
     detail::entries_of<D>(location, parameters);
     SHEAFNN_UNROLL for (int k = 0; k < spread_size; ++k) {
       parameters[log_sigma + k] =
-          highest_log_sigma<T>() - T(1) - elu(-detail::spread_output(spread, raw[mean_size + k]));
+          highest_log_sigma<T>() - T(1) - layers::elu(-detail::spread_output(spread, raw[mean_size + k]));
       parameters[sigma + k] = exp(parameters[log_sigma + k]);
     }
   }
@@ -75,35 +75,36 @@ struct TangentNormalPosterior {
     location_map().backward(raw, detail::matrix_of<D>(gradient), raw_bar);
     SHEAFNN_UNROLL for (int k = 0; k < spread_size; ++k) {
       const T elu_value = highest_log_sigma<T>() - T(1) - parameters[log_sigma + k];
-      raw_bar[mean_size + k] = gradient[sigma + k] * elu_slope(elu_value);
+      raw_bar[mean_size + k] = gradient[sigma + k] * layers::elu_slope(elu_value);
     }
   }
 
   template <class T>
-  SHEAFNN_HD void draw_noise(const Stream& stream, const word_of_t<T>& arc, T* noise) const {
+  SHEAFNN_HD void draw_noise(const Stream& stream, const random::word_of_t<T>& arc, T* noise) const {
     fill_normals<noise_size>(noise, stream, arc);
   }
   template <class T>
   SHEAFNN_HD void sample(const T* parameters, const T* noise, Map<T>& map) const {
-    map = tangent_normal_sample<T, D>(detail::matrix_of<D>(parameters), column(parameters + sigma), column(noise));
+    map = rotation::tangent_normal_sample<T, D>(detail::matrix_of<D>(parameters), column(parameters + sigma),
+                                                column(noise));
   }
   template <class T>
   SHEAFNN_HD void sample_backward(const T* parameters, const T* noise, const Map<T>& map, const Map<T>& map_bar,
                                   const T& monte_carlo_weight, T* gradient) const {
-    const RotationParameters<T, D> deviation = column(parameters + sigma), epsilon = column(noise);
+    const rotation::RotationParameters<T, D> deviation = column(parameters + sigma), epsilon = column(noise);
     Map<T> total_bar = map_bar, location_bar = Map<T>::Constant(T(0));
     prior.log_density_backward(map, -monte_carlo_weight, total_bar);
-    RotationParameters<T, D> deviation_bar = RotationParameters<T, D>::Constant(T(0));
-    tangent_normal_sample_backward<T, D>(detail::matrix_of<D>(parameters), deviation, epsilon, map, total_bar,
+    rotation::RotationParameters<T, D> deviation_bar = rotation::RotationParameters<T, D>::Constant(T(0));
+    rotation::tangent_normal_sample_backward<T, D>(detail::matrix_of<D>(parameters), deviation, epsilon, map, total_bar,
                                          location_bar, deviation_bar);
-    tangent_normal_logpdf_backward<T, D>(deviation, epsilon, monte_carlo_weight, deviation_bar);
+    rotation::tangent_normal_logpdf_backward<T, D>(deviation, epsilon, monte_carlo_weight, deviation_bar);
     SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) gradient[k] += location_bar(k % D, k / D);
     SHEAFNN_UNROLL for (int k = 0; k < directions; ++k) gradient[sigma + k] += deviation(k) * deviation_bar(k);
   }
   /// log q(Y, φ) − log p(Y) of the φ drawn; see the file comment.
   template <class T>
   [[nodiscard]] SHEAFNN_HD T log_ratio(const T* parameters, const T* noise, const Map<T>& map) const {
-    return tangent_normal_logpdf<T, D>(column(parameters + sigma), column(noise)) - prior.log_density(map);
+    return rotation::tangent_normal_logpdf<T, D>(column(parameters + sigma), column(noise)) - prior.log_density(map);
   }
   /// M.
   template <class T>
@@ -119,11 +120,11 @@ struct TangentNormalPosterior {
   }
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE T highest_log_sigma() {
-    return T(static_cast<scalar_of_t<T>>(D <= 3 ? 0.0 : -0.69314718055994531));  // log σ_max
+    return T(static_cast<math::scalar_of_t<T>>(D <= 3 ? 0.0 : -0.69314718055994531));  // log σ_max
   }
   template <class T>
-  [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE RotationParameters<T, D> column(const T* numbers) {
-    RotationParameters<T, D> r;
+  [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE rotation::RotationParameters<T, D> column(const T* numbers) {
+    rotation::RotationParameters<T, D> r;
     SHEAFNN_UNROLL for (int k = 0; k < directions; ++k) r(k) = numbers[k];
     return r;
   }

@@ -11,7 +11,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/random/split_words.hpp"
 
-namespace sheafnn {
+namespace sheafnn::random {
 
 /// Four random words per counter. \tparam Word std::uint32_t or a pack of them.
 template <class Word>
@@ -19,7 +19,9 @@ struct PhiloxBlock {
   Word word[4];
 };
 
-namespace detail {
+}  // namespace sheafnn::random
+
+namespace sheafnn::detail {
 
 /// Counter and key of a round. Words are std::uint32_t where they are the same in all lanes, and SplitWords where they are
 /// not: where only a differs between lanes, so do half of the words of the first two rounds.
@@ -57,7 +59,9 @@ template <class Word, class A, class B, class C, class D>
   return {{joined<Word>(s.a), joined<Word>(s.b), joined<Word>(s.c), joined<Word>(s.d)}};
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::random {
 
 /// Ten rounds of Philox 4x32. (Random123 defines a macro philox4x32, hence the short name.)
 ///
@@ -84,4 +88,4 @@ template <class Word>
       detail::split(first), word1, word2, word3, key0, key1});
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::random

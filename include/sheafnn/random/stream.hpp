@@ -51,11 +51,11 @@ struct Stream {
   /// Unchecked: these ranges, and those of the fields. Larger numbers give the words of another address.
   SHEAFNN_ANY_SIDE
   template <class Word>
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE random::PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,
                                                                   std::uint32_t id_high = 0) const {
     const std::uint32_t word1 = (draw << 20) | id_high;
     const std::uint32_t word3 = (static_cast<std::uint32_t>(purpose) << 26) | (layer << 16) | sample;
-    return philox(id, word1, epoch, word3, static_cast<std::uint32_t>(seed),
+    return random::philox(id, word1, epoch, word3, static_cast<std::uint32_t>(seed),
                   static_cast<std::uint32_t>(seed >> 32));
   }
 };
@@ -69,14 +69,15 @@ struct NormalBlock {
 /// Box–Muller on four words: pairs (0, 1) and (2, 3) give √(−2 log u) · (cos, sin)(2πv), v the second word / 2³².
 /// Takes any words.
 template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE NormalBlock<T> normals_from_words(const PhiloxBlock<word_of_t<T>>& block) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE NormalBlock<T> normals_from_words(
+    const random::PhiloxBlock<random::word_of_t<T>>& block) {
   using std::sqrt;
   NormalBlock<T> r;
   SHEAFNN_UNROLL for (int pair = 0; pair < 2; ++pair) {
-    const T u = uniform_from_word<T>(block.word[2 * pair]);
-    const T radius = sqrt(T(-2) * unit_log(u));
+    const T u = random::uniform_from_word<T>(block.word[2 * pair]);
+    const T radius = sqrt(T(-2) * random::unit_log(u));
     T sine, cosine;
-    sin_cos_of_word<T>(block.word[2 * pair + 1], sine, cosine);
+    random::sin_cos_of_word<T>(block.word[2 * pair + 1], sine, cosine);
     r.value[2 * pair] = radius * cosine;
     r.value[2 * pair + 1] = radius * sine;
   }
@@ -86,7 +87,7 @@ template <class T>
 /// Fills out[0 … Count) with independent N(0, 1) numbers of (stream, id), draws first_draw, first_draw + 1, ….
 /// Unchecked: as Stream::words(), and the room.
 template <int Count, class T>
-SHEAFNN_HD SHEAFNN_INLINE void fill_normals(T* out, const Stream& stream, const word_of_t<T>& id,
+SHEAFNN_HD SHEAFNN_INLINE void fill_normals(T* out, const Stream& stream, const random::word_of_t<T>& id,
                                             std::uint32_t first_draw = 0) {
   SHEAFNN_UNROLL for (int begin = 0; begin < Count; begin += 4) {
     const NormalBlock<T> block =

@@ -9,9 +9,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/random/words.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// sin x and cos x for |x| ≤ π/4, with absolute errors of at most an epsilon: polynomials of Cephes (Moshier).
 template <class T>
@@ -40,7 +38,9 @@ SHEAFNN_HD SHEAFNN_INLINE void sin_cos_eighth(const T& x, T& sine, T& cosine) {
   cosine = (c * y - T(S(0.5))) * y + T(1);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::random {
 
 /// sin 2πv and cos 2πv for v = word / 2³², with absolute errors of at most the scalar's epsilon.
 ///
@@ -60,4 +60,4 @@ SHEAFNN_HD SHEAFNN_INLINE void sin_cos_of_word(const word_of_t<T>& word, T& sine
   cosine = select(highest_bit<T>(word + Word(0x60000000u)), -b, b);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::random

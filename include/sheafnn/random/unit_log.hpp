@@ -10,7 +10,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 
-namespace sheafnn {
+namespace sheafnn::random {
 
 /// log u of u in (0, 1], of a scalar.
 template <class T>
@@ -64,4 +64,4 @@ template <class S, int W>
 #endif
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::random

@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-namespace sheafnn {
+namespace sheafnn::random {
 
 /// Unsigned 32-bit word, or as many of them as T has lanes: std::uint32_t for float and double,
 /// Pack<std::uint32_t, W> for Pack<T, W>.
@@ -30,7 +30,9 @@ struct WordOf<Pack<T, W>> {
 template <class T>
 using word_of_t = typename WordOf<T>::type;
 
-namespace detail {
+}  // namespace sheafnn::random
+
+namespace sheafnn::detail {
 
 #if SHEAFNN_VECTOR_TYPES
 /// As many words from position `first` on as To has elements, as signed numbers, converted to To's numbers.
@@ -54,7 +56,9 @@ template <class To, int W>
 }
 #endif
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::random {
 
 /// The word as a two's complement number in [−2³¹, 2³¹); float rounds it.
 template <class T>
@@ -114,4 +118,4 @@ template <class T>
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::random

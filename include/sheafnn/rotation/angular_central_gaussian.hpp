@@ -16,7 +16,7 @@
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// log f(x), given the lower triangular L with LLᵀ = Λ: xᵀΛ⁻¹x = ‖L⁻¹x‖². Over T = float, double or Pack.
 /// Unchecked: that x is a unit vector and the diagonal of L positive.
@@ -157,4 +157,4 @@ template <class Scalar>
   return AngularCentralGaussian<4, Scalar>(covariance);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -18,7 +18,7 @@
 #include "sheafnn/rotation/fit.hpp"
 #include "sheafnn/rotation/sample_weights.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// An angular central Gaussian distribution fitted to axes.
 template <int P, class Scalar>
@@ -104,4 +104,4 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
   }
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

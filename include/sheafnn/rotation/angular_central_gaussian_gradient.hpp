@@ -6,7 +6,7 @@
 
 #include "sheafnn/rotation/angular_central_gaussian.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Cotangents of Λ (symmetric: the derivative along a symmetric dΛ is ⟨Λ̄, dΛ⟩) and of x as a free vector.
 template <int P, class Scalar>
@@ -15,7 +15,9 @@ struct AngularCentralGaussianGradient {
   Column<Scalar, P> argument;
 };
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// L⁻ᵀ a, for lower triangular L.
 template <int P, class Scalar, int C>
@@ -38,7 +40,9 @@ void solve_lower(const SquareMatrix<Scalar, P>& factor, Eigen::Matrix<Scalar, P,
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// With y = Λ⁻¹x and q = xᵀy: x̄ = −P y/q, Λ̄ = ½ (P y yᵀ/q − Λ⁻¹).
 ///
@@ -97,4 +101,4 @@ template <int P, class Scalar>
   return r;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

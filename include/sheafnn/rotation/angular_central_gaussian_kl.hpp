@@ -19,9 +19,7 @@
 #include "sheafnn/rotation/angular_central_gaussian_gradient.hpp"
 #include "sheafnn/rotation/sphere_average.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// −½ log det A + P/2 · E log uᵀAu for A = BBᵀ.
 template <int P>
@@ -38,7 +36,9 @@ template <int P>
   return contraction.log_delta_at_one() + 0.5 * P * mean_log_rest<P>(contraction);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// KL(ACG(Λ) ‖ uniform on the sphere) in nats.
 template <int P, class Scalar>
@@ -62,4 +62,4 @@ template <int P, class Scalar>
   return static_cast<Scalar>(detail::mean_log_ratio<P>(relative));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -22,7 +22,7 @@
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/orthonormalise.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// log f at a rotation with Y₀ = PMᵀ: (N − 1) [N/2 · log(1 − κ²) − log det(I − κY₀)], as det(Y₀ − κI) equals the
 /// latter determinant.
@@ -183,4 +183,4 @@ template <int N, class Scalar>
   return mean_resultant(distribution) * distribution.location();
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -23,9 +23,7 @@
 #include "sheafnn/rotation/sphere_average.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// ρ² and 1 − ρ² of κ₁ and κ₂e^{iθ}. \param half_chord  |sin(θ/2)|
 struct PseudoHyperbolic {
@@ -40,7 +38,9 @@ struct PseudoHyperbolic {
   }
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// KL(p ‖ q) in nats, computed in double: relative error about 1e-13 for given M and κ.
 /// math: "KL between Cayley distributions" (2.18).
@@ -89,4 +89,4 @@ template <class Scalar>
   return static_cast<Scalar>(rho.squared < 0.5 ? -std::log1p(-rho.squared) : -std::log(rho.complement));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -22,9 +22,7 @@
 #include "sheafnn/rotation/moment_estimate.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// The κ in [0, 1] with r_N(κ) = resultant = 1 − rest in [0, 1]. Close to 1 it is solved for 1 − κ, of which rest has
 /// more digits: N (1 − r_N) = (N − 1)(1 − κ) + (1 − κ^{N−1}), concave, so Newton's method comes from below.
@@ -62,7 +60,9 @@ template <int N>
   return sum;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 template <int N, class Scalar>
 struct Fitting<CayleyDistribution<N, Scalar>> {
@@ -204,4 +204,4 @@ struct Fitting<WrappedCauchy<Scalar>> {
   }
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -14,9 +14,7 @@
 #include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// U = (I − κY)⁻¹(Y − κI) with pivots kept to at least 1 − κ and entries to [−1, 1], as they are but for rounding:
 /// where 1 − κ comes down to ε and Y to I, rounding leaves nothing of U, but the score stays as bounded as it is.
@@ -55,7 +53,9 @@ template <class T, int N>
   return u;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// The derivative in φ at 0 of ⟨cotangent, exp(X_φ) R⟩: how a function of rotations changes when R turns.
 ///
@@ -126,4 +126,4 @@ template <int N, class Scalar>
   return {twice * scale * scale, twice * 2 * scale * kappa * scale * kappa / Scalar(N)};
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -15,9 +15,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Σ_{begin ≤ m < begin + 2 · terms, m ≡ begin mod 2} κ^m / m, given κ^begin and κ².
 template <int Terms, class T>
@@ -35,7 +33,9 @@ template <int Exponent, class T>
   return power;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// KL(C_N(M, κ) ‖ uniform), in nats; math: "KL to the uniform distribution" (2.13). \param kappa  in [0, 1)
 /// Unchecked: that it is.
@@ -90,4 +90,4 @@ template <int N, class T>
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -19,7 +19,7 @@
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/cayley_kl.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Whether cayley_prior_kl has a closed form for SO(N); any N has the Monte Carlo form log q − log p.
 template <int N>
@@ -33,7 +33,9 @@ struct CayleyPriorKl {
   T squared_half_chord;  ///< ∂/∂s², s² = sin²(θ/2) in [0, 1]
 };
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 template <class T>
 struct ValueAndSlope {
@@ -86,7 +88,9 @@ template <class T>
   return select(small, series, T(-3) * log(minus) - log(plus) - T(2) * rho);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// sin²(θ/2) = ‖M − M₀‖²_F/8 of two rotations of the plane or of space, θ the angle of M M₀ᵀ.
 /// Unchecked: that they are rotations.
@@ -183,4 +187,4 @@ SHEAFNN_HD inline T cayley_prior_kl_backward(const SquareMatrix<T, N>& m, const 
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

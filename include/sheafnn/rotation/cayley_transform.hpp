@@ -12,9 +12,7 @@
 #include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// C(A) by elimination.
 template <class T, int N>
@@ -145,7 +143,9 @@ SHEAFNN_HD SHEAFNN_INLINE void for_large_skew_lanes(const SquareMatrix<T, N>& a,
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// C(A) = (I − A)⁻¹(I + A), for A whose symmetric part is below I (skew-symmetric A: always). Of skew-symmetric A it is
 /// within some ε, whatever their size, half turns being the limit; of other large A errors grow like ε‖A‖².
@@ -200,4 +200,4 @@ SHEAFNN_HD inline void cayley_rotation_backward(const RotationParameters<T, N>& 
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

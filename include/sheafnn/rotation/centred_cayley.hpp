@@ -17,7 +17,7 @@
 #include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/quaternion.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Y₀ ~ C_N(I, κ).
 ///
@@ -59,4 +59,4 @@ template <class T, int N>
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

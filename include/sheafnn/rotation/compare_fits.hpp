@@ -31,7 +31,7 @@
 #include "sheafnn/rotation/quaternion.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// One family in the table.
 struct FitComparisonRow {
@@ -49,7 +49,9 @@ struct FitComparison {
   std::size_t samples = 0;
 };
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// Distribution function of the angle of the uniform rotation that L⁻¹q/|L⁻¹q| stands for, q distributed by Λ = LLᵀ.
 [[nodiscard]] inline double uniform_angle_probability(const AngularCentralGaussian<4, double>& distribution,
@@ -90,7 +92,9 @@ template <class D>
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution; for N = 3 also the
 /// angular central Gaussian distribution of quaternions, which contains the Cayley distribution.
@@ -166,4 +170,4 @@ template <int N, class Scalar = double>
   return out.str();
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -12,7 +12,7 @@
 
 #include "sheafnn/core/errors.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// The interval [lower, upper].
 template <class Scalar>
@@ -20,7 +20,9 @@ struct ConfidenceInterval {
   Scalar lower, upper;
 };
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// The x with P(|Z| ≤ x) = level for q independent standard normal coordinates Z.
 ///
@@ -48,6 +50,4 @@ template <class Scalar>
   return {static_cast<Scalar>(lower), static_cast<Scalar>(upper)};
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

@@ -12,7 +12,7 @@
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Does SO(N) have the Euler parametrisation? (N = 1, which has no parameters, counts.)
 template <int N>
@@ -72,4 +72,4 @@ SHEAFNN_HD inline void euler_rotation_backward(const RotationParameters<T, N>& p
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

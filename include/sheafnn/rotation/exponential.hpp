@@ -18,9 +18,7 @@
 #include "sheafnn/rotation/large_parameters.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
-
-namespace detail::exponential {
+namespace sheafnn::detail::exponential {
 
 /// Squarings that still leave a matrix orthogonal; a φ that needs more is far.
 inline constexpr int most_squarings = 4;
@@ -141,7 +139,9 @@ template <class T, int N>
   return r;
 }
 
-}  // namespace detail::exponential
+}  // namespace sheafnn::detail::exponential
+
+namespace sheafnn::rotation {
 
 /// exp(X_φ) ∈ SO(N). Takes any φ; one that is not finite gives NaN.
 template <class T, int N>
@@ -229,4 +229,4 @@ SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationPar
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -27,9 +27,7 @@
 #include "sheafnn/rotation/log_sine_ratio.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
-
-namespace detail::exponential {
+namespace sheafnn::detail::exponential {
 
 /// Symmetric functions of n numbers λ_i: power[k] = Σ λ^k for 1 ≤ k ≤ n, elementary[m] = Σ λ_{i1} ⋯ λ_{im}.
 template <class T, int n>
@@ -332,7 +330,9 @@ template <bool With, class T, int N>
   }
 }
 
-}  // namespace detail::exponential
+}  // namespace sheafnn::detail::exponential
+
+namespace sheafnn::rotation {
 
 /// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
 /// Takes any φ; one that is not finite gives NaN from N = 3 on.
@@ -350,4 +350,4 @@ template <class T, int N>
   return detail::exponential::log_jacobian<false, T, N>(phi, T(0), unused);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -12,7 +12,7 @@
 #include "sheafnn/rotation/confidence.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// How samples of D are fitted: specialised beside the functions that do it (cayley_fit.hpp, leon_fit.hpp,
 /// matrix_fisher_fit.hpp, angular_central_gaussian_fit.hpp).
@@ -73,4 +73,4 @@ template <class D>
   return Fitting<D>::moments(samples, weights, options);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

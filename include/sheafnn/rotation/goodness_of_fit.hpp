@@ -15,7 +15,7 @@
 #include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Outcome of a test whether samples come from a distribution.
 struct GoodnessOfFit {
@@ -103,4 +103,4 @@ template <class Scalar>
   return uniformity(std::move(probabilities));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -20,9 +20,7 @@
 #include "sheafnn/rotation/quaternion.hpp"
 #include "sheafnn/rotation/uniform_quaternion.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Normal numbers behind a uniform rotation of dimension 5 and more.
 template <int N>
@@ -79,7 +77,9 @@ template <class T, int N>
   return q;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Draws of a stream that haar_rotation<T, N> consumes.
 template <int N>
@@ -121,4 +121,4 @@ template <class T, int N>
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

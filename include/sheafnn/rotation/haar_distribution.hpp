@@ -9,7 +9,7 @@
 #include "sheafnn/rotation/haar.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Uniform on SO(N); densities of all distributions of rotations are with respect to it.
 template <int N, class Dtype = double>
@@ -75,4 +75,4 @@ template <int N, class Scalar>
   return mean_resultant(distribution) * identity_matrix<Scalar, N>();
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

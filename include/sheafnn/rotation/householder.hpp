@@ -11,9 +11,7 @@
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Entries j … N−1 of a_j (those before are 0) and 2 / ‖a_j‖².
 template <class T, int N>
@@ -53,7 +51,9 @@ template <class T, int N>
   return q;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Q(φ) ∈ SO(N). Unchecked: that ‖φ‖² does not overflow.
 template <class T, int N>
@@ -113,4 +113,4 @@ SHEAFNN_HD inline void householder_rotation_backward(const RotationParameters<T,
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -16,9 +16,7 @@
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// (P + I)⁻¹; refuses a P with an eigenvalue that is −1 to rounding.
 template <class Scalar, int N>
@@ -37,7 +35,9 @@ template <class Scalar, int N>
   return lu.inverse();
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// C⁻¹(P) = (P − I)(P + I)⁻¹; skew-symmetric for a rotation P.
 ///
@@ -78,4 +78,4 @@ template <class T, int N>
   return T(0.75 * N * (N - 1) * 0.69314718055994530942) - T(N - 1) * logarithm;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -10,9 +10,7 @@
 #include "sheafnn/rotation/leon_distribution.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// P(|angle| ≤ r) = I_s(a, b), the beta distribution function: of s = sin²(r/2), with a = 1/2 or 3/2 and b = k + 1/2.
 /// Where b s is small, it is s^a (1 − (b − 1) a s/(a + 1) + …)/(a B(a, b)), and two terms are exact to rounding.
@@ -40,7 +38,9 @@ struct LeonAngle {
   }
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
 template <int N, class Scalar>
@@ -73,4 +73,4 @@ template <int N, class Scalar>
   return static_cast<Scalar>(N == 3 ? angle : std::copysign(angle, 2 * p - 1));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

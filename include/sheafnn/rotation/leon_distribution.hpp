@@ -30,9 +30,7 @@
 #include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/unit_quadrature.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// ψ(x + ½) − ψ(x + 1) and its derivative, ψ the digamma function, x ≥ 0: sums of terms of one sign. Up to 20 by
 /// ψ(x) = ψ(x + 1) − 1/x, beyond by the asymptotic series −Σ E_{2k}/(4^k u^{2k+1}), u = 2x + ½, of Euler's numbers.
@@ -125,7 +123,9 @@ template <int N, class Scalar>
   return (static_cast<double>(high) + (static_cast<double>(low >> 11) + 0.5) / 2097152.0) / 4294967296.0;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// León's Cayley distribution on SO(N): location M, concentration k in [0, 1e150]. Equation: on top of this file;
 /// math: "León's distribution" (2.40).
@@ -284,4 +284,4 @@ template <int N, class Scalar>
   return mean_resultant(distribution) * distribution.location();
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

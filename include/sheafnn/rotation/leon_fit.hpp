@@ -24,9 +24,7 @@
 #include "sheafnn/rotation/leon_distribution.hpp"
 #include "sheafnn/rotation/moment_estimate.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Σ w log det((I + PMᵀ)/2).
 template <int N>
@@ -86,7 +84,9 @@ class QuasiNewton {
   Vector gradient_ = Vector::Zero(), step_ = Vector::Zero();
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 template <int N, class Scalar>
 struct Fitting<LeonCayleyDistribution<N, Scalar>> {
@@ -184,4 +184,4 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
   }
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

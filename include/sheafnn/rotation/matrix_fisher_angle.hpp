@@ -19,9 +19,7 @@
 #include "sheafnn/rotation/matrix_fisher_distribution.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Density relative to the uniform rotation's at an angle with sin²(r/2) = y.
 template <int N>
@@ -59,7 +57,9 @@ template <int N>
   return N == 2 ? sine / (2 * pi) * integral : end * integral * (sine / (0.5 * pi));
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
 template <int N, class Scalar>
@@ -162,4 +162,4 @@ template <int N, class Scalar>
   return static_cast<Scalar>(N == 3 ? r : std::copysign(r, p - 0.5));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -28,9 +28,7 @@
 #include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/quaternion.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// F = U diag(s) Vᵀ with det U = det V = 1; for N = 2 that of the multiple of a rotation nearest to F.
 template <int N>
@@ -63,7 +61,9 @@ struct ProperSvd {
   }
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// The matrix Fisher distribution on SO(2) or SO(3) with parameter F. Equation: on top of this file.
 template <int N, class Dtype = double>
@@ -165,7 +165,9 @@ template <int N, class Scalar>
   return std::exp(logpdf(distribution, p, options));
 }
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// ∫₀¹ weight(t) H(ts) s dt with H the second derivatives of log c, by Gauss's formula of five points: for s₁ < 0.1 and a
 /// weight of degree up to 1 the error is below 1e-14, relative.
@@ -190,7 +192,9 @@ template <int N, class Scalar>
   return Column<double, N>::Ones() - distribution.normaliser().rest;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// E[P] = U diag(∂ log c/∂s) Vᵀ.
 template <int N, class Scalar>
@@ -256,4 +260,4 @@ template <int N, class Scalar>
   return (svd.u * r * svd.v.transpose()).template cast<Scalar>();
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -27,7 +27,7 @@
 #include "sheafnn/rotation/sample_weights.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// A matrix Fisher distribution fitted to rotations.
 template <int N, class Scalar>
@@ -63,7 +63,9 @@ struct MatrixFisherFit {
   }
 };
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// 1 − d̄, and its frame in place of that of P̄ = U diag(d̄) Vᵀ: with M = UVᵀ, I − sym(P̄Mᵀ) = ½ Σ w (P − M)(P − M)ᵀ, whose
 /// eigenvalues and eigenvectors U keep the digits of concentrated samples.
@@ -150,7 +152,9 @@ template <int N>
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 template <int N, class Scalar>
 struct Fitting<MatrixFisherDistribution<N, Scalar>> {
@@ -272,4 +276,4 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
   static int column_index(int a, int b) { return detail::column_by_column<N>(a, b); }
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

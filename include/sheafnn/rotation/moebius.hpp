@@ -14,9 +14,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// (I + κA)⁻¹(A + κI).
 template <class T, int N>
@@ -34,7 +32,9 @@ template <class T, int N>
   return solve_unpivoted<T, N, N>(left, right, T(0.5) * (T(1) - size));
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Y₀ = (I + κU)⁻¹(U + κI) ∈ SO(N). math: "Sampling without the singularity" (2.7).
 ///
@@ -86,4 +86,4 @@ template <class T, int N>
   return solve_unpivoted<T, N, N>(left, right, T(0.5) * (T(1) - kappa)).x;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -12,7 +12,7 @@
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// The R ∈ SO(N) that minimises ‖A − R‖_F: A = U Σ Vᵀ gives R = U diag(1, …, 1, det U Vᵀ) Vᵀ.
 ///
@@ -41,4 +41,4 @@ template <class Scalar, int N>
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -12,7 +12,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Largest |(RᵀR − I)_ij|; per lane for packs. Takes any matrix; what is not finite gives NaN.
 template <class T, int N>
@@ -52,7 +52,9 @@ struct SampleOptions {
   }
 };
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// det A, by elimination with partial pivoting.
 template <class Scalar, int N>
@@ -87,7 +89,9 @@ void require_finite(const ArgumentName& name, const SquareMatrix<Scalar, N>& r) 
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Refuses what is no rotation.
 ///
@@ -145,4 +149,4 @@ template <class Scalar, int N>
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -13,7 +13,7 @@
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/operations.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// R (3I − RᵀR)/2. \param r  a rotation up to a small defect, over T = float, double or Pack
 /// Unchecked: that it is.
@@ -42,4 +42,4 @@ template <class Scalar, int N>
   return result;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -21,7 +21,7 @@
 #include "sheafnn/rotation/householder.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// How φ becomes a rotation; Euler angles exist for N = 2 and 3 only.
 enum class RotationParametrisation { householder, cayley, exponential, euler };
@@ -77,4 +77,4 @@ SHEAFNN_HD SHEAFNN_NOINLINE void rotation_from_parameters_backward(RotationParam
   assert(false && "Euler angles exist for N = 2 and 3");
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

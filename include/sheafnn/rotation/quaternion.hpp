@@ -9,7 +9,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// z/‖z‖; the quaternion 1 for z = 0. Unchecked: that ‖z‖² does not overflow.
 template <class T>
@@ -98,4 +98,4 @@ template <class T>
   return multiply(left, right);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -16,9 +16,7 @@
 #include "sheafnn/rotation/haar_distribution.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 inline constexpr double pi = 3.1415926535897932384626433832795;
 
@@ -94,7 +92,9 @@ template <int N>
   return 2 * std::atan2((1 - kappa) * std::sin(u / 2), (1 + kappa) * std::cos(u / 2));
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Density of the rotation angle of a uniform rotation. \throws std::invalid_argument  r is out of its range
 template <int N, class Scalar>
@@ -162,4 +162,4 @@ template <class Scalar>
                                                                    static_cast<double>(probability))));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

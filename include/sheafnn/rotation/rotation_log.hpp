@@ -22,9 +22,7 @@
 #include "sheafnn/rotation/quaternion.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 using Vector3 = Column<double, 3>;
 
@@ -214,7 +212,9 @@ class LogDerivative<5> {
   SquareMatrix<double, 4> outer_;  ///< f(X)
 };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// φ with exp(X_φ) = R and all rotation angles in [0, π] (N = 2: φ in [−π, π]).
 /// math: "Logarithm" (2.31).
@@ -285,4 +285,4 @@ template <class Scalar, int N>
   return Scalar(0.5) * multiply(skew_matrix<Scalar, N>(w.template cast<Scalar>()), r);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -24,7 +24,7 @@
 #include "sheafnn/rotation/haar_distribution.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// The pack that batches of Scalar are drawn in.
 template <class Scalar>
@@ -34,7 +34,9 @@ using BatchPack = Pack<Scalar, lanes<Scalar>>;
 template <int N, class Scalar = double>
 using RotationPack = SquareMatrix<BatchPack<Scalar>, N>;
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 template <class P, class Scalar, int R, int C>
 [[nodiscard]] Eigen::Matrix<P, R, C> in_all_lanes(const Eigen::Matrix<Scalar, R, C>& m) {
@@ -123,7 +125,9 @@ template <class P>
   return word_of_t<P>::load(ids);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Distributions whose samples are drawn in packs.
 template <class D>
@@ -170,4 +174,4 @@ void sample_many(const D& distribution, const Stream& stream, std::uint32_t firs
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

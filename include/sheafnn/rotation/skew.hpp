@@ -7,7 +7,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// Dimension of SO(N): how many numbers φ has.
 template <int N>
@@ -17,7 +17,9 @@ inline constexpr int rotation_parameters = N*(N - 1) / 2;
 template <class T, int N>
 using RotationParameters = Column<T, rotation_parameters<N>>;
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// Number of entry (i, j), i > j, when the strictly lower triangle of an N × N matrix is read column by column.
 template <int N>
@@ -27,7 +29,9 @@ template <int N>
 /// The same, row by row.
 [[nodiscard]] SHEAFNN_HD constexpr int row_by_row(int i, int j) { return i * (i - 1) / 2 + j; }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// X_φ (N × N): φ in the strictly lower triangle column by column, −φ mirrored above it. Takes any numbers.
 template <class T, int N>
@@ -43,7 +47,10 @@ template <class T, int N>
   return r;
 }
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
+
 /// φ from the strictly lower triangle alone.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE RotationParameters<T, N> lower_triangle(const SquareMatrix<T, N>& a) {
@@ -53,7 +60,10 @@ template <class T, int N>
   }
   return phi;
 }
-}  // namespace detail
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// φ of a skew-symmetric matrix; of any other matrix A, that of its skew part (A − Aᵀ)/2. Takes any numbers.
 template <class T, int N>
@@ -78,4 +88,4 @@ SHEAFNN_HD SHEAFNN_INLINE void skew_matrix_backward(const SquareMatrix<T, N>& co
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -13,7 +13,7 @@
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// φ of a matrix A = −Aᵀ; where A misses that by rounding, of its skew part.
 ///
@@ -52,4 +52,4 @@ template <class Scalar, int N>
   return cayley_rotation<Scalar, N>(parameters_of_skew<Scalar, N>("rotation_cayley: A", a));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -22,7 +22,7 @@
 #include "sheafnn/rotation/exponential_jacobian.hpp"
 #include "sheafnn/rotation/skew.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// log V_N: Haar measure near I is dφ/V_N.
 template <int N>
@@ -40,7 +40,9 @@ template <int N>
   return values[N - 1];
 }
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// σ∘ε.
 template <class T, int P>
@@ -51,7 +53,9 @@ template <class T, int P>
   return r;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// Y = M exp(X_{σ∘ε}). Over T = float, double or Pack.
 ///
@@ -86,7 +90,9 @@ SHEAFNN_HD inline void tangent_normal_sample_backward(
   for (int k = 0; k < rotation_parameters<N>; ++k) sigma_gradient(k) += phi_gradient(k) * epsilon(k);
 }
 
-namespace detail {
+}  // namespace sheafnn::rotation
+
+namespace sheafnn::detail {
 
 /// −½‖ε‖² − Σ log σ − q/2 · log 2π + log V_N.
 template <class T, int N>
@@ -102,7 +108,9 @@ template <class T, int N>
   return T(log_rotation_volume<N>() - rotation_parameters<N> * half_log_two_pi) - T(0.5) * squared - logarithms;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::rotation {
 
 /// log q(Y, φ) of the draw with noise ε: that of its branch, see above. It does not depend on M. A draw's KL to
 /// the uniform distribution, Monte Carlo form, is this number. \param sigma  > 0
@@ -129,4 +137,4 @@ SHEAFNN_HD inline T tangent_normal_logpdf_backward(const RotationParameters<T, N
   return detail::tangent_normal_constant<T, N>(sigma, epsilon) - log_jacobian;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -17,9 +17,7 @@
 #include "sheafnn/random/turns.hpp"
 #include "sheafnn/random/words.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// A cosine, uniform on (−1, 1), as 1 − `rest` with the sign of `negative`: where it is near ±1, `rest` still has
 /// the word's 31 bits (float: 24 of them).
@@ -81,6 +79,4 @@ template <class T>
   return r;
 }
 
-}  // namespace detail
-
-}  // namespace sheafnn
+}  // namespace sheafnn::detail

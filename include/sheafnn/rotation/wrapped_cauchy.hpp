@@ -17,7 +17,7 @@
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/rotation/cayley_kl.hpp"
 
-namespace sheafnn {
+namespace sheafnn::rotation {
 
 /// log f at the angle `centred` = θ − μ. Over T = float, double or Pack. \param kappa  in [0, 1)
 /// Unchecked: the range of κ.
@@ -170,4 +170,4 @@ template <class Scalar>
   return {1, -4 * std::cos(u / 2) * std::sin(u / 2) / (a * a + b * b), 0};
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::rotation

@@ -23,7 +23,7 @@
 #include "sheafnn/sheaf/eigenpairs.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// The k cochains of least disagreement that are orthonormal in y = S⁻¹x.
 template <class Scalar>
@@ -41,7 +41,9 @@ struct ApproximateSections {
   }
 };
 
-namespace detail {
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
 
 template <class Family, class Scalar>
 [[nodiscard]] ApproximateSections<Scalar> sections_of(const SheafLaplacian<Family, Scalar>& laplacian,
@@ -56,7 +58,9 @@ template <class Family, class Scalar>
   return r;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// The `count` approximate sections of least disagreement. \throws as smallest_eigenpairs()
 template <class Family, class Scalar>
@@ -149,4 +153,4 @@ template <class Family, class Scalar>
   return r;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

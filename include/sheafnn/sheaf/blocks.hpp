@@ -8,7 +8,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// c I, stored as c.
 template <class T>
@@ -74,4 +74,4 @@ SHEAFNN_HD SHEAFNN_INLINE void diagonal_block_backward(const Eigen::Matrix<T, R,
   scale_bar += half + block_transpose(half);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

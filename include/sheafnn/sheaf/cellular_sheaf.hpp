@@ -23,7 +23,7 @@
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/sheaf/families.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// Values on the nodes ((nD) × f) or edges ((mD) × f) of a sheaf: row u·D + i holds coordinate i of stalk u.
 template <class Scalar>
@@ -190,7 +190,9 @@ class CellularSheaf {
   std::vector<Scalar> weights_;  ///< by edge; rotations only
 };
 
-namespace detail {
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
 
 /// \throws std::invalid_argument  unless a cochain has `rows` rows; rows are named after the space they belong to
 template <class Scalar>
@@ -209,6 +211,12 @@ void require_finite(const CochainRef<Scalar>& x, std::string_view name) {
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn {
+
+using sheaf::CellularSheaf;
+using sheaf::Cochain;
+using sheaf::CochainRef;
 
 }  // namespace sheafnn

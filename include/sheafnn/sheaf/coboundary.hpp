@@ -19,9 +19,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// The D rows of a stalk.
 template <int D, class Derived>
@@ -43,7 +41,9 @@ inline void require_sparse_coboundary(Index entries, Index columns) {
   require(columns <= most, "columns of the sparse coboundary", columns, "at most 2147483647; use coboundary");
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// δx.
 ///
@@ -131,4 +131,4 @@ template <class Family, class Scalar>
   return coboundary_matrix(sheaf).transpose();
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

@@ -12,7 +12,7 @@
 #include "sheafnn/sheaf/harmonic.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// X after `steps` Euler steps X ← X − step · ΔX.
 ///
@@ -52,4 +52,4 @@ template <class Family, class Scalar>
   return harmonic_space(laplacian, options).project(x);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

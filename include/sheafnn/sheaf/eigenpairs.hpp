@@ -31,7 +31,7 @@
 #include "sheafnn/sheaf/shift_invert.hpp"
 #include "sheafnn/sheaf/sparse_factor.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// What an iteration does with the Laplacian.
 enum class EigenpairMethod {
@@ -60,7 +60,9 @@ struct Eigenpairs {
   Cochain<Scalar> vectors;  ///< (nD) × k
 };
 
-namespace detail {
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
 
 /// The `count` smallest eigenvalues of a dense symmetric matrix with eigenvectors.
 template <class Real>
@@ -189,7 +191,9 @@ template <class Real>
   return *std::move(pairs);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// The `count` smallest eigenvalues of Δ with eigenvectors.
 ///
@@ -240,4 +244,4 @@ template <class Family, class Scalar>
   return {(pairs.values / unit).template cast<Scalar>(), pairs.vectors.template cast<Scalar>()};
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

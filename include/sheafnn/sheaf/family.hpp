@@ -20,7 +20,7 @@
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/sheaf/blocks.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// Largest stalk dimension the library is built and tested for.
 inline constexpr int max_stalk_dimension = 8;
@@ -36,7 +36,9 @@ using Gram = typename F::template Gram<T>;
 template <class F, class T>
 using Transport = typename F::template Transport<T>;
 
-namespace detail {
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
 
 /// Algebra and chart of a family over one scalar type.
 template <class F, class T>
@@ -52,10 +54,6 @@ concept FamilyOver = requires(const typename F::template Map<T>& map, typename F
   F::from_coordinates_backward(z, map, z_bar);
 };
 
-}  // namespace detail
-
-namespace detail {
-
 /// Finds members by name, whatever they are: a name that two bases have is ambiguous.
 struct OptionalMembers {
   int coordinate_range, to_coordinates;
@@ -67,7 +65,9 @@ concept NamesCoordinateRange = !requires { &WithOptionalMembers<F>::coordinate_r
 template <class F>
 concept NamesToCoordinates = !requires { &WithOptionalMembers<F>::to_coordinates; };
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// Compile-time form of a restriction map; see the file comment. A family may also have
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
@@ -276,5 +276,11 @@ struct DenseMaps {
     return map;
   }
 };
+
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn {
+
+using sheaf::RestrictionMapFamily;
 
 }  // namespace sheafnn

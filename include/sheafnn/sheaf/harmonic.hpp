@@ -23,7 +23,7 @@
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// When an eigenvalue counts as zero, and how large a dense problem may get.
 struct HarmonicOptions {
@@ -110,7 +110,9 @@ class HarmonicSpace {
   std::vector<Part> parts_;
 };
 
-namespace detail {
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
 
 /// A breadth-first spanning tree of one component: nodes in the order of discovery, and the arc from each to its
 /// parent (−1 for the root).
@@ -238,7 +240,9 @@ template <class Family, class Scalar>
   return basis;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// Dimension and orthonormal basis of ker Δ.
 ///
@@ -271,4 +275,4 @@ template <class Family, class Scalar>
   return {laplacian.graph().node_count(), Family::stalk_dimension, std::move(parts)};
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

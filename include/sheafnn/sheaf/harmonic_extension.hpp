@@ -30,9 +30,7 @@
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/sparse_factor.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Solves for the rows of free nodes, in place. The code does not depend on the family.
 ///
@@ -97,7 +95,9 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// The harmonic extension of values on some nodes.
 ///
@@ -141,4 +141,4 @@ template <class Family, class Scalar>
   return x.template cast<Scalar>();
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

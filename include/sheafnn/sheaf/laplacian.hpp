@@ -28,9 +28,7 @@
 #include "sheafnn/sheaf/normalisation.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// A block of any kind as a D × D matrix.
 template <int D, class T, int R, int C>
@@ -56,7 +54,9 @@ SHEAFNN_INLINE void add_block_product(const Eigen::Matrix<T, R, C>& block, const
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// The Laplacian of a sheaf with a normalisation (normalisation.hpp). A snapshot: later changes of the sheaf's
 /// maps do not reach it. Symmetric bit by bit and positive semidefinite up to rounding. Unchecked: numbers of nodes and
@@ -89,7 +89,7 @@ class SheafLaplacian {
       }
       const std::size_t i = static_cast<std::size_t>(u);
       scales_[i] = node_scaling<Family, Scalar>(normalisation, degree, static_cast<Scalar>(graph.degree(u))).scale;
-      const DiagonalBlock block = sheafnn::diagonal_block(scales_[i], degree);
+      const DiagonalBlock block = sheafnn::sheaf::diagonal_block(scales_[i], degree);
       diagonal_[i] = Scalar(0.5) * (block + block_transpose(block));  // symmetric to the last bit
     }
     for (Index e = 0; e < graph.edge_count(); ++e) {
@@ -208,5 +208,11 @@ class SheafLaplacian {
   std::vector<DiagonalBlock> diagonal_;         ///< Δ_uu by node
   std::vector<OffDiagonalBlock> off_diagonal_;  ///< Δ_uv by arc
 };
+
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn {
+
+using sheaf::SheafLaplacian;
 
 }  // namespace sheafnn

@@ -9,7 +9,7 @@
 #include "sheafnn/sheaf/blocks.hpp"
 #include "sheafnn/sheaf/family.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// Δ_uv = −S_u Q S_v. Takes any blocks.
 template <class Family, class T>
@@ -39,4 +39,4 @@ SHEAFNN_HD SHEAFNN_INLINE void off_diagonal_block_backward(
   }
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

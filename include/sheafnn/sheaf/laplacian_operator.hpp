@@ -17,19 +17,19 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 template <RestrictionMapFamily Family, class Scalar = double>
 class LaplacianOperator;
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf
 
 /// Eigen sees the operator as a sparse matrix it cannot look into.
 template <class Family, class Scalar>
-struct Eigen::internal::traits<sheafnn::LaplacianOperator<Family, Scalar>>
+struct Eigen::internal::traits<sheafnn::sheaf::LaplacianOperator<Family, Scalar>>
     : Eigen::internal::traits<Eigen::SparseMatrix<Scalar>> {};
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// x ↦ Δx + shift·x. Refers to a Laplacian that has to outlive it.
 template <RestrictionMapFamily Family, class Scalar_>
@@ -79,18 +79,18 @@ class LaplacianOperator : public Eigen::EigenBase<LaplacianOperator<Family, Scal
   Execution execution_;
 };
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf
 
 /// How Eigen evaluates the product of the operator and a dense matrix or vector.
 template <class Family, class Scalar, class Rhs, int ProductType>
-struct Eigen::internal::generic_product_impl<sheafnn::LaplacianOperator<Family, Scalar>, Rhs, Eigen::SparseShape,
+struct Eigen::internal::generic_product_impl<sheafnn::sheaf::LaplacianOperator<Family, Scalar>, Rhs, Eigen::SparseShape,
                                              Eigen::DenseShape, ProductType>
     : Eigen::internal::generic_product_impl_base<
-          sheafnn::LaplacianOperator<Family, Scalar>, Rhs,
-          Eigen::internal::generic_product_impl<sheafnn::LaplacianOperator<Family, Scalar>, Rhs,
+          sheafnn::sheaf::LaplacianOperator<Family, Scalar>, Rhs,
+          Eigen::internal::generic_product_impl<sheafnn::sheaf::LaplacianOperator<Family, Scalar>, Rhs,
                                                 Eigen::SparseShape, Eigen::DenseShape, ProductType>> {
   template <class Destination>
-  static void scaleAndAddTo(Destination& y, const sheafnn::LaplacianOperator<Family, Scalar>& op, const Rhs& x,
+  static void scaleAndAddTo(Destination& y, const sheafnn::sheaf::LaplacianOperator<Family, Scalar>& op, const Rhs& x,
                             const Scalar& factor) {
     const sheafnn::Cochain<Scalar> input = x;
     sheafnn::Cochain<Scalar> output(input.rows(), input.cols());

@@ -22,7 +22,7 @@
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/symmetric_eigen.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// See the table on top of this file; math: "Coboundary and Laplacian" (1.3).
 enum class Normalisation { none, block, augmented, degree };
@@ -49,7 +49,9 @@ struct NodeScaling<Family, T, true> {
   Column<T, Family::stalk_dimension> root;           ///< s = eigenvalues of S_u
 };
 
-namespace detail {
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
 
 /// λ^{-1/2}, and 0 where λ does not exceed `least`.
 template <class T>
@@ -66,7 +68,9 @@ template <class S>
   return value > 0 ? S(1) / std::sqrt(value) : S(0);
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// S_u from D_u = Σ F_aᵀF_a (weights included) and the node's number of neighbours.
 /// Unchecked: that D_u is positive semidefinite and the number not negative; NaN gives NaN.
@@ -153,5 +157,11 @@ SHEAFNN_HD inline void node_scaling_backward(Normalisation normalisation, const 
     }
   }
 }
+
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn {
+
+using sheaf::Normalisation;
 
 }  // namespace sheafnn

@@ -94,20 +94,22 @@ template <int D>
   requires(D >= 2 && D <= 5)
 [[nodiscard]] PlantedTask<SpecialOrthogonal<D>> planted_frames(const PlantedOptions& options = {}) {
   using Family = SpecialOrthogonal<D>;
-  detail::check_planted<Family>(options, rotation_parameters<D>);
+  detail::check_planted<Family>(options, rotation::rotation_parameters<D>);
   std::vector<double> w = detail::frame_parameters<D>(options);
   CellularSheaf<Family> sheaf = detail::sheaf_of_node_maps<Family>(options, detail::frames_of<D>(w));
   if (options.curvature > 0) {
     const auto skew = [&](Index u) {
-      const Eigen::Map<const RotationParameters<double, D>> phi(w.data() + u * rotation_parameters<D>);
-      return skew_matrix<double, D>(phi);
+      const Eigen::Map<const rotation::RotationParameters<double, D>> phi(w.data() +
+                                                                          u * rotation::rotation_parameters<D>);
+      return rotation::skew_matrix<double, D>(phi);
     };
     detail::turn_edges(sheaf, [&](Index e) {
       const auto [u, v] = sheaf.graph().edge(e);
-      const SquareMatrix<double, D> product = multiply(skew(u), skew(v));
-      RotationParameters<double, D> phi = skew_parameters<double, D>(product);  // of half the commutator
+      const SquareMatrix<double, D> product = math::multiply(skew(u), skew(v));
+      rotation::RotationParameters<double, D> phi =
+          rotation::skew_parameters<double, D>(product);  // of half the commutator
       phi *= 2 * options.curvature;
-      return exponential_rotation<double, D>(phi);
+      return rotation::exponential_rotation<double, D>(phi);
     });
   }
   if (options.neighbour_share == 0) {
@@ -127,7 +129,7 @@ template <int D>
   requires(D >= 2 && D <= 5)
 [[nodiscard]] PlantedTask<SpecialOrthogonal<D>> planted_unreliable(const PlantedOptions& options = {}) {
   using Family = SpecialOrthogonal<D>;
-  constexpr std::size_t P = rotation_parameters<D>;
+  constexpr std::size_t P = rotation::rotation_parameters<D>;
   detail::check_planted<Family>(options, P + 1);
   const std::vector<double> w = detail::frame_parameters<D>(options);
   const Stream reliability = detail::generator_stream(options.seed, detail::GeneratorPart::reliability);
@@ -136,7 +138,7 @@ template <int D>
   for (std::size_t u = 0; u < static_cast<std::size_t>(options.nodes); ++u) {
     readable.insert(readable.end(), w.begin() + static_cast<Index>(u * P),
                     w.begin() + static_cast<Index>(u * P + P));
-    readable.push_back(uniform_from_word<double>(reliability.words(static_cast<std::uint32_t>(u), 0).word[0]));
+    readable.push_back(random::uniform_from_word<double>(reliability.words(static_cast<std::uint32_t>(u), 0).word[0]));
   }
   CellularSheaf<Family> sheaf = detail::sheaf_of_node_maps<Family>(options, detail::frames_of<D>(w));
   const Graph& graph = sheaf.graph();
@@ -149,7 +151,7 @@ template <int D>
     const double kappa =
         options.least_concentration + (options.most_concentration - options.least_concentration) * share;
     concentration[static_cast<std::size_t>(e)] = kappa;
-    const CayleyDistribution<D> noise(identity_matrix<double, D>(), kappa);
+    const rotation::CayleyDistribution<D> noise(math::identity_matrix<double, D>(), kappa);
     return sample(noise, transports, static_cast<std::uint32_t>(e));
   });
   return detail::planted_task("planted-unreliable", options, std::move(sheaf), std::move(readable),
@@ -166,7 +168,7 @@ template <int D>
   using Family = Diagonal<D>;
   detail::check_planted<Family>(options, D);
   const Stream stream = detail::generator_stream(options.seed, detail::GeneratorPart::frames);
-  std::vector<Column<double, D>> maps(static_cast<std::size_t>(options.nodes));
+  std::vector<math::Column<double, D>> maps(static_cast<std::size_t>(options.nodes));
   std::vector<double> readable;
   readable.reserve(maps.size() * D);
   for (std::size_t u = 0; u < maps.size(); ++u) {
@@ -196,7 +198,7 @@ template <int D>
   std::vector<std::size_t> group(static_cast<std::size_t>(options.nodes));
   std::vector<double> readable(group.size() * groups, 0.0);
   for (std::size_t u = 0; u < group.size(); ++u) {
-    const double uniform = uniform_from_word<double>(stream.words(static_cast<std::uint32_t>(u), 0).word[0]);
+    const double uniform = random::uniform_from_word<double>(stream.words(static_cast<std::uint32_t>(u), 0).word[0]);
     group[u] = std::min(groups - 1, static_cast<std::size_t>(uniform * groups));
     readable[u * groups + group[u]] = 1;
   }
@@ -205,8 +207,8 @@ template <int D>
   for (Index e = 0; e < graph.edge_count(); ++e) {
     const auto [u, v] = graph.edge(e);
     const bool same = group[static_cast<std::size_t>(u)] == group[static_cast<std::size_t>(v)];
-    sheaf.set_map(graph.forward_arc(e), Column<double, 1>(1));
-    sheaf.set_map(graph.reverse(graph.forward_arc(e)), Column<double, 1>(same ? 1 : -1));
+    sheaf.set_map(graph.forward_arc(e), math::Column<double, 1>(1));
+    sheaf.set_map(graph.reverse(graph.forward_arc(e)), math::Column<double, 1>(same ? 1 : -1));
   }
   return detail::planted_task<Family, signed_columns>("planted-signed", options, std::move(sheaf),
                                                       std::move(readable));
@@ -220,7 +222,7 @@ template <int D>
   requires(D >= 2 && D <= 5)
 [[nodiscard]] PlantedTask<GeneralLinear<D>> planted_general_linear(const PlantedOptions& options = {}) {
   using Family = GeneralLinear<D>;
-  constexpr std::size_t P = rotation_parameters<D>;
+  constexpr std::size_t P = rotation::rotation_parameters<D>;
   detail::check_planted<Family>(options, P + D);
   const std::vector<double> w = detail::frame_parameters<D>(options);
   std::vector<SquareMatrix<double, D>> maps = detail::frames_of<D>(w);
@@ -232,7 +234,7 @@ template <int D>
                     w.begin() + static_cast<Index>(u * P + P));
     for (int k = 0; k < D; ++k) {
       const auto block = stream.words(static_cast<std::uint32_t>(u), static_cast<std::uint32_t>(k / 4));
-      const double z = 2 * uniform_from_word<double>(block.word[k % 4]) - 1;
+      const double z = 2 * random::uniform_from_word<double>(block.word[k % 4]) - 1;
       for (int i = 0; i < D; ++i) maps[u](i, k) *= std::exp2(z);
       readable.push_back(z);
     }

@@ -105,17 +105,18 @@ struct TangentFrame {
 ///
 /// \param point_p, first_p  a point of the unit sphere and the first vector of its frame
 /// Unchecked: that the points are unit vectors and not opposite, and the vectors tangent ones of length 1.
-[[nodiscard]] inline SquareMatrix<double, 2> sphere_transport(const Column<double, 3>& point_p,
-                                                              const Column<double, 3>& first_p,
-                                                              const Column<double, 3>& point_q,
-                                                              const Column<double, 3>& first_q) {
-  const Column<double, 3> to[2] = {first_p, detail::cross_product(point_p, first_p)};
-  const Column<double, 3> from[2] = {first_q, detail::cross_product(point_q, first_q)};
-  const double factor = 1 / (1 + inner_product(point_p, point_q));
+[[nodiscard]] inline SquareMatrix<double, 2> sphere_transport(const math::Column<double, 3>& point_p,
+                                                              const math::Column<double, 3>& first_p,
+                                                              const math::Column<double, 3>& point_q,
+                                                              const math::Column<double, 3>& first_q) {
+  const math::Column<double, 3> to[2] = {first_p, detail::cross_product(point_p, first_p)};
+  const math::Column<double, 3> from[2] = {first_q, detail::cross_product(point_q, first_q)};
+  const double factor = 1 / (1 + math::inner_product(point_p, point_q));
   SquareMatrix<double, 2> r;
   for (int j = 0; j < 2; ++j) {
-    const double along = factor * inner_product(point_p, from[j]);
-    for (int i = 0; i < 2; ++i) r(i, j) = inner_product(to[i], from[j]) - along * inner_product(to[i], point_q);
+    const double along = factor * math::inner_product(point_p, from[j]);
+    for (int i = 0; i < 2; ++i)
+      r(i, j) = math::inner_product(to[i], from[j]) - along * math::inner_product(to[i], point_q);
   }
   return r;
 }

@@ -56,10 +56,10 @@ struct PlantedTask {
 ///
 /// \throws std::invalid_argument  C outside 2 … D + 1, for D = 2 to 100
 template <int D>
-[[nodiscard]] std::vector<Column<double, D>> planted_directions(Index classes = 0) {
+[[nodiscard]] std::vector<math::Column<double, D>> planted_directions(Index classes = 0) {
   detail::require_planted_classes(classes, D);
   if (classes == 0) classes = D + 1;
-  std::vector<Column<double, D>> directions(static_cast<std::size_t>(classes), Column<double, D>::Zero());
+  std::vector<math::Column<double, D>> directions(static_cast<std::size_t>(classes), math::Column<double, D>::Zero());
   if constexpr (D == 2) {
     for (std::size_t c = 0; c < directions.size(); ++c) {
       const double angle = 2 * std::numbers::pi * static_cast<double>(c) / static_cast<double>(classes);
@@ -96,13 +96,13 @@ template <RestrictionMapFamily Family>
 ///
 /// \throws std::invalid_argument  not one vector per node
 template <RestrictionMapFamily Family>
-[[nodiscard]] std::vector<Column<double, Family::stalk_dimension>> transported_sums(
-    const CellularSheaf<Family>& sheaf, std::span<const Column<double, Family::stalk_dimension>> vectors) {
+[[nodiscard]] std::vector<math::Column<double, Family::stalk_dimension>> transported_sums(
+    const CellularSheaf<Family>& sheaf, std::span<const math::Column<double, Family::stalk_dimension>> vectors) {
   constexpr int D = Family::stalk_dimension;
   const Graph& graph = sheaf.graph();
   require(static_cast<Index>(vectors.size()) == graph.node_count(), "vectors", vectors.size(),
           detail::concat("expected one for each of ", graph.node_count(), " nodes"));
-  std::vector<Column<double, D>> sums(vectors.size(), Column<double, D>::Zero());
+  std::vector<math::Column<double, D>> sums(vectors.size(), math::Column<double, D>::Zero());
   for (Index a = 0; a < graph.arc_count(); ++a) {
     sums[static_cast<std::size_t>(graph.source(a))] +=
         detail::transported_along<Family>(sheaf, a, vectors[static_cast<std::size_t>(graph.target(a))]);

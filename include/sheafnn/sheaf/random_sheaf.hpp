@@ -7,7 +7,7 @@
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// A random restriction map: Family::random_map where the family has one (rotations: uniform), otherwise N(0, 1)
 /// coordinates.
@@ -38,4 +38,4 @@ template <RestrictionMapFamily Family, class Scalar = double>
   return sheaf;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

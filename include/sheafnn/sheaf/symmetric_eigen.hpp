@@ -12,7 +12,7 @@
 #include "sheafnn/core/mask_bits.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 
-namespace sheafnn {
+namespace sheafnn::sheaf {
 
 /// P = Q diag(values) Qᵀ with Q orthogonal; values decreasing up to rounding.
 template <class T, int N>
@@ -21,7 +21,9 @@ struct SymmetricEigen {
   Column<T, N> values;
 };
 
-namespace detail {
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
 
 /// Annihilates a(k, l), k < l, by the rotation that leaves a(k, k) ≥ a(l, l), and applies it to the columns of q.
 template <class T, int N>
@@ -65,7 +67,9 @@ SHEAFNN_HD SHEAFNN_INLINE void jacobi_rotation(SquareMatrix<T, N>& a, SquareMatr
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
 
 /// Decomposes a symmetric matrix; only finite input gives finite output. Error: a few units in the last place of
 /// ‖P‖. Unchecked: that it is symmetric.
@@ -109,4 +113,4 @@ template <class T, int N>
   return r;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::sheaf

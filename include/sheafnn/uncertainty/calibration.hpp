@@ -39,7 +39,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 
-namespace sheafnn {
+namespace sheafnn::uncertainty {
 
 /// How forecasts are sorted into bins: (lo, hi] of equal width in [0, 1], or about as many of them in each; the latter make
 /// the ECE the adaptive one.
@@ -57,7 +57,9 @@ struct CalibrationError {
   [[nodiscard]] double debiased() const noexcept { return error - expected; }
 };
 
-namespace detail {
+}  // namespace sheafnn::uncertainty
+
+namespace sheafnn::detail {
 
 /// Something predicted with a probability, and whether it came about.
 struct Forecast {
@@ -165,7 +167,9 @@ struct Forecast {
 
 inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// Calibration error of the most probable class: the ECE, or with bins of equal mass the adaptive one.
 ///
@@ -238,4 +242,4 @@ inline void check_bins(Index bins) { require_between("bins", bins, 1, 1000000); 
   return diagram;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

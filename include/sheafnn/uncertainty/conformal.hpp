@@ -31,7 +31,7 @@
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 
-namespace sheafnn {
+namespace sheafnn::uncertainty {
 
 /// Adaptive scores of all classes of all nodes. Of equal probabilities, the first class is ranked first.
 /// math: "Conformal prediction sets" (6.8).
@@ -60,7 +60,7 @@ namespace sheafnn {
               [&](std::size_t a, std::size_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
     double share = 1;
     if (seed) {
-      share = uniform_from_word<double>(Stream{.seed = *seed}.words(static_cast<std::uint32_t>(u), 0).word[0]);
+      share = random::uniform_from_word<double>(Stream{.seed = *seed}.words(static_cast<std::uint32_t>(u), 0).word[0]);
     }
     double above = 0;
     for (const std::size_t c : order) {
@@ -175,4 +175,4 @@ struct SetFigures {
   return r;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

@@ -27,7 +27,7 @@
 #include "sheafnn/uncertainty/metrics.hpp"
 #include "sheafnn/uncertainty/temperature.hpp"
 
-namespace sheafnn {
+namespace sheafnn::uncertainty {
 
 /// Temperatures in [lowest_temperature, highest_temperature]. math: "Temperature scaling on graphs" (6.10).
 struct GraphTemperature {
@@ -77,7 +77,9 @@ struct GraphTemperature {
   return r;
 }
 
-namespace detail {
+}  // namespace sheafnn::uncertainty
+
+namespace sheafnn::detail {
 
 inline void check_agreement(std::span<const double> agreement, std::size_t rows) {
   require(agreement.size() == rows, "agreement", agreement.size(), concat("expected ", rows, ", one per node"));
@@ -139,7 +141,9 @@ struct TemperatureLoss {
   return {free[0] ? -g[0] / a : 0.0, free[1] ? -g[1] / c : 0.0};
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// The temperatures that minimise the mean NLL of the nodes. Their NLL is at most that of the plain temperature.
 ///
@@ -235,4 +239,4 @@ struct TemperatureLoss {
   return r;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

@@ -17,12 +17,14 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 
-namespace sheafnn {
+namespace sheafnn::uncertainty {
 
 /// Bins of the reliability diagram and the ECE (math: M = 15).
 inline constexpr Index default_bins = 15;
 
-namespace detail {
+}  // namespace sheafnn::uncertainty
+
+namespace sheafnn::detail {
 
 /// Checks a number of values that is a product, which may overflow as an Index; `factors` names those of `sizes`.
 ///
@@ -75,7 +77,9 @@ inline void check_predictions(std::string_view name, std::span<const double> val
   return std::max_element(row, row + class_count) - row;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// Share of the nodes whose most probable class is their label.
 ///
@@ -107,7 +111,9 @@ inline void check_predictions(std::string_view name, std::span<const double> val
   return counts;
 }
 
-namespace detail {
+}  // namespace sheafnn::uncertainty
+
+namespace sheafnn::detail {
 
 /// Calls use(F1) for every class, 2 TP / (2 TP + FP + FN); NaN for a class that neither labels nor predictions have.
 template <class Use>
@@ -125,7 +131,9 @@ void for_f1(std::span<const Index> confusion, Index class_count, const Use& use)
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// F1 of every class, 2 TP / (2 TP + FP + FN); 0 for a class that neither labels nor predictions have.
 ///
@@ -234,4 +242,4 @@ struct ReliabilityBin {
   return expected_calibration_error(reliability_diagram(probabilities, class_count, labels, nodes, bins));
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

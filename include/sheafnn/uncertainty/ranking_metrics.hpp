@@ -23,9 +23,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 struct RankedNode {
   double probability;
@@ -141,7 +139,9 @@ template <class Measure>
   return sum / static_cast<double>(nodes.size());
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// Area under the ROC curve: the probability that a node of the class is ranked above one of another class. 1: all are,
 /// 0.5: by chance. See the file comment for ties and for several classes.
@@ -189,4 +189,4 @@ template <class Measure>
   return detail::brier_score(probabilities, class_count, labels, nodes);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

@@ -18,9 +18,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/uncertainty/ranking_metrics.hpp"
 
-namespace sheafnn {
-
-namespace detail {
+namespace sheafnn::detail {
 
 /// Checks labels and predicted classes of n nodes, of which some count.
 ///
@@ -41,7 +39,9 @@ inline void check_classes(std::span<const std::int32_t> labels, std::span<const 
   }
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// Accuracy of what is left when uncertain nodes are rejected.
 struct RejectionCurve {
@@ -119,7 +119,9 @@ struct DetectionCurve {
   double average_precision = 0;  ///< area under the precision-recall curve, by steps without interpolation
 };
 
-namespace detail {
+}  // namespace sheafnn::uncertainty
+
+namespace sheafnn::detail {
 
 /// The nodes of both sets, those with most of the measure first.
 ///
@@ -148,7 +150,9 @@ namespace detail {
   return ranking;
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// Area under the ROC curve of detecting `positives` among `negatives` by a measure: the probability that a positive node
 /// has more of it than a negative one, ties counting half. 0.5: it does not tell them apart.
@@ -208,4 +212,4 @@ struct Errors {
   return r;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

@@ -17,7 +17,7 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 
-namespace sheafnn {
+namespace sheafnn::uncertainty {
 
 /// Entropy −Σ p log p of a distribution in nats; terms with p = 0 are 0. Takes any numbers; what is not positive counts
 /// as 0.
@@ -37,7 +37,9 @@ struct SampledPrediction {
   std::vector<double> mutual_information;  ///< n, in [0, log C]
 };
 
-namespace detail {
+}  // namespace sheafnn::uncertainty
+
+namespace sheafnn::detail {
 
 /// \throws std::invalid_argument  negative n, no class, or too many probabilities to be counted
 inline void check_prediction_sizes(Index node_count, Index class_count) {
@@ -48,7 +50,9 @@ inline void check_prediction_sizes(Index node_count, Index class_count) {
           concat("nodes * classes must be at most ", most, "; there are ", class_count, " classes"));
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// Collects sampled distributions one after the other, so that only one needs to be in memory.
 class SampledPredictionBuilder {
@@ -181,4 +185,4 @@ class SampledPredictionBuilder {
   return r;
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

@@ -16,14 +16,16 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/uncertainty/metrics.hpp"
 
-namespace sheafnn {
+namespace sheafnn::uncertainty {
 
 /// Bounds of fitted temperatures; one is reached where the likelihood keeps growing towards T → 0 (every node is
 /// classified correctly) or T → ∞ (the classifier is worse than none).
 inline constexpr double lowest_temperature = 0.01;
 inline constexpr double highest_temperature = 100;  ///< the upper one
 
-namespace detail {
+}  // namespace sheafnn::uncertainty
+
+namespace sheafnn::detail {
 
 inline void check_logits(std::span<const double> logits) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -36,7 +38,9 @@ inline void check_logits(std::span<const double> logits) {
   return std::max(a - b, std::numeric_limits<double>::lowest());
 }
 
-}  // namespace detail
+}  // namespace sheafnn::detail
+
+namespace sheafnn::uncertainty {
 
 /// softmax(logits / T) for every row of the n × C matrix `logits`; log-probabilities serve as logits.
 ///
@@ -119,4 +123,4 @@ inline void check_logits(std::span<const double> logits) {
   return std::exp(-x);
 }
 
-}  // namespace sheafnn
+}  // namespace sheafnn::uncertainty

@@ -16,7 +16,7 @@ namespace python {
 
 /// \param use  use(key, field) for the options that texts can set
 template <class Use>
-void for_diffusion_options(sheafnn::SheafDiffusionOptions& options, const Use& use) {
+void for_diffusion_options(sheafnn::layers::SheafDiffusionOptions& options, const Use& use) {
   use("channels", options.channels);
   use("left_weights", options.left);
   use("right_weights", options.right);
@@ -31,7 +31,7 @@ class DiffusionPass final : public Pass {
  public:
   enum Part : std::size_t { left, right, epsilon, maps, edge_weights, parts };
 
-  DiffusionPass(const sheafnn::SheafDiffusionOptions& options, bool weighted,
+  DiffusionPass(const sheafnn::layers::SheafDiffusionOptions& options, bool weighted,
                 std::shared_ptr<const ColumnGraph> graph)
       : graph_(std::move(graph)), layer_(std::shared_ptr<const sheafnn::Graph>(graph_, &graph_->graph), options) {
     graph_->require_one_column_each();
@@ -61,7 +61,7 @@ class DiffusionPass final : public Pass {
   double forward(const PassOptions& options, const void* features, void* output) override {
     layer_.set_execution(options.threads);
     std::copy_n(static_cast<const S*>(features), x_.size(), x_.data());
-    const sheafnn::Dropout dropout{options.training ? options.dropout : 0.0,
+    const sheafnn::layers::Dropout dropout{options.training ? options.dropout : 0.0,
                                    {options.seed, sheafnn::Purpose::layer_dropout, options.epoch}};
     const auto out = layer_.forward(map_view(value_[maps]), weights<const S>(value_), view(x_),
                                     span(value_[edge_weights]), dropout);
@@ -72,7 +72,7 @@ class DiffusionPass final : public Pass {
     std::copy_n(static_cast<const S*>(output_bar), x_.size(), output_bar_.data());
     for (sheafnn::Buffer<S>& bar : bar_) bar.fill(S(0));
     layer_.backward(view(output_bar_), view(x_bar_), map_view(bar_[maps]), weights<S>(bar_),
-                    sheafnn::is_learned<Family> ? span(bar_[edge_weights]) : std::span<S>());
+                    sheafnn::sheaf::is_learned<Family> ? span(bar_[edge_weights]) : std::span<S>());
     if (features_bar != nullptr) std::copy_n(x_bar_.data(), x_.size(), static_cast<S*>(features_bar));
   }
   void gradient(std::size_t number, void* values) const override {
@@ -102,9 +102,9 @@ class DiffusionPass final : public Pass {
     return {buffer.data(), static_cast<std::size_t>(buffer.size())};
   }
   template <class T>
-  [[nodiscard]] sheafnn::DiffusionWeights<T> weights(Values& of) const {
+  [[nodiscard]] sheafnn::layers::DiffusionWeights<T> weights(Values& of) const {
     const Index d = layer_.coordinates(), f = layer_.options().channels;
-    sheafnn::DiffusionWeights<T> r;
+    sheafnn::layers::DiffusionWeights<T> r;
     if (layer_.options().left) r.left = {of[left].data(), d, d};
     if (layer_.options().right) r.right = {of[right].data(), f, f};
     r.epsilon = span(of[epsilon]);
@@ -112,7 +112,7 @@ class DiffusionPass final : public Pass {
   }
 
   std::shared_ptr<const ColumnGraph> graph_;
-  sheafnn::SheafDiffusionLayer<Family, S> layer_;
+  sheafnn::layers::SheafDiffusionLayer<Family, S> layer_;
   Values value_, bar_;
   sheafnn::Buffer<S> x_, x_bar_, output_bar_;
 };
@@ -135,9 +135,9 @@ class DiffusionArchitecture final : public Architecture {
     setting_.diffusion = {options_.left, options_.right, options_.activation};
     setting_.coordinates = Family::stalk_dimension + (options_.add_lp ? 1 : 0) + (options_.add_hp ? 1 : 0);
     setting_.channels = options_.channels;
-    sheafnn::require_between("channels", options_.channels, 1, sheafnn::max_channels);
-    sheafnn::ParameterList<sheafnn::ParameterSlot> list(parameters_);
-    sheafnn::DiffusionWeights<sheafnn::ParameterSlot>().declare(list, setting_);
+    sheafnn::require_between("channels", options_.channels, 1, sheafnn::layers::max_channels);
+    sheafnn::layers::ParameterList<sheafnn::layers::ParameterSlot> list(parameters_);
+    sheafnn::layers::DiffusionWeights<sheafnn::layers::ParameterSlot>().declare(list, setting_);
   }
 
   [[nodiscard]] Shapes parameters() const override { return shapes_of(parameters_); }
@@ -152,10 +152,10 @@ class DiffusionArchitecture final : public Architecture {
   }
 
  private:
-  sheafnn::SheafDiffusionOptions options_;
+  sheafnn::layers::SheafDiffusionOptions options_;
   bool weighted_ = false;
-  sheafnn::LayerSetting setting_;
-  sheafnn::ParameterSet<double> parameters_;
+  sheafnn::layers::LayerSetting setting_;
+  sheafnn::layers::ParameterSet<double> parameters_;
 };
 
 }  // namespace python

@@ -25,7 +25,7 @@ struct LearnerSetting {
       : sizes(model.layout().learner),
         point{*model.options().parametrisation, *model.options().sheaf_activation} {}
 
-  sheafnn::SheafLearnerOptions sizes;
+  sheafnn::layers::SheafLearnerOptions sizes;
   sheafnn::PointMap<Family> point;
 };
 
@@ -33,13 +33,13 @@ struct LearnerSetting {
 /// of the graph's edges.
 template <class Family, class S>
 class LearnerPass final : public Pass {
-  using P = sheafnn::Pack<S, sheafnn::lanes<S>>;
+  using P = sheafnn::math::Pack<S, sheafnn::lanes<S>>;
   using Map = typename Family::template Map<P>;
   static constexpr int W = sheafnn::lanes<S>, size = sheafnn::PointMap<Family>::size, entries = Family::map_size;
   static constexpr int map_columns = Map::ColsAtCompileTime;
 
  public:
-  LearnerPass(const LearnerSetting<Family, S>& setting, const sheafnn::ParameterTable& table,
+  LearnerPass(const LearnerSetting<Family, S>& setting, const sheafnn::layers::ParameterTable& table,
               std::shared_ptr<const ColumnGraph> graph)
       : graph_(std::move(graph)),
         setting_(setting),
@@ -51,15 +51,15 @@ class LearnerPass final : public Pass {
     bar_.resize(table.size());
     x_.resize(graph_->graph.node_count() * setting.sizes.inputs);
     x_bar_.resize(x_.size());
-    sheafnn::ParameterList<const S> list(table_, value_.data());
+    sheafnn::layers::ParameterList<const S> list(table_, value_.data());
     weights_.declare(list, setting.sizes, 0);
-    sheafnn::ParameterList<S> bars(table_, bar_.data());
+    sheafnn::layers::ParameterList<S> bars(table_, bar_.data());
     weights_bar_.declare(bars, setting.sizes, 0);
     weight_bar_.resize(blocks_.block_count() * W);
   }
 
   void set_parameter(std::size_t number, const void* values) override {
-    const sheafnn::ParameterInfo& info = table_.info(static_cast<int>(number));
+    const sheafnn::layers::ParameterInfo& info = table_.info(static_cast<int>(number));
     std::copy_n(static_cast<const S*>(values), info.size, value_.data() + info.offset);
   }
   double forward(const PassOptions& options, const void* features, void* output) override {
@@ -98,7 +98,7 @@ class LearnerPass final : public Pass {
     if (features_bar != nullptr) std::copy_n(x_bar_.data(), x_bar_.size(), static_cast<S*>(features_bar));
   }
   void gradient(std::size_t number, void* values) const override {
-    const sheafnn::ParameterInfo& info = table_.info(static_cast<int>(number));
+    const sheafnn::layers::ParameterInfo& info = table_.info(static_cast<int>(number));
     std::copy_n(bar_.data() + info.offset, info.size, static_cast<S*>(values));
   }
 
@@ -129,11 +129,11 @@ class LearnerPass final : public Pass {
 
   std::shared_ptr<const ColumnGraph> graph_;
   LearnerSetting<Family, S> setting_;
-  const sheafnn::ParameterTable table_;
-  sheafnn::EdgeBlocks<S> blocks_;
-  sheafnn::SheafLearner<S> learner_;
-  sheafnn::SheafLearnerWeights<const S> weights_;
-  sheafnn::SheafLearnerWeights<S> weights_bar_;
+  const sheafnn::layers::ParameterTable table_;
+  sheafnn::layers::EdgeBlocks<S> blocks_;
+  sheafnn::layers::SheafLearner<S> learner_;
+  sheafnn::layers::SheafLearnerWeights<const S> weights_;
+  sheafnn::layers::SheafLearnerWeights<S> weights_bar_;
   sheafnn::Buffer<S> value_, bar_, x_, x_bar_, weight_bar_;
   sheafnn::Execution execution_;
   S lanes_[entries][W] = {};
@@ -144,8 +144,8 @@ template <class Family, class S>
 class LearnerArchitecture final : public Architecture {
  public:
   explicit LearnerArchitecture(const Setting& setting) : network_(setting), setting_(network_.model()) {
-    sheafnn::ParameterList<sheafnn::ParameterSlot> list(parameters_);
-    sheafnn::SheafLearnerWeights<sheafnn::ParameterSlot>().declare(list, setting_.sizes, 0);
+    sheafnn::layers::ParameterList<sheafnn::layers::ParameterSlot> list(parameters_);
+    sheafnn::layers::SheafLearnerWeights<sheafnn::layers::ParameterSlot>().declare(list, setting_.sizes, 0);
   }
 
   [[nodiscard]] Shapes parameters() const override { return shapes_of(parameters_); }
@@ -162,7 +162,7 @@ class LearnerArchitecture final : public Architecture {
  private:
   NetworkArchitecture<sheafnn::Nsd<Family, S>> network_;
   LearnerSetting<Family, S> setting_;
-  sheafnn::ParameterSet<S> parameters_;
+  sheafnn::layers::ParameterSet<S> parameters_;
 };
 
 }  // namespace python

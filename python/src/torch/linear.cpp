@@ -14,24 +14,24 @@ namespace {
 template <class S>
 class LinearPass final : public Pass {
  public:
-  LinearPass(const sheafnn::ParameterTable& table, Index width, std::shared_ptr<const ColumnGraph> graph,
+  LinearPass(const sheafnn::layers::ParameterTable& table, Index width, std::shared_ptr<const ColumnGraph> graph,
              const sheafnn::NodeFeatures& features)
       : graph_(std::move(graph)),
         width_(width),
         input_(features),
         encoder_(input_, graph_->graph, {.width = width, .activation = false}) {
-    static_cast<sheafnn::ParameterTable&>(parameters_) = table;
+    static_cast<sheafnn::layers::ParameterTable&>(parameters_) = table;
     parameters_.finish();
     gradient_.resize(parameters_.size());
     bar_.resize(graph_->graph.node_count() * width);
-    sheafnn::ParameterList<const S> list(parameters_, parameters_.values().data());
+    sheafnn::layers::ParameterList<const S> list(parameters_, parameters_.values().data());
     weights_.declare(list, "lin1", width, input_.columns());
-    sheafnn::ParameterList<S> bars(parameters_, gradient_.data());
+    sheafnn::layers::ParameterList<S> bars(parameters_, gradient_.data());
     weights_bar_.declare(bars, "lin1", width, input_.columns());
   }
 
   void set_parameter(std::size_t number, const void* values) override {
-    const auto id = static_cast<sheafnn::ParameterId>(number);
+    const auto id = static_cast<sheafnn::layers::ParameterId>(number);
     const S* from = static_cast<const S*>(values);
     parameters_.set(id, std::vector<S>(from, from + parameters_.info(id).size));
   }
@@ -48,18 +48,18 @@ class LinearPass final : public Pass {
                       weights_bar_);
   }
   void gradient(std::size_t number, void* values) const override {
-    const std::vector<S> own = parameters_.get(static_cast<sheafnn::ParameterId>(number), gradient_);
+    const std::vector<S> own = parameters_.get(static_cast<sheafnn::layers::ParameterId>(number), gradient_);
     std::copy(own.begin(), own.end(), static_cast<S*>(values));
   }
 
  private:
   std::shared_ptr<const ColumnGraph> graph_;
   Index width_;
-  sheafnn::ParameterSet<S> parameters_;
-  sheafnn::SparseInput<S> input_;
-  sheafnn::Encoder<S> encoder_;
-  sheafnn::LinearWeights<const S> weights_;
-  sheafnn::LinearWeights<S> weights_bar_;
+  sheafnn::layers::ParameterSet<S> parameters_;
+  sheafnn::layers::SparseInput<S> input_;
+  sheafnn::layers::Encoder<S> encoder_;
+  sheafnn::layers::LinearWeights<const S> weights_;
+  sheafnn::layers::LinearWeights<S> weights_bar_;
   sheafnn::Buffer<S> gradient_, bar_;
   sheafnn::Execution execution_;
 };
@@ -68,8 +68,8 @@ template <class S>
 class LinearArchitecture final : public Architecture {
  public:
   explicit LinearArchitecture(const Setting& setting) : width_(setting.classes), columns_(setting.features) {
-    sheafnn::ParameterList<sheafnn::ParameterSlot> list(parameters_);
-    sheafnn::LinearWeights<sheafnn::ParameterSlot>().declare(list, "lin1", width_, columns_);
+    sheafnn::layers::ParameterList<sheafnn::layers::ParameterSlot> list(parameters_);
+    sheafnn::layers::LinearWeights<sheafnn::layers::ParameterSlot>().declare(list, "lin1", width_, columns_);
   }
 
   [[nodiscard]] Shapes parameters() const override { return shapes_of(parameters_); }
@@ -90,7 +90,7 @@ class LinearArchitecture final : public Architecture {
 
  private:
   Index width_, columns_;
-  sheafnn::ParameterSet<S> parameters_;
+  sheafnn::layers::ParameterSet<S> parameters_;
 };
 
 }  // namespace

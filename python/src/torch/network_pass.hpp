@@ -44,7 +44,7 @@ class NetworkPass final : public Pass {
                  features_ ? *features_ : none(options.features, graph_->graph.node_count())) {}
 
   void set_parameter(std::size_t number, const void* values) override {
-    const auto id = static_cast<sheafnn::ParameterId>(number);
+    const auto id = static_cast<sheafnn::layers::ParameterId>(number);
     const S* from = static_cast<const S*>(values);
     model_.parameters().set(id, std::vector<S>(from, from + model_.parameters().info(id).size));
   }
@@ -91,7 +91,7 @@ class NetworkPass final : public Pass {
   }
   void gradient(std::size_t number, void* values) const override {
     const std::vector<S> own =
-        model_.parameters().get(static_cast<sheafnn::ParameterId>(number), network_.gradient());
+        model_.parameters().get(static_cast<sheafnn::layers::ParameterId>(number), network_.gradient());
     S* to = static_cast<S*>(values);
     for (std::size_t i = 0; i < own.size(); ++i) to[i] = sign_ * own[i];
   }

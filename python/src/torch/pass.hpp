@@ -58,9 +58,9 @@ struct Shapes {
   std::vector<std::vector<Index>> shapes;
 };
 
-[[nodiscard]] inline Shapes shapes_of(const sheafnn::ParameterTable& table) {
+[[nodiscard]] inline Shapes shapes_of(const sheafnn::layers::ParameterTable& table) {
   Shapes r;
-  for (const sheafnn::ParameterInfo& info : table.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : table.info()) {
     r.names.push_back(info.name);
     r.shapes.push_back(info.shape);
   }
@@ -68,12 +68,12 @@ struct Shapes {
 }
 /// The values of a fresh set of parameters. \param seed  selects them
 template <class S>
-[[nodiscard]] std::vector<std::vector<double>> initial_of(sheafnn::ParameterSet<S> parameters,
+[[nodiscard]] std::vector<std::vector<double>> initial_of(sheafnn::layers::ParameterSet<S> parameters,
                                                           std::uint64_t seed) {
   parameters.initialise(seed);
   std::vector<std::vector<double>> r;
   for (std::size_t i = 0; i < parameters.info().size(); ++i) {
-    const std::vector<S> values = parameters.get(static_cast<sheafnn::ParameterId>(i), parameters.values());
+    const std::vector<S> values = parameters.get(static_cast<sheafnn::layers::ParameterId>(i), parameters.values());
     r.emplace_back(values.begin(), values.end());
   }
   return r;

@@ -58,19 +58,19 @@ void for_each(Index count, const F& f) {
 
 struct Cayley {
   template <int N, class S>
-  using Distribution = sheafnn::CayleyDistribution<N, S>;
+  using Distribution = sheafnn::rotation::CayleyDistribution<N, S>;
 };
 struct Leon {
   template <int N, class S>
-  using Distribution = sheafnn::LeonCayleyDistribution<N, S>;
+  using Distribution = sheafnn::rotation::LeonCayleyDistribution<N, S>;
 };
 struct Fisher {
   template <int N, class S>
-  using Distribution = sheafnn::MatrixFisherDistribution<N, S>;
+  using Distribution = sheafnn::rotation::MatrixFisherDistribution<N, S>;
 };
 struct Haar {
   template <int N, class S>
-  using Distribution = sheafnn::HaarDistribution<N, S>;
+  using Distribution = sheafnn::rotation::HaarDistribution<N, S>;
 };
 
 template <class Kind, int N, class S>
@@ -135,7 +135,7 @@ template <int N, class S>
 void cayley_sample_backward(const Arrays<S>& of, const sheafnn::Stream& stream) {
   for_each(of.count, [&](Index i) {
     const auto d = distribution<Cayley, N>(of, i);
-    const auto bar = sample_backward(d, sheafnn::haar_rotation<S, N>(stream, static_cast<std::uint32_t>(i)),
+    const auto bar = sample_backward(d, sheafnn::rotation::haar_rotation<S, N>(stream, static_cast<std::uint32_t>(i)),
                                      load<N>(of.value, i));
     store<N>(bar.location, of.parameter_bar, i);
     of.concentration_bar[i] = bar.concentration;
@@ -149,13 +149,13 @@ void kl(const Arrays<S>& of) {
     const auto d = distribution<Kind, N>(of, i);
     of.out[i] = kl_to_uniform(d);
     if constexpr (std::is_same_v<Kind, Cayley>) {
-      of.concentration_bar[i] = sheafnn::cayley_kl_derivative<N>(d.concentration());
+      of.concentration_bar[i] = sheafnn::rotation::cayley_kl_derivative<N>(d.concentration());
     } else if constexpr (std::is_same_v<Kind, Leon>) {
       of.concentration_bar[i] = d.concentration() * fisher_information(d).concentration;
     } else if constexpr (std::is_same_v<Kind, Fisher>) {
       // The derivative in s of ⟨s, ∇ log c⟩ − log c is ∇² log c s.
       const auto& s = d.singular_values();
-      const sheafnn::Column<double, N> slope = d.normaliser().hessian * s;
+      const sheafnn::math::Column<double, N> slope = d.normaliser().hessian * s;
       const SquareMatrix<double, N> bar = d.svd().u * slope.asDiagonal() * d.svd().v.transpose();
       store<N>(SquareMatrix<S, N>(bar.template cast<S>()), of.parameter_bar, i);
     }

@@ -14,6 +14,7 @@ namespace test_device_calls {
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 using Model = Bsnn<SpecialOrthogonal<2>>;
 
 Model small_model(const Dataset& data) {

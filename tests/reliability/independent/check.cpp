@@ -62,6 +62,7 @@ void Outcome::gradient(const std::string& name, const std::vector<double>& own) 
 namespace {
 
 using namespace sheafnn;
+using namespace sheafnn::layers;
 
 ModelOptions sheaf_options(const Case& given, const std::vector<double>& config) {
   const auto flag = [&](std::size_t i) { return config.at(i) != 0; };

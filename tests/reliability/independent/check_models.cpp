@@ -64,7 +64,7 @@ Outcome compare(const Case& given) {
   std::size_t in_file = 0;
   for (const auto& entry : given.file) in_file += entry.first.starts_with("param.") ? 1 : 0;
   outcome.require(in_file == parameters.info().size(), "other parameters");
-  for (const sheafnn::ParameterInfo& info : parameters.info()) {
+  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     const std::string key = "param." + info.name;
     parameters.set(parameters.find(info.name), given.values(key));
     const std::vector<Index>& shape = given.file.at(key).shape;
@@ -91,7 +91,7 @@ Outcome compare(const Case& given) {
       output("kl", {result.kl});
       output("loss", {result.loss});
       if (!only_nodes) output("log_probabilities", test::last_outputs(network));
-      for (const sheafnn::ParameterInfo& info : parameters.info()) {
+      for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
         outcome.gradient(info.name, parameters.get(parameters.find(info.name), network.gradient()));
       }
       numbers.insert(numbers.end(), network.gradient().begin(), network.gradient().end());

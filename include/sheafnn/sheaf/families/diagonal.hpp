@@ -8,8 +8,8 @@ namespace sheafnn {
 
 /// The coordinates are the diagonal.
 template <int D>
-  requires StalkDimension<D>
-struct Diagonal : DiagonalMaps<D> {
+  requires sheaf::StalkDimension<D>
+struct Diagonal : sheaf::DiagonalMaps<D> {
   static constexpr std::string_view name = "diagonal";
   static constexpr int coordinate_count = D;
   static constexpr bool coordinates_are_entries = true;

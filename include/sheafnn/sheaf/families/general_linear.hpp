@@ -8,8 +8,8 @@ namespace sheafnn {
 
 /// The coordinates are the entries, row by row.
 template <int D>
-  requires StalkDimension<D>
-struct GeneralLinear : DenseMaps<D> {
+  requires sheaf::StalkDimension<D>
+struct GeneralLinear : sheaf::DenseMaps<D> {
   static constexpr std::string_view name = "general-linear";
   static constexpr int coordinate_count = D * D;
   static constexpr bool attention = true;

@@ -9,7 +9,7 @@ namespace sheafnn {
 
 /// Nothing is stored and nothing is learned: a map is a placeholder that holds the number 1.
 template <int D>
-  requires StalkDimension<D>
+  requires sheaf::StalkDimension<D>
 struct Identity {
   static constexpr std::string_view name = "identity";
   static constexpr int stalk_dimension = D;
@@ -17,11 +17,11 @@ struct Identity {
   static constexpr int coordinate_count = 0;
   static constexpr bool orthogonal = true;
   template <class T>
-  using Map = ScalarBlock<T>;
+  using Map = sheaf::ScalarBlock<T>;
   template <class T>
-  using Gram = ScalarBlock<T>;
+  using Gram = sheaf::ScalarBlock<T>;
   template <class T>
-  using Transport = ScalarBlock<T>;
+  using Transport = sheaf::ScalarBlock<T>;
 
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Gram<T> gram(const Eigen::Matrix<T, 1, 1>&) {
@@ -42,7 +42,7 @@ struct Identity {
                                                            Eigen::Matrix<T, 1, 1>&) {}
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SquareMatrix<T, D> dense(const Eigen::Matrix<T, 1, 1>&) {
-    return identity_matrix<T, D>();
+    return math::identity_matrix<T, D>();
   }
   /// Unchecked: that z has coordinate_count numbers.
   template <class T>

@@ -33,13 +33,13 @@ template <class Scalar>
 
 /// The coordinates are the D(D − 1)/2 parameters of a rotation parametrisation, by default Householder's.
 template <int D>
-  requires StalkDimension<D>
-struct SpecialOrthogonal : DenseMaps<D> {
+  requires sheaf::StalkDimension<D>
+struct SpecialOrthogonal : sheaf::DenseMaps<D> {
   static constexpr std::string_view name = "special-orthogonal";
-  static constexpr int coordinate_count = rotation_parameters<D>;
+  static constexpr int coordinate_count = rotation::rotation_parameters<D>;
   static constexpr bool orthogonal = true;
   template <class T>
-  using Gram = ScalarBlock<T>;
+  using Gram = sheaf::ScalarBlock<T>;
 
   template <class T>
   [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE Gram<T> gram(const Eigen::Matrix<T, D, D>&) {
@@ -50,28 +50,29 @@ struct SpecialOrthogonal : DenseMaps<D> {
                                                       Eigen::Matrix<T, D, D>&) {}
 
   /// Largest |z_k| that a sheaf learner predicts: Euler angles cover (−π, π).
-  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(RotationParametrisation parametrisation, int) {
-    return parametrisation == RotationParametrisation::euler ? 3.14159265358979323846 : 1.0;
+  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(
+      rotation::RotationParametrisation parametrisation, int) {
+    return parametrisation == rotation::RotationParametrisation::euler ? 3.14159265358979323846 : 1.0;
   }
   /// Unchecked: that z has coordinate_count numbers.
   template <class T>
   SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map,
-                                          RotationParametrisation parametrisation = {}) {
-    map = rotation_from_parameters<T, D>(parametrisation, parameters(z));
+                                          rotation::RotationParametrisation parametrisation = {}) {
+    map = rotation::rotation_from_parameters<T, D>(parametrisation, parameters(z));
   }
   /// Sets z̄. Unchecked: the sizes of arrays.
   template <class T>
   SHEAFNN_HD static void from_coordinates_backward(const T* z, const Eigen::Matrix<T, D, D>& map_bar, T* z_bar,
-                                                   RotationParametrisation parametrisation = {}) {
-    RotationParameters<T, D> phi_bar = RotationParameters<T, D>::Constant(T(0));
-    rotation_from_parameters_backward<T, D>(parametrisation, parameters(z), map_bar, phi_bar);
+                                                   rotation::RotationParametrisation parametrisation = {}) {
+    rotation::RotationParameters<T, D> phi_bar = rotation::RotationParameters<T, D>::Constant(T(0));
+    rotation::rotation_from_parameters_backward<T, D>(parametrisation, parameters(z), map_bar, phi_bar);
     for (int k = 0; k < coordinate_count; ++k) z_bar[k] = phi_bar(k);
   }
 
   /// \throws std::invalid_argument  not orthogonal within orthogonality_tolerance, or determinant −1
   template <class Scalar>
   static void validate(Index index, const Eigen::Matrix<Scalar, D, D>& map) {
-    const Scalar defect = orthogonality_defect<Scalar, D>(map);
+    const Scalar defect = rotation::orthogonality_defect<Scalar, D>(map);
     if (!(defect <= orthogonality_tolerance<Scalar>())) {
       throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix with |RᵀR - I| = ", defect),
                              detail::concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
@@ -87,19 +88,19 @@ struct SpecialOrthogonal : DenseMaps<D> {
   /// Unchecked: that it is.
   template <class Scalar>
   [[nodiscard]] static SquareMatrix<Scalar, D> nearest(const Eigen::Matrix<Scalar, D, D>& map) {
-    return orthonormalisation_step<Scalar, D>(orthonormalisation_step<Scalar, D>(map));
+    return rotation::orthonormalisation_step<Scalar, D>(rotation::orthonormalisation_step<Scalar, D>(map));
   }
 
   /// A uniform (Haar) rotation.
   template <class Scalar>
   [[nodiscard]] static SquareMatrix<Scalar, D> random_map(const Stream& stream, std::uint32_t id) {
-    return haar_rotation<Scalar, D>(stream, id);
+    return rotation::haar_rotation<Scalar, D>(stream, id);
   }
 
  private:
   template <class T>
-  [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE RotationParameters<T, D> parameters(const T* z) {
-    RotationParameters<T, D> phi;
+  [[nodiscard]] SHEAFNN_HD static SHEAFNN_INLINE rotation::RotationParameters<T, D> parameters(const T* z) {
+    rotation::RotationParameters<T, D> phi;
     for (int k = 0; k < coordinate_count; ++k) phi(k) = z[k];
     return phi;
   }
