@@ -32,14 +32,14 @@ namespace detail {
 /// Losses ℓ_ku of nodes u in sample k, and what the samples weigh in the derivative of the predictive loss.
 class PredictiveWeights {
  public:
-  PredictiveWeights(Index samples, std::size_t nodes)
+  SHEAFNN_NOINLINE PredictiveWeights(Index samples, std::size_t nodes)
       : samples_(static_cast<std::size_t>(samples)), values_(samples_ * nodes), losses_(nodes) {}
   /// ℓ_ku before finish(), exp(−ℓ_ku)/Σ_k exp(−ℓ_ku) after it.
   [[nodiscard]] std::span<double> of(Index sample) {
     return std::span(values_).subspan(static_cast<std::size_t>(sample) * losses_.size(), losses_.size());
   }
   /// \returns −log (1/K) Σ_k exp(−ℓ_ku) of all nodes
-  std::span<const double> finish() {
+  SHEAFNN_NOINLINE std::span<const double> finish() {
     const std::size_t n = losses_.size();
     for (std::size_t u = 0; u < n; ++u) {
       double least = std::numeric_limits<double>::infinity(), sum = 0;

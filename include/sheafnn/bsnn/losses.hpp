@@ -74,8 +74,8 @@ class Classification {
       losses[i++] = known(u) ? -static_cast<double>(outputs(row, label(u))) : 0;
     });
   }
-  [[nodiscard]] double mean_loss(const NodeSelection&, std::span<const std::int32_t> nodes,
-                                 std::span<const double> losses) const {
+  [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection&, std::span<const std::int32_t> nodes,
+                                                  std::span<const double> losses) const {
     double sum = 0, total = 0;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!known(nodes[i])) continue;
@@ -193,8 +193,8 @@ class Multilabel {
       return entropy(static_cast<double>(outputs(row, c)), t);
     });
   }
-  [[nodiscard]] double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
-                                 std::span<const double> losses) const {
+  [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                                                  std::span<const double> losses) const {
     return detail::mean_over_targets(targets_, rows, nodes, losses);
   }
   /// Probabilities.
@@ -294,8 +294,8 @@ class Regression {
       return 0.5 * z * z + log_deviation(outputs, row, c) + half_log_two_pi;
     });
   }
-  [[nodiscard]] double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
-                                 std::span<const double> losses) const {
+  [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
+                                                  std::span<const double> losses) const {
     return detail::mean_over_targets(targets_, rows, nodes, losses);
   }
   /// Means and, where they are learned, log deviations.

@@ -72,18 +72,18 @@
 
 /// SHEAFNN_EACH(i, count, statement): the statement for i = 0 … count − 1, a few compile-time trips. One or two are no loop:
 /// a compiler would copy it into every caller before it unrolls it there.
-#define SHEAFNN_EACH(i, count, ...)                                     \
-  if constexpr ((count) <= 2) {                                         \
-    {                                                                   \
-      [[maybe_unused]] constexpr int i = 0;                             \
-      __VA_ARGS__                                                       \
-    }                                                                   \
-    if constexpr ((count) == 2) {                                       \
-      constexpr int i = 1;                                              \
-      __VA_ARGS__                                                       \
-    }                                                                   \
-  } else {                                                              \
-    SHEAFNN_UNROLL for (int i = 0; i < (count); ++i) { __VA_ARGS__ }    \
+#define SHEAFNN_EACH(i, count, ...)                                  \
+  if constexpr ((count) <= 2) {                                      \
+    {                                                                \
+      [[maybe_unused]] constexpr int i = 0;                          \
+      __VA_ARGS__                                                    \
+    }                                                                \
+    if constexpr ((count) == 2) {                                    \
+      constexpr int i = 1;                                           \
+      __VA_ARGS__                                                    \
+    }                                                                \
+  } else {                                                           \
+    SHEAFNN_UNROLL for (int i = 0; i < (count); ++i) { __VA_ARGS__ } \
   }
 
 /// Asks for four trips of the following loop side by side, whose number is known only at run time.

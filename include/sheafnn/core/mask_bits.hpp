@@ -25,9 +25,8 @@ template <class T, int W>
   constexpr int width = W / PackMask<T, W>::chunks;
   Chunk lane_bit;
   SHEAFNN_UNROLL for (int i = 0; i < width; ++i) lane_bit[i] = static_cast<Int>(Int{1} << i);
-  SHEAFNN_EACH(i, (PackMask<T, W>::chunks), {
-    r.chunk[i] = ((Chunk{} + static_cast<Int>(bits >> (i * width))) & lane_bit) != Chunk{};
-  })
+  SHEAFNN_EACH(i, (PackMask<T, W>::chunks),
+               { r.chunk[i] = ((Chunk{} + static_cast<Int>(bits >> (i * width))) & lane_bit) != Chunk{}; })
 #else
   for (int i = 0; i < W; ++i) r.chunk[i] = ((bits >> i) & 1U) != 0;
 #endif

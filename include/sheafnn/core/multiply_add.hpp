@@ -58,9 +58,8 @@ template <class T, class Chunk>
 template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE Pack<T, W> multiply_add(const Pack<T, W>& a, const Pack<T, W>& b, const Pack<T, W>& c) {
   Pack<T, W> r;
-  SHEAFNN_EACH(i, (Pack<T, W>::chunks), {
-    r.chunk[i] = multiply_add_chunk<T>(a.chunk[i], b.chunk[i], c.chunk[i]);
-  })
+  SHEAFNN_EACH(i, (Pack<T, W>::chunks),
+               { r.chunk[i] = multiply_add_chunk<T>(a.chunk[i], b.chunk[i], c.chunk[i]); })
   return r;
 }
 

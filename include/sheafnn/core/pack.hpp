@@ -112,9 +112,7 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
   Pack() = default;
   /// The same value in every lane. (x − 0 is x for every x, as compilers know; 0 + x is not.)
   // NOLINTNEXTLINE(google-explicit-constructor): a number is a pack of equal lanes
-  SHEAFNN_HD SHEAFNN_INLINE Pack(T value) {
-    SHEAFNN_EACH(i, chunks, chunk[i] = value - Chunk{};)
-  }
+  SHEAFNN_HD SHEAFNN_INLINE Pack(T value) { SHEAFNN_EACH(i, chunks, chunk[i] = value - Chunk{};) }
   /// The same value in every lane, converted to T (lets generic code write T(2), x * 0.5, Matrix::Constant(0),
   /// ...).
   template <class U>
@@ -126,16 +124,12 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
   [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE Pack load(const T* p) {
     // A copy per register: g++ copies a longer array in parts of 16 bytes through the stack.
     Pack r;
-    SHEAFNN_EACH(i, chunks, {
-      std::memcpy(&r.chunk[i], p + i * (W / chunks), sizeof(Chunk));
-    })
+    SHEAFNN_EACH(i, chunks, { std::memcpy(&r.chunk[i], p + i * (W / chunks), sizeof(Chunk)); })
     return r;
   }
   /// Writes W consecutive values; `p` needs no alignment.
   SHEAFNN_HD SHEAFNN_INLINE void store(T* p) const {
-    SHEAFNN_EACH(i, chunks, {
-      std::memcpy(p + i * (W / chunks), &chunk[i], sizeof(Chunk));
-    })
+    SHEAFNN_EACH(i, chunks, { std::memcpy(p + i * (W / chunks), &chunk[i], sizeof(Chunk)); })
   }
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T lane(int i) const {
@@ -158,12 +152,12 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
   [[nodiscard]] SHEAFNN_INLINE Pack<T, W / 2> lower() const { return half(0); }
   [[nodiscard]] SHEAFNN_INLINE Pack<T, W / 2> upper() const { return half(chunks / 2); }
 
-#define SHEAFNN_PACK_OPERATOR(op)                                                          \
-  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) {        \
-    Pack r;                                                                                \
-    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] op b.chunk[i];) \
-    return r;                                                                              \
-  }                                                                                        \
+#define SHEAFNN_PACK_OPERATOR(op)                                                   \
+  friend SHEAFNN_HD SHEAFNN_INLINE Pack operator op(const Pack& a, const Pack& b) { \
+    Pack r;                                                                         \
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] op b.chunk[i];)                 \
+    return r;                                                                       \
+  }                                                                                 \
   SHEAFNN_HD SHEAFNN_INLINE Pack& operator op##=(const Pack& b) { return *this = *this op b; }
   SHEAFNN_PACK_OPERATOR(+)
   SHEAFNN_PACK_OPERATOR(-)
@@ -200,7 +194,7 @@ struct alignas(detail::pack_alignment<T, W>) Pack {
 #define SHEAFNN_PACK_COMPARISON(op)                                                           \
   friend SHEAFNN_HD SHEAFNN_INLINE PackMask<T, W> operator op(const Pack& a, const Pack& b) { \
     PackMask<T, W> r;                                                                         \
-    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] op b.chunk[i];)    \
+    SHEAFNN_EACH(i, chunks, r.chunk[i] = a.chunk[i] op b.chunk[i];)                           \
     return r;                                                                                 \
   }
   SHEAFNN_PACK_COMPARISON(<)
@@ -223,9 +217,7 @@ template <class T, int W>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> select(const PackMask<T, W>& mask, const Pack<T, W>& a,
                                                           const Pack<T, W>& b) {
   Pack<T, W> r;
-  SHEAFNN_EACH(i, (Pack<T, W>::chunks), {
-    r.chunk[i] = mask.chunk[i] ? a.chunk[i] : b.chunk[i];
-  })
+  SHEAFNN_EACH(i, (Pack<T, W>::chunks), { r.chunk[i] = mask.chunk[i] ? a.chunk[i] : b.chunk[i]; })
   return r;
 }
 /// As above, of scalars.
@@ -292,9 +284,8 @@ template <int W>
   requires detail::pack_has_functions<W>
 [[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp(const Pack<float, W>& a) {
   Pack<float, W> r;
-  SHEAFNN_EACH(i, (Pack<float, W>::chunks), {
-    r.chunk[i] = detail::exp_of<detail::float_chunk_bytes<W>>(a.chunk[i]);
-  })
+  SHEAFNN_EACH(i, (Pack<float, W>::chunks),
+               { r.chunk[i] = detail::exp_of<detail::float_chunk_bytes<W>>(a.chunk[i]); })
   return r;
 }
 #endif
@@ -310,9 +301,8 @@ template <int W>
   requires detail::pack_has_functions<W>
 [[nodiscard]] SHEAFNN_INLINE Pack<float, W> exp_of_negative(const Pack<float, W>& a) {
   Pack<float, W> r;
-  SHEAFNN_EACH(i, (Pack<float, W>::chunks), {
-    r.chunk[i] = detail::exp_of_negative_of<detail::float_chunk_bytes<W>>(a.chunk[i]);
-  })
+  SHEAFNN_EACH(i, (Pack<float, W>::chunks),
+               { r.chunk[i] = detail::exp_of_negative_of<detail::float_chunk_bytes<W>>(a.chunk[i]); })
   return r;
 }
 #endif

@@ -182,10 +182,8 @@ class TileAt<T, false> {
   static constexpr int chunk_lanes = T::width / T::chunks;
   template <class Body>
   SHEAFNN_INLINE void for_chunks(const Body& body) const {
-    SHEAFNN_EACH(i, T::chunks, {
-      body(i, SomeLanes<S, typename T::Chunk, chunk_lanes>(count_ - i * chunk_lanes));
-    })
-  }
+      SHEAFNN_EACH(i, T::chunks,
+                   { body(i, SomeLanes<S, typename T::Chunk, chunk_lanes>(count_ - i * chunk_lanes)); })}
 
   Index first_;
   int count_;
@@ -195,14 +193,16 @@ class TileAt<T, false> {
 template <class Function>
 inline constexpr bool takes_number = false;
 template <class Result, class Body, class Argument>
-inline constexpr bool takes_number<Result (Body::*)(Argument) const> = std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
+inline constexpr bool takes_number<Result (Body::*)(Argument) const> =
+    std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
 
 /// Refuses a body whose operator()<T, Numbers…> takes a number in place of a tile.
 template <class Body, class T, int... Numbers>
 constexpr void require_takes_tile() {
   if constexpr (requires { &Body::template operator()<T, Numbers...>; }) {
-    static_assert(!takes_number<decltype(&Body::template operator()<T, Numbers...>)>,
-                  "the body takes a tile as `auto c`: as an Index it would lose how many of its lanes hold numbers");
+    static_assert(
+        !takes_number<decltype(&Body::template operator()<T, Numbers...>)>,
+        "the body takes a tile as `auto c`: as an Index it would lose how many of its lanes hold numbers");
   }
 }
 

@@ -85,7 +85,8 @@ struct SheafLearnerWeights {
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
     const auto add = [&](WeightMatrix<T>& weight, const char* part, Index rows, Index columns, Index layer = 0) {
-      list.matrix(weight, detail::learner_weight_name(part, number, layer), rows, columns, uniform_values(columns));
+      list.matrix(weight, detail::learner_weight_name(part, number, layer), rows, columns,
+                  uniform_values(columns));
     };
     Index inputs = options.first_inputs();
     for (Index k = 0; k < options.hidden_layers; ++k) {

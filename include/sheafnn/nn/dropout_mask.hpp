@@ -40,7 +40,7 @@ class DropoutMask {
     if (begin_draw(dropout)) fill(execution, dropout, bits_.data());
   }
   /// Draws the mask of a pass to come: after take_ahead(), in any thread, also beside draw() and bits().
-  void draw_ahead(const Dropout& dropout) {
+  SHEAFNN_NOINLINE void draw_ahead(const Dropout& dropout) {
     assert(!ahead_bits_.empty());
     fill(1, dropout, ahead_bits_.data());
     ahead_ = dropout;

@@ -71,9 +71,7 @@ template <int W>
   requires pack_has_functions<W>
 [[nodiscard]] SHEAFNN_INLINE ErrorFunction<Pack<float, W>> error_function_of(const Pack<float, W>& x) {
   ErrorFunction<Pack<float, W>> r;
-  SHEAFNN_EACH(i, (Pack<float, W>::chunks), {
-    r.value.chunk[i] = erf_of<float_chunk_bytes<W>>(x.chunk[i]);
-  })
+  SHEAFNN_EACH(i, (Pack<float, W>::chunks), { r.value.chunk[i] = erf_of<float_chunk_bytes<W>>(x.chunk[i]); })
   r.exponential = exp_of_negative(-(x * x));
   return r;
 }

@@ -84,9 +84,11 @@ class ParameterDeclarations {
     } else {
       const bool there = static_cast<std::size_t>(next_) < table_->info().size();
       if (!there || table_->info(next_).name != text ||
-          !std::equal(shape.begin(), shape.end(), table_->info(next_).shape.begin(), table_->info(next_).shape.end())) {
-        throw std::logic_error(concat("the parameter ", text,
-                                      there ? " is declared as " + table_->info(next_).name : " is not in the table"));
+          !std::equal(shape.begin(), shape.end(), table_->info(next_).shape.begin(),
+                      table_->info(next_).shape.end())) {
+        throw std::logic_error(
+            concat("the parameter ", text,
+                   there ? " is declared as " + table_->info(next_).name : " is not in the table"));
       }
     }
     taken_ = next_++;

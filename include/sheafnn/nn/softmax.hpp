@@ -56,7 +56,7 @@ namespace sheafnn::layers {
 /// Replaces each row of `logits` (rows × classes, row stride `stride`) by its logarithmic softmax.
 /// Unchecked: that they are there, and at least one class. A row with NaN or +∞ becomes NaN.
 template <class S>
-void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits, Index stride) {
+SHEAFNN_NOINLINE void log_softmax_rows(Execution execution, Index rows, Index classes, S* logits, Index stride) {
   constexpr Index W = lanes<S>;
   parallel_for(execution, rows, 64, [=](Index begin, Index end) {
     if (stride % 4 == 0) {

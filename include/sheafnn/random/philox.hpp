@@ -73,8 +73,9 @@ template <class Word>
                                                                  std::uint32_t key0, std::uint32_t key1) {
   using detail::split;
   using Words = decltype(split(counter.word[0]));
-  return detail::philox_rounds<Word>(detail::PhiloxState<Words, Words, Words, Words>{
-      split(counter.word[0]), split(counter.word[1]), split(counter.word[2]), split(counter.word[3]), key0, key1});
+  return detail::philox_rounds<Word>(
+      detail::PhiloxState<Words, Words, Words, Words>{split(counter.word[0]), split(counter.word[1]),
+                                                      split(counter.word[2]), split(counter.word[3]), key0, key1});
 }
 
 /// philox of the counter (first, word1, word2, word3): only the first word differs between lanes.
@@ -84,8 +85,9 @@ template <class Word>
                                                                  std::uint32_t word2, std::uint32_t word3,
                                                                  std::uint32_t key0, std::uint32_t key1) {
   using Words = decltype(detail::split(first));
-  return detail::philox_rounds<Word>(detail::PhiloxState<Words, std::uint32_t, std::uint32_t, std::uint32_t>{
-      detail::split(first), word1, word2, word3, key0, key1});
+  return detail::philox_rounds<Word>(
+      detail::PhiloxState<Words, std::uint32_t, std::uint32_t, std::uint32_t>{detail::split(first), word1, word2,
+                                                                              word3, key0, key1});
 }
 
 }  // namespace sheafnn::random

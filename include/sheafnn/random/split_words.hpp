@@ -106,9 +106,8 @@ template <int W>
 template <class Words, int W>
 [[nodiscard]] SHEAFNN_INLINE Words joined(const SplitWords<W>& words) {
   Words r;
-  SHEAFNN_EACH(i, SplitWords<W>::chunks, {
-    r.chunk[i] = (typename Words::Chunk)((words.even[i] & 0xffffffffu) | (words.odd[i] << 32));
-  })
+  SHEAFNN_EACH(i, SplitWords<W>::chunks,
+               { r.chunk[i] = (typename Words::Chunk)((words.even[i] & 0xffffffffu) | (words.odd[i] << 32)); })
   return r;
 }
 

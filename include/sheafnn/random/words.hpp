@@ -71,9 +71,8 @@ template <class P, int W = P::width>
 [[nodiscard]] SHEAFNN_INLINE P signed_number(const Pack<std::uint32_t, W>& word) {
 #if SHEAFNN_VECTOR_TYPES
   P r;
-  SHEAFNN_EACH(i, P::chunks, {
-    r.chunk[i] = detail::converted_words<typename P::Chunk>(word, i * (W / P::chunks));
-  })
+  SHEAFNN_EACH(i, P::chunks,
+               { r.chunk[i] = detail::converted_words<typename P::Chunk>(word, i * (W / P::chunks)); })
   return r;
 #else
   std::uint32_t words[W];
@@ -94,9 +93,7 @@ template <class P, int W = P::width>
   PackMask<typename P::value_type, W> r;
 #if SHEAFNN_VECTOR_TYPES
   using Chunk = typename PackMask<typename P::value_type, W>::Chunk;
-  SHEAFNN_EACH(i, P::chunks, {
-    r.chunk[i] = detail::converted_words<Chunk>(word, i * (W / P::chunks)) < Chunk{};
-  })
+  SHEAFNN_EACH(i, P::chunks, { r.chunk[i] = detail::converted_words<Chunk>(word, i * (W / P::chunks)) < Chunk{}; })
 #else
   std::uint32_t words[W];
   word.store(words);
