@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared_networks.hpp"
+#include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/polynomial_diffusion_layer.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"

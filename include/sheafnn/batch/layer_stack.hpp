@@ -84,7 +84,7 @@ class BatchLayer {
   static_assert(
       (Model::Layers::template with_all<Family, S>(AreBatched<Executor, S>())),
       "a kind of layer is for sheafnn::train alone: batches and devices have the library's kinds and those with "
-      "an equation, sheafnn::LaplacianLayer");
+      "an equation, sheafnn::layers::LaplacianLayer");
   using Variant =
       typename decltype(Model::Layers::template with_all<Family, S>(ListOfLayers<Executor, S>()))::type;
   using Diffusion = BatchDiffusionLayer<Executor, Family, S>;

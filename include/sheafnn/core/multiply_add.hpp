@@ -20,7 +20,7 @@ namespace sheafnn::detail {
 /// a·b + c for one number; two roundings on targets without fused operations.
 template <class S>
   requires std::is_floating_point_v<S>
-[[nodiscard]] SHEAFNN_INLINE S multiply_add(S a, S b, S c) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S multiply_add(S a, S b, S c) {
 #if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)
   return std::fma(a, b, c);
 #else
@@ -30,7 +30,7 @@ template <class S>
 
 /// The same for every element of a compiler vector. \tparam T  its elements: float or double
 template <class T, class Chunk>
-[[nodiscard]] SHEAFNN_INLINE Chunk multiply_add_chunk(Chunk a, Chunk b, Chunk c) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Chunk multiply_add_chunk(Chunk a, Chunk b, Chunk c) {
 #if SHEAFNN_VECTOR_TYPES
   [[maybe_unused]] constexpr bool single = sizeof(T) == 4;
 #if defined(__AVX512F__)
@@ -56,7 +56,7 @@ template <class T, class Chunk>
 #endif
 }
 template <class T, int W>
-[[nodiscard]] SHEAFNN_INLINE Pack<T, W> multiply_add(const Pack<T, W>& a, const Pack<T, W>& b, const Pack<T, W>& c) {
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> multiply_add(const Pack<T, W>& a, const Pack<T, W>& b, const Pack<T, W>& c) {
   Pack<T, W> r;
   SHEAFNN_EACH(i, (Pack<T, W>::chunks),
                { r.chunk[i] = multiply_add_chunk<T>(a.chunk[i], b.chunk[i], c.chunk[i]); })

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/multiply_add.hpp"
 
 namespace sheafnn::kernels {
 
@@ -17,14 +18,16 @@ struct FilterFactors {
 
   /// The part of x. \param diffused  Δx
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T operator()(const T& diffused, const T& x) const {
-    return slope * diffused + own * x;
+    return detail::multiply_add(slope, diffused, own * x);
   }
   /// A sum and the part of the array before x.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T with_previous(const T& sum, const T& previous) const {
-    return sum + before * previous;
+    return detail::multiply_add(before, previous, sum);
   }
   /// A sum and the part of y.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T with_direct(const T& sum, const T& y) const { return sum + direct * y; }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T with_direct(const T& sum, const T& y) const {
+    return detail::multiply_add(direct, y, sum);
+  }
 };
 
 }  // namespace sheafnn::kernels

@@ -11,6 +11,7 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/lane_rows.hpp"
+#include "sheafnn/core/multiply_add.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/kernels/block.hpp"
 #include "sheafnn/kernels/recurrence.hpp"
@@ -269,7 +270,7 @@ void add_multiples(Index begin, Index end, Index count, const S* const* in, cons
   using T = typename ChannelTiles<S>::Tile;
   for (Index i = begin; i < end; i += T::width) {
     T sum = T(S(0));  // not the first product: a compiler could round the sum of two products in either way
-    for (Index k = 0; k < count; ++k) sum += T(factor[k]) * load<T>(in[k] + i);
+    for (Index k = 0; k < count; ++k) sum = multiply_add(T(factor[k]), load<T>(in[k] + i), sum);
     store(out + i, sum);
   }
 }

@@ -10,6 +10,7 @@
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 
+#include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 
 namespace sheafnn::rotation {
