@@ -57,7 +57,7 @@ def _forward(
     return output, kl, ticket
 
 
-@torch.library.custom_op("sheafnn::layers::forward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("sheafnn::forward", mutates_args=(), device_types="cpu")
 def forward(
     name: str,
     edge_index: Tensor,
@@ -118,7 +118,7 @@ def _backward(
     return [x_bar, *bars]
 
 
-@torch.library.custom_op("sheafnn::layers::backward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("sheafnn::backward", mutates_args=(), device_types="cpu")
 def backward(
     name: str,
     ticket: Tensor,
