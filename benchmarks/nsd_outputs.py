@@ -30,7 +30,7 @@ ROTATIONS = {"householder": "householder", "matrix_exp": "exponential", "cayley"
 
 
 def options_of(maps, args):
-    """The arguments of Nsd for those of a published network."""
+    """The arguments of Nsd that match a published network's."""
     r = dict(stalk_dim=args["d"], channels=args["hidden_channels"], activation=args["use_act"],
              sheaf_activation=ACTIVATIONS[args["sheaf_act"]], feature_treatment="none",
              normalisation="augmented" if args["normalised"] else "degree" if args["deg_normalised"] else "none",

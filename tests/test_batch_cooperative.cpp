@@ -1,5 +1,5 @@
 /// \file
-/// Cooperative networks in the batch engine on the host against those of the CPU: losses, gradients, predictions
+/// Cooperative networks in the batch engine on the host against the CPU's: losses, gradients, predictions
 /// (batch_checks.hpp), trainings, and the options that it refuses.
 #include <doctest/doctest.h>
 
@@ -194,7 +194,7 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
   CHECK(one.probabilities == other.probabilities);
 }
 
-TEST_CASE_TEMPLATE("gradients of cooperative networks in a batch are those of the loss, along every coordinate",
+TEST_CASE_TEMPLATE("gradients of cooperative networks in a batch are derivatives of the loss, along every coordinate",
                    Model, Csnn<2, double>, Bcsnn<3, double>) {
   const Dataset data = karate_club();
   CooperativeOptions o = karate_options(data);

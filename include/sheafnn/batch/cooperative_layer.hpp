@@ -126,7 +126,7 @@ class BatchCooperativeLayer {
                                          keep ? slope_.data() : nullptr}});
   }
 
-  /// From the derivative of output() to that of the input as far as it does not come through the maps, in place; partial sums
+  /// From the derivative of output() to the input's as far as it does not come through the maps, in place; partial sums
   /// of the gradients; and what follows the derivatives of the maps (NodeMapGradient).
   ///
   /// \param ready  parts that share the first launch
@@ -180,7 +180,7 @@ class BatchCooperativeLayer {
   }
 
  private:
-  using Family = Conformal<D>;  ///< of kernels that are those of other layers
+  using Family = Conformal<D>;  ///< of kernels that other layers use, too
 
   /// ε of run 0; null: no residual.
   [[nodiscard]] const S* epsilon(const ParameterView<S>& parameters) const noexcept {

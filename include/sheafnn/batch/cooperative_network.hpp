@@ -12,7 +12,7 @@
 
 namespace sheafnn::batch {
 
-/// See the file comment; its interface is that of batch/network.hpp. Neither copied nor moved: recordings hold addresses of
+/// See the file comment; it has the interface of batch/network.hpp. Neither copied nor moved: recordings hold addresses of
 /// its arrays.
 template <class Executor, int D, bool Bayesian, class Scalar>
 class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
@@ -32,7 +32,7 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
   /// A network of the same models on the same graph that only evaluates; see batch/network.hpp.
   ///
   /// \param copies  samples that are computed at the same time, at least 1
-  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that the model is that of `other`
+  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that `other` has the same model
   BatchNetwork(const BatchNetwork& other, const Model& model, const NodeTargetLists& targets, Index copies)
       : executor_(other.executor_),
         parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
@@ -226,7 +226,7 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
     parts_.encoder->backward(executor_, parts_.view, bar);
   }
 
-  /// From the derivatives of the maps of a pair of learners to that of what they read. \param add  to x_bar
+  /// From the derivatives of the maps of a pair of learners to the derivative of their input. \param add  to x_bar
   void backward_posterior(const Pass& pass, std::size_t learner, bool closed_form, S* x_bar,
                           bool add) requires Bayesian {
     parts_.posteriors[learner].backward(executor_, parts_.runs(), pass, closed_form,

@@ -190,7 +190,7 @@ struct CooperativeNetworkParts {
   NodeLearnerScratch<Executor, S> learner_scratch;
   Array<Executor, S> map;                                      ///< of all layers
   std::vector<BatchNodePosterior<Executor, D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
-  Array<Executor, S> kl;            ///< of every distribution, those of a run one after another
+  Array<Executor, S> kl;            ///< of every distribution, run by run
   Index kl_count = 0;               ///< of a run in a training pass
   ColumnTree<Executor, S> kl_tree;  ///< empty of models that do not sample
   std::vector<BatchCooperativeLayer<Executor, D, S>> layers;

@@ -91,7 +91,7 @@ class BatchFlowLayer {
     return false;
   }
 
-  /// See BatchDiffusionLayer; \param x_bar  of X(T), becomes that of X(0)
+  /// See BatchDiffusionLayer; \param x_bar  of X(T), becomes the derivative of X(0)
   template <class... Ready>
   void backward(const Call& call, bool add, S* x_bar, const Ready&... ready) {
     last_ = {};
@@ -152,7 +152,7 @@ class BatchFlowLayer {
     }
   }
 
-  /// After backward(): those of the first stage, which are left. See BatchDiffusionLayer.
+  /// After backward(): the sums of the first stage, which are left. See BatchDiffusionLayer.
   [[nodiscard]] LayerProducts<S> products(const Pass&, const ParameterView<S>&,
                                           const LayerScratch<Executor, S>&) const {
     return last_;
@@ -164,7 +164,7 @@ class BatchFlowLayer {
     Array<Executor, S> x, product, mixed, scaled, diffused;
   };
 
-  /// Stage i of step k: its own, or that of all steps which keep none.
+  /// Stage i of step k: its own, or one for all steps that keep none.
   [[nodiscard]] Stage& stage(const Pass& pass, Index k, int i) {
     const Index before = pass.training && k < kept_ ? k + 1 : 0;
     return stages_[static_cast<std::size_t>(before * method_.stages + i)];
@@ -209,7 +209,7 @@ class BatchFlowLayer {
   sheafnn::detail::RungeKuttaTableau method_;
   S h_ = 0;
   Index steps_ = 0, kept_ = 0;              ///< all, and those that keep their stages
-  std::vector<Stage> stages_;               ///< shared ones, then those of the steps that keep them
+  std::vector<Stage> stages_;               ///< shared ones, then one set for each step that keeps them
   std::vector<Array<Executor, S>> slopes_;  ///< K_i, or X̄_i
   Array<Executor, S> states_;               ///< X after each step of a training pass
   Array<Executor, S> turns_[2];             ///< the same of an evaluation, in turn

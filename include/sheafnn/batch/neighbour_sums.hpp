@@ -46,7 +46,7 @@ struct ChannelReader {
 };
 
 /// What a walk multiplies the first `learned` of max_coordinates coordinates of neighbours with: blocks −Q_e of a sheaf. It
-/// adds up the others as they are: those of the fixed filters.
+/// adds up the others, which fixed filters read, as they are.
 template <class Family, class S>
 struct SheafTransports {
   using Sizes = sheaf::BlockSizes<Family>;
@@ -268,7 +268,7 @@ template <class Executor, class Blocks, class S>
                         ArcSegmentSums<Blocks, S>{graph, blocks, shape, features, segments, lanes});
   return {graph, blocks, shape, features, segments};
 }
-/// Launches a kernel with a diffusion: a few lanes for each node and tile of channels, and for those of the crowded nodes
+/// Launches a kernel with a diffusion: a few lanes for each node and tile of channels, and for crowded nodes
 /// warps, or warps that the teams of a bundle share.
 ///
 /// \param others  parts that share the launch

@@ -29,7 +29,7 @@
 
 namespace sheafnn::batch {
 
-/// The networks of a batch, one partial specialisation for each kind of model. That of SheafModel is in network.hpp; its
+/// The networks of a batch, one partial specialisation for each kind of model. SheafModel's is in network.hpp; the
 /// interface is what BatchTrainer and predict() ask of one.
 template <class Executor, class Model>
 class BatchNetwork;
@@ -79,7 +79,7 @@ struct CommonArrays {
 };
 
 /// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, and
-/// options(model), those of a SheafModel with such layers. Here of SheafModel with learned maps, and with it Bsnn and
+/// options(model), the options of a SheafModel with such layers. Here of SheafModel with learned maps, and with it Bsnn and
 /// Nsd; other kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};

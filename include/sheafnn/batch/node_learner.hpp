@@ -163,7 +163,7 @@ class BatchNodeLearner {
     return r;
   }
 
-  /// From the derivative of raw(), in the scratch, to that of x, and partial sums of the gradients.
+  /// From the derivative of raw(), in the scratch, to the derivative of x, and partial sums of the gradients.
   ///
   /// \param add  to x_bar
   void backward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, const Pass& pass,

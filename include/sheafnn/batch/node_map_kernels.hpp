@@ -86,7 +86,7 @@ class NodeMapRow {
   S* row_;
 };
 
-/// Those of all nodes and instances.
+/// The maps of all nodes and instances.
 template <int D, class S>
 struct NodeMapView {
   Index nodes = 0;
@@ -107,7 +107,7 @@ struct NodeMapView {
   }
 };
 
-/// A map of a node, as kernels count them: those of T of all nodes, then those of S.
+/// A map of a node, as kernels count them: T of all nodes, then S.
 struct NodeSide {
   Index node;
   int side;

@@ -24,7 +24,7 @@ struct NodePosteriorView {
   static constexpr int derivative_size = D * D + 1;
   Q posterior;
   RawNodeMaps<S> raw;
-  NodeMapView<D, S> maps;  ///< of the first of the layers; those of the others follow
+  NodeMapView<D, S> maps;  ///< of the first layer; the other layers' follow
   Index first_layer = 0;
   Divisor layers = 1, draws = 1;  ///< layers and instances of a group
   Index instances = 0;            ///< at most
@@ -98,7 +98,7 @@ struct KeepNodeDerivatives {
   }
 };
 
-/// From the derivatives of the maps of all layers and instances of a group to those of what learners predict, KL term
+/// From the derivatives of the maps of all layers and instances of a group to the derivatives of what learners predict, KL term
 /// included. A team per NodeSide, lanes over maps.
 template <int D, class S>
 struct NodePosteriorBackward {
@@ -111,7 +111,7 @@ struct NodePosteriorBackward {
   bool closed_form;
   int lanes;
   double map_share;   ///< of a distribution in the mean KL term
-  double draw_share;  ///< of a sample in that of its distribution
+  double draw_share;  ///< of a sample in its distribution's KL term
 
   SHEAFNN_HD void part(Index item, Index group, int lane, S* sums) const {
     const NodeSide at(item, view.maps.nodes);
@@ -156,7 +156,7 @@ class BatchNodePosterior {
  public:
   using View = NodePosteriorView<D, S>;
 
-  /// \param maps    of the first layer; those of the others follow
+  /// \param maps    of the first layer; the other layers' follow
   /// \param kl      of the first group, the next one's `stride` numbers behind
   /// \param shared  one distribution for all copies of a run
   BatchNodePosterior(Executor& executor, const NodeMapView<D, S>& maps, Index first_layer, Index layers,
@@ -188,7 +188,7 @@ class BatchNodePosterior {
   }
   /// What follows the derivatives of the maps of a layer, a number of all layers.
   [[nodiscard]] KeepNodeDerivatives<D, S> end(Index layer) const { return {view_, layer - view_.first_layer}; }
-  /// After those of all its layers: to the derivatives of what the learners predict.
+  /// After the derivatives of all its layers: to the derivatives of what the learners predict.
   ///
   /// \param share  of a distribution in the mean KL term
   void backward(Executor& executor, const Run* runs, const Pass& pass, bool closed_form, double share) {

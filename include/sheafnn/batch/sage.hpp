@@ -86,7 +86,7 @@ struct SageScratch {
 
   SageScratch() = default;
   /// \param width            of the widest rows between convolutions, outputs and inputs included
-  /// \param rows, training   of all instances; of those of a training pass
+  /// \param rows, training   of all instances; of a training pass's instances
   SageScratch(Executor& executor, Index segments_of_instance, Index width, Index instances, Index nodes,
               Index training) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "learners", size); };
@@ -147,7 +147,7 @@ class BatchSage {
                                 pass.copies,
                                 z_.data()});
   }
-  /// From the derivative of output() to that of x, and partial sums of the gradients. \param add  to x_bar
+  /// From the derivative of output() to the derivative of x, and partial sums of the gradients. \param add  to x_bar
   void backward(Executor& executor, const ParameterView<S>& parameters, const Pass& pass, Scratch& scratch,
                 const S* bar, S* x_bar, bool add) {
     const Index rows = pass.copies * arcs_.in.nodes;

@@ -108,7 +108,7 @@ class MapDerivatives {
       for (T& one : turned_[side]) one = T(0);
     }
   }
-  /// Takes those of one map (T: side 0, S: 1) in an operator. \param numbers  size
+  /// Takes the derivatives of one map (T: side 0, S: 1) in an operator. \param numbers  size
   SHEAFNN_HD SHEAFNN_INLINE void add(int op, int side, const T* numbers) {
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) turned_[side][k] += numbers[k];
     factor_product_[op] += numbers[size - 1];
