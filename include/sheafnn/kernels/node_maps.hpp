@@ -69,8 +69,10 @@ SHEAFNN_HD SHEAFNN_INLINE void for_map_products(const T* x, const T* y, const Us
   use(map_variations<D> - 1, trace);
 }
 
-/// Scales are at most ten, and at least 10⁻³⁰: R = T / τ in single precision, too.
-inline constexpr double largest_log_scale = 2.302585092994045684, smallest_log_scale = -30 * largest_log_scale;
+/// The logarithm of the largest scale, ten.
+inline constexpr double largest_log_scale = 2.302585092994045684;
+/// The logarithm of the smallest scale, 10⁻³⁰: R = T / τ in single precision, too.
+inline constexpr double smallest_log_scale = -30 * largest_log_scale;
 
 /// What the scale of one map of a node makes of the operators.
 template <class T>
