@@ -50,6 +50,7 @@ sheafnn::ModelOptions model_options(const sheafnn::Dataset& data) {
   sheafnn::ModelOptions options;
   options.features = data.feature_count();
   options.classes = data.class_count;
+  options.spread = sheafnn::SpreadRange::published;  // the authors' setting, and with it Householder rotations of tanh
   return options;
 }
 
