@@ -111,10 +111,10 @@ def test_ctrl_c_ends_a_search(search, jobs, group):
         {call}
         print("went on")
     except KeyboardInterrupt:
-        print("KeyboardInterrupt")
+        print("the search was interrupted")
     """)
     output = interrupt(process, group)
-    assert "KeyboardInterrupt" in output.splitlines() and "went on" not in output  # joblib's processes print more
+    assert "the search was interrupted" in output and "went on" not in output  # joblib's processes write between
     assert process.returncode == 0
 
 
