@@ -14,6 +14,7 @@
 #include "map_kind.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/batch/network.hpp"
+#include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
@@ -69,23 +70,27 @@ inline Problem with_degrees(Problem problem, const std::vector<std::pair<std::in
 }
 
 /// A small model for it.
-inline sheafnn::ModelOptions small_options() {
-  sheafnn::ModelOptions r;
+template <class Options = sheafnn::ModelOptions>
+[[nodiscard]] Options small_options() {
+  Options r;
   r.features = columns;
   r.classes = classes;
   r.channels = 5;
-  r.layers = 2;
+  if constexpr (requires { r.layers = 2; }) r.layers = 2;
   return r;
 }
 /// A small flow for it.
 inline sheafnn::FlowOptions small_flow_options() {
-  sheafnn::FlowOptions r;
-  r.features = columns;
-  r.classes = classes;
-  r.channels = 5;
+  sheafnn::FlowOptions r = small_options<sheafnn::FlowOptions>();
   r.time = 1.3;
   r.method = sheafnn::FlowMethod::runge_kutta;
   r.fixed_steps = 2;
+  return r;
+}
+/// A small cooperative network for it.
+inline sheafnn::CooperativeOptions small_cooperative_options() {
+  sheafnn::CooperativeOptions r = small_options<sheafnn::CooperativeOptions>();
+  r.learner_width = 7;
   return r;
 }
 

@@ -25,15 +25,6 @@ using training_comparison::compare_training_of;
 // Sums of some dozens of terms through two or three layers, in another order than on the CPU.
 constexpr double bound = 1e-11;
 
-CooperativeOptions small_options() {
-  CooperativeOptions r;
-  r.features = batch_checks::columns;
-  r.classes = batch_checks::classes;
-  r.channels = 5;
-  r.layers = 2;
-  r.learner_width = 7;
-  return r;
-}
 CooperativeOptions karate_options(const Dataset& data) {
   CooperativeOptions r;
   r.features = data.features.columns();
@@ -49,12 +40,12 @@ CooperativeOptions karate_options(const Dataset& data) {
 TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: stalk dimensions", Model, Csnn<1, double>,
                    Csnn<2, double>, Csnn<3, double>, Csnn<4, double>, Bcsnn<1, double>, Bcsnn<2, double>,
                    Bcsnn<3, double>) {
-  compare<Model>(small_options(), {}, bound);
+  compare<Model>(batch_checks::small_cooperative_options(), {}, bound);
 }
 
 TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: options", Model, Csnn<2, double>,
                    Bcsnn<2, double>) {
-  CooperativeOptions o = small_options();
+  CooperativeOptions o = batch_checks::small_cooperative_options();
   SUBCASE("no weights, three layers") {
     o.left_weights = o.right_weights = false;
     o.layers = 3;
@@ -92,7 +83,7 @@ TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: options"
 TEST_CASE("cooperative networks in a batch agree with the CPU: activations") {
   for (std::size_t i = 0; i < activation_names.size(); ++i) {
     CAPTURE(activation_names[i]);
-    CooperativeOptions o = small_options();
+    CooperativeOptions o = batch_checks::small_cooperative_options();
     o.activation = static_cast<Activation>(i);
     compare<Csnn<2, double>>(o, {}, bound);
   }
@@ -100,7 +91,7 @@ TEST_CASE("cooperative networks in a batch agree with the CPU: activations") {
 
 TEST_CASE("cooperative networks in a batch agree with the CPU: distributions of the maps") {
   using Model = Bcsnn<3, double>;
-  CooperativeOptions o = small_options();
+  CooperativeOptions o = batch_checks::small_cooperative_options();
   SUBCASE("an encoder of the learners' own, several samples") {
     o.separate_encoder = true;
     compare<Model>(o, {.samples = 3}, bound);
@@ -124,17 +115,17 @@ TEST_CASE("cooperative networks in a batch agree with the CPU: distributions of 
 
 TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: graphs", Model, Csnn<3, double>,
                    Bcsnn<2, double>) {
-  compare<Model>(small_options(), {}, bound, batch_checks::small_problem(true));
+  compare<Model>(batch_checks::small_cooperative_options(), {}, bound, batch_checks::small_problem(true));
   // A node whose arcs are summed in segments, with one, two and three of them.
   const auto problem =
       batch_checks::with_degrees(batch_checks::small_problem(false, 330), {{3, 28}, {21, 122}, {40, 250}});
   CHECK(problem.graph.degree(164) > 2 * batch::detail::GraphView<double>::segment);
-  compare<Model>(small_options(), {.samples = 2}, bound, problem);
+  compare<Model>(batch_checks::small_cooperative_options(), {.samples = 2}, bound, problem);
 }
 
 TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: learners that look at neighbours", Model,
                    Csnn<2, double>, Bcsnn<2, double>) {
-  CooperativeOptions o = small_options();
+  CooperativeOptions o = batch_checks::small_cooperative_options();
   o.learner = NodeLearnerKind::sage_projected;
   SUBCASE("one convolution") { o.learner = NodeLearnerKind::sage; }
   SUBCASE("one projected convolution, no dropout") { compare<Model>(o, {.dropout = 0}, bound); }
@@ -153,7 +144,7 @@ TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: learners
 
 TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: arcs as the graph lists them", Model,
                    Csnn<2, double>, Bcsnn<3, double>) {
-  CooperativeOptions o = small_options();
+  CooperativeOptions o = batch_checks::small_cooperative_options();
   o.directed = true;
   // Most arcs enter one node, where they are crowded or summed in segments; no arc leaves some nodes.
   SUBCASE("learners of the nodes alone") { compare<Model>(o, {}, bound, batch_checks::small_problem(false, 330)); }
@@ -170,7 +161,7 @@ TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: arcs as 
 }
 
 TEST_CASE("cooperative networks in a batch agree with the CPU: single precision") {
-  CooperativeOptions o = small_options();
+  CooperativeOptions o = batch_checks::small_cooperative_options();
   o.channels = 8;
   compare<Csnn<3, float>>(o, {}, 512 * 1.2e-7);
   compare<Bcsnn<2, float>>(o, {}, 512 * 1.2e-7);
@@ -178,7 +169,7 @@ TEST_CASE("cooperative networks in a batch agree with the CPU: single precision"
 
 TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels of cooperative networks", Model,
                    Csnn<3, double>, Bcsnn<3, double>) {
-  CooperativeOptions o = small_options();
+  CooperativeOptions o = batch_checks::small_cooperative_options();
   o.norm = FeatureNorm::layer;
   SUBCASE("convolutions") {
     o.learner = NodeLearnerKind::sage_projected;

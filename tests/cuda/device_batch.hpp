@@ -5,6 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "batch_checks.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/cuda.hpp"
@@ -31,6 +34,27 @@ void compare_executors(const typename Model::Options& options, const Step& step,
   const BatchOutcome again = run_batch<Model>(in_turn, problem, options, step);
   CHECK(again.gradient == own.gradient);
   CHECK(again.probabilities == own.probabilities);
+}
+
+/// Losses of all epochs of trainings side by side, one after another, on the first split: models and trainings with seeds
+/// first … last − 1.
+template <class Model, class Executor>
+[[nodiscard]] std::vector<double> losses_side_by_side(Executor& executor, const sheafnn::Dataset& data,
+                                                      const typename Model::Options& options,
+                                                      sheafnn::TrainOptions training, std::uint64_t first,
+                                                      std::uint64_t last) {
+  std::vector<Model> models;
+  for (std::uint64_t seed = first; seed < last; ++seed) models.emplace_back(options, seed);
+  std::vector<sheafnn::batch::Training<Model>> trainings;
+  for (Model& model : models) {
+    training.seed = first + trainings.size();
+    trainings.push_back({&model, &data.splits[0], training});
+  }
+  std::vector<double> losses;
+  for (const auto& outcome : sheafnn::batch::train_batch<Executor, Model>(executor, data, trainings)) {
+    for (const sheafnn::EpochReport& report : outcome.result.history) losses.push_back(report.loss);
+  }
+  return losses;
 }
 
 }  // namespace batch_checks

@@ -7,22 +7,8 @@ namespace test_device_cooperative {
 using namespace sheafnn;
 using batch_checks::compare_executors;
 
-namespace {
-
-CooperativeOptions small_options() {
-  CooperativeOptions r;
-  r.features = batch_checks::columns;
-  r.classes = batch_checks::classes;
-  r.channels = 5;
-  r.layers = 2;
-  r.learner_width = 7;
-  return r;
-}
-
-}  // namespace
-
 TEST_CASE("batches on the GPU agree with the host: cooperative networks") {
-  CooperativeOptions o = small_options();
+  CooperativeOptions o = batch_checks::small_cooperative_options();
   compare_executors<Csnn<2, double>>(o, {});
   compare_executors<Bcsnn<3, double>>(o, {.samples = 2});
   o.channels = 8;
@@ -46,22 +32,13 @@ TEST_CASE("cooperative networks train on the GPU as on the host, several seeds s
   options.classes = data.class_count;
   options.channels = 8;
   options.layers = 2;
-  const auto train = [&]<class Model, class Executor>(Executor& executor, std::size_t count, Model*) {
-    std::vector<Model> models;
-    for (std::uint64_t seed = 0; seed < count; ++seed) models.emplace_back(options, seed);
-    std::vector<batch::Training<Model>> trainings;
-    for (Model& model : models) trainings.push_back({&model, &data.splits[0], {.epochs = 10}});
-    std::vector<double> losses;
-    for (const auto& outcome : batch::train_batch<Executor, Model>(executor, data, trainings)) {
-      for (const EpochReport& report : outcome.result.history) losses.push_back(report.loss);
-    }
-    return losses;
-  };
-  const auto check = [&]<class Model>(Model* kind) {
+  const auto check = [&]<class Model>(Model*) {
     batch::HostExecutor host;
     batch::DeviceExecutor device;
-    const std::vector<double> expected = train(host, 3, kind), own = train(device, 3, kind),
-                              one = train(device, 1, kind);
+    const auto train = [&](auto& executor, std::uint64_t count) {
+      return batch_checks::losses_side_by_side<Model>(executor, data, options, {.epochs = 10}, 0, count);
+    };
+    const std::vector<double> expected = train(host, 3), own = train(device, 3), one = train(device, 1);
     CHECK(expected.size() == 30);
     CHECK(batch_checks::relative(own, expected) <= 1e-4);  // single precision
     CHECK(std::vector<double>(own.begin(), own.begin() + 10) == one);

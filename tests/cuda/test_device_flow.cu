@@ -29,18 +29,9 @@ TEST_CASE("flows train on the GPU as on the host, and side by side to the bits o
                             .classes = data.class_count,
                             .method = FlowMethod::runge_kutta,
                             .fixed_steps = 3};
-  const auto train = [&]<class Executor>(Executor& executor, std::uint64_t first, std::uint64_t last) {
-    std::vector<Model> models;
-    for (std::uint64_t seed = first; seed < last; ++seed) models.emplace_back(options, seed);
-    std::vector<batch::Training<Model>> trainings;
-    for (std::uint64_t seed = first; seed < last; ++seed) {
-      trainings.push_back({&models[seed - first], &data.splits[0], {.epochs = 10, .dropout = 0.2, .seed = seed}});
-    }
-    std::vector<double> losses;
-    for (const auto& outcome : batch::train_batch<Executor, Model>(executor, data, trainings)) {
-      for (const EpochReport& report : outcome.result.history) losses.push_back(report.loss);
-    }
-    return losses;
+  const auto train = [&](auto& executor, std::uint64_t first, std::uint64_t last) {
+    return batch_checks::losses_side_by_side<Model>(executor, data, options, {.epochs = 10, .dropout = 0.2}, first,
+                                                    last);
   };
   batch::HostExecutor host;
   batch::DeviceExecutor device;

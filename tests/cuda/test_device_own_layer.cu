@@ -28,16 +28,8 @@ TEST_CASE("a layer of one's own trains on the GPU as on the host, several seeds 
                              .channels = 8,
                              .layers = 3,
                              .classes = data.class_count};
-  const auto train = [&]<class Executor>(Executor& executor) {
-    std::vector<Model> models;
-    for (std::uint64_t seed = 0; seed < 3; ++seed) models.emplace_back(options, seed);
-    std::vector<batch::Training<Model>> trainings;
-    for (Model& model : models) trainings.push_back({&model, &data.splits[0], {.epochs = 10}});
-    std::vector<double> losses;
-    for (const auto& outcome : batch::train_batch<Executor, Model>(executor, data, trainings)) {
-      for (const EpochReport& report : outcome.result.history) losses.push_back(report.loss);
-    }
-    return losses;
+  const auto train = [&](auto& executor) {
+    return batch_checks::losses_side_by_side<Model>(executor, data, options, {.epochs = 10}, 0, 3);
   };
   batch::HostExecutor host;
   batch::DeviceExecutor device;

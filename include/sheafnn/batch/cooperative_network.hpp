@@ -77,14 +77,9 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
     require_between("samples", total, 1, 32768);
     const Index count = samples(total);
     encode({.runs = parts_.batch.runs}, false);
-    for (Index begin = 0; begin < count;) {
-      const Pass pass{parts_.batch.runs, std::min(parts_.batch.copies, count - begin), false,
-                      static_cast<std::uint32_t>(begin), behind};
-      forward(pass, false);
-      parts_.output->average(executor_, parts_.runs(), pass, parts_.view, count);
-      after(pass);
-      begin += pass.copies;
-    }
+    parts_.output->evaluate(
+        executor_, parts_.runs(), parts_.view, parts_.batch, count, behind,
+        [&](const Pass& pass) { forward(pass, false); }, after);
   }
   /// As above, and nothing after the passes.
   void evaluate(Index total, std::uint32_t behind = 0) {
@@ -114,10 +109,8 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
   /// out = dropout(in) before a layer; nothing unless `drop`. \param copies  instances that share `in`
   [[nodiscard]] Items<detail::ApplyDropout<S>> dropout_part(bool drop, const Pass& pass, std::size_t layer,
                                                             const S* in, S* out, Index copies = 1) const {
-    return {drop ? sheafnn::detail::dropout_blocks(parts_.shape.size()) : 0,
-            pass.instances(),
-            {parts_.runs(), pass, Purpose::layer_dropout, static_cast<std::uint32_t>(layer), in,
-             parts_.shape.size(), out, copies}};
+    return detail::dropout_part(drop, parts_.runs(), pass, Purpose::layer_dropout, layer, in, parts_.shape.size(),
+                                out, copies);
   }
 
   /// A pass over what the learners read: all instances, or what is common to a run's.

@@ -10,8 +10,10 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/batch/sheaf_kernels.hpp"
@@ -150,6 +152,18 @@ struct ApplyDropout {
                    [=](Index i, S value) { to[i] = Add ? to[i] + value : value; });
   }
 };
+
+/// The launch of an ApplyDropout over instances of `size` numbers; nothing unless `drop`.
+///
+/// \param copies  instances that share `in`
+template <bool Add = false, class S>
+[[nodiscard]] Items<ApplyDropout<S, Add>> dropout_part(bool drop, const Run* runs, const Pass& pass, Purpose purpose,
+                                                       std::size_t layer, const S* in, Index size, S* out,
+                                                       Index copies = 1) {
+  return {drop ? sheafnn::detail::dropout_blocks(size) : 0,
+          pass.instances(),
+          {runs, pass, purpose, static_cast<std::uint32_t>(layer), in, size, out, copies}};
+}
 
 /// Adds Σ_k value[k] b[k, c] of each coordinate, over four k and at four channels c; b points at the first of both.
 ///

@@ -102,14 +102,9 @@ class BatchNetwork<Executor, Model> {
     const Index count = samples(total);
     check_noise(count);
     encode(false);
-    for (Index begin = 0; begin < count;) {
-      const Pass pass{parts_.batch.runs, std::min(parts_.batch.copies, count - begin), false,
-                      static_cast<std::uint32_t>(begin), behind};
-      forward(pass, false, false);
-      parts_.output->average(executor_, parts_.runs.data(), pass, parts_.view, count);
-      after(pass);
-      begin += pass.copies;
-    }
+    parts_.output->evaluate(
+        executor_, parts_.runs.data(), parts_.view, parts_.batch, count, behind,
+        [&](const Pass& pass) { forward(pass, false, false); }, after);
   }
   /// As above, and nothing after the passes.
   void evaluate(Index total, std::uint32_t behind = 0) {
@@ -188,10 +183,8 @@ class BatchNetwork<Executor, Model> {
   [[nodiscard]] Items<detail::ApplyDropout<S, Add>> dropout_part(bool drop, const Pass& pass, Purpose purpose,
                                                                  std::size_t layer, const S* in, S* out,
                                                                  Index copies = 1) const {
-    return {drop ? sheafnn::detail::dropout_blocks(parts_.shape.size()) : 0,
-            pass.instances(),
-            {parts_.runs.data(), pass, purpose, static_cast<std::uint32_t>(layer), in, parts_.shape.size(), out,
-             copies}};
+    return detail::dropout_part<Add>(drop, parts_.runs.data(), pass, purpose, layer, in, parts_.shape.size(), out,
+                                     copies);
   }
 
   /// F^l ~ Q(F | H) or maps(X_l);  X_1 = H,  X_{l+1} = diffusion_l(X_l; F^l);  X_{L+1} W_outᵀ, the logits without bias.

@@ -7,6 +7,7 @@
 /// BatchTrainer check what they are given.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -123,6 +124,24 @@ class BatchOutput {
     return linear_.weight_products(parameters, pass.copies * nodes_, input_, logits_bar_.data());
   }
 
+  /// Evaluates `total` samples, as many at a time as fit: their logits without bias by forward(pass), log-probabilities and
+  /// the mean over all; then after(pass). With the last pass also report().
+  ///
+  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
+  template <class Forward, class After>
+  void evaluate(Executor& executor, const Run* runs, const ParameterView<S>& parameters, const BatchSize& batch,
+                Index total, std::uint32_t behind, const Forward& forward, const After& after) {
+    for (Index begin = 0; begin < total;) {
+      const Pass pass{batch.runs, std::min(batch.copies, total - begin), false, static_cast<std::uint32_t>(begin),
+                      behind};
+      forward(pass);
+      average(executor, runs, pass, parameters, total);
+      after(pass);
+      begin += pass.copies;
+    }
+  }
+
+ private:
   /// Log-probabilities, and their part of the mean over `total` samples; with the last of them also report().
   void average(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                Index total) {
@@ -136,8 +155,6 @@ class BatchOutput {
       executor.launch(nodes_, pass.runs, output);
     }
   }
-
- private:
   /// Does one launch compute the logits of an evaluation and what follows? On large graphs a product and a launch take
   /// less time.
   [[nodiscard]] bool few_rows(const Pass& pass) const noexcept {
