@@ -118,15 +118,6 @@
 #endif
 
 namespace sheafnn {
-namespace math {}
-namespace random {}
-namespace rotation {}
-namespace sheaf {}
-namespace layers {}
-namespace uncertainty {}
-}  // namespace sheafnn
-
-namespace sheafnn {
 
 /// Packs of numbers and small matrices (core/).
 namespace math {}
@@ -168,10 +159,6 @@ using namespace sheaf;
 using namespace layers;
 using namespace uncertainty;
 }  // namespace detail
-
-}  // namespace sheafnn
-
-namespace sheafnn {
 
 /// Sizes, positions and loop counters (signed, so that differences are safe). Node and arc numbers are stored
 /// in graphs as std::int32_t.
