@@ -10,6 +10,8 @@
 #include "sheafnn/graph/fit_features.hpp"
 #include "sheafnn/graph/from_eigen.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
+#include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/labels.hpp"
 #include "sheafnn/graph/splits.hpp"

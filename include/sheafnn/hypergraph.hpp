@@ -8,3 +8,4 @@
 
 #include "sheafnn/bsnn.hpp"
 #include "sheafnn/bsnn/hypergraph_network.hpp"
+#include "sheafnn/sheaf/hypergraph_sheaf.hpp"

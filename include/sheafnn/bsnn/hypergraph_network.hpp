@@ -19,7 +19,7 @@
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/layers/encoder.hpp"
-#include "sheafnn/layers/hypergraph_maps.hpp"
+#include "sheafnn/layers/incidence_sheaf.hpp"
 #include "sheafnn/layers/point_source.hpp"
 #include "sheafnn/layers/readout_head.hpp"
 #include "sheafnn/layers/variational_source.hpp"
@@ -192,7 +192,7 @@ struct HypergraphSteps {
 
  private:
   [[nodiscard]] static std::size_t at(Index layer) { return static_cast<std::size_t>(layer); }
-  [[nodiscard]] const HypergraphSheaf<Family, S>& sheaf_of(Index layer) const {
+  [[nodiscard]] const IncidenceSheaf<Family, S>& sheaf_of(Index layer) const {
     return source.stack()[std::min(layer, sheaf_count() - 1)];
   }
   static auto state_of(const Model& of) {

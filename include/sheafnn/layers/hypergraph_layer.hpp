@@ -51,8 +51,8 @@ template <RestrictionMapFamily Family, class S>
 class HypergraphLayer {
  public:
   using Sizes = BlockSizes<Family>;
-  using Sheaf = HypergraphSheaf<Family, S>;
-  using Gradient = HypergraphSheafGradient<Family, S>;
+  using Sheaf = IncidenceSheaf<Family, S>;
+  using Gradient = IncidenceSheafGradient<Family, S>;
   static constexpr int D = Family::stalk_dimension;
 
   /// `hypergraph` must outlive the layer.

@@ -24,7 +24,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/kernels/block.hpp"
-#include "sheafnn/layers/hypergraph_maps.hpp"
+#include "sheafnn/layers/incidence_sheaf.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
 
 namespace sheafnn::layers {
@@ -35,7 +35,7 @@ template <RestrictionMapFamily Family, class S>
 class HypergraphTerms {
  public:
   using Sizes = BlockSizes<Family>;
-  using Sheaf = HypergraphSheaf<Family, S>;
+  using Sheaf = IncidenceSheaf<Family, S>;
   static constexpr int D = Family::stalk_dimension;
 
   /// `hypergraph` must outlive the terms.

@@ -69,7 +69,7 @@ SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& block
 }
 
 /// What sources have for the maps of a graph, one per arc. In its place HypergraphMaps has the same for the maps of a
-/// hypergraph (layers/hypergraph_maps.hpp).
+/// hypergraph (layers/incidence_sheaf.hpp).
 template <class S>
 struct ArcMaps {
   using GraphType = Graph;

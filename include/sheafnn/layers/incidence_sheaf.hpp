@@ -1,5 +1,5 @@
 /// \file
-/// HypergraphSheaf: the restriction maps of one layer over the incident pairs of a hypergraph, the blocks D_v = Σ F_iᵀF_i and
+/// IncidenceSheaf: the restriction maps of one layer over the incident pairs of a hypergraph, the blocks D_v = Σ F_iᵀF_i and
 /// the node scalings S_v, built W pairs at a time, and the backward pass to the maps; HypergraphMaps, what sources of sheaves
 /// have for hypergraphs. Source: math: "Hypergraphs".
 #pragma once
@@ -18,12 +18,12 @@
 
 namespace sheafnn::layers {
 
-/// Derivatives that a HypergraphSheaf's backward pass reads and writes; layers add to them.
+/// Derivatives that an IncidenceSheaf's backward pass reads and writes; layers add to them.
 template <RestrictionMapFamily Family, class S>
-struct HypergraphSheafGradient {
+struct IncidenceSheafGradient {
   using Sizes = BlockSizes<Family>;
 
-  explicit HypergraphSheafGradient(const Hypergraph& hypergraph)
+  explicit IncidenceSheafGradient(const Hypergraph& hypergraph)
       : map_bar(hypergraph.pair_count() * Sizes::map),
         degree_bar(hypergraph.node_count() * Sizes::gram),
         scale_bar(hypergraph.node_count() * Sizes::gram) {}
@@ -40,7 +40,7 @@ struct HypergraphSheafGradient {
 
 /// Maps of one sheaf. Unchecked: numbers of nodes, pairs and blocks, and that `blocks` and gradients are of the hypergraph.
 template <RestrictionMapFamily Family, class S>
-class HypergraphSheaf {
+class IncidenceSheaf {
   static_assert(is_learned<Family>, "a sheaf over a hypergraph needs a family with maps");
 
  public:
@@ -49,7 +49,7 @@ class HypergraphSheaf {
   using P = Pack<S, lanes<S>>;
   using Map = typename Family::template Map<P>;
 
-  HypergraphSheaf(const Hypergraph& hypergraph, const IncidenceBlocks<S>& blocks, HypergraphLaplacian laplacian)
+  IncidenceSheaf(const Hypergraph& hypergraph, const IncidenceBlocks<S>& blocks, HypergraphLaplacian laplacian)
       : hypergraph_(&hypergraph),
         blocks_(&blocks),
         published_(laplacian == HypergraphLaplacian::published),
@@ -101,7 +101,7 @@ class HypergraphSheaf {
   ///
   /// \param use  called as use(block, side, map, map_bar) for every block and side's Map and its derivative
   template <class Use>
-  void backward(Execution execution, const S* /*edge weights*/, HypergraphSheafGradient<Family, S>& gradient,
+  void backward(Execution execution, const S* /*edge weights*/, IncidenceSheafGradient<Family, S>& gradient,
                 const Use& use) const {
     scalings_.backward(execution, hypergraph_->node_count(), gradient.scale_bar.data(), gradient.degree_bar.data());
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
@@ -140,28 +140,28 @@ class HypergraphSheaf {
 /// The sheaves of a network's layers, and the derivatives of one, which serve all in turn. Unchecked: that `blocks` are the
 /// hypergraph's.
 template <RestrictionMapFamily Family, class S>
-class HypergraphStack {
+class IncidenceStack {
  public:
   /// \param count  number of sheaves
-  HypergraphStack(const Hypergraph& hypergraph, const IncidenceBlocks<S>& blocks, Index count,
+  IncidenceStack(const Hypergraph& hypergraph, const IncidenceBlocks<S>& blocks, Index count,
                   HypergraphLaplacian laplacian)
       : gradient_(hypergraph) {
     for (Index s = 0; s < count; ++s) sheaves_.emplace_back(hypergraph, blocks, laplacian);
   }
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(sheaves_.size()); }
   /// Unchecked: the number of the sheaf.
-  [[nodiscard]] HypergraphSheaf<Family, S>& operator[](Index s) noexcept {
+  [[nodiscard]] IncidenceSheaf<Family, S>& operator[](Index s) noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
   }
   /// Unchecked: as above.
-  [[nodiscard]] const HypergraphSheaf<Family, S>& operator[](Index s) const noexcept {
+  [[nodiscard]] const IncidenceSheaf<Family, S>& operator[](Index s) const noexcept {
     return sheaves_[static_cast<std::size_t>(s)];
   }
-  [[nodiscard]] HypergraphSheafGradient<Family, S>& gradient() noexcept { return gradient_; }
+  [[nodiscard]] IncidenceSheafGradient<Family, S>& gradient() noexcept { return gradient_; }
 
  private:
-  std::vector<HypergraphSheaf<Family, S>> sheaves_;
-  HypergraphSheafGradient<Family, S> gradient_;
+  std::vector<IncidenceSheaf<Family, S>> sheaves_;
+  IncidenceSheafGradient<Family, S> gradient_;
 };
 
 /// In the place of ArcMaps (layers/sheaf_source.hpp), for the maps of a hypergraph.
@@ -172,7 +172,7 @@ struct HypergraphMaps {
   using Learner = IncidenceLearner<S>;
   using Scaling = HypergraphLaplacian;
   template <class Family>
-  using Stack = HypergraphStack<Family, S>;
+  using Stack = IncidenceStack<Family, S>;
 };
 
 }  // namespace sheafnn::layers
