@@ -17,3 +17,4 @@
 #include "sheafnn/graph/splits.hpp"
 #include "sheafnn/graph/statistics.hpp"
 #include "sheafnn/graph/synthetic.hpp"
+#include "sheafnn/graph/synthetic_hypergraph.hpp"

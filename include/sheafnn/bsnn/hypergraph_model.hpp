@@ -47,7 +47,7 @@ class HypergraphModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = bayesian ? "bshgnn" : "shgnn";
+  static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal,
   /// ε = 0, b_l = 0.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
@@ -18,6 +19,9 @@ namespace sheafnn {
 /// Architecture of a sheaf hypergraph network; family and stalk dimension d are template parameters of the model. Fields that
 /// ModelOptions has as well mean the same. h = d · channels is the hidden width.
 struct HypergraphOptions {
+  static constexpr NetworkKind kind = {"bshgnn", "shgnn", "HypergraphOptions", "Hypergraph networks",
+                                       "maps per node and hyperedge"};
+
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
   Index layers = 2;     ///< L, diffusion layers
