@@ -44,7 +44,7 @@ inline std::vector<HypergraphSetting> hypergraph_settings(bool bayesian) {
   plain.model.classes = Task::classes;
   plain.model.channels = 2;
   plain.model.layers = 2;
-  plain.model.feature_treatment = sheafnn::FeatureTreatment::rows;
+  plain.model.feature_treatment = sheafnn::FeatureTreatment::none;
   std::vector<Setting> r = {plain};
   const auto add = [&](const std::string& name, const std::function<void(Setting&)>& change) {
     r.push_back(plain);

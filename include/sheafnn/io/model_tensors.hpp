@@ -106,14 +106,17 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     const auto read = [&](const Option& option, auto& field) {
       if (option.since != nullptr && !file.metadata.contains(option.key)) return;  // it keeps its default
       const std::string& text = detail::metadata_value(path, file, option.key);
-      // What is not printable is no option, and belongs into no message; a plan is long, and checks that itself.
-      constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<decltype(field)>, FeaturePlan>;
-      parse_option(option.key, is_plan ? text : detail::printable(text), field);
+      // What is not printable is no option, and belongs into no message; plans and lists are long, and check that themselves.
+      using Field = std::remove_cvref_t<decltype(field)>;
+      constexpr bool is_long = std::is_same_v<Field, FeaturePlan> || std::is_same_v<Field, std::vector<double>>;
+      parse_option(option.key, is_long ? text : detail::printable(text), field);
     };
     const auto read_all = [&](auto& options) {
       for_each_option(read, options);
       detail::read_older_options(file.metadata, options);
-      sheafnn::detail::use_conventions(version, options);
+      if constexpr (requires { sheafnn::detail::use_conventions(version, options); }) {
+        sheafnn::detail::use_conventions(version, options);
+      }
     };
     if (HypergraphOptions::kind.has(info.model)) {
       read_all(info.hypergraph);
