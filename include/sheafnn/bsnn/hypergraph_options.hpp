@@ -62,7 +62,9 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({"laplacian", "Laplacian of the hypergraph"}, options.laplacian...);
   visit({"mediators", "join both ends of the most discrepant pair with the other members (nonlinear)"},
         options.mediators...);
-  visit({"projection", "numbers, one per channel, that discrepancies are projected with (nonlinear); none: norms"},
+  visit({.key = "projection",
+         .summary = "numbers, one per channel, that discrepancies are projected with (nonlinear); none: norms",
+         .flag = ""},
         options.projection...);
   visit({"update", "how a layer ends"}, options.update...);
   visit({"learner", "what the sheaf learner reads of a node and a hyperedge"}, options.learner...);
