@@ -28,7 +28,8 @@ template <class Model>
 }  // namespace detail
 
 /// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved
-/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it.
+/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it. Takes any
+/// model and graph.
 template <class Model>
 [[nodiscard]] int suggested_threads(const Model& model, const GraphOf<Model>& graph) {
   constexpr Index worth_a_thread = 16'000;

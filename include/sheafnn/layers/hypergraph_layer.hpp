@@ -27,7 +27,7 @@ template <class T>
 struct HypergraphLayerWeights : DiffusionWeights<T> {
   WeightVector<T> bias;  ///< b, f
 
-  /// A = I, B random orthogonal, ε = 0, b = 0.
+  /// A = I, B random orthogonal, ε = 0, b = 0. Unchecked: sizes are at least 1.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const HypergraphSetting& of) {
     DiffusionWeights<T>::declare(list, of.weights());
     if (of.bias) list.vector(bias, "bias", {of.channels}, {});
