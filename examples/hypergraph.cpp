@@ -25,6 +25,7 @@
 
 namespace {
 
+using hypergraph_program::find_models;
 using sheafnn::Index;
 constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
 
@@ -39,18 +40,6 @@ struct Settings {
   bool projection = false;
 };
 
-/// \throws std::invalid_argument  a family or a stalk dimension that the program does not have
-const hypergraph_program::Models& find_models(const std::string& maps, int stalk_dimension) {
-  using namespace hypergraph_program;
-  sheafnn::require_between("stalk dimension", stalk_dimension, least_dimension, largest_dimension);
-  const hypergraph_program::Models* family = maps == "diagonal"             ? diagonal
-                                             : maps == "special-orthogonal" ? special_orthogonal
-                                             : maps == "general-linear"     ? general_linear
-                                                                            : nullptr;
-  sheafnn::require(family != nullptr, "maps", maps, "must be diagonal, special-orthogonal or general-linear");
-  return family[stalk_dimension - least_dimension];
-}
-
 void print_data(const sheafnn::HypergraphDataset& data) {
   std::printf("%s: %td nodes, %td hyperedges of at most %td nodes, %td features, %td classes\n", data.name.c_str(),
               data.node_count(), data.graph.hyperedge_count(), data.graph.largest_size(), data.feature_count(),
@@ -59,15 +48,17 @@ void print_data(const sheafnn::HypergraphDataset& data) {
 
 void train(Settings s) {
   programs::require_writable("--save", s.save);
-  sheafnn::HypergraphDataset data = sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic,
-                                                                 sheafnn::DatasetUse::training, s.text);
+  sheafnn::HypergraphDataset data =
+      sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::training, s.text);
   if (data.splits.empty()) {
     data.splits = sheafnn::make_splits(data.labels, data.class_count, 10, {0.5, 0.25}, s.train.seed);
     std::printf("%s has no splits: ten random ones of 50/25/25\n", data.name.c_str());
   }
   const Index count = static_cast<Index>(data.splits.size());
-  sheafnn::require(s.split < count, "--split", s.split, sheafnn::detail::concat(data.name, " has ", count, " splits"));
-  sheafnn::require(s.save.empty() || s.split >= 0 || count == 1, "--save", s.save, "needs --split, the split to train on");
+  sheafnn::require(s.split < count, "--split", s.split,
+                   sheafnn::detail::concat(data.name, " has ", count, " splits"));
+  sheafnn::require(s.save.empty() || s.split >= 0 || count == 1, "--save", s.save,
+                   "needs --split, the split to train on");
   s.network.features = data.feature_count();
   s.network.classes = data.class_count;
   if (s.projection) s.network.projection = sheafnn::random_projection(s.network.channels, s.train.seed);
@@ -79,7 +70,9 @@ void train(Settings s) {
     const auto outcome = models.train(
         {data, data.splits[static_cast<std::size_t>(i)], s.network, s.train, s.model == kind.bayesian});
     const sheafnn::TrainResult& r = outcome.result;
-    if (trained == 0) std::printf("%td parameters\nsplit  epoch  test accuracy  test NLL  test ECE  s per epoch\n", outcome.parameters);
+    if (trained == 0)
+      std::printf("%td parameters\nsplit  epoch  test accuracy  test NLL  test ECE  s per epoch\n",
+                  outcome.parameters);
     std::printf("%5td  %5td  %13.2f  %8.4f  %8.4f  %11.4f\n", i, r.best_epoch, 100 * r.test_accuracy, r.test_nll,
                 r.test_ece, r.epoch_seconds);
     programs::flush_output();
@@ -90,7 +83,8 @@ void train(Settings s) {
   }
   if (trained < 2) return;
   const double mean = sum / trained;
-  std::printf("mean   %20.2f ± %.2f\n", 100 * mean, 100 * std::sqrt(std::max(0.0, squares / trained - mean * mean)));
+  std::printf("mean   %20.2f ± %.2f\n", 100 * mean,
+              100 * std::sqrt(std::max(0.0, squares / trained - mean * mean)));
 }
 
 void predict(const Settings& s) {
@@ -98,15 +92,20 @@ void predict(const Settings& s) {
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.load);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, checkpoint);
   sheafnn::require(kind.has(info.model), "--load", s.load,
-                   sheafnn::detail::concat("holds the model ", info.model, ", which works on graphs: use predict"));
-  sheafnn::HypergraphDataset data = sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic,
-                                                                 sheafnn::DatasetUse::prediction, s.text);
+                   sheafnn::detail::concat("holds the model ", info.model,
+                                           ", which works on graphs: use predict"));
+  sheafnn::HypergraphDataset data =
+      sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::prediction, s.text);
   const Index classes = info.options<sheafnn::HypergraphOptions>().classes;
-  const std::vector<std::string> class_names = programs::checkpoint_class_names(s.load, checkpoint.metadata, classes);
+  const std::vector<std::string> class_names =
+      programs::checkpoint_class_names(s.load, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names, classes);
-  sheafnn::check_feature_names(data.feature_names, programs::checkpoint_feature_names(s.load, checkpoint.metadata));
-  const sheafnn::Prediction p = find_models(info.maps, info.stalk_dimension)
-                                    .predict({s.load, checkpoint, info.model == kind.bayesian}, data, {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
+  sheafnn::check_feature_names(data.feature_names,
+                               programs::checkpoint_feature_names(s.load, checkpoint.metadata));
+  const sheafnn::Prediction p =
+      find_models(info.maps, info.stalk_dimension)
+          .predict({s.load, checkpoint, info.model == kind.bayesian}, data,
+                   {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
   if (!s.output.empty()) {
     sheafnn::io::write_text(s.output, programs::prediction_csv(p, data.node_names, class_names));
   }

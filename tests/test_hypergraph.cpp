@@ -126,7 +126,9 @@ TEST_CASE("hypergraphs: pairs, members and sizes") {
 
   const Hypergraph empty(3, 0, {});
   CHECK(empty.pair_count() == 0);
-  CHECK(HypergraphSheafLaplacian<sheafnn::Diagonal<2>>(HypergraphSheaf<sheafnn::Diagonal<2>>(empty)).dense().isZero(0));
+  CHECK(HypergraphSheafLaplacian<sheafnn::Diagonal<2>>(HypergraphSheaf<sheafnn::Diagonal<2>>(empty))
+            .dense()
+            .isZero(0));
 }
 
 TEST_CASE("hypergraphs: what is refused") {
@@ -159,7 +161,8 @@ TEST_CASE("hypergraphs: edges count half, hyperedges of one node nothing") {
   using Family = sheafnn::GeneralLinear<2>;
   const sheafnn::Edge edges[] = {{0, 1}, {0, 2}, {1, 2}, {2, 3}};
   const sheafnn::Graph graph(5, edges);
-  const sheafnn::CellularSheaf<Family> of_graph = sheafnn::sheaf::random_sheaf<Family>(graph, {5, sheafnn::Purpose::user});
+  const sheafnn::CellularSheaf<Family> of_graph =
+      sheafnn::sheaf::random_sheaf<Family>(graph, {5, sheafnn::Purpose::user});
   HypergraphSheaf<Family> sheaf(sheafnn::hypergraph_of_edges(graph));
   for (Index i = 0; i < sheaf.hypergraph().pair_count(); ++i) {
     sheaf.set_map(i, of_graph.map(sheaf.hypergraph().node(i), sheaf.hypergraph().hyperedge(i)));
@@ -216,7 +219,8 @@ TEST_CASE("hypergraphs: with F = I and d = 1, I − Δ is the convolution of HGN
 
 TEST_CASE("hypergraphs: synthetic ones") {
   using namespace hypergraph_test;
-  const auto data = sheafnn::synthetic_hypergraph({.nodes = 200, .classes = 4, .hyperedges = 300, .largest_size = 7});
+  const auto data =
+      sheafnn::synthetic_hypergraph({.nodes = 200, .classes = 4, .hyperedges = 300, .largest_size = 7});
   sheafnn::validate(data);
   CHECK(data.node_count() == 200);
   CHECK(data.splits.size() == 10);
@@ -234,10 +238,12 @@ TEST_CASE("hypergraphs: synthetic ones") {
   CHECK(data.graph.largest_size() == 7);
   // Members of the hyperedge's class: 0.7 + 0.3/4 = 0.775 of all pairs; others may be the largest class of a hyperedge.
   CHECK(static_cast<double>(same) / static_cast<double>(data.graph.pair_count()) > 0.75);
-  const auto again = sheafnn::synthetic_hypergraph({.nodes = 200, .classes = 4, .hyperedges = 300, .largest_size = 7});
+  const auto again =
+      sheafnn::synthetic_hypergraph({.nodes = 200, .classes = 4, .hyperedges = 300, .largest_size = 7});
   CHECK(std::ranges::equal(data.graph.nodes(), again.graph.nodes()));
   CHECK(std::ranges::equal(data.graph.hyperedges(), again.graph.hyperedges()));
-  says([] { static_cast<void>(sheafnn::synthetic_hypergraph({.nodes = 50, .largest_size = 6})); }, "largest_size: 6");
+  says([] { static_cast<void>(sheafnn::synthetic_hypergraph({.nodes = 50, .largest_size = 6})); },
+       "largest_size: 6");
   says([] { static_cast<void>(sheafnn::synthetic_hypergraph({.homophily = 2})); }, "homophily: 2");
 }
 

@@ -45,8 +45,8 @@ Case read(const std::string& name) {
   std::vector<sheafnn::Incidence> pairs;
   Index hyperedges = 0;
   for (std::size_t i = 0; i < values("incidence").size(); i += 2) {
-    pairs.push_back(
-        {static_cast<std::int32_t>(values("incidence")[i]), static_cast<std::int32_t>(values("incidence")[i + 1])});
+    pairs.push_back({static_cast<std::int32_t>(values("incidence")[i]),
+                     static_cast<std::int32_t>(values("incidence")[i + 1])});
     hyperedges = std::max<Index>(hyperedges, pairs.back().hyperedge + 1);
   }
   r.hypergraph = sheafnn::Hypergraph(n, hyperedges, pairs);
@@ -102,7 +102,8 @@ void compare_selections(const Case& given, const sheafnn::Network<Model>& networ
       const auto [p, q] = network.layer(l).terms().ends(e);
       if (p < 0) continue;
       add(p, q);
-      for (Index k = hypergraph.first_member(e); given.hyper.mediators && k < hypergraph.first_member(e + 1); ++k) {
+      for (Index k = hypergraph.first_member(e); given.hyper.mediators && k < hypergraph.first_member(e + 1);
+           ++k) {
         const Index other = hypergraph.member(k);
         if (other == p || other == q) continue;
         add(p, other);
@@ -140,7 +141,8 @@ void check_case(const std::string& name, const golden::Bounds& bounds) {
   compare(given, "log_probabilities", test::last_outputs(network), bounds.output);
   for (Index l = 0; l <= given.hyper.layers; ++l) {
     const auto features = network.features_after(l);
-    compare(given, "hidden." + std::to_string(l), {features.data(), features.data() + features.size()}, bounds.output);
+    compare(given, "hidden." + std::to_string(l), {features.data(), features.data() + features.size()},
+            bounds.output);
   }
   if (given.hyper.laplacian == sheafnn::HypergraphLaplacian::nonlinear) compare_selections(given, network);
   std::size_t in_file = 0;
@@ -168,10 +170,12 @@ TEST_CASE("golden: sheaf hypergraph networks") {
 }
 TEST_CASE("golden: Bayesian sheaf hypergraph networks") {
   using namespace hypergraph_golden_test;
-  check_case<sheafnn::BayesianSheafHyperGnn<sheafnn::GeneralLinear<2>, double>>("bhyper_gen2", golden::double_bounds);
+  check_case<sheafnn::BayesianSheafHyperGnn<sheafnn::GeneralLinear<2>, double>>("bhyper_gen2",
+                                                                                golden::double_bounds);
 }
 TEST_CASE("golden: sheaf hypergraph networks in single precision") {
   using namespace hypergraph_golden_test;
   check_case<sheafnn::SheafHyperGnn<sheafnn::Diagonal<2>, float>>("hyper_diag2", golden::float_bounds);
-  check_case<sheafnn::BayesianSheafHyperGnn<sheafnn::GeneralLinear<2>, float>>("bhyper_gen2", golden::float_bounds);
+  check_case<sheafnn::BayesianSheafHyperGnn<sheafnn::GeneralLinear<2>, float>>("bhyper_gen2",
+                                                                               golden::float_bounds);
 }

@@ -45,8 +45,9 @@ void check_model() {
     CHECK(std::equal(network.gradient().begin(), network.gradient().end(), threaded.gradient().begin()));
 
     const sheafnn::Buffer<double> gradient = network.gradient();
-    const model_gradient::Comparison comparison = model_gradient::compare_gradient(
-        parameters, gradient, [&] { return test::train_pass(network, pass).loss; });
+    const model_gradient::Comparison comparison = model_gradient::compare_gradient(parameters, gradient, [&] {
+      return test::train_pass(network, pass).loss;
+    });
     CAPTURE(comparison.where);
     CHECK(comparison.worst <= 1);
   }
@@ -71,4 +72,5 @@ TEST_CASE("Bayesian hypergraph networks: gradients") {
   check_model<BayesianSheafHyperGnn<Diagonal<2>, double>>();
   check_model<BayesianSheafHyperGnn<SpecialOrthogonal<3>, double>>();
   check_model<BayesianSheafHyperGnn<GeneralLinear<2>, double>>();
+  check_model<BayesianSheafHyperGnn<Conformal<2>, double>>();
 }

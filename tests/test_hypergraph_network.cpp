@@ -234,7 +234,8 @@ void check_forward() {
     const auto outputs = network.forward();
     double worst = 0;
     for (Index u = 0; u < outputs.rows(); ++u) {
-      for (Index c = 0; c < outputs.columns(); ++c) worst = std::max(worst, std::abs(outputs(u, c) - expected(u, c)));
+      for (Index c = 0; c < outputs.columns(); ++c)
+        worst = std::max(worst, std::abs(outputs(u, c) - expected(u, c)));
     }
     CHECK(worst <= 512 * epsilon * std::max(1.0, expected.cwiseAbs().maxCoeff()));
   }
@@ -290,8 +291,9 @@ TEST_CASE("hypergraph networks: training, prediction and checkpoints") {
   const Bayesian loaded = io::load_checkpoint<Bayesian>(folder / "model.safetensors");
   CHECK(loaded.options() == sampled.options());
   CHECK(predict(loaded, data, {.samples = 4, .seed = 2}).probabilities == prediction.probabilities);
-  const std::string other = message(
-      [&] { static_cast<void>(io::load_checkpoint<SheafHyperGnn<SpecialOrthogonal<2>>>(folder / "model.safetensors")); });
+  const std::string other = message([&] {
+    static_cast<void>(io::load_checkpoint<SheafHyperGnn<SpecialOrthogonal<2>>>(folder / "model.safetensors"));
+  });
   CHECK(other.find("model is bshgnn in the file, but shgnn in the program") != std::string::npos);
 }
 
@@ -335,7 +337,8 @@ TEST_CASE("hypergraph networks: without hyperedges, and with one node") {
       const test::PassResult result = test::train_pass(network, pass);
       CHECK(std::isfinite(result.loss));
       CHECK(result.kl == 0);
-      CHECK(std::all_of(network.gradient().begin(), network.gradient().end(), [](double g) { return std::isfinite(g); }));
+      CHECK(std::all_of(network.gradient().begin(), network.gradient().end(),
+                        [](double g) { return std::isfinite(g); }));
     }
   }
   const Hypergraph one = hypergraph_of_members(1, std::vector<std::vector<std::int32_t>>{{0}});
@@ -358,8 +361,13 @@ TEST_CASE("hypergraph networks: what is refused") {
     CHECK(text.find(part) != std::string::npos);
   };
   refused([](auto& o) { o.layers = 0; }, "layers: 0");
-  refused([](auto& o) { o.mediators = true; }, "mediators: true is not allowed; an option of the nonlinear Laplacian");
-  refused([](auto& o) { o.projection = {1, 2}; }, "projection: 2 numbers is not allowed; an option of the nonlinear");
+  refused([](auto& o) { o.mediators = true; },
+          "mediators: true is not allowed; an option of the nonlinear Laplacian");
+  refused(
+      [](auto& o) {
+        o.projection = {1, 2};
+      },
+      "projection: 2 numbers is not allowed; an option of the nonlinear");
   refused(
       [](auto& o) {
         o.laplacian = HypergraphLaplacian::nonlinear;
@@ -377,5 +385,8 @@ TEST_CASE("hypergraph networks: what is refused") {
   Network<Model> network(model, task.hypergraph, task.sparse);
   CHECK(message([&] { network.draw(0); }).find("draw() needs begin()") != std::string::npos);
   network.begin({});
-  CHECK(message([&] { network.begin_backward({}); network.accumulate(network.output_bar()); }) != "");
+  CHECK(message([&] {
+          network.begin_backward({});
+          network.accumulate(network.output_bar());
+        }) != "");
 }

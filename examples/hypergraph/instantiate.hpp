@@ -31,8 +31,11 @@ template <class Family>
 constexpr Models models_of() {
   using Deterministic = sheafnn::SheafHyperGnn<Family>;
   using Bayesian = sheafnn::BayesianSheafHyperGnn<Family>;
-  return {[](const Job& job) { return job.bayesian ? train_model<Bayesian>(job) : train_model<Deterministic>(job); },
-          [](const Trained& model, const sheafnn::HypergraphDataset& data, const sheafnn::PredictOptions& options) {
+  return {[](const Job& job) {
+            return job.bayesian ? train_model<Bayesian>(job) : train_model<Deterministic>(job);
+          },
+          [](const Trained& model, const sheafnn::HypergraphDataset& data,
+             const sheafnn::PredictOptions& options) {
             return model.bayesian ? predict_with<Bayesian>(model, data, options)
                                   : predict_with<Deterministic>(model, data, options);
           }};

@@ -8,4 +8,5 @@
 
 #include "sheafnn/bsnn.hpp"
 #include "sheafnn/bsnn/hypergraph_network.hpp"
+#include "sheafnn/layers/hypergraph_layer.hpp"
 #include "sheafnn/sheaf/hypergraph_sheaf.hpp"

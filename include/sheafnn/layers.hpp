@@ -12,7 +12,6 @@
 #include "sheafnn/layers/dropout_layer.hpp"
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/given_source.hpp"
-#include "sheafnn/layers/hypergraph_layer.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/laplacian_step.hpp"

@@ -56,7 +56,8 @@ class HypergraphModel {
   /// \param posterior  the posterior's own state, such as a prior; its rotation parametrisation, sheaf activation and range
   ///                   of spread are the options'
   /// \throws std::invalid_argument  an option out of range (see resolve())
-  explicit HypergraphModel(const HypergraphOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
+  explicit HypergraphModel(const HypergraphOptions& options, std::uint64_t seed = 0,
+                           const Posterior& posterior = {})
       : HypergraphModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }

@@ -121,7 +121,8 @@ struct HypergraphSteps {
       if (l < sheaf_count()) source.build(execution, source_weights(), sheaf_input(l, x));
       const bool last = l + 1 == layer_count();
       layers[at(l)].forward(execution, layer_weights[at(l)], sheaf_of(l), x,
-                            last ? nodes : NodeSelection(graph.node_count()), pass.of_layer(l, sample), pass.keeps());
+                            last ? nodes : NodeSelection(graph.node_count()), pass.of_layer(l, sample),
+                            pass.keeps());
       x = layers[at(l)].output();
     }
     return x;
@@ -281,7 +282,8 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
     this->begin_draw(sample);
-    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, steps_.diffuse().rows());
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
+                          steps_.diffuse().rows());
     this->end_draw();
     return steps_.output.output();
   }

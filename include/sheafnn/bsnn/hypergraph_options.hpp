@@ -35,12 +35,12 @@ struct HypergraphOptions {
   /// Of the non-linear Laplacian: f numbers r, and discrepancies are norms of (F_u x_u − F_v x_v) r; empty: norms of all
   /// entries. random_projection() draws some.
   std::vector<double> projection = {};
-  HypergraphUpdate update = HypergraphUpdate::plain;                ///< how a layer ends
-  HypergraphLearner learner = HypergraphLearner::concatenation;     ///< what the sheaf learner reads
-  bool static_sheaf = false;   ///< keep the first layer's sheaf for all layers
-  bool bias = true;            ///< b_l of the layers
-  bool left_weights = true;    ///< A_l, mixing stalk coordinates
-  bool right_weights = true;   ///< B_l, mixing channels
+  HypergraphUpdate update = HypergraphUpdate::plain;             ///< how a layer ends
+  HypergraphLearner learner = HypergraphLearner::concatenation;  ///< what the sheaf learner reads
+  bool static_sheaf = false;                                     ///< keep the first layer's sheaf for all layers
+  bool bias = true;                                              ///< b_l of the layers
+  bool left_weights = true;                                      ///< A_l, mixing stalk coordinates
+  bool right_weights = true;                                     ///< B_l, mixing channels
   /// Feed the sheaf learner from an encoder of its own; Bayesian models only (default: on for rotations).
   std::optional<bool> separate_encoder = {};
   std::optional<SheafActivation> sheaf_activation = {};

@@ -24,10 +24,10 @@ struct SyntheticHypergraphOptions {
   Index classes = 5;
   Index features = 100;
   Index words = 10;
-  Index hyperedges = 1000;     ///< E, 0 … 2³⁰
-  Index least_size = 2;        ///< members of a hyperedge, 1 …
-  Index largest_size = 6;      ///< … at most half of a class
-  double homophily = 0.7;      ///< probability, in [0, 1], that a member is of the hyperedge's class
+  Index hyperedges = 1000;  ///< E, 0 … 2³⁰
+  Index least_size = 2;     ///< members of a hyperedge, 1 …
+  Index largest_size = 6;   ///< … at most half of a class
+  double homophily = 0.7;   ///< probability, in [0, 1], that a member is of the hyperedge's class
   double feature_noise = 0.5;
   Index splits = 10;
   std::uint64_t seed = 0;

@@ -54,7 +54,8 @@ namespace detail {
 [[nodiscard]] inline Hypergraph read_incidence(const NpzArchive& archive, Index n) {
   const NpyArray array = archive.array(key_or(archive, incidence_keys, "incidence"));
   const std::vector<Index>& shape = array.shape();
-  const bool by_pair = shape.size() == 2 && shape[1] == 2, by_part = !by_pair && shape.size() == 2 && shape[0] == 2;
+  const bool by_pair = shape.size() == 2 && shape[1] == 2,
+             by_part = !by_pair && shape.size() == 2 && shape[0] == 2;
   if (!by_pair && !by_part) fail(array.where(), "has shape ", array.shape_text(), "; expected incident pairs x 2");
   const std::vector<std::int64_t> values = array.values<std::int64_t>();
   const std::size_t count = values.size() / 2;
@@ -68,8 +69,8 @@ namespace detail {
     // Numbers far beyond that of the pairs would ask for memory that no hyperedge needs.
     const std::int64_t most = 16 * static_cast<std::int64_t>(count) + 1024;
     if (hyperedge < 0 || hyperedge > most) {
-      fail(array.where(), "pair ", i, " has hyperedge ", hyperedge, "; hyperedges are numbered from 0, and of ", count,
-           " pairs none may be above ", most);
+      fail(array.where(), "pair ", i, " has hyperedge ", hyperedge, "; hyperedges are numbered from 0, and of ",
+           count, " pairs none may be above ", most);
     }
     pairs[i] = {static_cast<std::int32_t>(node), static_cast<std::int32_t>(hyperedge)};
     hyperedges = std::max(hyperedges, hyperedge + 1);
@@ -106,7 +107,8 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
 [[nodiscard]] inline HypergraphDataset load_hypergraph_npz(const std::filesystem::path& path,
                                                            DatasetUse use = DatasetUse::training,
                                                            const MissingLabels& missing = {}) {
-  return detail::read_tables<Hypergraph>(NpzArchive(path), path.stem().string(), use, missing, detail::read_incidence);
+  return detail::read_tables<Hypergraph>(NpzArchive(path), path.stem().string(), use, missing,
+                                         detail::read_incidence);
 }
 
 /// Loads a dataset on a hypergraph.
@@ -133,8 +135,9 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
     return data;
   }
   if (path.extension() == ".npz") return load_hypergraph_npz(path, use, text.missing_labels);
-  detail::fail(name_or_path,
-               "no such hypergraph; choose synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv");
+  detail::fail(
+      name_or_path,
+      "no such hypergraph; choose synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv");
 }
 
 }  // namespace sheafnn::io

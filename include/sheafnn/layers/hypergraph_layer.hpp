@@ -108,7 +108,8 @@ class HypergraphLayer {
   /// Sums of the backward pass over a chunk of nodes: Σ x x̄ per coordinate, b̄.
   [[nodiscard]] Index partial_size() const noexcept { return D + setting_.channels; }
   void gains(const HypergraphLayerWeights<const S>& weights, S* gain) const {
-    for (int i = 0; residual() && i < D; ++i) gain[i] = kernels::gain(weights.epsilon[static_cast<std::size_t>(i)]);
+    for (int i = 0; residual() && i < D; ++i)
+      gain[i] = kernels::gain(weights.epsilon[static_cast<std::size_t>(i)]);
   }
 
   /// R = L W at node v and a tile of channels.
@@ -129,8 +130,8 @@ class HypergraphLayer {
       visit(i, slot[i], m);
     }
   }
-  void end_row(const HypergraphLayerWeights<const S>& weights, const Sheaf& sheaf, const S* x, const S* gain, Index v,
-               S* out, bool keep);
+  void end_row(const HypergraphLayerWeights<const S>& weights, const Sheaf& sheaf, const S* x, const S* gain,
+               Index v, S* out, bool keep);
   void begin_backward(const Sheaf& sheaf, const S* output_bar, Index begin, Index end, S* x_bar,
                       HypergraphScratch<S>& scratch, S* sums) const;
   void node_backward(const Sheaf& sheaf, Gradient& gradient, HypergraphScratch<S>& scratch, Index v) const;
@@ -150,8 +151,8 @@ class HypergraphLayer {
 
 template <RestrictionMapFamily Family, class S>
 void HypergraphLayer<Family, S>::forward(Execution execution, const HypergraphLayerWeights<const S>& weights,
-                                         const Sheaf& sheaf, const FeatureView<const S>& x, const NodeSelection& nodes,
-                                         const Dropout& dropout, bool keep) {
+                                         const Sheaf& sheaf, const FeatureView<const S>& x,
+                                         const NodeSelection& nodes, const Dropout& dropout, bool keep) {
   const Index f = setting_.channels;
   require_shape(x, hypergraph_->node_count(), D, f, "x");
   weights.check(setting_);
@@ -244,8 +245,8 @@ void HypergraphLayer<Family, S>::begin_backward(const Sheaf& sheaf, const S* out
 
 /// Ȳ at node v, in the place of Z̄, and the derivatives of its maps, D̃_v and S_v.
 template <RestrictionMapFamily Family, class S>
-void HypergraphLayer<Family, S>::node_backward(const Sheaf& sheaf, Gradient& gradient, HypergraphScratch<S>& scratch,
-                                               Index v) const {
+void HypergraphLayer<Family, S>::node_backward(const Sheaf& sheaf, Gradient& gradient,
+                                               HypergraphScratch<S>& scratch, Index v) const {
   const Index f = setting_.channels, at = v * row();
   S own_degree_bar[gram] = {};
   S* const degree_bar = terms_.linear() ? gradient.degree_bar.data() + v * gram : own_degree_bar;
@@ -280,7 +281,8 @@ void HypergraphLayer<Family, S>::node_backward(const Sheaf& sheaf, Gradient& gra
     }
     // Y itself: + Z̄ of what is published, and − Z̄ of an update that has Y − ΔY.
     if (published() != !residual()) {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y_bar[i] = published() ? y_bar[i] + z_bar[i] : y_bar[i] - z_bar[i];
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y_bar[i] =
+          published() ? y_bar[i] + z_bar[i] : y_bar[i] - z_bar[i];
     }
     detail::store_coordinates<D>(c, y_bar, f, scratch.z_bar.data() + at + c);
   });
@@ -322,13 +324,15 @@ void HypergraphLayer<Family, S>::backward(Execution execution, const HypergraphL
     for (std::size_t i = 0; residual() && i < D; ++i) {
       weights_bar.epsilon[i] += kernels::gain_slope(gain[i] - S(1)) * sums[i];
     }
-    for (std::size_t c = 0; setting_.bias && c < static_cast<std::size_t>(f); ++c) weights_bar.bias[c] += sums[D + c];
+    for (std::size_t c = 0; setting_.bias && c < static_cast<std::size_t>(f); ++c)
+      weights_bar.bias[c] += sums[D + c];
   }
   terms_.sum_members(execution, sheaf, scratch.r_bar.data(), scratch.slots.data());
   parallel_for(execution, n, 16, [&](Index begin, Index end) {
     for (Index v = begin; v < end; ++v) node_backward(sheaf, gradient, scratch, v);
   });
-  mixing_.backward(execution, weights, residual() ? gain : nullptr, scratch.z_bar.data(), x_bar.data(), weights_bar);
+  mixing_.backward(execution, weights, residual() ? gain : nullptr, scratch.z_bar.data(), x_bar.data(),
+                   weights_bar);
 }
 
 }  // namespace sheafnn::layers

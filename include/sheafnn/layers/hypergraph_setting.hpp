@@ -55,13 +55,14 @@ inline constexpr std::array<std::string_view, 2> hypergraph_learner_names = {"co
 struct HypergraphSetting {
   HypergraphLaplacian laplacian = HypergraphLaplacian::linear;
   HypergraphUpdate update = HypergraphUpdate::plain;
-  bool mediators = false;                   ///< of the non-linear Laplacian
-  std::span<const double> projection = {};  ///< r of the non-linear Laplacian, f numbers; empty: norms of all entries
-  bool left = true, right = true;           ///< A, B
-  bool bias = true;                         ///< b
-  bool last = false;                        ///< the last layer, which ends without ELU if the update is plain
-  Index coordinates = 0;                    ///< d
-  Index channels = 0;                       ///< f
+  bool mediators = false;  ///< of the non-linear Laplacian
+  std::span<const double> projection =
+      {};                          ///< r of the non-linear Laplacian, f numbers; empty: norms of all entries
+  bool left = true, right = true;  ///< A, B
+  bool bias = true;                ///< b
+  bool last = false;               ///< the last layer, which ends without ELU if the update is plain
+  Index coordinates = 0;           ///< d
+  Index channels = 0;              ///< f
 
   /// The part that A, B and ε are declared by.
   [[nodiscard]] LayerSetting weights() const noexcept {

@@ -24,8 +24,8 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/kernels/block.hpp"
-#include "sheafnn/layers/incidence_sheaf.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
+#include "sheafnn/layers/incidence_sheaf.hpp"
 
 namespace sheafnn::layers {
 
@@ -248,9 +248,9 @@ class HypergraphTerms {
   bool mediators_;
   Index channels_, chunks_ = 1;
   Buffer<S> projection_;
-  Buffer<S> weight_, degree_block_;       ///< but of the linear Laplacian
-  Buffer<std::int32_t> end_, slot_;       ///< of the non-linear one
-  Buffer<S> candidate_;                   ///< F x of the members of a hyperedge, per chunk of hyperedges
+  Buffer<S> weight_, degree_block_;  ///< but of the linear Laplacian
+  Buffer<std::int32_t> end_, slot_;  ///< of the non-linear one
+  Buffer<S> candidate_;              ///< F x of the members of a hyperedge, per chunk of hyperedges
 };
 
 }  // namespace sheafnn::layers

@@ -36,7 +36,8 @@ class IncidenceLearner {
   /// `hypergraph` and `blocks` must outlive the learner. Sums over stalk coordinates are means here.
   ///
   /// \throws std::invalid_argument  options out of range
-  IncidenceLearner(const Hypergraph& hypergraph, const IncidenceBlocks<S>& blocks, const SheafLearnerOptions& shape)
+  IncidenceLearner(const Hypergraph& hypergraph, const IncidenceBlocks<S>& blocks,
+                   const SheafLearnerOptions& shape)
       : hypergraph_(&hypergraph),
         blocks_(&blocks),
         shape_(shape),
@@ -48,11 +49,14 @@ class IncidenceLearner {
         of_pair_(hypergraph.pair_count() * half_),
         raw_(blocks.block_count() * 2 * shape.outputs() * W),
         raw_bar_(raw_.size()) {}
-  IncidenceLearner(const Hypergraph&&, const IncidenceBlocks<S>&, const SheafLearnerOptions&) = delete;  // dangling
+  IncidenceLearner(const Hypergraph&&, const IncidenceBlocks<S>&,
+                   const SheafLearnerOptions&) = delete;  // dangling
   IncidenceLearner(const Hypergraph&, const IncidenceBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
   /// Raw outputs, lanes-innermost: outputs() numbers per pair.
-  [[nodiscard]] const S* raw(Index block, int side) const noexcept { return raw_.data() + lane_offset(block, side); }
+  [[nodiscard]] const S* raw(Index block, int side) const noexcept {
+    return raw_.data() + lane_offset(block, side);
+  }
   /// Their derivatives, to be filled before backward().
   [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return raw_bar_.data() + lane_offset(block, side); }
   /// There are none.
@@ -108,10 +112,13 @@ class IncidenceLearner {
   }
   /// A sum over stalk coordinates becomes their mean.
   [[nodiscard]] static S factor(const SheafLearnerOptions& shape) {
-    return shape.input == LearnerInput::concatenation ? S(1)
-                                                      : static_cast<S>(shape.channels) / static_cast<S>(shape.inputs);
+    return shape.input == LearnerInput::concatenation
+               ? S(1)
+               : static_cast<S>(shape.channels) / static_cast<S>(shape.inputs);
   }
-  [[nodiscard]] S share(Index e) const noexcept { return S(1) / static_cast<S>(std::max<Index>(1, hypergraph_->size(e))); }
+  [[nodiscard]] S share(Index e) const noexcept {
+    return S(1) / static_cast<S>(std::max<Index>(1, hypergraph_->size(e)));
+  }
 
   /// W_b z̄_e of every hyperedge.
   void average(Execution execution) {
@@ -174,7 +181,8 @@ class IncidenceLearner {
         const auto sum_into = [&](S* to, const auto& row) {
           detail::for_tiles<S>(0, half_, [&]<class T>(auto c) {
             T sum = T(S(0));
-            for (Index i = hypergraph_->first_pair(v); i < hypergraph_->first_pair(v + 1); ++i) sum += c.load(row(i) + c);
+            for (Index i = hypergraph_->first_pair(v); i < hypergraph_->first_pair(v + 1); ++i)
+              sum += c.load(row(i) + c);
             c.store(to + c, sum);
           });
         };

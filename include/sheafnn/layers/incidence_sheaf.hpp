@@ -103,7 +103,8 @@ class IncidenceSheaf {
   template <class Use>
   void backward(Execution execution, const S* /*edge weights*/, IncidenceSheafGradient<Family, S>& gradient,
                 const Use& use) const {
-    scalings_.backward(execution, hypergraph_->node_count(), gradient.scale_bar.data(), gradient.degree_bar.data());
+    scalings_.backward(execution, hypergraph_->node_count(), gradient.scale_bar.data(),
+                       gradient.degree_bar.data());
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) {
         for (int side = 0; side < 2; ++side) {
@@ -112,7 +113,8 @@ class IncidenceSheaf {
           detail::load_rows<Sizes::map>(gradient.map_bar.data() + blocks_->first(block, side) * Sizes::map,
                                         blocks_->count(block, side), map_bar.data());
           Gram<Family, P> degree_bar;
-          detail::gather_rows<Sizes::gram>(gradient.degree_bar.data(), blocks_->nodes(block, side), degree_bar.data());
+          detail::gather_rows<Sizes::gram>(gradient.degree_bar.data(), blocks_->nodes(block, side),
+                                           degree_bar.data());
           gram_backward<Family, P>(map, degree_bar, map_bar);
           use(block, side, map, map_bar);
         }
@@ -144,7 +146,7 @@ class IncidenceStack {
  public:
   /// \param count  number of sheaves
   IncidenceStack(const Hypergraph& hypergraph, const IncidenceBlocks<S>& blocks, Index count,
-                  HypergraphLaplacian laplacian)
+                 HypergraphLaplacian laplacian)
       : gradient_(hypergraph) {
     for (Index s = 0; s < count; ++s) sheaves_.emplace_back(hypergraph, blocks, laplacian);
   }

@@ -92,7 +92,8 @@ class HypergraphSheaf {
 /// \throws std::invalid_argument  wrong number of rows
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> coboundary(const HypergraphSheaf<Family, Scalar>& sheaf,
-                                         const std::type_identity_t<CochainRef<Scalar>>& x, Execution execution = {}) {
+                                         const std::type_identity_t<CochainRef<Scalar>>& x,
+                                         Execution execution = {}) {
   constexpr int D = Family::stalk_dimension;
   detail::require_rows<Scalar>(x, sheaf.node_dimension(), "C0");
   const Hypergraph& hypergraph = sheaf.hypergraph();
@@ -101,7 +102,8 @@ template <class Family, class Scalar>
     for (Index e = begin; e < end; ++e) {
       Cochain<Scalar> mean = Cochain<Scalar>::Zero(D, x.cols());
       const auto for_members = [&](const auto& use) {
-        for (Index m = hypergraph.first_member(e); m < hypergraph.first_member(e + 1); ++m) use(hypergraph.member(m));
+        for (Index m = hypergraph.first_member(e); m < hypergraph.first_member(e + 1); ++m)
+          use(hypergraph.member(m));
       };
       for_members([&](Index i) {
         auto y_i = detail::stalk<D>(y, i);
@@ -179,7 +181,8 @@ class HypergraphSheafLaplacian {
         auto own = detail::stalk<D>(r, v);
         detail::add_block_product(degrees_[static_cast<std::size_t>(v)], detail::stalk<D>(w, v), own);
         for (Index i = hypergraph.first_pair(v); i < hypergraph.first_pair(v + 1); ++i) {
-          own -= sheaf_.restriction_map(i).transpose().lazyProduct(detail::stalk<D>(mean, hypergraph.hyperedge(i)));
+          own -=
+              sheaf_.restriction_map(i).transpose().lazyProduct(detail::stalk<D>(mean, hypergraph.hyperedge(i)));
         }
       }
     });
