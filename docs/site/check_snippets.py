@@ -81,6 +81,7 @@ BLOCKS = {
         "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
         "",
     ),
+    "docs/networks.md 0": ("function", "", ""),
     "docs/rotations.md 0": ("function", "", ""),
     "docs/training.md 0": ("function", DATA, ""),
     "docs/training.md 1": (
@@ -104,6 +105,7 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
 #include <sheafnn/cooperative.hpp>
+#include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io.hpp>
 #include <sheafnn/rotation.hpp>
 #include <sheafnn/search.hpp>
