@@ -48,8 +48,7 @@ struct NetworkSizes {
   r.learner.mean = raw.mean;
   r.learner.spread = raw.spread;
   r.learner.labels = raw.labels;
-  // Posteriors of edges begin concentrated, whatever range their spreads have.
-  r.learner.first_dispersion = options.spread == SpreadRange::published ? -3 : 0;
+  r.learner.first_dispersion = detail::first_dispersion(options.spread);
   r.learner.edge_weights = *options.edge_weights;
   if (r.learner.outputs() > 0) {
     r.learner.width = options.learner_width;

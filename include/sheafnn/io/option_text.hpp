@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -28,6 +29,10 @@ template <class Field>
     return value ? "true" : "false";
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
     return to_text(value);
+  } else if constexpr (std::same_as<Field, std::vector<Index>>) {
+    std::string r;
+    for (const Index number : value) r += (r.empty() ? "" : ",") + std::to_string(number);
+    return r;
   } else if constexpr (NamedEnum<Field>) {
     return std::string(to_string(value));
   } else if constexpr (std::integral<Field>) {
@@ -51,6 +56,14 @@ void parse_option(std::string_view key, std::string_view text, Field& value) {
     value = text == "true";
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
     value = parse_feature_plan(text);
+  } else if constexpr (std::same_as<Field, std::vector<Index>>) {
+    value.clear();
+    while (!text.empty()) {
+      const std::size_t comma = text.find(',');
+      require(comma + 1 != text.size(), key, text, "must be numbers with commas between them");
+      parse_option(key, text.substr(0, comma), value.emplace_back());
+      text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    }
   } else if constexpr (NamedEnum<Field>) {
     value = parse_name<Field>(key, text);
   } else {

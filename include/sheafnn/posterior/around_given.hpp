@@ -162,6 +162,9 @@ template <class Posterior>
   }
 }
 
+/// Where the raw spreads of labels start: concentrated, whatever the range of spreads.
+[[nodiscard]] constexpr double first_dispersion(SpreadRange spread) { return spread == SpreadRange::published ? -3 : 0; }
+
 /// What a posterior of a model draws from: a small struct for all incident pairs.
 template <class Posterior>
 struct DrawsOf {
