@@ -53,10 +53,10 @@ golden::Case read(const std::string& name) {
 template <class Family>
 CellularSheaf<Family> connection_of(const golden::Case& given) {
   const std::vector<double>& config = given.file.at("config").values;
-  return sheafnn::connection_sheaf<Family>(
-      given.graph, given.features,
-      {.special = config[10] != 0,
-       .gauge = config[11] != 0 ? sheafnn::FrameGauge::pivots : sheafnn::FrameGauge::signs});
+  return sheafnn::connection_sheaf<Family>(given.graph, given.features,
+                                           {.special = config[10] != 0,
+                                            .gauge = config[11] != 0 ? sheafnn::FrameGauge::pivots
+                                                                     : sheafnn::FrameGauge::signs});
 }
 
 template <class Model>
@@ -111,7 +111,8 @@ void check_gradients() {
                                             AroundGiven<Family>(sheaf, labels_of(task))};
   for (const AroundGiven<Family>& posterior : posteriors) {
     CAPTURE(to_string(posterior.source()));
-    for (const sheafnn::KlEstimator estimator : {sheafnn::KlEstimator::closed_form, sheafnn::KlEstimator::monte_carlo}) {
+    for (const sheafnn::KlEstimator estimator :
+         {sheafnn::KlEstimator::closed_form, sheafnn::KlEstimator::monte_carlo}) {
       ModelOptions options = tiny::options();
       options.add_hp = estimator == sheafnn::KlEstimator::monte_carlo;
       options.separate_encoder = options.add_hp;
@@ -128,8 +129,9 @@ void check_gradients() {
       sheafnn::Network<Model> network(model, task.graph, task.sparse);
       CHECK(test::train_pass(network, pass).kl > 0);
       const sheafnn::Buffer<double> gradient = network.gradient();
-      const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                               [&] { return test::train_pass(network, pass).loss; });
+      const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, [&] {
+        return test::train_pass(network, pass).loss;
+      });
       INFO(comparison.where);
       CHECK(comparison.worst <= 1);
     }
@@ -188,7 +190,8 @@ TEST_CASE("posteriors around given maps that cannot be are refused") {
   ModelOptions options = tiny::options();
   options.sheaf_activation = sheafnn::SheafActivation::residual;
   CHECK(message_of([&] { Bgsnn<Family>(options, 0, AroundGiven<Family>(sheaf)); }) ==
-        "sheaf_activation: residual is not allowed; means are deviations from given maps: choose tanh, identity or elu");
+        "sheaf_activation: residual is not allowed; means are deviations from given maps: choose tanh, identity "
+        "or elu");
 }
 
 }  // namespace

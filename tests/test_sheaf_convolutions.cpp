@@ -16,6 +16,7 @@
 #include "sheafnn/bsnn/convolution_network.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/graph/splits.hpp"
 #include "sheafnn/sheaf/labelled_sheaf.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 #include "tiny_task.hpp"
@@ -73,7 +74,8 @@ CellularSheaf<Family> sheaf_of(const golden::Case& given) {
   for (Index a = 0; a < given.graph.arc_count(); ++a) {
     typename CellularSheaf<Family>::Map map;
     for (Index i = 0; i < map.rows(); ++i) {
-      for (Index j = 0; j < map.cols(); ++j) map(i, j) = maps[static_cast<std::size_t>((a * D + i) * D + (map.cols() == 1 ? i : j))];
+      for (Index j = 0; j < map.cols(); ++j)
+        map(i, j) = maps[static_cast<std::size_t>((a * D + i) * D + (map.cols() == 1 ? i : j))];
     }
     r.set_map(a, map);
   }
@@ -92,7 +94,8 @@ Posterior posterior_of(const golden::Case& given) {
     const bool learned = given.file.at("config").values.at(8) != 0;
     Posterior r = learned ? Posterior(std::move(sheaf), DeviationSource::arcs_and_means)
                           : Posterior(std::move(sheaf), std::move(labels));
-    if constexpr (!sheafnn::sheaf::is_orthogonal<Family>) r.prior = {0.0, given.file.at("prior_scale").values.at(0)};
+    if constexpr (!sheafnn::sheaf::is_orthogonal<Family>)
+      r.prior = {0.0, given.file.at("prior_scale").values.at(0)};
     return r;
   } else {
     return Posterior(std::move(sheaf));
@@ -148,6 +151,281 @@ TEST_CASE("golden: convolutions on given sheaves") {
   check<SheafConvolutions<Diagonal<1>, double>>("snn_signed");
   check<SheafConvolutions<GeneralLinear<3>, double>>("snn_labelled_gen3");
   check<BayesianSheafConvolutions<SpecialOrthogonal<3>, double>>("bsnn_given_so3");
+}
+
+/// Options with each part of a network, for stalk dimension d.
+std::vector<ConvolutionOptions> architectures(Index d) {
+  ConvolutionOptions plain;
+  plain.features = tiny::Task::features;
+  plain.classes = tiny::Task::classes;
+  plain.channels = 2;
+  plain.activation = Activation::tanh;
+  plain.feature_treatment = sheafnn::FeatureTreatment::rows;
+  std::vector<ConvolutionOptions> r(5, plain);
+  r[1].widths = {3, 5, 2};
+  r[1].bias = false;
+  r[1].normalisation = Normalisation::block;
+  r[2].left_weights = false;
+  r[2].activation = Activation::gelu;
+  r[2].normalisation = Normalisation::none;
+  r[3].layers = 3;
+  r[3].activation = Activation::identity;
+  r[4].activation = Activation::elu;
+  if (tiny::Task::features % d == 0) {
+    r[3].encoder = false;
+    r[4].encoder = false;
+    r[4].left_weights = false;
+  }
+  r[4].readout = d > 1;
+  return r;
+}
+
+EdgeLabels labels_of(const tiny::Task& task) {
+  EdgeLabels r;
+  r.count = 2;
+  for (Index e = 0; e < task.graph.edge_count(); ++e) r.of_edge.push_back(static_cast<std::int32_t>(e % 2));
+  return r;
+}
+
+template <class Model>
+void check_gradient(const ConvolutionOptions& options, const typename Model::Posterior& posterior,
+                    sheafnn::KlEstimator estimator = sheafnn::KlEstimator::automatic) {
+  const tiny::Task task;
+  Model model(options, 7, posterior);
+  tiny::disturb(model.parameters(), 8, 0.3);
+  test::TrainingPass<double> pass;
+  pass.labels = task.labels;
+  pass.nodes = task.train;
+  pass.seed = 9;
+  pass.dropout = 0.2;
+  pass.input_dropout = 0.1;
+  pass.kl_weight = 0.3;
+  pass.kl_estimator = estimator;
+  pass.samples = Model::bayesian ? 2 : 1;
+  pass.only_nodes = options.bias;
+  sheafnn::Network<Model> network(model, task.graph, task.sparse);
+  CHECK((test::train_pass(network, pass).kl != 0) == Model::bayesian);
+  const sheafnn::Buffer<double> gradient = network.gradient();
+  const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
+                                                           [&] { return test::train_pass(network, pass).loss; });
+  INFO(comparison.where);
+  CHECK(comparison.worst <= 1);
+  sheafnn::Network<Model> threaded(model, task.graph, task.sparse, 3);
+  static_cast<void>(test::train_pass(threaded, pass));
+  CHECK(std::equal(gradient.begin(), gradient.end(), threaded.gradient().begin()));
+}
+
+template <class Family>
+void check_gradients() {
+  CAPTURE(Family::name);
+  CAPTURE(Family::stalk_dimension);
+  const tiny::Task task;
+  const auto sheaf = sheafnn::sheaf::random_sheaf<Family>(task.graph, Stream{.seed = 2});
+  for (const ConvolutionOptions& options : architectures(Family::stalk_dimension)) {
+    check_gradient<SheafConvolutions<Family, double>>(options, GivenMaps(sheaf));
+    check_gradient<BayesianSheafConvolutions<Family, double>>(options,
+                                                              AroundGiven<Family>(sheaf, labels_of(task)));
+    check_gradient<BayesianSheafConvolutions<Family, double>>(
+        options, AroundGiven<Family>(sheaf, DeviationSource::arcs_and_means), sheafnn::KlEstimator::monte_carlo);
+  }
+}
+
+TEST_CASE("gradients of convolutions") {
+  check_gradients<Diagonal<1>>();
+  check_gradients<Diagonal<2>>();
+  check_gradients<SpecialOrthogonal<3>>();
+  check_gradients<Orthogonal<2>>();
+  check_gradients<GeneralLinear<2>>();
+}
+
+/// Raw outputs of all nodes.
+template <class Model>
+Eigen::MatrixXd outputs_of(const Model& model, const tiny::Task& task) {
+  sheafnn::Network<Model> network(model, task.graph, task.sparse);
+  return network.forward().eigen();
+}
+
+TEST_CASE("with the trivial sheaf, augmented, it is a graph convolutional network") {
+  const tiny::Task task;
+  const Index n = tiny::Task::nodes;
+  ConvolutionOptions options;
+  options.features = tiny::Task::features;
+  options.classes = tiny::Task::classes;
+  options.widths = {4, 5, 3};
+  options.encoder = options.readout = false;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
+  using Model = SheafConvolutions<Diagonal<1>, double>;
+  Model model(options, 3, GivenMaps(CellularSheaf<Diagonal<1>>(task.graph)));
+  tiny::disturb(model.parameters(), 8, 0.3);
+  const auto weight = [&](const char* name, Index rows, Index columns) {
+    const auto values = model.parameters().get(model.parameters().find(name), model.parameters().values());
+    Eigen::MatrixXd r(rows, columns);
+    for (Index i = 0; i < r.size(); ++i) r(i / columns, i % columns) = values[static_cast<std::size_t>(i)];
+    return r;
+  };
+  Eigen::MatrixXd adjacency = Eigen::MatrixXd::Identity(n, n), x(n, 4);
+  for (const sheafnn::Edge& e : task.graph.edges()) adjacency(e.u, e.v) = adjacency(e.v, e.u) = 1;
+  for (Index i = 0; i < x.size(); ++i) x(i / 4, i % 4) = task.dense[static_cast<std::size_t>(i)];
+  const Eigen::VectorXd root = adjacency.rowwise().sum().cwiseSqrt().cwiseInverse();
+  const Eigen::MatrixXd q = root.asDiagonal() * adjacency * root.asDiagonal();
+  Eigen::MatrixXd hidden = q * x * weight("right.0", 5, 4).transpose();
+  hidden.rowwise() += weight("bias.0", 1, 5).row(0);
+  hidden = hidden.cwiseMax(0.0).eval();
+  Eigen::MatrixXd expected = q * hidden * weight("right.1", 3, 5).transpose();
+  expected.rowwise() += weight("bias.1", 1, 3).row(0);
+  CHECK((outputs_of(model, task) - expected).cwiseAbs().maxCoeff() <= 64 * std::numeric_limits<double>::epsilon());
+  // Another sheaf gives something else: the sheaf is the one switch.
+  const std::vector<double> signs = {1, -1, 1, -1, 1, 1, -1, 1, 1};
+  Model with_signs(options, 3, GivenMaps(sheafnn::signed_sheaf(task.graph, signs)));
+  with_signs.parameters().values() = model.parameters().values();
+  CHECK((outputs_of(with_signs, task) - expected).cwiseAbs().maxCoeff() > 1e-2);
+}
+
+TEST_CASE("the plain normalisation leaves isolated nodes as they are") {
+  const tiny::Task task;
+  ConvolutionOptions options;
+  options.features = tiny::Task::features;
+  options.classes = tiny::Task::classes;
+  options.layers = 1;
+  options.widths = {4, 3};
+  options.encoder = options.readout = false;
+  options.normalisation = Normalisation::block;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
+  using Model = SheafConvolutions<Diagonal<1>, double>;
+  const Model model(options, 3, GivenMaps(CellularSheaf<Diagonal<1>>(task.graph)));
+  const auto right = model.parameters().get(model.parameters().find("right.0"), model.parameters().values());
+  const Eigen::MatrixXd y = outputs_of(model, task);
+  for (Index c = 0; c < 3; ++c) {
+    double expected = 0;
+    for (Index k = 0; k < 4; ++k)
+      expected += task.dense[static_cast<std::size_t>(24 + k)] * right[static_cast<std::size_t>(c * 4 + k)];
+    CHECK(std::abs(y(6, c) - expected) <= 16 * std::numeric_limits<double>::epsilon());
+  }
+  // One node, and no edges.
+  const sheafnn::Graph one(1, {});
+  const auto features = sheafnn::NodeFeatures::from_dense(std::span<const double>(task.dense).first(4), 1, 4);
+  const Model alone(options, 3, GivenMaps(CellularSheaf<Diagonal<1>>(one)));
+  sheafnn::Network<Model> network(alone, one, features);
+  CHECK(network.forward().rows() == 1);
+}
+
+TEST_CASE("sheaves of labels") {
+  const tiny::Task task;
+  const Index m = task.graph.edge_count();
+  std::vector<std::int32_t> labels;
+  for (Index e = 0; e < m; ++e) labels.push_back(static_cast<std::int32_t>(e % 2));
+  std::vector<double> table;
+  for (Index i = 0; i < 2 * 2 * 4; ++i) table.push_back(tiny::number(5, i));
+  const auto sheaf = sheafnn::labelled_sheaf<GeneralLinear<2>>(task.graph, labels, table);
+  const auto map = [&](Index label, Index end) {
+    Eigen::Matrix2d r;
+    for (Index k = 0; k < 4; ++k) r(k / 2, k % 2) = table[static_cast<std::size_t>((label * 2 + end) * 4 + k)];
+    return r;
+  };
+  for (Index e = 0; e < m; ++e) {
+    CHECK(sheaf.map(task.graph.forward_arc(e)) == map(e % 2, 0));
+    CHECK(sheaf.map(task.graph.reverse(task.graph.forward_arc(e))) == map(e % 2, 1));
+  }
+  const sheafnn::Edge pairs[] = {{0, 1}, {2, 1}};
+  const sheafnn::Graph graph(3, pairs);
+  const auto directed =
+      sheafnn::labelled_sheaf<GeneralLinear<2>>(graph, std::vector<std::int32_t>{0, 1}, table, true);
+  CHECK(directed.map(graph.forward_arc(0)) == map(0, 0));
+  CHECK(directed.map(graph.forward_arc(1)) == map(1, 1));  // 2 is the tail
+  CHECK(directed.map(graph.reverse(graph.forward_arc(1))) == map(1, 0));
+}
+
+TEST_CASE("training on signs, a file, and a prediction") {
+  // Two classes; edges within a class have the sign 1, between classes −1, and each node has a noisy feature.
+  const Index n = 120;
+  std::vector<sheafnn::Edge> edges;
+  sheafnn::Dataset data;
+  std::vector<double> x;
+  for (Index u = 0; u < n; ++u) {
+    data.labels.push_back(static_cast<std::int32_t>(tiny::number(1, u) > 0));
+    x.push_back((data.labels.back() != 0 ? 1 : -1) + 2.5 * tiny::number(2, u));
+    x.push_back(1);
+    for (Index k = 0; k < 4; ++k) {
+      edges.push_back(
+          {static_cast<std::int32_t>(u),
+           static_cast<std::int32_t>((u + 1 + static_cast<Index>((1 + tiny::number(3, 4 * u + k)) * 55)) % n)});
+    }
+  }
+  data.class_count = 2;
+  data.graph = sheafnn::Graph(n, edges);
+  data.features = sheafnn::NodeFeatures::from_dense(std::span<const double>(x), n, 2);
+  data.splits = sheafnn::random_splits(data.labels, 2);
+  std::vector<double> signs;
+  for (const sheafnn::Edge& e : data.graph.edges()) {
+    signs.push_back(data.labels[static_cast<std::size_t>(e.u)] == data.labels[static_cast<std::size_t>(e.v)] ? 1
+                                                                                                             : -1);
+  }
+  ConvolutionOptions options;
+  options.features = options.classes = 2;
+  options.encoder = options.readout = false;
+  options.channels = 8;
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
+  sheafnn::TrainOptions training;
+  training.epochs = 100;
+  training.threads = 1;
+  training.dropout = training.input_dropout = 0;
+  using Model = SheafConvolutions<Diagonal<1>>;
+  const auto accuracy = [&](const CellularSheaf<Diagonal<1>>& sheaf) {
+    Model model(options, 1, GivenMaps(sheaf));
+    return sheafnn::train(model, data, data.splits[0], training).test_accuracy;
+  };
+  const auto sheaf = sheafnn::signed_sheaf(data.graph, signs);
+  const double with_signs = accuracy(sheaf), without = accuracy(CellularSheaf<Diagonal<1>>(data.graph));
+  CHECK(with_signs > 0.85);
+  CHECK(with_signs > without + 0.1);
+
+  EdgeLabels labels;
+  labels.count = 2;
+  for (const double sign : signs) labels.of_edge.push_back(sign < 0 ? 1 : 0);
+  BayesianSheafConvolutions<Diagonal<1>> bayesian(options, 1, AroundGiven<Diagonal<1>>(sheaf, labels));
+  training.kl_maximum = 1e-3;
+  CHECK(sheafnn::train(bayesian, data, data.splits[0], training).test_accuracy > 0.8);
+  const auto prediction = sheafnn::predict(bayesian, data, {.samples = 3});
+  CHECK(std::any_of(prediction.mutual_information.begin(), prediction.mutual_information.end(),
+                    [](double value) { return value > 0; }));
+}
+
+template <class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST_CASE("convolutions that cannot be are refused") {
+  const tiny::Task task;
+  using Model = SheafConvolutions<Diagonal<2>>;
+  const GivenMaps maps(CellularSheaf<Diagonal<2>>(task.graph));
+  ConvolutionOptions options = architectures(2)[0];
+  CHECK(message_of([&] { Model(options, 0); }) ==
+        "sheaves: 0 is not allowed; a model with given maps needs a sheaf: give it as the posterior");
+  options.readout = false;
+  CHECK(message_of([&] { Model(options, 0, maps); }) ==
+        "readout: false is not allowed; needs the stalk dimension 1, not 2");
+  options.readout = true;
+  options.widths = {2, 2};
+  CHECK(message_of([&] { Model(options, 0, maps); }) ==
+        "widths: 2 is not allowed; expected 3 numbers, c_0 to c_2");
+  options.widths = {2, 2000, 2};
+  CHECK(message_of([&] { Model(options, 0, maps); }) ==
+        "widths[1]: 2000 is not allowed; must be between 1 and 1024");
+  options.widths = {3, 2, 2};
+  options.encoder = false;
+  CHECK(message_of([&] { Model(options, 0, maps); }) ==
+        "widths[0]: 3 is not allowed; without the encoder it must be 2");
+  options.features = 5;
+  CHECK(message_of([&] { Model(options, 0, maps); }) ==
+        "encoder: false is not allowed; the 5 features must be a multiple of the stalk dimension, 2");
+  CHECK(message_of([&] { static_cast<void>(sheafnn::signed_sheaf(task.graph, std::vector<double>(9, 2.0))); }) ==
+        "signs[0]: 2 is not allowed; must be 1 or -1");
 }
 
 }  // namespace

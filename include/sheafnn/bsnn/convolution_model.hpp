@@ -90,7 +90,8 @@ class ConvolutionModel {
   /// \param seed       selects the initial parameters
   /// \param posterior  the given maps
   /// \throws std::invalid_argument  an option out of range (see resolve()), no sheaf, or a wrong number of them
-  explicit ConvolutionModel(const ConvolutionOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
+  explicit ConvolutionModel(const ConvolutionOptions& options, std::uint64_t seed = 0,
+                            const Posterior& posterior = {})
       : ConvolutionModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }

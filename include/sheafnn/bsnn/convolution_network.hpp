@@ -18,7 +18,8 @@ template <RestrictionMapFamily FamilyType, class Posterior, std::floating_point 
 class Network<ConvolutionModel<FamilyType, Posterior, Scalar>>
     : public detail::NetworkPasses<Network<ConvolutionModel<FamilyType, Posterior, Scalar>>,
                                    detail::ConvolutionSteps<ConvolutionModel<FamilyType, Posterior, Scalar>>> {
-  using Passes = detail::NetworkPasses<Network, detail::ConvolutionSteps<ConvolutionModel<FamilyType, Posterior, Scalar>>>;
+  using Passes =
+      detail::NetworkPasses<Network, detail::ConvolutionSteps<ConvolutionModel<FamilyType, Posterior, Scalar>>>;
   using Passes::steps_;
 
  public:

@@ -40,7 +40,8 @@ struct ConvolutionOptions {
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   bool encoder = true;  ///< X_1 = act(X W₁ᵀ + b₁); without it X_1 are the features, as n × d × c_0
-  bool readout = true;  ///< an affine readout; without it, with d = 1, the last layer gives the outputs, without act
+  bool readout =
+      true;  ///< an affine readout; without it, with d = 1, the last layer gives the outputs, without act
   Activation activation = Activation::relu;  ///< in the encoder and after each layer
   bool bias = true;                          ///< b_l, one number per channel
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates; of d > 1
@@ -70,8 +71,9 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.widths...);
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
-  visit({.key = "encoder", .summary = "an encoder before the first layer", .flag = "!--no-encoder", .since = "0.3"},
-        options.encoder...);
+  visit(
+      {.key = "encoder", .summary = "an encoder before the first layer", .flag = "!--no-encoder", .since = "0.3"},
+      options.encoder...);
   visit({.key = "readout",
          .summary = "a readout after the last layer; without it the last layer gives the outputs",
          .flag = "!--no-readout",
@@ -113,8 +115,9 @@ void for_each_option(const Visit& visit, Options&... options) {
   }
   require(options.encoder || options.widths.front() == options.features / d, "widths[0]", options.widths.front(),
           detail::concat("without the encoder it must be ", options.features / d));
-  require(options.readout || options.widths.back() == options.classes, detail::concat("widths[", options.layers, "]"),
-          options.widths.back(), detail::concat("without the readout it must be the number of classes, ", options.classes));
+  require(options.readout || options.widths.back() == options.classes,
+          detail::concat("widths[", options.layers, "]"), options.widths.back(),
+          detail::concat("without the readout it must be the number of classes, ", options.classes));
   const bool published = options.spread == SpreadRange::published;
   if (!options.sheaf_activation) options.sheaf_activation = detail::default_sheaf_activation(rotations, published);
   if (!options.parametrisation) options.parametrisation = detail::default_parametrisation(published);

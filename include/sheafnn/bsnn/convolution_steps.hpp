@@ -41,7 +41,9 @@ struct ConvolutionOutput {
       bar.resize(nodes * outputs);
     }
   }
-  [[nodiscard]] MatrixView<S> output() noexcept { return head ? head->output() : MatrixView<S>(values.data(), rows, classes); }
+  [[nodiscard]] MatrixView<S> output() noexcept {
+    return head ? head->output() : MatrixView<S>(values.data(), rows, classes);
+  }
   [[nodiscard]] MatrixView<const S> output() const noexcept {
     return head ? head->output() : MatrixView<const S>(values.data(), rows, classes);
   }
@@ -77,7 +79,8 @@ struct ConvolutionSteps {
     const ConvolutionOptions& architecture = of.options();
     if (architecture.encoder) encoder.emplace(input, on, start_width(), architecture.activation);
     for (Index l = 0; l < architecture.layers; ++l) {
-      layers.push_back(std::make_unique<Layer>(on, convolution_of(architecture, l), l == 0 && !encoder ? &input : nullptr));
+      layers.push_back(
+          std::make_unique<Layer>(on, convolution_of(architecture, l), l == 0 && !encoder ? &input : nullptr));
     }
     if (encoder) {
       embedding_bar.resize(on.node_count() * start_width());
@@ -92,14 +95,17 @@ struct ConvolutionSteps {
   [[nodiscard]] Layer& layer(Index l) const noexcept { return *layers[static_cast<std::size_t>(l)]; }
   /// Sheaves of a sample.
   [[nodiscard]] Index sheaf_count() const noexcept { return model.sheaf_count(); }
-  [[nodiscard]] Index start_width() const noexcept { return Family::stalk_dimension * model.options().widths.front(); }
+  [[nodiscard]] Index start_width() const noexcept {
+    return Family::stalk_dimension * model.options().widths.front();
+  }
   /// X_1, rows of d · c_0; the features themselves are written out when they are first needed.
   [[nodiscard]] MatrixView<const S> start() const {
     if (encoder) return {encoder->output.data(), graph.node_count(), start_width()};
     if (dense.empty()) {
       dense.resize(graph.node_count() * start_width());
       for (Index u = 0; u < graph.node_count(); ++u) {
-        for (Index k = features.offsets()[static_cast<std::size_t>(u)]; k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
+        for (Index k = features.offsets()[static_cast<std::size_t>(u)];
+             k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
           const std::size_t i = static_cast<std::size_t>(k);
           dense[u * start_width() + features.column_of()[i]] = static_cast<S>(features.values()[i]);
         }
@@ -142,7 +148,8 @@ struct ConvolutionSteps {
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l) const {
     SheafInput<S> r{.sheaf = l, .x = {}, .dropout = {}, .noise = {pass.of_sheaf(l, sample)}, .keep = pass.keeps()};
-    if (!pass.noise.empty()) r.noise.values = pass.noise[static_cast<std::size_t>(sample * sheaf_count() + l)].data();
+    if (!pass.noise.empty())
+      r.noise.values = pass.noise[static_cast<std::size_t>(sample * sheaf_count() + l)].data();
     return r;
   }
   /// X_{L+1} and the outputs.
@@ -176,7 +183,8 @@ struct ConvolutionSteps {
       const std::size_t i = static_cast<std::size_t>(l);
       FeatureView<S> bar;
       if (l > 0) bar = layer(l - 1).output_bar();
-      if (l == 0 && encoder) bar = {x_bar.data(), graph.node_count(), Family::stalk_dimension, model.options().widths.front()};
+      if (l == 0 && encoder)
+        bar = {x_bar.data(), graph.node_count(), Family::stalk_dimension, model.options().widths.front()};
       layer(l).backward(execution, weights.layers[i], sheaf_of(l), source.gradient(), bar, weights_bar.layers[i]);
       if constexpr (is_sampled) sheaf_backward(l);
     }
@@ -204,7 +212,8 @@ struct ConvolutionSteps {
     if (encoder) encoder->backward(execution, start_bar(), weights_bar.encoder);
   }
   [[nodiscard]] MatrixView<S> start_bar() {
-    return embedding_bar.empty() ? MatrixView<S>() : MatrixView<S>(embedding_bar.data(), graph.node_count(), start_width());
+    return embedding_bar.empty() ? MatrixView<S>()
+                                 : MatrixView<S>(embedding_bar.data(), graph.node_count(), start_width());
   }
 
   // What NetworkPasses asks for:

@@ -42,25 +42,30 @@ inline constexpr Option readout_option = {.key = "readout_layers",
                                           .since = "0.1"};
 
 inline constexpr Option normalisation_option = {"normalisation", "normalisation of the Laplacian"};
-inline constexpr Option sheaf_activation_option = {.key = "sheaf_activation",
-         .summary = "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
-                    "general-linear; residual: "
-                    "general-linear, diagonal)",
-         .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
-         .since = "0.1"};
+inline constexpr Option sheaf_activation_option = {
+    .key = "sheaf_activation",
+    .summary =
+        "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
+        "general-linear; residual: "
+        "general-linear, diagonal)",
+    .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
+    .since = "0.1"};
 inline constexpr Option spread_option = {.key = "spread",
-         .summary = "spread of Bayesian maps: where it begins and how far it reaches",
-         .since = "0.2"};
-inline constexpr Option parametrisation_option = {.key = "parametrisation",
-         .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
-         .automatic = "exponential, with the published spread householder"};
+                                         .summary =
+                                             "spread of Bayesian maps: where it begins and how far it reaches",
+                                         .since = "0.2"};
+inline constexpr Option parametrisation_option = {
+    .key = "parametrisation",
+    .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
+    .automatic = "exponential, with the published spread householder"};
 
 /// Of rotations, and of others and with the published spread.
 [[nodiscard]] constexpr SheafActivation default_sheaf_activation(bool rotations, bool published) {
   return rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
 }
 [[nodiscard]] constexpr rotation::RotationParametrisation default_parametrisation(bool published) {
-  return published ? rotation::RotationParametrisation::householder : rotation::RotationParametrisation::exponential;
+  return published ? rotation::RotationParametrisation::householder
+                   : rotation::RotationParametrisation::exponential;
 }
 
 /// Declares the sizes that networks of all kinds have.

@@ -77,7 +77,8 @@ class GivenCentre<AroundGiven<Family>, S> {
     around.centre().check_count(1);
     around.centre().check_graph(graph);
     maps_.resize(blocks.block_count() * 2 * stride);
-    detail::load_given_maps<S>(around.centre()[0], blocks, [&](Index block, int side) { return place(block, side); });
+    detail::load_given_maps<S>(around.centre()[0], blocks,
+                               [&](Index block, int side) { return place(block, side); });
     weights_ = detail::given_weights(around.centre()[0], blocks);
   }
 

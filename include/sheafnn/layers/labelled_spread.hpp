@@ -29,8 +29,12 @@ class LabelledSpread {
         raw_bar_(raw_.size()) {}
 
   [[nodiscard]] Index outputs() const noexcept { return outputs_; }
-  [[nodiscard]] const S* raw(Index block, int side) const noexcept { return raw_.data() + (block * 2 + side) * outputs_ * W; }
-  [[nodiscard]] S* raw_bar(Index block, int side) noexcept { return raw_bar_.data() + (block * 2 + side) * outputs_ * W; }
+  [[nodiscard]] const S* raw(Index block, int side) const noexcept {
+    return raw_.data() + (block * 2 + side) * outputs_ * W;
+  }
+  [[nodiscard]] S* raw_bar(Index block, int side) noexcept {
+    return raw_bar_.data() + (block * 2 + side) * outputs_ * W;
+  }
 
   /// \param table  labels × q
   /// \throws std::invalid_argument  a table of another shape
@@ -38,7 +42,8 @@ class LabelledSpread {
     require_array(table, labels_.count, outputs_, "dispersion");
     for_edges([&](Index block, int lane, Index label) {
       for (int side = 0; side < 2; ++side) {
-        for (Index k = 0; k < outputs_; ++k) raw_[((block * 2 + side) * outputs_ + k) * W + lane] = table(label, k);
+        for (Index k = 0; k < outputs_; ++k)
+          raw_[((block * 2 + side) * outputs_ + k) * W + lane] = table(label, k);
       }
     });
   }

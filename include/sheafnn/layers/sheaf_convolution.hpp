@@ -107,7 +107,8 @@ class SheafConvolution {
   ///
   /// \param features  what the layer reads in place of dense rows; null: it gets those
   /// \throws std::invalid_argument  channels out of range
-  SheafConvolution(const Graph& graph, const SheafConvolutionOptions& options, const SparseInput<S>* features = nullptr)
+  SheafConvolution(const Graph& graph, const SheafConvolutionOptions& options,
+                   const SparseInput<S>* features = nullptr)
       : graph_(&graph),
         options_(options),
         shape_(graph, D, false, false, options.outputs),
@@ -133,7 +134,9 @@ class SheafConvolution {
     return {output_.data(), nodes_.count(), D, options_.outputs};
   }
   /// For the derivative of output(), of its shape.
-  [[nodiscard]] FeatureView<S> output_bar() noexcept { return {scratch_.data(), nodes_.count(), D, options_.outputs}; }
+  [[nodiscard]] FeatureView<S> output_bar() noexcept {
+    return {scratch_.data(), nodes_.count(), D, options_.outputs};
+  }
   /// The mask of the dropout of X.
   [[nodiscard]] DropoutMask& mask() noexcept { return sparse_ == nullptr ? mask_ : entries_.mask; }
 
@@ -209,7 +212,8 @@ class SheafConvolution {
                    {bar, nodes_.count(), D, f}, y_bar);
     for (Index i = 0; i < nodes_.count(); ++i) {
       S* to = y_bar.data() + nodes_[i] * row;
-      detail::for_tiles<S>(0, row, [&]<class T>(auto c) { c.store(to + c, c.load(to + c) - c.load(bar + i * row + c)); });
+      detail::for_tiles<S>(0, row,
+                           [&]<class T>(auto c) { c.store(to + c, c.load(to + c) - c.load(bar + i * row + c)); });
     }
     mix_backward(execution, weights, x_bar, weights_bar);
   }
@@ -249,7 +253,8 @@ class SheafConvolution {
     if (sparse_ != nullptr) {
       if (is_dropped_) {
         entries_.draw(execution, dropout);
-        sparse_->forward(execution, entries_, matrix.data(), zero_.data(), shape_.row(), mixed_.data(), work_.data());
+        sparse_->forward(execution, entries_, matrix.data(), zero_.data(), shape_.row(), mixed_.data(),
+                         work_.data());
       } else {
         sparse_->forward(execution, matrix.data(), zero_.data(), shape_.row(), mixed_.data(), work_.data());
       }
@@ -272,12 +277,13 @@ class SheafConvolution {
                            MatrixView<S>(mixed_.data(), y.rows(), y.columns()), false);
   }
   /// From Ȳ, in mixed_bar_.
-  void mix_backward(Execution execution, const SheafConvolutionWeights<const S>& weights, const FeatureView<S>& x_bar,
-                    const SheafConvolutionWeights<S>& weights_bar) {
+  void mix_backward(Execution execution, const SheafConvolutionWeights<const S>& weights,
+                    const FeatureView<S>& x_bar, const SheafConvolutionWeights<S>& weights_bar) {
     const MatrixView<const S> y_bar = rows_of(mixed_bar_.data(), options_.outputs);
     if (sparse_ != nullptr) {
       Buffer<S>& own = transposed_;  // of the shape of the weights
-      const MatrixView<S> matrix_bar = joint() ? matrix_.bar() : MatrixView<S>(own.data(), options_.inputs, options_.outputs);
+      const MatrixView<S> matrix_bar =
+          joint() ? matrix_.bar() : MatrixView<S>(own.data(), options_.inputs, options_.outputs);
       sparse_->backward(execution, is_dropped_ ? entries_.values.data() : sparse_->values(), mixed_bar_.data(),
                         shape_.row(), matrix_bar.data());
       if (!joint()) detail::add_array(execution, own.size(), own.data(), weights_bar.right.data());

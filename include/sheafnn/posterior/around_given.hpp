@@ -49,8 +49,9 @@ namespace detail {
 /// The posterior of the deviation from a given map.
 template <class Family>
 struct DeviationPosterior {
-  static_assert(sheaf::coordinates_are_entries<Family>, "given maps have deviations of orthogonal maps, or of maps whose "
-                                                        "coordinates are their entries");
+  static_assert(sheaf::coordinates_are_entries<Family>,
+                "given maps have deviations of orthogonal maps, or of maps whose "
+                "coordinates are their entries");
   using type = NormalPosterior<Family, NormalPrior<Family::coordinate_count>>;
 };
 template <class Family>
@@ -107,7 +108,9 @@ class AroundGiven : public Deviation<typename detail::DeviationPosterior<Family>
       : AroundGiven(GivenMaps<Family>(std::move(centre)), DeviationSource::labels, std::move(labels)) {}
   /// \throws std::invalid_argument  as above, or not one sheaf
   AroundGiven(GivenMaps<Family> centre, DeviationSource source, EdgeLabels labels)
-      : centre_(std::move(centre)), source_(source), labels_(std::make_shared<const EdgeLabels>(std::move(labels))) {
+      : centre_(std::move(centre)),
+        source_(source),
+        labels_(std::make_shared<const EdgeLabels>(std::move(labels))) {
     centre_.check_count(1);
     this->learned_mean = source == DeviationSource::arcs_and_means;
     const EdgeLabels& of = *labels_;
@@ -163,7 +166,9 @@ template <class Posterior>
 }
 
 /// Where the raw spreads of labels start: concentrated, whatever the range of spreads.
-[[nodiscard]] constexpr double first_dispersion(SpreadRange spread) { return spread == SpreadRange::published ? -3 : 0; }
+[[nodiscard]] constexpr double first_dispersion(SpreadRange spread) {
+  return spread == SpreadRange::published ? -3 : 0;
+}
 
 /// What a posterior of a model draws from: a small struct for all incident pairs.
 template <class Posterior>

@@ -25,7 +25,8 @@ namespace sheafnn::sheaf {
           detail::concat("expected one for each of ", m, " edges"));
   for (Index e = 0; e < m; ++e) {
     const double sign = signs[static_cast<std::size_t>(e)];
-    require(sign == 1 || sign == -1, ArgumentName({}, "signs", static_cast<std::size_t>(e)), sign, "must be 1 or -1");
+    require(sign == 1 || sign == -1, ArgumentName({}, "signs", static_cast<std::size_t>(e)), sign,
+            "must be 1 or -1");
     r.set_map(r.graph().reverse(r.graph().forward_arc(e)), Eigen::Matrix<double, 1, 1>(sign));
   }
   return r;
