@@ -27,7 +27,8 @@ struct ConvolutionOptions {
                                     .deterministic = "snn",
                                     .options = "ConvolutionOptions",
                                     .title = "Sheaf convolutions",
-                                    .maps = "given maps"};
+                                    .maps = "given maps",
+                                    .learned_maps = false};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< c_l, feature channels per stalk coordinate, where `widths` is empty

@@ -52,6 +52,9 @@ template <class Posterior, class Options>
   return options;
 }
 
+/// A model whose given maps come later, with a graph.
+struct LaterSheaf {};
+
 /// Gives a posterior what the resolved options say of it (posterior/sheaf_posterior.hpp).
 ///
 /// \throws std::invalid_argument  a sheaf activation other than tanh, of a posterior that has its own
@@ -94,7 +97,7 @@ class SheafModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = has_given_maps<Posterior> ? "snn"
+  static constexpr std::string_view kind = has_given_maps<Posterior> ? "nsd-given"
                                            : is_around_given<Posterior> ? "bsnn-around"
                                            : bayesian                ? Options::kind.bayesian
                                                                      : Options::kind.deterministic;
@@ -113,23 +116,9 @@ class SheafModel {
   }
   /// The same without values of the parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
-    if constexpr (has_given_maps<Posterior>) {
-      detail::require_edges(options_);
-      posterior_.check_count(sheaf_count());
-    }
-    if constexpr (is_around_given<Posterior>) {
-      detail::require_edges(options_);
-      posterior_.centre().check_count(1);
-    }
-    detail::set_posterior(options_, posterior_);
-    static_cast<NetworkSizes&>(layout_) =
-        network_sizes(options_, coordinates(), sheaf_count(), detail::raw_sizes(posterior_), bayesian);
-    layers::ParameterList<layers::ParameterSlot> list(parameters_);
-    declare(list, layout_.at, [&](layers::ParameterList<layers::ParameterSlot>&) {
-      detail::declare_layers<Layers, Family, S>(list, layer_setting(), options_.layers, options_.layer_norm,
-                                                layout_);
-    });
+      : SheafModel(detail::LaterSheaf{}, options, posterior) {
+    if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
+    if constexpr (is_around_given<Posterior>) posterior_.centre().check_count(1);
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
@@ -166,6 +155,21 @@ class SheafModel {
   template <class T, class DeclareLayers>
   void declare(layers::ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareLayers& declare_layers) const {
     weights.declare(list, options_, layout_, declare_layers);
+  }
+
+ protected:
+  /// A model whose networks bring the given maps.
+  SheafModel(detail::LaterSheaf, const ModelOptions& options, const Posterior& posterior = {})
+      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
+    if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) detail::require_edges(options_);
+    detail::set_posterior(options_, posterior_);
+    static_cast<NetworkSizes&>(layout_) =
+        network_sizes(options_, coordinates(), sheaf_count(), detail::raw_sizes(posterior_), bayesian);
+    layers::ParameterList<layers::ParameterSlot> list(parameters_);
+    declare(list, layout_.at, [&](layers::ParameterList<layers::ParameterSlot>&) {
+      detail::declare_layers<Layers, Family, S>(list, layer_setting(), options_.layers, options_.layer_norm,
+                                                layout_);
+    });
   }
 
  private:

@@ -85,6 +85,10 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
   const Index version = detail::known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
   info.model = detail::metadata_value(path, file, "model");
+  // What networks of layers with given maps are called in files of versions that had no convolutions.
+  if (info.model == ConvolutionOptions::kind.deterministic && !file.metadata.contains("widths")) {
+    info.model = Snn<Diagonal<1>>::kind;
+  }
   info.maps = detail::metadata_value(path, file, "maps");
   info.metadata = file.metadata;
   if (const auto found = file.metadata.find("posterior"); found != file.metadata.end()) {
@@ -107,7 +111,9 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     with_options_of(info.model, info.networks, [&](auto& options) {
       for_each_option(read, options);
       detail::read_older_options(file.metadata, options);
-      sheafnn::detail::use_conventions(version, options);
+      if constexpr (requires { sheafnn::detail::use_conventions(version, options); }) {
+        sheafnn::detail::use_conventions(version, options);
+      }
     });
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));

@@ -10,11 +10,14 @@
 /// arXiv 2206.08702), section 3; math: "Connections".
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sheafnn/core/names.hpp"
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/features.hpp"
@@ -27,10 +30,23 @@
 
 namespace sheafnn::sheaf {
 
+/// What a connection is made from.
+enum class ConnectionSource : std::uint8_t {
+  features,      ///< local PCA and Procrustes
+  random_edges,  ///< a control: a random map per edge
+  random_nodes   ///< a control: a random frame per node
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 3> connection_source_names = {"features", "random-edges", "random-nodes"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(ConnectionSource) { return connection_source_names; }
+
 /// How a connection is computed.
 struct ConnectionOptions {
   bool special = false;                  ///< rotations, SO(d), instead of the nearest orthogonal maps
   FrameGauge gauge = FrameGauge::signs;  ///< which bases of the tangent spaces
+  ConnectionSource source = ConnectionSource::features;
+  Index seed = 0;  ///< of the random ones
 
   friend bool operator==(const ConnectionOptions&, const ConnectionOptions&) = default;
 };
@@ -47,6 +63,17 @@ void for_each_option(const Visit& visit, Options&... options) {
                     "the space alone",
          .since = "0.3"},
         options.gauge...);
+  visit({.key = "connection",
+         .summary = "what the maps are made from; random maps of edges and frames of nodes are there to compare with",
+         .field = "source",
+         .since = "0.3"},
+        options.source...);
+  visit({.key = "connection_seed",
+         .summary = "of random connections",
+         .range = OptionRange::between(0, 1 << 30),
+         .field = "seed",
+         .since = "0.3"},
+        options.seed...);
 }
 
 /// Orthogonal maps of the edges of a graph, with d known at run time.
@@ -146,19 +173,6 @@ template <RestrictionMapFamily Family>
   return r;
 }
 
-/// The connection of a graph's features. They are taken as they are: scale rows before, where the network does.
-///
-/// \tparam Family  Orthogonal<D>, or SpecialOrthogonal<D>, which needs options.special
-/// \throws std::invalid_argument  features of another number of nodes or fewer than D, maps that the family refuses
-template <RestrictionMapFamily Family>
-[[nodiscard]] CellularSheaf<Family> connection_sheaf(const Graph& graph, const NodeFeatures& features,
-                                                     const ConnectionOptions& options = {},
-                                                     Execution execution = {}) {
-  const auto shared = std::make_shared<const Graph>(graph);
-  const LocalFrames frames(*shared, features, Family::stalk_dimension, options.gauge);
-  return sheaf_of_transports<Family>(shared, connection_transports(frames, options.special, execution));
-}
-
 /// A control: O_uv is a random map of the family for every edge, whose number is the address.
 template <RestrictionMapFamily Family>
 [[nodiscard]] CellularSheaf<Family> random_edge_sheaf(Graph graph, const Stream& stream) {
@@ -186,12 +200,38 @@ template <RestrictionMapFamily Family>
   return r;
 }
 
+/// The connection of a graph's features, or a random one. Features are taken as they are: scale rows before, where the network
+/// does.
+///
+/// \tparam Family  Orthogonal<D>, or SpecialOrthogonal<D>, which needs options.special
+/// \throws std::invalid_argument  features of another number of nodes or fewer than D, maps that the family refuses
+template <RestrictionMapFamily Family>
+[[nodiscard]] CellularSheaf<Family> connection_sheaf(const Graph& graph, const NodeFeatures& features,
+                                                     const ConnectionOptions& options = {}, Execution execution = {}) {
+  constexpr int D = Family::stalk_dimension;
+  const auto shared = std::make_shared<const Graph>(graph);
+  const Stream stream{.seed = static_cast<std::uint64_t>(options.seed), .purpose = Purpose::sheaf_noise};
+  const auto random = [&]<RestrictionMapFamily Of>(Of) {
+    const CellularSheaf<Of> sheaf = options.source == ConnectionSource::random_edges ? random_edge_sheaf<Of>(graph, stream)
+                                                                                  : random_node_sheaf<Of>(graph, stream);
+    CellularSheaf<Family> r(shared);
+    for (Index a = 0; a < graph.arc_count(); ++a) r.set_map(a, sheaf.map(a));
+    return r;
+  };
+  if (options.source != ConnectionSource::features) {
+    return options.special ? random(SpecialOrthogonal<D>()) : random(Family());
+  }
+  const LocalFrames frames(*shared, features, D, options.gauge);
+  return sheaf_of_transports<Family>(shared, connection_transports(frames, options.special, execution));
+}
+
 }  // namespace sheafnn::sheaf
 
 namespace sheafnn {
 
 using sheaf::connection_sheaf;
 using sheaf::ConnectionOptions;
+using sheaf::ConnectionSource;
 using sheaf::random_edge_sheaf;
 using sheaf::random_node_sheaf;
 
