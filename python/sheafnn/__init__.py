@@ -31,6 +31,7 @@ from .sheaf import (
     LearnedSheaf,
     NearestSection,
     NodeMaps,
+    connection_sheaf,
     sheaf_laplacian,
     synchronise,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "Uncertainty",
     "UnusedSheaf",
     "__version__",
+    "connection_sheaf",
     "fit_many",
     "grid_search",
     "karate_club",

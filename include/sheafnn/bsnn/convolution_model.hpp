@@ -100,6 +100,10 @@ class ConvolutionModel {
       : options_(resolve(options, stalk_dimension, sheaf::is_orthogonal<Family>)), posterior_(posterior) {
     if constexpr (bayesian) {
       posterior_.centre().check_count(1);
+      require(options_.deviation.value_or(posterior_.source()) == posterior_.source(), "deviation",
+              to_string(*options_.deviation),
+              detail::concat("the posterior of the model has ", to_string(posterior_.source())));
+      options_.deviation = posterior_.source();
       detail::set_posterior(options_, posterior_);
       const detail::RawSizes raw = detail::raw_sizes(posterior_);
       learner_.inputs = stalk_dimension * options_.widths.front();

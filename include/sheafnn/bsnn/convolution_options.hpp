@@ -14,6 +14,7 @@
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/nn/activation.hpp"
+#include "sheafnn/posterior/around_given.hpp"
 #include "sheafnn/posterior/sheaf_activation.hpp"
 #include "sheafnn/posterior/spread_range.hpp"
 #include "sheafnn/rotation/parametrisation.hpp"
@@ -48,6 +49,8 @@ struct ConvolutionOptions {
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates; of d > 1
   Normalisation normalisation = Normalisation::augmented;
 
+  /// Of Bayesian models: what decides the distribution of a map (default: the posterior that the model is given).
+  std::optional<DeviationSource> deviation = {};
   /// Of posteriors with learned means: what the learner's outputs go through (default: identity for rotations, tanh for others
   /// and with the published spread).
   std::optional<SheafActivation> sheaf_activation = {};
@@ -86,6 +89,11 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.bias...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::normalisation_option, options.normalisation...);
+  visit({.key = "deviation",
+         .summary = "of bsnn-given: what decides the distributions around the given maps",
+         .automatic = "labels where the edges have some, else arcs",
+         .since = "0.3"},
+        options.deviation...);
   visit(detail::sheaf_activation_option, options.sheaf_activation...);
   visit(detail::spread_option, options.spread...);
   visit(detail::parametrisation_option, options.parametrisation...);
