@@ -17,7 +17,9 @@
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/splits.hpp"
+#include "sheafnn/sheaf/coboundary.hpp"
 #include "sheafnn/sheaf/labelled_sheaf.hpp"
+#include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
@@ -38,6 +40,7 @@ using sheafnn::GivenMaps;
 using sheafnn::Index;
 using sheafnn::Normalisation;
 using sheafnn::Orthogonal;
+using sheafnn::RectangularLinear;
 using sheafnn::SheafConvolutions;
 using sheafnn::SpecialOrthogonal;
 using sheafnn::Stream;
@@ -236,6 +239,43 @@ TEST_CASE("gradients of convolutions") {
   check_gradients<SpecialOrthogonal<3>>();
   check_gradients<Orthogonal<2>>();
   check_gradients<GeneralLinear<2>>();
+  check_gradients<RectangularLinear<3, 2>>();
+  check_gradients<RectangularLinear<1, 2>>();
+}
+
+template <int E>
+void check_rectangular() {
+  using Family = RectangularLinear<E, 2>;
+  const tiny::Task task;
+  const auto sheaf = sheafnn::sheaf::random_sheaf<Family>(task.graph, Stream{.seed = 2});
+  const Eigen::MatrixXd delta(sheafnn::sheaf::coboundary_matrix(sheaf));
+  REQUIRE(delta.rows() == E * task.graph.edge_count());
+  const Eigen::MatrixXd laplacian(sheafnn::SheafLaplacian(sheaf, Normalisation::none).matrix());
+  CHECK((delta.transpose() * delta - laplacian).cwiseAbs().maxCoeff() <= 64 * std::numeric_limits<double>::epsilon());
+  const Eigen::MatrixXd x = Eigen::MatrixXd::Random(sheaf.node_dimension(), 3);
+  CHECK((Eigen::MatrixXd(sheafnn::sheaf::coboundary(sheaf, x)) - delta * x).norm() <= 64 * std::numeric_limits<double>::epsilon());
+  // One layer without encoder: Q x from the dense Laplacian.
+  ConvolutionOptions options = architectures(2)[2];
+  options.layers = 1;
+  options.activation = Activation::identity;
+  options.encoder = false;
+  options.widths = {2, 2};
+  options.feature_treatment = sheafnn::FeatureTreatment::none;
+  SheafConvolutions<Family, double> model(options, 1, GivenMaps(sheaf));
+  sheafnn::Network<SheafConvolutions<Family, double>> network(model, task.graph, task.sparse);
+  network.forward();
+  const auto right = model.parameters().get(model.parameters().find("right.0"), model.parameters().values());
+  const Eigen::Map<const Eigen::Matrix<double, 2, 2, Eigen::RowMajor>> b(right.data());
+  const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, 2, Eigen::RowMajor>> features(task.dense.data(), 14, 2);
+  const Eigen::MatrixXd y = features * b.transpose();
+  const Eigen::MatrixXd expected = y - laplacian * y;
+  CHECK((Eigen::MatrixXd(network.features_after(1).eigen()) - expected).cwiseAbs().maxCoeff() <=
+        256 * std::numeric_limits<double>::epsilon());
+}
+
+TEST_CASE("stalks of edges may have another dimension than stalks of nodes") {
+  check_rectangular<1>();
+  check_rectangular<3>();
 }
 
 /// Raw outputs of all nodes.

@@ -111,9 +111,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     with_options_of(info.model, info.networks, [&](auto& options) {
       for_each_option(read, options);
       detail::read_older_options(file.metadata, options);
-      if constexpr (requires { sheafnn::detail::use_conventions(version, options); }) {
-        sheafnn::detail::use_conventions(version, options);
-      }
+      sheafnn::detail::use_conventions(version, options);
     });
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));

@@ -31,7 +31,10 @@ template <class Field>
     return to_text(value);
   } else if constexpr (std::same_as<Field, std::vector<Index>>) {
     std::string r;
-    for (const Index number : value) r += (r.empty() ? "" : ",") + std::to_string(number);
+    for (const Index number : value) {
+      if (!r.empty()) r += ',';
+      r += std::to_string(number);
+    }
     return r;
   } else if constexpr (NamedEnum<Field>) {
     return std::string(to_string(value));
