@@ -251,9 +251,11 @@ void check_rectangular() {
   const Eigen::MatrixXd delta(sheafnn::sheaf::coboundary_matrix(sheaf));
   REQUIRE(delta.rows() == E * task.graph.edge_count());
   const Eigen::MatrixXd laplacian(sheafnn::SheafLaplacian(sheaf, Normalisation::none).matrix());
-  CHECK((delta.transpose() * delta - laplacian).cwiseAbs().maxCoeff() <= 64 * std::numeric_limits<double>::epsilon());
+  CHECK((delta.transpose() * delta - laplacian).cwiseAbs().maxCoeff() <=
+        64 * std::numeric_limits<double>::epsilon());
   const Eigen::MatrixXd x = Eigen::MatrixXd::Random(sheaf.node_dimension(), 3);
-  CHECK((Eigen::MatrixXd(sheafnn::sheaf::coboundary(sheaf, x)) - delta * x).norm() <= 64 * std::numeric_limits<double>::epsilon());
+  CHECK((Eigen::MatrixXd(sheafnn::sheaf::coboundary(sheaf, x)) - delta * x).norm() <=
+        64 * std::numeric_limits<double>::epsilon());
   // One layer without encoder: Q x from the dense Laplacian.
   ConvolutionOptions options = architectures(2)[2];
   options.layers = 1;
@@ -266,7 +268,8 @@ void check_rectangular() {
   network.forward();
   const auto right = model.parameters().get(model.parameters().find("right.0"), model.parameters().values());
   const Eigen::Map<const Eigen::Matrix<double, 2, 2, Eigen::RowMajor>> b(right.data());
-  const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, 2, Eigen::RowMajor>> features(task.dense.data(), 14, 2);
+  const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, 2, Eigen::RowMajor>> features(task.dense.data(), 14,
+                                                                                             2);
   const Eigen::MatrixXd y = features * b.transpose();
   const Eigen::MatrixXd expected = y - laplacian * y;
   CHECK((Eigen::MatrixXd(network.features_after(1).eigen()) - expected).cwiseAbs().maxCoeff() <=

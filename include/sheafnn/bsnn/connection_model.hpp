@@ -45,7 +45,9 @@ class ConnectionCache {
  private:
   [[nodiscard]] bool same(const Graph& graph, const NodeFeatures& features) const {
     const Graph& of = sheaf_->graph();
-    const auto equal = [](const auto& a, const auto& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
+    const auto equal = [](const auto& a, const auto& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    };
     return of.node_count() == graph.node_count() && equal(of.edges(), graph.edges()) &&
            features_.columns() == features.columns() && equal(features_.offsets(), features.offsets()) &&
            equal(features_.column_of(), features.column_of()) && equal(features_.values(), features.values());
@@ -58,7 +60,8 @@ class ConnectionCache {
 /// The model without its sheaf.
 template <int D, bool Bayesian, class S>
 using ConnectionBase =
-    SheafModel<Orthogonal<D>, std::conditional_t<Bayesian, AroundGiven<Orthogonal<D>>, GivenMaps<Orthogonal<D>>>, S>;
+    SheafModel<Orthogonal<D>, std::conditional_t<Bayesian, AroundGiven<Orthogonal<D>>, GivenMaps<Orthogonal<D>>>,
+               S>;
 
 }  // namespace sheafnn::detail
 

@@ -29,8 +29,9 @@ struct ConnectionModelOptions : ModelOptions {
 /// Declares the options: see core/option.hpp. Takes any options.
 template <class Visit, OptionsOf<ConnectionModelOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
-  for_each_option(visit, static_cast<std::conditional_t<std::is_const_v<Options>, const ModelOptions, ModelOptions>&>(
-                             options)...);
+  for_each_option(visit,
+                  static_cast<std::conditional_t<std::is_const_v<Options>, const ModelOptions, ModelOptions>&>(
+                      options)...);
   for_each_option(visit, options.connection...);
 }
 

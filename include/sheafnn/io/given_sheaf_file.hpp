@@ -86,7 +86,8 @@ namespace sheafnn::io {
     if (!labelled) r.label_count = 2;
     for (Index e = 0; e < m; ++e) {
       const double sign = signs[static_cast<std::size_t>(e)];
-      if (sign != 1 && sign != -1) fail("signs", sheafnn::detail::concat(sign, " of edge ", e, " is neither 1 nor -1"));
+      if (sign != 1 && sign != -1)
+        fail("signs", sheafnn::detail::concat(sign, " of edge ", e, " is neither 1 nor -1"));
       r.maps[static_cast<std::size_t>(graph.reverse(graph.forward_arc(e)))] = sign;
       if (!labelled) r.edge_labels.push_back(sign > 0 ? 0 : 1);
     }
@@ -97,7 +98,8 @@ namespace sheafnn::io {
   }
   if (archive.contains("edge_weights")) {
     r.edge_weights = rows_of("edge_weights", m, "edges").template values<double>();
-    if (std::all_of(r.edge_weights.begin(), r.edge_weights.end(), [](double w) { return w == 1; })) r.edge_weights.clear();
+    if (std::all_of(r.edge_weights.begin(), r.edge_weights.end(), [](double w) { return w == 1; }))
+      r.edge_weights.clear();
   }
   return r;
 }

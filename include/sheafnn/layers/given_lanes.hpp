@@ -48,7 +48,7 @@ template <class S, class Family>
 
 namespace sheafnn::layers {
 
-/// Of posteriors that have no given centre: draws are the maps.
+/// Of posteriors that have no given centre: draws are the maps. Takes any maps.
 template <class Posterior, class S>
 class GivenCentre {
  public:
@@ -65,7 +65,7 @@ class GivenCentre {
   }
 };
 
-/// The maps F⁰. Unchecked: numbers of blocks, and that sides are 0 or 1.
+/// The maps F⁰. Unchecked: numbers of blocks, that sides are 0 or 1, and that maps are of the blocks.
 template <class Family, class S>
 class GivenCentre<AroundGiven<Family>, S> {
  public:

@@ -31,7 +31,7 @@ struct SheafConvolutionOptions {
   Activation activation = Activation::relu;
 };
 
-/// Weights of a convolution. B lies in × out, the transpose of what files have.
+/// Weights of a convolution. B lies in × out, the transpose of what files have. Unchecked: sizes of at least 1.
 template <class T>
 struct SheafConvolutionWeights {
   WeightMatrix<T> left;   ///< A, d × d
@@ -47,7 +47,8 @@ struct SheafConvolutionWeights {
   }
 };
 
-/// The mixing of coordinates and channels as one matrix, W, (d c) × (d c').
+/// The mixing of coordinates and channels as one matrix, W, (d c) × (d c'). Unchecked: sizes and shapes, which
+/// SheafConvolution checks.
 template <class S>
 class KroneckerWeights {
  public:
@@ -177,6 +178,7 @@ class SheafConvolution {
   /// From the derivative of output(), in output_bar(), to those of x, of the weights (added to) and of the sheaf's blocks.
   ///
   /// \param x_bar  n × d × c, overwritten; empty: not wanted
+  /// \throws std::invalid_argument  weights or x_bar of another shape
   void backward(Execution execution, const SheafConvolutionWeights<const S>& weights, const Blocks& sheaf,
                 SheafBlocksGradient<Family, S>& sheaf_gradient, const FeatureView<S>& x_bar,
                 const SheafConvolutionWeights<S>& weights_bar) {

@@ -62,7 +62,8 @@ struct DeviationPosterior<Family> {
 
 }  // namespace detail
 
-/// A posterior whose location may be what changes no map: I for rotations, 0 for others.
+/// A posterior whose location may be what changes no map: I for rotations, 0 for others. Unchecked: see
+/// posterior/sheaf_posterior.hpp.
 template <SheafPosterior Base>
 struct Deviation : Base {
   bool learned_mean = false;  ///< otherwise the raw outputs of the mean are not read

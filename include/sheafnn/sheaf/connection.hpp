@@ -37,7 +37,8 @@ enum class ConnectionSource : std::uint8_t {
   random_nodes   ///< a control: a random frame per node
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 3> connection_source_names = {"features", "random-edges", "random-nodes"};
+inline constexpr std::array<std::string_view, 3> connection_source_names = {"features", "random-edges",
+                                                                            "random-nodes"};
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(ConnectionSource) { return connection_source_names; }
 
@@ -64,7 +65,8 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.3"},
         options.gauge...);
   visit({.key = "connection",
-         .summary = "what the maps are made from; random maps of edges and frames of nodes are there to compare with",
+         .summary =
+             "what the maps are made from; random maps of edges and frames of nodes are there to compare with",
          .field = "source",
          .since = "0.3"},
         options.source...);
@@ -207,13 +209,15 @@ template <RestrictionMapFamily Family>
 /// \throws std::invalid_argument  features of another number of nodes or fewer than D, maps that the family refuses
 template <RestrictionMapFamily Family>
 [[nodiscard]] CellularSheaf<Family> connection_sheaf(const Graph& graph, const NodeFeatures& features,
-                                                     const ConnectionOptions& options = {}, Execution execution = {}) {
+                                                     const ConnectionOptions& options = {},
+                                                     Execution execution = {}) {
   constexpr int D = Family::stalk_dimension;
   const auto shared = std::make_shared<const Graph>(graph);
   const Stream stream{.seed = static_cast<std::uint64_t>(options.seed), .purpose = Purpose::sheaf_noise};
   const auto random = [&]<RestrictionMapFamily Of>(Of) {
-    const CellularSheaf<Of> sheaf = options.source == ConnectionSource::random_edges ? random_edge_sheaf<Of>(graph, stream)
-                                                                                  : random_node_sheaf<Of>(graph, stream);
+    const CellularSheaf<Of> sheaf = options.source == ConnectionSource::random_edges
+                                        ? random_edge_sheaf<Of>(graph, stream)
+                                        : random_node_sheaf<Of>(graph, stream);
     CellularSheaf<Family> r(shared);
     for (Index a = 0; a < graph.arc_count(); ++a) r.set_map(a, sheaf.map(a));
     return r;

@@ -11,7 +11,7 @@ namespace sheafnn {
 
 /// The coordinates are the entries, row by row.
 template <int E, int D>
-  requires(sheaf::StalkDimension<E>&& sheaf::StalkDimension<D> && D > 1)
+  requires(sheaf::StalkDimension<E>&& sheaf::StalkDimension<D>&& D > 1)
 struct RectangularLinear {
   static constexpr std::string_view name = "rectangular-linear";
   static constexpr int stalk_dimension = D;
@@ -89,7 +89,8 @@ struct RectangularLinear {
   }
   /// Sets z̄. Unchecked: the sizes of arrays.
   template <class T, int Options>
-  SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates_backward(const T*, const Eigen::Matrix<T, E, D, Options>& map_bar,
+  SHEAFNN_HD static SHEAFNN_INLINE void from_coordinates_backward(const T*,
+                                                                  const Eigen::Matrix<T, E, D, Options>& map_bar,
                                                                   T* z_bar) {
     to_coordinates(map_bar, z_bar);
   }
