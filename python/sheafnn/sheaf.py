@@ -248,7 +248,7 @@ def synchronise(
 class LearnedSheaf:
     """A sheaf with a map for every incident pair: of the source of an arc and its edge."""
 
-    family: str  #: diagonal, special-orthogonal, general-linear or identity
+    family: str  #: diagonal, special-orthogonal, orthogonal, general-linear or identity
     stalk_dim: int  #: d
     normalisation: str  #: of the network's Laplacian
     arcs: np.ndarray  #: 2m x 2, source and target, sorted
