@@ -1,5 +1,5 @@
-# Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D, and FlowFAMILY_D
-# in continuous time. Each is made from one template and compiled once, whichever programs contain it.
+# Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D, FlowFAMILY_D in
+# continuous time, GivenFAMILY_D with given maps and Connection_D. Each is made from one template and compiled once, whichever programs contain it.
 set(sheafnn_all_models "")
 foreach(d RANGE 1 5)
   foreach(family Identity Diagonal SpecialOrthogonal GeneralLinear)
@@ -22,6 +22,15 @@ foreach(model IN LISTS sheafnn_pair_models)
     list(APPEND sheafnn_usual_batch_models Flow${model})
   endif()
 endforeach()
+# On connections, and with given maps.
+foreach(d RANGE 1 5)
+  list(APPEND sheafnn_all_models Connection_${d})
+  foreach(family Diagonal SpecialOrthogonal GeneralLinear)
+    list(APPEND sheafnn_all_models Given${family}_${d})
+  endforeach()
+endforeach()
+list(APPEND sheafnn_usual_models Connection_2 Connection_3 Connection_4 Connection_5 GivenDiagonal_1 GivenDiagonal_2
+     GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3)
 set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING
     "Models the programs contain, as FAMILY:D or FAMILY_D")
 string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")
@@ -64,6 +73,16 @@ macro(sheafnn_model_types model)
     set(BAYESIAN_MODEL Bcsnn<${D}>)
     set(DETERMINISTIC_MODEL Csnn<${D}>)
     set(MAPS_NAME sheafnn::CooperativeOptions::kind.own_maps)
+  elseif(FAMILY STREQUAL "Connection")
+    set(NETWORK_HEADER sheafnn/bsnn/connection_model.hpp)
+    set(BAYESIAN_MODEL BconnNsd<${D}>)
+    set(DETERMINISTIC_MODEL ConnNsd<${D}>)
+    set(MAPS_NAME sheafnn::ConnectionModelOptions::kind.own_maps)
+  elseif(FAMILY MATCHES "^Given(.*)$")
+    set(NETWORK_HEADER sheafnn/bsnn/convolution_network.hpp)
+    set(BAYESIAN_MODEL "BayesianSheafConvolutions<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+    set(DETERMINISTIC_MODEL "SheafConvolutions<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+    set(MAPS_NAME sheafnn::${CMAKE_MATCH_1}<${D}>::name)
   elseif(FAMILY MATCHES "^Flow(.*)$")
     set(NETWORK_HEADER sheafnn/flow.hpp)
     set(BAYESIAN_MODEL "BayesianSheafFlow<sheafnn::${CMAKE_MATCH_1}<${D}>>")

@@ -33,6 +33,9 @@ bool set_field(const std::string& flag, const std::string& text, Field& field) {
     return true;
   } else if constexpr (std::is_same_v<Field, bool>) {
     return CLI::detail::lexical_cast(text == "auto" ? "off" : text, field);
+  } else if constexpr (std::is_same_v<Field, std::vector<sheafnn::Index>>) {
+    sheafnn::io::parse_option(flag, text, field);
+    return true;
   } else {
     return CLI::detail::lexical_cast(text, field);
   }

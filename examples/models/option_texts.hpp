@@ -11,6 +11,7 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/names.hpp>
 #include <sheafnn/core/option.hpp>
+#include <sheafnn/io/option_text.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -57,6 +58,8 @@ template <class Field>
     return text;
   } else if constexpr (std::is_convertible_v<Field, std::string_view>) {
     return std::string(field);
+  } else if constexpr (std::is_same_v<Field, std::vector<sheafnn::Index>>) {
+    return sheafnn::io::option_text(field);
   } else {
     return "";
   }

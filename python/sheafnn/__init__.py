@@ -32,6 +32,7 @@ from .sheaf import (
     LearnedSheaf,
     NearestSection,
     NodeMaps,
+    connection_sheaf,
     sheaf_laplacian,
     synchronise,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "Uncertainty",
     "UnusedSheaf",
     "__version__",
+    "connection_sheaf",
     "fit_many",
     "grid_search",
     "karate_club",

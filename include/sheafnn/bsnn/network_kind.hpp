@@ -17,6 +17,7 @@ struct NetworkKind {
   /// is chosen.
   std::string_view own_maps = {};
   int least_stalk_dimension = 1;
+  bool learned_maps = true;  ///< are the maps learned? Otherwise they are given, or computed before a training
 
   /// Is a model one of the two?
   [[nodiscard]] constexpr bool has(std::string_view model) const {

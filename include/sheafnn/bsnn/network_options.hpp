@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "sheafnn/bsnn/connection_options.hpp"
+#include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
@@ -17,8 +19,9 @@
 
 namespace sheafnn {
 
-/// One struct of options for each kind of networks on graphs; the first is also for models that have no kind, such as networks with given maps.
-using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions>;
+/// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
+using NetworkOptions =
+    std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions, ConvolutionOptions>;
 
 /// The kinds, in the order of NetworkOptions.
 inline constexpr auto network_kinds = []<class... Options>(std::type_identity<std::tuple<Options...>>) {

@@ -7,6 +7,8 @@
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/limits.hpp"
+#include "sheafnn/posterior/sheaf_activation.hpp"
+#include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::detail {
@@ -42,20 +44,32 @@ inline constexpr Option readout_option = {.key = "readout_layers",
 inline constexpr Option separate_encoder_option = {.key = "separate_encoder",
                                                    .summary = "give the sheaf learner an encoder of its own",
                                                    .automatic = "on for Bayesian special-orthogonal"};
+inline constexpr Option normalisation_option = {"normalisation", "normalisation of the Laplacian"};
 inline constexpr Option sheaf_activation_option = {
     .key = "sheaf_activation",
-    .summary = "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
-               "general-linear; residual: "
-               "general-linear, diagonal)",
+    .summary =
+        "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
+        "general-linear; residual: "
+        "general-linear, diagonal)",
     .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
     .since = "0.1"};
 inline constexpr Option spread_option = {.key = "spread",
-                                         .summary = "spread of Bayesian maps: where it begins and how far it reaches",
+                                         .summary =
+                                             "spread of Bayesian maps: where it begins and how far it reaches",
                                          .since = "0.2"};
 inline constexpr Option parametrisation_option = {
     .key = "parametrisation",
     .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
     .automatic = "exponential, with the published spread householder"};
+
+/// Of rotations, and of others and with the published spread.
+[[nodiscard]] constexpr SheafActivation default_sheaf_activation(bool rotations, bool published) {
+  return rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
+}
+[[nodiscard]] constexpr rotation::RotationParametrisation default_parametrisation(bool published) {
+  return published ? rotation::RotationParametrisation::householder
+                   : rotation::RotationParametrisation::exponential;
+}
 
 /// Declares the sizes that networks of all kinds have.
 template <class Visit, class... Options>
@@ -107,7 +121,7 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
   visit(left_weights_option, options.left_weights...);
   visit(right_weights_option, options.right_weights...);
   visit({"activation", "ELU in the encoder and after each diffusion"}, options.activation...);
-  visit({"normalisation", "normalisation of the Laplacian"}, options.normalisation...);
+  visit(normalisation_option, options.normalisation...);
   visit(parametrisation_option, options.parametrisation...);
   visit(
       {.key = "augmented_filters",

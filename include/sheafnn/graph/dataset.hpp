@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/given_map_arrays.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/graph/labels.hpp"
@@ -52,6 +54,8 @@ struct NodeDataset {
   std::vector<std::string> class_names = {}; ///< C, or empty: so are classes
   std::vector<std::string> feature_names =
       {};  ///< of the features' columns but indicators of missing values, or empty
+
+  std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: none
 
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }

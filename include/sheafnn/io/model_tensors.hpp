@@ -91,6 +91,10 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
   const Index version = detail::known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
   info.model = detail::metadata_value(path, file, "model");
+  // What networks of layers with given maps are called in files of versions that had no convolutions.
+  if (info.model == ConvolutionOptions::kind.deterministic && !file.metadata.contains("widths")) {
+    info.model = Snn<Diagonal<1>>::kind;
+  }
   info.maps = detail::metadata_value(path, file, "maps");
   info.metadata = file.metadata;
   if (const auto found = file.metadata.find("posterior"); found != file.metadata.end()) {

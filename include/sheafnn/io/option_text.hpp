@@ -21,6 +21,14 @@
 
 namespace sheafnn::io {
 
+namespace detail {
+
+template <class Field>
+inline constexpr bool is_number_list =
+    std::same_as<Field, std::vector<double>> || std::same_as<Field, std::vector<Index>>;
+
+}  // namespace detail
+
 /// An option as a text. Takes any value.
 template <class Field>
 [[nodiscard]] std::string option_text(const Field& value) {
@@ -30,9 +38,9 @@ template <class Field>
     return value ? "true" : "false";
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
     return to_text(value);
-  } else if constexpr (std::same_as<Field, std::vector<double>>) {
+  } else if constexpr (detail::is_number_list<Field>) {
     std::string text;
-    for (const double number : value) text += (text.empty() ? "" : ",") + option_text(number);
+    for (const auto number : value) text += (text.empty() ? "" : ",") + option_text(number);
     return text;
   } else if constexpr (NamedEnum<Field>) {
     return std::string(to_string(value));
@@ -57,7 +65,7 @@ void parse_option(std::string_view key, std::string_view text, Field& value) {
     value = text == "true";
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
     value = parse_feature_plan(text);
-  } else if constexpr (std::same_as<Field, std::vector<double>>) {
+  } else if constexpr (detail::is_number_list<Field>) {
     require(text.find_first_not_of("0123456789+-.e,") == std::string_view::npos, key, "a text of other characters",
             "must be numbers with commas between them");
     value.clear();

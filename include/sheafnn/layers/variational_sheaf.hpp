@@ -42,12 +42,15 @@ class VariationalSheaf {
         gradient_(blocks.block_count() * 2 * Q::gradient_size * W),
         block_sum_(blocks.block_count()) {}
 
-  /// Parameters of all incident pairs from the learner's raw outputs.
+  /// Parameters of all incident pairs from raw outputs: of the mean and the spread, or of the spread alone, where the
+  /// posterior does without the others.
+  ///
+  /// \param learner  SheafLearner, or LabelledSpread
   template <class Learner>
   void activate(Execution execution, const Learner& learner) {
     for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size];
-      detail::load_lanes<raw_size>(learner.raw(block, side), raw);
+      load_raw(learner.outputs(), learner.raw(block, side), raw);
       q_.activate(raw, parameters);
       detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
     });
@@ -86,13 +89,15 @@ class VariationalSheaf {
       return q_.kl(parameters);
     });
   }
-  /// log q − log p of the maps in `sheaf`, which were drawn with this noise, averaged over the incident pairs.
-  template <class Sheaf>
-  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise, const Sheaf& sheaf) {
+  /// log q − log p of maps that were drawn with this noise, averaged over the incident pairs.
+  ///
+  /// \param map_of  map_of(block, side) are the maps of a block and side
+  template <class MapOf>
+  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise, const MapOf& map_of) {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      return q_.log_ratio(parameters, draw_again(noise, block, side, draw), sheaf.map_of(block, side));
+      return q_.log_ratio(parameters, draw_again(noise, block, side, draw), map_of(block, side));
     });
   }
 
@@ -128,17 +133,29 @@ class VariationalSheaf {
   void end_backward(Execution execution, Learner& learner) const {
     for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size], bar[Q::gradient_size], raw_bar[raw_size];
-      detail::load_lanes<raw_size>(learner.raw(block, side), raw);
+      load_raw(learner.outputs(), learner.raw(block, side), raw);
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
       q_.activate_backward(raw, parameters, bar, raw_bar);
-      detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
+      if (raw_size == Q::spread_size || learner.outputs() == raw_size) {
+        detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
+      } else {
+        detail::store_lanes<Q::spread_size>(raw_bar + Q::mean_size, learner.raw_bar(block, side));
+      }
     });
   }
 
  private:
   static constexpr int raw_size = Q::mean_size + Q::spread_size;
 
+  static void load_raw(Index outputs, const S* from, P (&raw)[raw_size]) {
+    if (raw_size == Q::spread_size || outputs == raw_size) {
+      detail::load_lanes<raw_size>(from, raw);
+      return;
+    }
+    for (int k = 0; k < Q::mean_size; ++k) raw[k] = P(S(0));
+    detail::load_lanes<Q::spread_size>(from, raw + Q::mean_size);
+  }
   [[nodiscard]] S* parameter(Index block, int side) noexcept {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }

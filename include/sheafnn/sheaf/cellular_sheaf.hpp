@@ -93,7 +93,8 @@ class CellularSheaf {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool has_edge_weights = may_have_edge_weights<Family>;
   using Map = typename Family::template Map<Scalar>;
-  using DenseMap = SquareMatrix<Scalar, stalk_dimension>;
+  static constexpr int edge_stalk_dimension = sheaf::edge_stalk_dimension<Family>;
+  using DenseMap = Eigen::Matrix<Scalar, edge_stalk_dimension, stalk_dimension>;
 
   /// The trivial sheaf: every map the identity, every weight 1.
   explicit CellularSheaf(Graph graph) : CellularSheaf(std::make_shared<const Graph>(std::move(graph))) {}
@@ -135,8 +136,8 @@ class CellularSheaf {
   [[nodiscard]] const std::shared_ptr<const Graph>& shared_graph() const noexcept { return graph_; }
   /// dim C⁰ = nD.
   [[nodiscard]] Index node_dimension() const noexcept { return graph_->node_count() * stalk_dimension; }
-  /// dim C¹ = mD.
-  [[nodiscard]] Index edge_dimension() const noexcept { return graph_->edge_count() * stalk_dimension; }
+  /// dim C¹ = mD, or of edge stalks of another dimension mE.
+  [[nodiscard]] Index edge_dimension() const noexcept { return graph_->edge_count() * edge_stalk_dimension; }
 
   /// The arc of the incident pair u ⊴ e. \throws std::invalid_argument  no such edge, or u is not one of its ends
   [[nodiscard]] Index arc_of(Index node, Index edge) const {
