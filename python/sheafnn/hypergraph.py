@@ -288,6 +288,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         probabilities = self.predict_proba(X)
         if y is not None:
             raise ValueError("y: a Hypergraph has its own labels")
+        chosen: np.ndarray
         if nodes is not None:
             chosen = _masks.node_numbers(nodes, X.node_count, "nodes", distinct=False)
         else:
