@@ -38,8 +38,13 @@ namespace detail {
 /// member sheaf_activation has an activation of its own, which the option calls tanh.
 ///
 /// \throws std::invalid_argument  learned edge weights, of given maps
-template <class Posterior, class Options>
+///
+/// \tparam Layers  LayerKinds, whose first kind decides the form of the layers; void: there is no choice
+template <class Posterior, class Layers = void, class Options>
 [[nodiscard]] Options suited_to(Options options) {
+  if constexpr (!std::is_void_v<Layers>) {
+    if (!options.layer) options.layer = Layers::template first_form<typename Posterior::family>();
+  }
   if constexpr (has_given_maps<Posterior>) {
     require(!options.edge_weights.value_or(false), "edge_weights", true,
             "given sheaves have edge weights of their own");
@@ -105,7 +110,7 @@ class SheafModel {
   }
   /// The same without values of the parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
+      : options_(resolve<Family>(detail::suited_to<Posterior, Layers>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) {
       detail::require_edges(options_);
       posterior_.check_count(sheaf_count());
@@ -143,12 +148,14 @@ class SheafModel {
   /// What layers are made from.
   [[nodiscard]] layers::LayerSetting layer_setting() const {
     const layers::DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
-                                 !options_.residual.initial()};
+                                 !options_.residual.initial() && options_.layer == LayerForm::diffusion};
     return {.diffusion = parts,
             .filter = options_.filter,
             .residual = options_.residual,
             .coordinates = coordinates(),
-            .channels = options_.channels};
+            .channels = options_.channels,
+            .form = *options_.layer,
+            .attention = options_.attention};
   }
   /// Declares all parameters; declare_layers(list) declares the weights of the layers. Takes any list.
   template <class T, class DeclareLayers>
