@@ -17,6 +17,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/kernels/block.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
+#include "sheafnn/layers/arc_transports.hpp"
 #include "sheafnn/layers/attention_scores.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
@@ -27,10 +28,12 @@ namespace sheafnn::layers {
 
 /// math: "Sheaf attention" (3.45).
 template <RestrictionMapFamily Family, class S>
-class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
+class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTransports<Family, S> {
   using Base = WeightedLayer<Family, S, AttentionWeights>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;
+  using Transports = ArcTransports<Family, S>;
+  using Transports::for_arcs, Transports::gather, Transports::scale, Transports::add_scale_bar, Transports::normalised;
   using Sizes = BlockSizes<Family>;
   static constexpr int D = Family::stalk_dimension;
   static constexpr bool learned = is_learned<Family>;
@@ -46,6 +49,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
   /// \throws std::invalid_argument  a shape of another graph or family, fixed filters, a graph that is a part of another
   AttentionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& setting)
       : Base(graph, diffusion, setting),
+        Transports(graph, diffusion, setting.attention.normalised),
         dropping_(graph.node_count(), diffusion.coordinates, diffusion.channels, false, false),
         mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, setting.diffusion.left,
                 setting.diffusion.right),
@@ -54,7 +58,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
         partial_(chunks_.count * (scores_.partial_size() + 1)),
         weight_bar_(graph.arc_count() + graph.node_count()) {
     require(diffusion.filters == 0, "fixed filters", diffusion.filters, "the layer attention has none");
-    require(graph.part() == nullptr, "layer", to_string(form), "has no part of a graph");
+    require(graph.part() == nullptr, "layer", to_string(form), "needs a whole graph: ranks have parts of one");
     setting_.diffusion.residual = false;  // there is no ε
     const Index size = graph.node_count() * diffusion.row();
     if (normalised()) {
@@ -121,7 +125,6 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
   }
 
  private:
-  [[nodiscard]] bool normalised() const { return setting_.attention.normalised; }
   [[nodiscard]] bool transported() const { return setting_.attention.transported; }
   [[nodiscard]] bool residual() const { return setting_.attention.residual; }
   [[nodiscard]] const S* y() const { return mixing_.output(); }
@@ -137,36 +140,6 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
     for (Index u = begin; u < end; ++u) {
       const bool there = index < nodes_.count() && nodes_[index] == u;
       use(u, there ? index++ : Index{-1});
-    }
-  }
-  template <class Visit>
-  SHEAFNN_INLINE void for_arcs(Index u, const Visit& visit) const {
-    detail::for_neighbours<true>(graph_->targets().data(), graph_->first_arc(u), graph_->first_arc(u + 1), u, visit);
-  }
-  /// sum = weight(u) w_u + Σ over arcs a = u → v of weight(a) Q_uv w_v, the D coordinates of a tile.
-  template <class T, class Tile, class Weight>
-  SHEAFNN_INLINE void gather(const Tile& c, const SheafBlocks<Family, S>& sheaf, Index u, const S* w,
-                             const Weight& weight, T* sum) const {
-    const Index f = diffusion_->channels, row = diffusion_->row();
-    const S own = weight(scores_.own(u), true);
-    detail::load_coordinates<D>(c, w + u * row + c, f, sum);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(own) * sum[i];
-    for_arcs(u, [&]<bool Before>(Index arc) SHEAFNN_INLINE_LAMBDA {
-      T other[D];
-      detail::load_coordinates<D>(c, w + graph_->target(arc) * row + c, f, other);
-      const T share = T(weight(arc, false));
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) other[i] = share * other[i];
-      kernels::add_block_times<D, Sizes::transport, Before, false>(sheaf.transport_block(graph_->edge_of(arc)), other,
-                                                                   sum);
-    });
-  }
-  /// y = S_u x where Â is normalised, otherwise x.
-  template <class T>
-  SHEAFNN_INLINE void scale(const SheafBlocks<Family, S>& sheaf, Index u, const T* x, T* y_out) const {
-    if (normalised()) {
-      kernels::block_times<D, Sizes::gram>(sheaf.scale(u), x, y_out);
-    } else {
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) y_out[i] = x[i];
     }
   }
   /// Σ_k bar_k q_k scaled by S_u, a tile.
@@ -215,7 +188,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
     detail::for_arc_tiles<S, D>(0, f, [&]<class T>(auto c) {
       const Index in = u * row + c;
       T sum[D], m[D];
-      gather<T>(c, call.sheaf, u, moved(), [&](Index score, bool) { return scores_.weight(score); }, sum);
+      gather(c, call.sheaf, u, moved(), [&](Index score, bool) { return scores_.weight(score); }, sum);
       if (normalised()) detail::store_coordinates<D>(c, sum, f, gathered_.data() + in);
       scale(call.sheaf, u, sum, m);
       for (int i = 0; i < D; ++i) {
@@ -265,13 +238,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
       }
       scale(call.sheaf, u, bar, scaled);
       detail::store_coordinates<D>(c, scaled, f, call.scratch[1].data() + in);
-      if constexpr (learned) {
-        if (normalised() && index >= 0) {
-          T gathered[D];
-          detail::load_coordinates<D>(c, gathered_.data() + in, f, gathered);
-          kernels::channel_products<D, Sizes::gram>(bar, gathered, scale_bar, true);
-        }
-      }
+      if (index >= 0) add_scale_bar(call.sheaf_gradient, c, u, bar, gathered_.data() + u * row);
     });
   }
   /// The derivative of the activation at coordinate i of a node, from its value.
@@ -311,21 +278,14 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
     for (Index k = 0; k < scores_.heads(); ++k) {
       detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         T sum[D], scaled[D], to[D];
-        gather<T>(c, call.sheaf, u, moved_source(), [&](Index score, bool) { return scores_.score_bar(score)[k]; },
+        gather(c, call.sheaf, u, moved_source(), [&](Index score, bool) { return scores_.score_bar(score)[k]; },
                   sum);
         scale(call.sheaf, u, sum, scaled);
         S* const at = query_bar + k * row + c;
         detail::load_coordinates<D>(c, at, f, to);
         SHEAFNN_UNROLL for (int i = 0; i < D; ++i) to[i] += scaled[i];
         detail::store_coordinates<D>(c, to, f, at);
-        if constexpr (learned) {
-          if (normalised()) {
-            T query[D];
-            detail::load_coordinates<D>(c, scores_.query(k) + c, f, query);
-            kernels::channel_products<D, Sizes::gram>(
-                sum, query, call.sheaf_gradient.scale_bar.data() + u * Sizes::gram, true);
-          }
-        }
+        add_scale_bar(call.sheaf_gradient, c, u, sum, scores_.query(k));
       });
     }
   }
@@ -337,10 +297,10 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
     detail::for_arc_tiles<S, D>(0, f, [&]<class T>(auto c) {
       const Index in = u * row + c;
       T w_bar[D], out[D];
-      gather<T>(c, call.sheaf, u, r_bar,
+      gather(c, call.sheaf, u, r_bar,
                 [&](Index score, bool own) { return scores_.weight(own ? score : graph_->reverse(score)); }, w_bar);
       scale(call.sheaf, u, w_bar, out);
-      add_scale_bar<T>(call, c, u, w_bar, y());
+      add_scale_bar(call.sheaf_gradient, c, u, w_bar, y() + u * row);
       if (residual()) {
         for (int i = 0; i < D; ++i) {
           const Index at = in + i * f;
@@ -352,18 +312,6 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
       if (transported()) source_backward<T>(call, c, u);
       if constexpr (learned) edges_backward<T>(call, c, u);
     });
-  }
-  /// S̄_u += w̄ y_uᵀ where Â is normalised.
-  template <class T, class Tile>
-  SHEAFNN_INLINE void add_scale_bar(const LayerBackwardCall<Family, S>& call, const Tile& c, Index u, const T* w_bar,
-                                    const S* of) const {
-    if constexpr (learned) {
-      if (!normalised()) return;
-      T value[D];
-      detail::load_coordinates<D>(c, of + u * diffusion_->row() + c, diffusion_->channels, value);
-      kernels::channel_products<D, Sizes::gram>(w_bar, value, call.sheaf_gradient.scale_bar.data() + u * Sizes::gram,
-                                                true);
-    }
   }
   /// Of what scores of other nodes, and of u itself, read of u.
   template <class T, class Tile>
@@ -378,7 +326,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights> {
           call.sheaf.transport_block(graph_->edge_of(arc)), other, sum);
     });
     scale(call.sheaf, u, sum, out);
-    add_scale_bar<T>(call, c, u, sum, source_);
+    add_scale_bar(call.sheaf_gradient, c, u, sum, source_ + u * diffusion_->row());
     detail::store_coordinates<D>(c, out, f, source_bar_.data() + u * diffusion_->row() + c);
   }
   /// Derivatives of the blocks of edges from u to larger nodes.
