@@ -4,8 +4,7 @@
 ///
 ///     #include <sheafnn/every_layer.hpp>
 ///     sheafnn::SheafAttention<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2});
-///     using Any = sheafnn::SheafModel<Family, Posterior, float, sheafnn::EveryLayer>;
-///     Any wave({.features = 34, .classes = 2, .layer = sheafnn::LayerForm::wave});
+///     sheafnn::AnyBsnn<sheafnn::Diagonal<3>> wave({.features = 34, .classes = 2, .layer = sheafnn::LayerForm::wave});
 #pragma once
 
 #include <concepts>
@@ -21,6 +20,12 @@ namespace sheafnn {
 using EveryLayer =
     LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer,
                layers::ConvolutionLayer, layers::WaveLayer, layers::AttentionLayer, layers::CopresheafLayer>;
+
+/// Bsnn and Nsd with a choice of all layers.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using AnyBsnn = SheafModel<Family, DefaultPosterior<Family>, S, EveryLayer>;
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using AnyNsd = SheafModel<Family, PointMass<Family>, S, EveryLayer>;
 
 /// Sheaf convolution, X' = ELU((I − Δ)(I ⊗ A) X Bᵀ + b), with maps that are given as GivenMaps.
 template <RestrictionMapFamily Family, std::floating_point S = float>

@@ -43,7 +43,7 @@ struct LayerKinds {
     if (of.residual.initial()) throw_invalid_argument("residual.form", to_string(of.residual.form), why);
     if (of.form != LayerForm::diffusion) {
       throw_invalid_argument("layer", to_string(of.form),
-                             detail::concat(why, "; those of <sheafnn/every_layer.hpp> have"));
+                             detail::concat(why, ": <sheafnn/every_layer.hpp> has one, not for batches"));
     }
     throw_invalid_argument("layer", of.number, "none of the model's LayerKinds suits it");
   }

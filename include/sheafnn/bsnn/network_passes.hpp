@@ -37,11 +37,16 @@ class NetworkPasses {
   [[nodiscard]] const Graph& graph() const noexcept { return steps_.graph; }
   [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
   void set_execution(Execution execution) noexcept { steps_.execution = execution; }
-  /// Samples that make sense: one where nothing is random. Takes any number.
-  [[nodiscard]] Index sample_count(Index requested) const noexcept {
-    if constexpr (requires { steps_.draws(); }) return steps_.draws() ? requested : 1;
-    return Steps::is_sampled ? requested : 1;
+  /// Is anything random, beside dropout?
+  [[nodiscard]] bool draws() const noexcept {
+    if constexpr (requires { steps_.draws(); }) {
+      return steps_.draws();
+    } else {
+      return Steps::is_sampled;
+    }
   }
+  /// Samples that make sense: one where nothing is random. Takes any number.
+  [[nodiscard]] Index sample_count(Index requested) const noexcept { return draws() ? requested : 1; }
   /// Nodes of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
   /// Outputs of the last draw, as what followed has left them: a loss may work in place.
