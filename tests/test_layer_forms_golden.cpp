@@ -62,21 +62,19 @@ void check(const std::string& name) {
   const auto noise = golden::noise_of<Model>(given);
   const auto layer_noise = golden::layer_noise_of<double>(given);
   Network<Model> network(model, given.graph, given.features);
-  static_cast<void>(network.forward({.noise = {noise.begin(), noise.end()},
-                                     .layer_noise = {layer_noise.begin(), layer_noise.end()}}));
+  static_cast<void>(network.forward(
+      {.noise = {noise.begin(), noise.end()}, .layer_noise = {layer_noise.begin(), layer_noise.end()}}));
   for (Index l = 0; l <= given.options.layers; ++l) {
     const auto x = network.features_after(l);
-    CHECK(golden2::distance({x.data(), x.data() + x.size()}, given.file.at("hidden." + std::to_string(l)).values) <=
-          golden::double_bounds.output);
+    CHECK(golden2::distance({x.data(), x.data() + x.size()},
+                            given.file.at("hidden." + std::to_string(l)).values) <= golden::double_bounds.output);
   }
 }
 
 }  // namespace
 
 TEST_CASE("golden values: waves") { check<SheafWave<GeneralLinear<2>, double>>("wave_nsd_gen2"); }
-TEST_CASE("golden values: copresheaves") {
-  check<CopresheafNetwork<GeneralLinear<2>, double>>("copresheaf_gen2");
-}
+TEST_CASE("golden values: copresheaves") { check<CopresheafNetwork<GeneralLinear<2>, double>>("copresheaf_gen2"); }
 TEST_CASE("golden values: sheaf attention") {
   check<SheafAttention<SpecialOrthogonal<3>, double>>("san_so3");
   check<SheafAttention<Diagonal<2>, double>>("res_san_diag2_heads");

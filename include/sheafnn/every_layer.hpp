@@ -47,6 +47,7 @@ template <RestrictionMapFamily Family, std::floating_point S = float>
 using CopresheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::CopresheafLayer>>;
 /// The same with a distribution of the maps.
 template <RestrictionMapFamily Family, std::floating_point S = float>
-using BayesianCopresheafNetwork = SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::CopresheafLayer>>;
+using BayesianCopresheafNetwork =
+    SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::CopresheafLayer>>;
 
 }  // namespace sheafnn

@@ -43,8 +43,8 @@ class ArcTransports {
       detail::load_coordinates<D>(c, w + arcs_->target(arc) * row_ + c, channels_, other);
       const T share = T(weight(arc, false));
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) other[i] = share * other[i];
-      kernels::add_block_times<D, Sizes::transport, Before, false>(sheaf.transport_block(arcs_->edge_of(arc)), other,
-                                                                   sum);
+      kernels::add_block_times<D, Sizes::transport, Before, false>(sheaf.transport_block(arcs_->edge_of(arc)),
+                                                                   other, sum);
     });
   }
   /// y = S_u x where transports are scaled, otherwise x.
@@ -58,8 +58,8 @@ class ArcTransports {
   }
   /// The same backwards, for y = S_u x and a row x: S̄_u += ȳ xᵀ.
   template <class T, class Tile>
-  SHEAFNN_INLINE void add_scale_bar(SheafBlocksGradient<Family, S>& gradient, const Tile& c, Index u, const T* y_bar,
-                                    const S* x) const {
+  SHEAFNN_INLINE void add_scale_bar(SheafBlocksGradient<Family, S>& gradient, const Tile& c, Index u,
+                                    const T* y_bar, const S* x) const {
     if constexpr (is_learned<Family>) {
       if (!normalised_) return;
       T value[D];

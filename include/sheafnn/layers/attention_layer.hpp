@@ -33,7 +33,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;
   using Transports = ArcTransports<Family, S>;
-  using Transports::for_arcs, Transports::gather, Transports::scale, Transports::add_scale_bar, Transports::normalised;
+  using Transports::for_arcs, Transports::gather, Transports::scale, Transports::add_scale_bar,
+      Transports::normalised;
   using Sizes = BlockSizes<Family>;
   static constexpr int D = Family::stalk_dimension;
   static constexpr bool learned = is_learned<Family>;
@@ -109,7 +110,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     this->check_scratch(call);
     weights_.check(setting_);
     const Execution execution = call.execution;
-    S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(), *const work = call.scratch[1].data();
+    S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(),
+             *const work = call.scratch[1].data();
     scores_backward(call);
     parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) move_back(call, u);
@@ -188,7 +190,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     detail::for_arc_tiles<S, D>(0, f, [&]<class T>(auto c) {
       const Index in = u * row + c;
       T sum[D], m[D];
-      gather(c, call.sheaf, u, moved(), [&](Index score, bool) { return scores_.weight(score); }, sum);
+      gather(
+          c, call.sheaf, u, moved(), [&](Index score, bool) { return scores_.weight(score); }, sum);
       if (normalised()) detail::store_coordinates<D>(c, sum, f, gathered_.data() + in);
       scale(call.sheaf, u, sum, m);
       for (int i = 0; i < D; ++i) {
@@ -245,7 +248,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   template <class Tile>
   [[nodiscard]] SHEAFNN_INLINE auto slope(const Tile& c, Index u, Index index, Index i) const {
     const Index row = diffusion_->row(), at = i * diffusion_->channels + c;
-    const auto value = residual() ? c.load(change_.data() + u * row + at) : c.load(output_.data() + index * row + at);
+    const auto value =
+        residual() ? c.load(change_.data() + u * row + at) : c.load(output_.data() + index * row + at);
     return setting_.diffusion.activation ? elu_slope(value) : decltype(value)(S(1));
   }
   /// Λ̄ of the scores of u.
@@ -267,7 +271,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     };
     for_arcs(u, [&]<bool Before>(Index arc) {
       set(arc, graph_->target(arc), [&](const auto* x, auto* out) {
-        kernels::block_times<D, Sizes::transport, Before>(call.sheaf.transport_block(graph_->edge_of(arc)), x, out);
+        kernels::block_times<D, Sizes::transport, Before>(call.sheaf.transport_block(graph_->edge_of(arc)), x,
+                                                          out);
       });
     });
     set(scores_.own(u), u, [](const auto* x, auto* out) { std::copy_n(x, D, out); });
@@ -278,8 +283,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     for (Index k = 0; k < scores_.heads(); ++k) {
       detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         T sum[D], scaled[D], to[D];
-        gather(c, call.sheaf, u, moved_source(), [&](Index score, bool) { return scores_.score_bar(score)[k]; },
-                  sum);
+        gather(
+            c, call.sheaf, u, moved_source(), [&](Index score, bool) { return scores_.score_bar(score)[k]; }, sum);
         scale(call.sheaf, u, sum, scaled);
         S* const at = query_bar + k * row + c;
         detail::load_coordinates<D>(c, at, f, to);
@@ -297,8 +302,9 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     detail::for_arc_tiles<S, D>(0, f, [&]<class T>(auto c) {
       const Index in = u * row + c;
       T w_bar[D], out[D];
-      gather(c, call.sheaf, u, r_bar,
-                [&](Index score, bool own) { return scores_.weight(own ? score : graph_->reverse(score)); }, w_bar);
+      gather(
+          c, call.sheaf, u, r_bar,
+          [&](Index score, bool own) { return scores_.weight(own ? score : graph_->reverse(score)); }, w_bar);
       scale(call.sheaf, u, w_bar, out);
       add_scale_bar(call.sheaf_gradient, c, u, w_bar, y() + u * row);
       if (residual()) {
@@ -322,8 +328,9 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     for_arcs(u, [&]<bool Before>(Index arc) {
       T other[D];
       query_sum<T>(c, call.sheaf, graph_->target(arc), scores_.score_bar(graph_->reverse(arc)), other);
-      kernels::add_block_times<D, Sizes::transport, Before, false>(
-          call.sheaf.transport_block(graph_->edge_of(arc)), other, sum);
+      kernels::add_block_times<D, Sizes::transport, Before, false>(call.sheaf.transport_block(
+                                                                       graph_->edge_of(arc)),
+                                                                   other, sum);
     });
     scale(call.sheaf, u, sum, out);
     add_scale_bar(call.sheaf_gradient, c, u, sum, source_ + u * diffusion_->row());
@@ -353,7 +360,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     load(call.scratch[1].data(), v, other_bar);
     multiply(-scores_.weight(arc), bar);
     multiply(-scores_.weight(back), here);
-    kernels::channel_products<D, Sizes::transport>(bar, other, here, other_bar, block_bar, call.accumulate || c > 0);
+    kernels::channel_products<D, Sizes::transport>(bar, other, here, other_bar, block_bar,
+                                                   call.accumulate || c > 0);
     if (!transported()) return;
     query_sum<T>(c, call.sheaf, u, scores_.score_bar(arc), bar);
     load(moved_source(), v, other);
@@ -371,7 +379,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
       for (Index u = begin; u < end; ++u) {
         scores_.features_backward(u, source_ + u * row, to + u * row, transported(), scale_sum(chunk) + 1);
       }
-      if (transported()) detail::add_array(1, (end - begin) * row, source_bar_.data() + begin * row, to + begin * row);
+      if (transported())
+        detail::add_array(1, (end - begin) * row, source_bar_.data() + begin * row, to + begin * row);
     });
   }
   void finish_weights(double kl_weight) {
@@ -387,13 +396,13 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   FeatureMixing<S> mixing_;    ///< Y
   AttentionScores<S> scores_;
   NodeChunks chunks_;
-  Buffer<S> partial_;        ///< per chunk of nodes: the derivative of log σ, and sums of p̄ and q̄
-  Buffer<S> weight_bar_;     ///< Λ̄ of every score
-  Buffer<S> scaled_;         ///< S Y
-  Buffer<S> gathered_;       ///< M before its own S
-  Buffer<S> scaled_source_;  ///< S times what scores read
-  Buffer<S> source_bar_;     ///< derivative of what scores read, where it is transported
-  Buffer<S> change_;         ///< ELU(M − Y)
+  Buffer<S> partial_;          ///< per chunk of nodes: the derivative of log σ, and sums of p̄ and q̄
+  Buffer<S> weight_bar_;       ///< Λ̄ of every score
+  Buffer<S> scaled_;           ///< S Y
+  Buffer<S> gathered_;         ///< M before its own S
+  Buffer<S> scaled_source_;    ///< S times what scores read
+  Buffer<S> source_bar_;       ///< derivative of what scores read, where it is transported
+  Buffer<S> change_;           ///< ELU(M − Y)
   const S* source_ = nullptr;  ///< what scores read
 };
 

@@ -61,9 +61,10 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
     this->begin(call);
     weights_.check(setting_);
     const Index row = diffusion_->row(), f = diffusion_->channels;
-    dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true, [&](Index first, Index count, const S* x) {
-      if (!fetched_.empty()) std::copy_n(x, count * row, fetched_.data() + first * row);
-    });
+    dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
+                      [&](Index first, Index count, const S* x) {
+                        if (!fetched_.empty()) std::copy_n(x, count * row, fetched_.data() + first * row);
+                      });
     if (!fetched_.empty()) detail::fetch_halo(*graph_, fetched_.data(), row);
     read_ = fetched_.empty() ? dropping_.output() : fetched_.data();
     const NodeSelection nodes = this->own_nodes();
@@ -95,7 +96,8 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
     weights_.check(setting_);
     weights_bar_.mixing.check(setting_);
     const Index row = diffusion_->row(), f = diffusion_->channels;
-    S *const x_bar = call.x_bar.data(), *const mean_bar = call.scratch[0].data(), *const to_bar = call.scratch[1].data();
+    S *const x_bar = call.x_bar.data(), *const mean_bar = call.scratch[0].data(),
+             *const to_bar = call.scratch[1].data();
     mix_backward(call, mean_bar);
     spread(call.execution, mean_bar, x_bar, to_bar);
     detail::fetch_halo(*graph_, to_bar, row);
@@ -144,8 +146,8 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
   }
   /// Derivatives of ρ of the arcs of u, and of X̃_u. \param to_bar  m̄/degree of all nodes
   template <class T, class Tile>
-  SHEAFNN_INLINE void average_backward(const Tile& c, const LayerBackwardCall<Family, S>& call, Index u, const S* to_bar,
-                                       S* read_bar) {
+  SHEAFNN_INLINE void average_backward(const Tile& c, const LayerBackwardCall<Family, S>& call, Index u,
+                                       const S* to_bar, S* read_bar) {
     const Index f = diffusion_->channels, row = diffusion_->row();
     T bar[D], other[D], other_bar[D], sum[D];
     detail::load_coordinates<D>(c, to_bar + u * row + c, f, bar);
@@ -172,7 +174,8 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
     const NodeSelection nodes = this->own_nodes();
     const NodeChunks chunks{nodes.count(), mixing_.chunks().count};
     chunks.for_each(call.execution, [&](Index chunk, Index begin, Index end) {
-      S *const partial = partial_.data() + chunk * partial_size(), *const bias_bar = partial + mixing_.partial_size();
+      S *const partial = partial_.data() + chunk * partial_size(), *const bias_bar =
+                                                                       partial + mixing_.partial_size();
       std::fill_n(partial, partial_size(), S(0));
       const auto y_bar = [&](Index first, Index count, S* rows) -> const S* {
         detail::for_tiles<S>(0, f, [&]<class T>(auto c) {

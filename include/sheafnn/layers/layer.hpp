@@ -39,11 +39,11 @@ template <RestrictionMapFamily Family, class S>
 struct LayerCall {
   Execution execution;
   const SheafBlocks<Family, S>& sheaf;
-  FeatureView<const S> x;      ///< X_l; stays in place until backward()
+  FeatureView<const S> x;           ///< X_l; stays in place until backward()
   FeatureView<const S> first = {};  ///< X_1, the first layer's input; stays in place as well
-  NodeSelection nodes;  ///< at which the output is wanted; their list stays in place until backward()
-  Dropout dropout = {};        ///< of X_l in training; see active_dropout()
-  bool training = true;        ///< will backward() follow?
+  NodeSelection nodes;              ///< at which the output is wanted; their list stays in place until backward()
+  Dropout dropout = {};             ///< of X_l in training; see active_dropout()
+  bool training = true;             ///< will backward() follow?
   MixedFeatures mixing = MixedFeatures::compute;  ///< of evaluations
   FeatureView<S> scratch = {};                    ///< of evaluations: of the shape of x, overwritten
   FilterWeights<const S> filter = {};             ///< what all layers share
@@ -62,9 +62,9 @@ struct LayerBackwardCall {
   SheafBlocksGradient<Family, S>& sheaf_gradient;  ///< derivatives of the sheaf's blocks
   bool accumulate = false;                         ///< add to sheaf_gradient instead of overwriting it
   FeatureView<const S>
-      output_bar;             ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
-  FeatureView<S> x_bar;       ///< derivative of x, overwritten
-  FeatureView<S> first_bar = {};   ///< derivative of X_1: layers that read X_1 add to it, others leave it
+      output_bar;                 ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
+  FeatureView<S> x_bar;           ///< derivative of x, overwritten
+  FeatureView<S> first_bar = {};  ///< derivative of X_1: layers that read X_1 add to it, others leave it
   FeatureView<S> scratch[2] = {};  ///< of the shape of x, overwritten; the first may be output_bar
   FilterWeights<const S> filter = {};
   FilterWeights<S> filter_bar = {};  ///< added to
@@ -74,8 +74,9 @@ struct LayerBackwardCall {
 
 /// What a layer reads besides X_l at its nodes and their neighbours.
 struct LayerReads {
-  bool first = false;   ///< X_1
-  bool scales = false;  ///< scalings of the neighbours' blocks, which have to be exchanged between parts of a graph
+  bool first = false;  ///< X_1
+  bool scales =
+      false;  ///< scalings of the neighbours' blocks, which have to be exchanged between parts of a graph
   bool before = false;  ///< X_{l−1}
   bool maps = false;    ///< the map of every arc, SheafBlocks::arc_map()
   bool blocks = true;   ///< blocks of the Laplacian

@@ -28,8 +28,8 @@ inline constexpr std::array<std::string_view, 5> layer_form_names = {"diffusion"
 
 /// Options of attention layers. Source: math: "Sheaf attention" (3.45); Barbero et al. 2022, Sheaf Attention Networks.
 struct AttentionOptions {
-  Index heads = 1;          ///< K, over which Λ is the mean
-  Index width = 8;          ///< g, rows of W in each head
+  Index heads = 1;           ///< K, over which Λ is the mean
+  Index width = 8;           ///< g, rows of W in each head
   bool transported = false;  ///< scores read Â_uv x_v in place of x_v
   bool residual = false;     ///< X' = X + ELU(M − Y) in place of ELU(M)
   bool normalised = false;   ///< Â = I − Δ in place of transports as they are, with I at the node itself

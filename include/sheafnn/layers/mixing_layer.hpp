@@ -29,8 +29,8 @@ namespace sheafnn::layers {
 /// \tparam End       ConvolutionEnd or WaveEnd, over a tile
 /// \tparam FormOf    the form that it is
 /// \tparam WeightsOf BiasedWeights where End has a bias, otherwise UnbiasedWeights
-template <template <class> class End, LayerForm FormOf, template <class> class WeightsOf, RestrictionMapFamily Family,
-          class S>
+template <template <class> class End, LayerForm FormOf, template <class> class WeightsOf,
+          RestrictionMapFamily Family, class S>
 class MixingLayer : public WeightedLayer<Family, S, WeightsOf> {
   using Base = WeightedLayer<Family, S, WeightsOf>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
@@ -76,9 +76,8 @@ class MixingLayer : public WeightedLayer<Family, S, WeightsOf> {
                       [&](Index first, Index nodes, const S* y) { step_.scale(call.sheaf, first, nodes, y); });
     }
     step_.diffuse(call, mixing_.output(), output_.data(),
-                  [this]<class T>(const auto& c, Index in, Index, const T& z) SHEAFNN_INLINE_LAMBDA {
-                    return end<T>().forward(values(c, in, z));
-                  });
+                  [this]<class T>(const auto& c, Index in, Index, const T& z)
+                      SHEAFNN_INLINE_LAMBDA { return end<T>().forward(values(c, in, z)); });
   }
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void backward(const LayerBackwardCall<Family, S>& call) override {
