@@ -116,7 +116,8 @@ void for_each_option(const Visit& visit, Options&... options) {
 namespace detail {
 
 /// Do layers have I − Δ in place of Δ? Takes any options.
-[[nodiscard]] inline bool averages(const ModelOptions& options) {
+template <class Options>
+[[nodiscard]] bool averages(const Options& options) {
   return options.residual.initial() || options.layer == LayerForm::convolution;
 }
 

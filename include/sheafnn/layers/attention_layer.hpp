@@ -41,7 +41,6 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
 
  public:
   static constexpr LayerForm form = LayerForm::attention;
-  static constexpr bool works_on_parts = false;  ///< derivatives of an arc's weight belong to one end of the arc
 
   /// Takes any setting.
   [[nodiscard]] static bool suits(const LayerSetting& of) { return of.form == form; }
@@ -119,9 +118,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     mixing_.backward(execution, weights_.mixing, nullptr, y_bar, work, weights_bar_.mixing);
     const bool of_first = setting_.number == 0;
     if (!of_first) features_backward(execution, work);
-    S ones[max_coordinates];
-    std::fill_n(ones, diffusion_->coordinates, S(1));
-    dropping_.backward(execution, {}, residual() ? ones : nullptr, work, x_bar, {});
+    dropping_.backward(execution, {}, residual() ? detail::unit_gain<S>.data() : nullptr, work, x_bar, {});
     if (of_first) features_backward(execution, x_bar);
     finish_weights(call.kl_weight);
   }
@@ -157,10 +154,20 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     scale(sheaf, u, plain, sum);
   }
 
+  /// visit(score, v, transport) for the scores of node u, where transport(x, y) sets y = Q_uv x, or x itself for v = u.
+  template <class Visit>
+  SHEAFNN_INLINE void for_scores(const SheafBlocks<Family, S>& sheaf, Index u, const Visit& visit) const {
+    for_arcs(u, [&]<bool Before>(Index arc) {
+      visit(arc, graph_->target(arc), [&](const auto* x, auto* y) {
+        kernels::block_times<D, Sizes::transport, Before>(sheaf.transport_block(graph_->edge_of(arc)), x, y);
+      });
+    });
+    visit(scores_.own(u), u, [](const auto* x, auto* y) { std::copy_n(x, D, y); });
+  }
   /// t_uv of the scores of node u.
   void set_transported(const SheafBlocks<Family, S>& sheaf, Index u) {
     const Index f = diffusion_->channels, row = diffusion_->row();
-    const auto set = [&](Index score, Index v, const auto& transport) {
+    for_scores(sheaf, u, [&](Index score, Index v, const auto& transport) {
       S* const to = scores_.transported(score);
       std::fill_n(to, scores_.heads(), S(0));
       detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
@@ -170,18 +177,16 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
         scale(sheaf, u, transported, read);
         for (Index k = 0; k < scores_.heads(); ++k) {
           detail::load_coordinates<D>(c, scores_.query(k) + c, f, query);
-          T sum = query[0] * read[0];
-          SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += query[i] * read[i];
-          to[k] += reduce_add(sum);
+          to[k] += sum_of_products(query, read);
         }
       });
-    };
-    for_arcs(u, [&]<bool Before>(Index arc) {
-      set(arc, graph_->target(arc), [&](const auto* x, auto* out) {
-        kernels::block_times<D, Sizes::transport, Before>(sheaf.transport_block(graph_->edge_of(arc)), x, out);
-      });
     });
-    set(scores_.own(u), u, [](const auto* x, auto* out) { std::copy_n(x, D, out); });
+  }
+  template <class T>
+  [[nodiscard]] SHEAFNN_INLINE static S sum_of_products(const T* a, const T* b) {
+    T sum = a[0] * b[0];
+    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i];
+    return reduce_add(sum);
   }
   /// X'_u.
   void move_to(const LayerCall<Family, S>& call, Index u, Index index) {
@@ -241,7 +246,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
       }
       scale(call.sheaf, u, bar, scaled);
       detail::store_coordinates<D>(c, scaled, f, call.scratch[1].data() + in);
-      if (index >= 0) add_scale_bar(call.sheaf_gradient, c, u, bar, gathered_.data() + u * row);
+      if (index >= 0 && normalised()) add_scale_bar(call.sheaf_gradient, c, u, bar, gathered_.data() + u * row);
     });
   }
   /// The derivative of the activation at coordinate i of a node, from its value.
@@ -255,27 +260,17 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   /// Λ̄ of the scores of u.
   void weights_backward(const LayerBackwardCall<Family, S>& call, Index u) {
     const Index f = diffusion_->channels, row = diffusion_->row();
-    const S* const r_bar = call.scratch[1].data() + u * row;
-    const auto set = [&](Index score, Index v, const auto& transport) {
+    for_scores(call.sheaf, u, [&](Index score, Index v, const auto& transport) {
       S sum = S(0);
       detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         T bar[D], w[D], moved_here[D];
-        detail::load_coordinates<D>(c, r_bar + c, f, bar);
+        detail::load_coordinates<D>(c, call.scratch[1].data() + u * row + c, f, bar);
         detail::load_coordinates<D>(c, moved() + v * row + c, f, w);
         transport(w, moved_here);
-        T product = bar[0] * moved_here[0];
-        SHEAFNN_UNROLL for (int i = 1; i < D; ++i) product += bar[i] * moved_here[i];
-        sum += reduce_add(product);
+        sum += sum_of_products(bar, moved_here);
       });
       weight_bar_[score] = sum;
-    };
-    for_arcs(u, [&]<bool Before>(Index arc) {
-      set(arc, graph_->target(arc), [&](const auto* x, auto* out) {
-        kernels::block_times<D, Sizes::transport, Before>(call.sheaf.transport_block(graph_->edge_of(arc)), x,
-                                                          out);
-      });
     });
-    set(scores_.own(u), u, [](const auto* x, auto* out) { std::copy_n(x, D, out); });
   }
   /// q̄_k += S_u κ̄_k and S̄_u += κ̄_k q_kᵀ, κ̄_k = ē_u^k ξ_u + Σ ē_uv^k Q_uv ξ_v with ξ what scores read.
   void queries_backward(const LayerBackwardCall<Family, S>& call, Index u, S* query_bar) {
@@ -316,7 +311,10 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
       }
       detail::store_coordinates<D>(c, out, f, call.scratch[0].data() + in);
       if (transported()) source_backward<T>(call, c, u);
-      if constexpr (learned) edges_backward<T>(call, c, u);
+      if constexpr (!learned) return;
+      for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
+        if (graph_->target(arc) > u) edge_backward<T>(call, c, u, arc);
+      }
     });
   }
   /// Of what scores of other nodes, and of u itself, read of u.
@@ -335,13 +333,6 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     scale(call.sheaf, u, sum, out);
     add_scale_bar(call.sheaf_gradient, c, u, sum, source_ + u * diffusion_->row());
     detail::store_coordinates<D>(c, out, f, source_bar_.data() + u * diffusion_->row() + c);
-  }
-  /// Derivatives of the blocks of edges from u to larger nodes.
-  template <class T, class Tile>
-  void edges_backward(const LayerBackwardCall<Family, S>& call, const Tile& c, Index u) {
-    for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-      if (graph_->target(arc) > u) edge_backward<T>(call, c, u, arc);
-    }
   }
   /// L̄_uv = −Q̄_uv of an arc u → v: −Λ_uv r̄_u w_vᵀ − Λ_vu w_u r̄_vᵀ, and the same of scores.
   template <class T, class Tile>

@@ -107,9 +107,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
         for (Index u = begin; u < end; ++u) average_backward<T>(c, call, u, to_bar, mean_bar);
       });
     });
-    S ones[max_coordinates];
-    std::fill_n(ones, diffusion_->coordinates, S(1));
-    dropping_.backward(call.execution, {}, ones, mean_bar, x_bar, {});
+    dropping_.backward(call.execution, {}, detail::unit_gain<S>.data(), mean_bar, x_bar, {});
     detail::clear_halo(*graph_, x_bar, row);
   }
 

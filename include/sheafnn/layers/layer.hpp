@@ -74,9 +74,8 @@ struct LayerBackwardCall {
 
 /// What a layer reads besides X_l at its nodes and their neighbours.
 struct LayerReads {
-  bool first = false;  ///< X_1
-  bool scales =
-      false;  ///< scalings of the neighbours' blocks, which have to be exchanged between parts of a graph
+  bool first = false;   ///< X_1
+  bool scales = false;  ///< scalings of the neighbours' blocks, which parts of a graph exchange
   bool before = false;  ///< X_{l−1}
   bool maps = false;    ///< the map of every arc, SheafBlocks::arc_map()
   bool blocks = true;   ///< blocks of the Laplacian
@@ -102,8 +101,6 @@ class Layer {
 
   /// The form that ModelOptions::layer has by default, where this is the first kind of a model's LayerKinds.
   static constexpr LayerForm form = LayerForm::diffusion;
-  /// Can it be a layer on a part of a graph?
-  static constexpr bool works_on_parts = true;
 
   /// Is it a layer of networks with these options? By default it is one of networks without another form of layer, filter and
   /// initial residual. Takes any setting.

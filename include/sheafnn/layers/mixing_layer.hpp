@@ -91,9 +91,8 @@ class MixingLayer : public WeightedLayer<Family, S, WeightsOf> {
     step_.end_backward(call, y_bar);
     detail::clear_halo(*graph_, x_bar, row);
     if constexpr (reads_input) {
-      S ones[max_coordinates];
-      std::fill_n(ones, diffusion_->coordinates, S(1));
-      mixing_.backward(call.execution, weights_.mixing, ones, y_bar, x_bar, weights_bar_.mixing);
+      mixing_.backward(call.execution, weights_.mixing, detail::unit_gain<S>.data(), y_bar, x_bar,
+                       weights_bar_.mixing);
     } else {
       mixing_.backward(call.execution, weights_.mixing, nullptr, detail::sum_of_rows(x_bar, y_bar, row), x_bar,
                        weights_bar_.mixing);
