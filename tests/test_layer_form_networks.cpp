@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -207,6 +208,43 @@ TEST_CASE("layer forms: noise of attention") {
   const auto result = test::train_pass(network, training);
   CHECK(result.kl > 0);
   CHECK(result.loss == doctest::Approx(result.nll + 0.5 * result.kl));
+}
+
+TEST_CASE("layer forms: the same bits for any number of threads") {
+  constexpr Index n = 900, p = 4;  // several chunks of nodes
+  std::vector<Edge> edges;
+  for (Index i = 0; i < 3 * n; ++i) {
+    const auto node = [&](std::uint64_t seed) {
+      return static_cast<std::int32_t>((tiny::number(seed, i) + 1) / 2 * (n - 1));
+    };
+    edges.push_back({node(1), node(2)});
+  }
+  const Graph graph(n, edges);
+  std::vector<double> dense;
+  for (Index i = 0; i < n * p; ++i) dense.push_back(tiny::number(3, i));
+  const auto features = NodeFeatures::from_dense(std::span<const double>(dense), n, p);
+  std::vector<std::int32_t> labels, nodes;
+  for (std::int32_t u = 0; u < n; ++u) {
+    labels.push_back(u % 3);
+    if (u % 4 != 1) nodes.push_back(u);
+  }
+  for (const LayerForm form : others) {
+    CAPTURE(to_string(form));
+    ModelOptions options = options_of(form);
+    options.attention = {
+        .heads = 2, .width = 3, .transported = true, .residual = true, .normalised = true, .random = true};
+    const auto model = model_of<Rotating>(options);
+    test::TrainingPass<double> pass;
+    pass.labels = labels;
+    pass.nodes = nodes;
+    pass.dropout = 0.2;
+    pass.kl_weight = 0.1;
+    pass.only_nodes = true;
+    Network<Rotating> one(model, graph, features, 1), three(model, graph, features, 3);
+    CHECK(test::train_pass(one, pass).loss == test::train_pass(three, pass).loss);
+    CHECK(std::equal(one.gradient().begin(), one.gradient().end(), three.gradient().begin()));
+    CHECK(std::any_of(one.gradient().begin(), one.gradient().end(), [](double bar) { return bar != 0; }));
+  }
 }
 
 TEST_CASE("layer forms: training and checkpoints") {

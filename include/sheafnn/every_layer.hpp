@@ -21,11 +21,13 @@ using EveryLayer =
     LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer,
                layers::ConvolutionLayer, layers::WaveLayer, layers::AttentionLayer, layers::CopresheafLayer>;
 
-/// Bsnn and Nsd with a choice of all layers.
+/// Bsnn, Nsd and Snn with a choice of all layers.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnyBsnn = SheafModel<Family, DefaultPosterior<Family>, S, EveryLayer>;
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnyNsd = SheafModel<Family, PointMass<Family>, S, EveryLayer>;
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using AnySnn = SheafModel<Family, GivenMaps<Family>, S, EveryLayer>;
 
 /// Sheaf convolution, X' = ELU((I − Δ)(I ⊗ A) X Bᵀ + b), with maps that are given as GivenMaps.
 template <RestrictionMapFamily Family, std::floating_point S = float>

@@ -4,7 +4,7 @@
 ///     X' = gain X − act(Z),   gain = 1 + tanh ε,   act = ELU or nothing       (math: "The model" (3.6))
 ///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                             (math: "Backward pass of one diffusion step" (3.19))
 ///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ               (math: "Deep networks" (3.39, 3.40))
-///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.42, 3.43))
+///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44))
 ///
 /// Takes any numbers.
 #pragma once

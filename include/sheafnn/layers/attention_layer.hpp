@@ -7,7 +7,7 @@
 /// with its backward pass. Â_uv is the transport Q_uv = F_aᵀ F_rev of arc a = u → v, and Â_uu = I; with the option
 /// `normalised` Â = I − Δ, which is S_u Q_uv S_v and S_u². Λ is in attention_scores.hpp; scores read X̃, of the first layer X. With
 /// the option `transported` they read Â_uv x_v in place of x_v: t_uv = ⟨q, Â_uv x_v⟩.
-/// With identity maps, D = 1, A = I and one head it is a layer of GAT. Source: math: "Sheaf attention" (3.44 … 3.47); Barbero et
+/// With identity maps, D = 1, A = I and one head it is a layer of GAT. Source: math: "Sheaf attention" (3.46, 3.47, 3.49); Barbero et
 /// al. 2022, Sheaf Attention Networks.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace sheafnn::layers {
 
-/// math: "Sheaf attention" (3.45).
+/// math: "Sheaf attention" (3.47).
 template <RestrictionMapFamily Family, class S>
 class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTransports<Family, S> {
   using Base = WeightedLayer<Family, S, AttentionWeights>;

@@ -7,7 +7,7 @@
 ///
 /// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is there with the option
 /// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, behind the
-/// arcs of all nodes, its own: their number is own(u). Source: math: "Sheaf attention" (3.44, 3.46).
+/// arcs of all nodes, its own: their number is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct AttentionWeights {
   WeightMatrix<T> vector;      ///< a, K × 2g, the half of the node itself first
   WeightVector<T> log_scale;   ///< log σ, one number; empty unless scores are random
 
-  /// W and a uniform in ±1/√inputs, log σ = −2.
+  /// W and a uniform in ±1/√inputs, log σ = −2. Unchecked: the options are resolved.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
     mixing.declare(list, of);
     const std::string number = std::exchange(list.suffix, "");

@@ -5,7 +5,7 @@
 ///     X' = X + ELU((I ⊗ A) m Bᵀ + b)
 ///
 /// with its backward pass. The map of the reverse arc is another one; with ρ_a = F_aᵀ F_rev it is the transport of a sheaf.
-/// Source: math: "Copresheaves" (3.48, 3.49); Hajij et al. 2025, Copresheaf Topological Neural Networks.
+/// Source: math: "Copresheaves" (3.50, 3.51); Hajij et al. 2025, Copresheaf Topological Neural Networks.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace sheafnn::layers {
 
-/// math: "Copresheaves" (3.48).
+/// math: "Copresheaves" (3.50).
 template <RestrictionMapFamily Family, class S>
 class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
   using Base = WeightedLayer<Family, S, BiasedWeights>;

@@ -81,7 +81,7 @@ struct LayerReads {
   bool blocks = true;   ///< blocks of the Laplacian
   Index scores = 0;     ///< numbers of noise for every arc and every node: layers that draw something
 
-  /// What the two read together.
+  /// What the two read together. Takes any.
   [[nodiscard]] LayerReads with(const LayerReads& other) const noexcept {
     return {first || other.first, scales || other.scales, before || other.before,
             maps || other.maps,   blocks || other.blocks, std::max(scores, other.scores)};

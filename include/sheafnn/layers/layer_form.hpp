@@ -1,6 +1,6 @@
 /// \file
 /// LayerForm: which equation the layers of a network have, and AttentionOptions, what the attention layers have besides.
-/// Source: math: "Convolutions, waves, attention and copresheaves".
+/// Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves" (3.50).
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 5> layer_form_names = {"diffusion"
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(LayerForm) { return layer_form_names; }
 
-/// Options of attention layers. Source: math: "Sheaf attention" (3.45); Barbero et al. 2022, Sheaf Attention Networks.
+/// Options of attention layers. Source: math: "Sheaf attention" (3.47); Barbero et al. 2022, Sheaf Attention Networks.
 struct AttentionOptions {
   Index heads = 1;           ///< K, over which Λ is the mean
   Index width = 8;           ///< g, rows of W in each head

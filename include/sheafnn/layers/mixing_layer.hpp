@@ -2,8 +2,8 @@
 /// MixingLayer: a layer that diffuses mixed features, Y = (I ⊗ A) dropout(X) Bᵀ and Z = Δ Y, and ends with one of the
 /// equations of kernels/layer_end.hpp, with its backward pass:
 ///
-///     ConvolutionLayer  X' = ELU(Y − Z + b)            math: "Convolutions and waves" (3.42); Hansen and Gebhart 2020
-///     WaveLayer         X' = 2X − X_before − ELU(Z)    math: "Convolutions and waves" (3.43); Suk et al. 2022
+///     ConvolutionLayer  X' = ELU(Y − Z + b)            math: "Convolutions and waves" (3.43); Hansen and Gebhart 2020
+///     WaveLayer         X' = 2X − X_before − ELU(Z)    math: "Convolutions and waves" (3.44); Suk et al. 2022
 ///
 /// X_before is the input of the layer before, of the first layer its own. With identity maps, augmented, D = 1 and without A a
 /// convolution is a layer of GCN. For fixed filters the caller of a convolution negates diffusion.filter_sign, since it has
@@ -155,10 +155,10 @@ class MixingLayer : public WeightedLayer<Family, S, WeightsOf> {
   const S *input_ = nullptr, *before_ = nullptr;
 };
 
-/// math: "Convolutions and waves" (3.42).
+/// math: "Convolutions and waves" (3.43).
 template <RestrictionMapFamily Family, class S>
 using ConvolutionLayer = MixingLayer<kernels::ConvolutionEnd, LayerForm::convolution, BiasedWeights, Family, S>;
-/// math: "Convolutions and waves" (3.43).
+/// math: "Convolutions and waves" (3.44).
 template <RestrictionMapFamily Family, class S>
 using WaveLayer = MixingLayer<kernels::WaveEnd, LayerForm::wave, UnbiasedWeights, Family, S>;
 
