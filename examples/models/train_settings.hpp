@@ -187,6 +187,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
                         sheafnn::TrainOptions& train) {
   with_network(s, [&]<class Options>(Options& mine) {
     Options model{.features = features};
+    if constexpr (std::same_as<Options, sheafnn::ModelOptions>) model.layer = mine.layer;  // some have no fixed filters
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
     if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
       if (is_given(app, "--node-learner") && mine.learner != model.learner) {

@@ -134,9 +134,9 @@ SHEAFNN_NOINLINE inline void check_layer_form(const ModelOptions& options) {
   if (options.residual.initial()) {
     refuse("residual.form", to_string(options.residual.form), "has a residual of its own, or none");
   }
-  const bool laplacian = form == LayerForm::convolution || form == LayerForm::wave;
-  if (options.add_lp && !laplacian) refuse("add_lp", "true", "has no fixed filters");
-  if (options.add_hp && !laplacian) refuse("add_hp", "true", "has no fixed filters");
+  const bool filters = has_laplacian(form);
+  if (options.add_lp && !filters) refuse("add_lp", "true", "has no fixed filters");
+  if (options.add_hp && !filters) refuse("add_hp", "true", "has no fixed filters");
   if (form == LayerForm::copresheaf && *options.edge_weights) refuse("edge_weights", "true", "has no edge weights");
   if (form == LayerForm::attention && options.attention.normalised &&
       options.normalisation != Normalisation::augmented) {
@@ -162,8 +162,7 @@ template <RestrictionMapFamily Family>
   check_ranges(options);
   detail::check_plan(options.feature_plan, options.features);
   if (!options.layer) options.layer = LayerForm::diffusion;
-  const bool averaged_maps = options.layer == LayerForm::attention || options.layer == LayerForm::copresheaf;
-  if (!options.edge_weights.has_value()) options.edge_weights = rotations && !averaged_maps;
+  if (!options.edge_weights.has_value()) options.edge_weights = rotations && has_laplacian(*options.layer);
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
   require(!*options.edge_weights || sheaf::may_have_edge_weights<Family>, "edge_weights", true,

@@ -26,6 +26,11 @@ inline constexpr std::array<std::string_view, 5> layer_form_names = {"diffusion"
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(LayerForm) { return layer_form_names; }
 
+/// Do layers of a form have a Laplacian, and with it fixed filters? Takes any form.
+[[nodiscard]] constexpr bool has_laplacian(LayerForm form) {
+  return form != LayerForm::attention && form != LayerForm::copresheaf;
+}
+
 /// Options of attention layers. Source: math: "Sheaf attention" (3.47); Barbero et al. 2022, Sheaf Attention Networks.
 struct AttentionOptions {
   Index heads = 1;           ///< K, over which Λ is the mean
