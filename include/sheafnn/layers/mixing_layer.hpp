@@ -77,7 +77,7 @@ class MixingLayer : public WeightedLayer<Family, S, WeightsOf> {
     }
     step_.diffuse(call, mixing_.output(), output_.data(),
                   [this]<class T>(const auto& c, Index in, Index, const T& z)
-                      SHEAFNN_INLINE_LAMBDA { return end<T>().forward(values(c, in, z)); });
+                      SHEAFNN_INLINE_LAMBDA { return this->template end<T>().forward(this->values(c, in, z)); });
   }
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void backward(const LayerBackwardCall<Family, S>& call) override {
