@@ -88,6 +88,42 @@ TEST_CASE("layer forms: convolution with identity maps is a layer of GCN") {
   }
 }
 
+namespace {
+template <class T>
+struct WaveEquation {
+  static constexpr bool reads_before = true;
+  template <class S>
+  explicit WaveEquation(const S*) {}
+  T forward(const layers::LayerValues<T>& at) const { return at.x + (at.x - at.before) - at.z; }
+  layers::LayerValues<T> backward(const layers::LayerValues<T>&, const T& bar, T*) const {
+    return {.x = bar + bar, .z = -bar, .before = -bar};
+  }
+};
+template <class Family, class S>
+using WaveByEquation = layers::LaplacianLayer<WaveEquation, Family, S>;
+}  // namespace
+
+TEST_CASE("layer forms: an equation that reads the input of the layer before is a wave without weights") {
+  const tiny::Task task;
+  ModelOptions options = options_of(LayerForm::wave);
+  options.layers = 4;
+  options.left_weights = options.right_weights = options.activation = false;
+  const auto wave = model_of<Rotating>(options);
+  options.layer = LayerForm::diffusion;
+  using Equation =
+      SheafModel<SpecialOrthogonal<3>, PointMass<SpecialOrthogonal<3>>, double, LayerKinds<WaveByEquation>>;
+  options.edge_weights = wave.options().edge_weights;
+  const auto equation = model_of<Equation>(options);
+  test::TrainingPass<double> pass;
+  pass.labels = task.labels;
+  pass.nodes = task.train;
+  Network<Rotating> a(wave, task.graph, task.sparse);
+  Network<Equation> b(equation, task.graph, task.sparse);
+  CHECK(std::abs(test::train_pass(a, pass).loss - test::train_pass(b, pass).loss) <= rounding);
+  REQUIRE(a.gradient().size() == b.gradient().size());
+  for (Index i = 0; i < a.gradient().size(); ++i) CHECK(std::abs(a.gradient()[i] - b.gradient()[i]) <= rounding);
+}
+
 TEST_CASE("layer forms: attention with identity maps is a layer of GAT") {
   const tiny::Task task;
   ModelOptions options = options_of(LayerForm::attention);
