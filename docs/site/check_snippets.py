@@ -34,8 +34,6 @@ USING = "using namespace sheafnn;\n"
 # example that it is; "excerpt": the example that has it.
 BLOCKS = {
     "README.md 0": ("program", "examples/minimal.cpp", ""),
-    "README.md 1": ("function", MODEL, ""),
-    "README.md 2": ("function", "", ""),
     "docs/cuda.md 0": ("function", "", ""),
     "docs/cuda.md 1": ("function", MODEL + "const std::vector<double> class_weights(2, 1.0);\n", ""),
     "docs/cuda.md 2": ("function", MODEL + "std::vector<Model> models;\n", ""),
