@@ -307,6 +307,9 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     programs::resolve_options(app, s);
   }
   const int device = programs::parse_device(s.device);
+  const sheafnn::LayerForm layer = s.pairs().layer.value_or(sheafnn::LayerForm::diffusion);
+  sheafnn::require(device < 0 || layer == sheafnn::LayerForm::diffusion, "--layer", to_string(layer),
+                   "CUDA devices have the layer diffusion only");
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
                    "a CUDA device trains everything side by side anyway");
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,

@@ -244,6 +244,15 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
   --residual-alpha 0.25 --report deep.json --save deep.safetensors > /dev/null
 grep -q '"residual_alpha": 0.25' deep.json || fail "the report does not tell the residual"
 "$bin/predict" --model deep.safetensors --dataset karate --sheaf deep.npz > /dev/null || fail "predict with an initial residual"
+for layer in convolution wave attention copresheaf; do
+  "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer $layer \
+    --report layer.json --save layer.safetensors > /dev/null || fail "train --layer $layer"
+  grep -q "\"layer\": \"$layer\"" layer.json || fail "the report does not tell the layer $layer"
+  "$bin/predict" --model layer.safetensors --dataset karate --sheaf layer.npz > /dev/null || fail "predict with the layer $layer"
+done
+"$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer attention --random-attention \
+  --attention-heads 2 --checkpoint heads > /dev/null || fail "train --random-attention"
+"$bin/train" --resume heads --epochs 7 > /dev/null || fail "resume with random attention"
 grep -q '"filter_jacobi_alpha": 0.5' filter.json || fail "the report does not tell the filter"
 "$bin/predict" --model filter.safetensors --dataset karate --sheaf filter.npz > /dev/null || fail "predict with a filter"
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
@@ -531,6 +540,10 @@ refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
 refuse '--residual: none .* choose gated, initial' "${quick[@]}" --residual none
 refuse '--residual-theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
+refuse '--layer: none .* choose diffusion, convolution, wave, attention, copresheaf' "${quick[@]}" --layer none
+refuse '--attention-heads: 2 .* belongs to --layer attention' "${quick[@]}" --attention-heads 2
+refuse '--residual: initial .*; the layer wave has a residual of its own' "${quick[@]}" --layer wave --residual initial
+refuse '--add-lp: true .*; the layer attention has no fixed filters' "${quick[@]}" --layer attention --add-lp
 refuse '--residual: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre
 refuse '--seed: -1 is not allowed' "${quick[@]}" --seed -1
 refuse '--split-seed: -3 is not allowed' "${quick[@]}" --make-splits 60/20/20 --split-seed -3

@@ -86,6 +86,17 @@ std::vector<std::vector<typename Model::Scalar>> noise_of(const Case& given) {
   }
   return r;
 }
+/// The noise that layers draw themselves, layer by layer: keys noise.l.arcs and noise.l.self; none where there are none.
+template <class S>
+std::vector<std::vector<S>> layer_noise_of(const Case& given) {
+  std::vector<std::vector<S>> r;
+  for (Index l = 0; given.file.contains("noise." + std::to_string(l) + ".arcs"); ++l) {
+    r.push_back(numbers<S>(given, "noise." + std::to_string(l) + ".arcs"));
+    const std::vector<S> own = numbers<S>(given, "noise." + std::to_string(l) + ".self");
+    r.back().insert(r.back().end(), own.begin(), own.end());
+  }
+  return r;
+}
 /// Parameters and gradients, for compare().
 ///
 /// \param gradient  laid out like the parameters' values
@@ -112,6 +123,8 @@ void check(const Case& given, const Bounds& bounds, const typename Model::Poster
   const std::vector<std::vector<S>> noise = noise_of<Model>(given);
   test::TrainingPass<S> pass;
   for (const std::vector<S>& layer : noise) pass.noise.emplace_back(layer);
+  const std::vector<std::vector<S>> layer_noise = layer_noise_of<S>(given);
+  for (const std::vector<S>& layer : layer_noise) pass.layer_noise.emplace_back(layer);
   pass.labels = given.labels;
   pass.nodes = given.nodes;
   pass.kl_weight = given.file.at("kl_weight").values.at(0);

@@ -53,8 +53,10 @@ struct ForwardPass {
   /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.
   std::span<const std::int32_t> nodes = {};
   /// Explicit noise instead of the streams', for sample k and sheaf s at [k · sheaf_count + s]: 2m · noise_size numbers
-  /// each (see SheafNoise); of cooperative networks for sample k and layer s 2n rows of D² + 1 numbers. Empty: none.
+  /// each (see Noise); of cooperative networks for sample k and layer s 2n rows of D² + 1 numbers. Empty: none.
   std::vector<std::span<const S>> noise = {};
+  /// The same for what the layers of a network draw themselves, for sample k and layer l at [k · L + l] (see Noise). Empty: none.
+  std::vector<std::span<const S>> layer_noise = {};
 
   /// Will backward() be able to follow?
   [[nodiscard]] bool keeps() const noexcept { return training || keep; }
@@ -72,13 +74,18 @@ struct ForwardPass {
   }
   /// The stream that sheaf s of a sample is drawn from. Evaluations use the upper half of the sample numbers, so that
   /// they share no noise with training. Unchecked: s and draw are in the ranges of Stream.
-  [[nodiscard]] Stream of_sheaf(Index s, Index draw) const {
-    return stream(Purpose::sheaf_noise, s, training ? draw : 0x8000 + draw % 0x8000);
+  [[nodiscard]] Stream of_sheaf(Index s, Index draw) const { return noise_stream(Purpose::sheaf_noise, s, draw); }
+  /// The stream that layer l draws from itself. Unchecked: as above.
+  [[nodiscard]] Stream of_layer_noise(Index l, Index draw) const {
+    return noise_stream(Purpose::layer_noise, l, draw);
   }
 
  private:
   [[nodiscard]] Stream stream(Purpose purpose, Index layer, Index draw) const {
     return {seed, purpose, epoch, static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(draw)};
+  }
+  [[nodiscard]] Stream noise_stream(Purpose purpose, Index layer, Index draw) const {
+    return stream(purpose, layer, training ? draw : 0x8000 + draw % 0x8000);
   }
   [[nodiscard]] layers::Dropout dropout_of(Purpose purpose, double rate, Index layer = 0, Index draw = 0) const {
     return {training ? rate : 0.0, stream(purpose, layer, draw)};

@@ -66,8 +66,8 @@ class HypergraphModel {
       : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) =
-        network_sizes(detail::shared_parts(options_), coordinates(), sheaf_count(), Posterior::mean_size,
-                      Posterior::spread_size, bayesian);
+        network_sizes(detail::shared_parts(options_), coordinates(), sheaf_count(), detail::raw_sizes(posterior_),
+                      bayesian);
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_.at, layout_.layers);
   }

@@ -39,8 +39,13 @@ namespace detail {
 /// member sheaf_activation has an activation of its own, which the option calls tanh.
 ///
 /// \throws std::invalid_argument  learned edge weights, of given maps
-template <class Posterior, class Options>
+///
+/// \tparam Layers  LayerKinds, whose first kind decides the form of the layers; void: there is no choice
+template <class Posterior, class Layers = void, class Options>
 [[nodiscard]] Options suited_to(Options options) {
+  if constexpr (!std::is_void_v<Layers>) {
+    if (!options.layer) options.layer = Layers::template first_form<typename Posterior::family>();
+  }
   if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) {
     require(!options.edge_weights.value_or(false), "edge_weights", true,
             "given sheaves have edge weights of their own");
@@ -61,7 +66,8 @@ struct LaterSheaf {};
 template <class Options, class Posterior>
 void set_posterior(const Options& options, Posterior& posterior) {
   if constexpr (is_around_given<Posterior>) {
-    require(*options.sheaf_activation <= SheafActivation::elu, "sheaf_activation", to_string(*options.sheaf_activation),
+    require(*options.sheaf_activation <= SheafActivation::elu, "sheaf_activation",
+            to_string(*options.sheaf_activation),
             "means are deviations from given maps: choose tanh, identity or elu");
   }
   if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = *options.parametrisation;
@@ -97,10 +103,10 @@ class SheafModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = has_given_maps<Posterior> ? "nsd-given"
+  static constexpr std::string_view kind = has_given_maps<Posterior>    ? "nsd-given"
                                            : is_around_given<Posterior> ? "bsnn-around"
-                                           : bayesian                ? Options::kind.bayesian
-                                                                     : Options::kind.deterministic;
+                                           : bayesian                   ? Options::kind.bayesian
+                                                                        : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
   /// orthogonal, ε = 0; polynomial filters with equal coefficients, α = 0.
@@ -144,23 +150,26 @@ class SheafModel {
   /// What layers are made from.
   [[nodiscard]] layers::LayerSetting layer_setting() const {
     const layers::DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
-                                 !options_.residual.initial()};
+                                         !options_.residual.initial() && options_.layer == LayerForm::diffusion};
     return {.diffusion = parts,
             .filter = options_.filter,
             .residual = options_.residual,
             .coordinates = coordinates(),
-            .channels = options_.channels};
+            .channels = options_.channels,
+            .form = *options_.layer,
+            .attention = options_.attention};
   }
   /// Declares all parameters; declare_layers(list) declares the weights of the layers. Takes any list.
   template <class T, class DeclareLayers>
-  void declare(layers::ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareLayers& declare_layers) const {
+  void declare(layers::ParameterList<T>& list, NetworkWeights<T>& weights,
+               const DeclareLayers& declare_layers) const {
     weights.declare(list, options_, layout_, declare_layers);
   }
 
  protected:
   /// A model whose networks bring the given maps.
   SheafModel(detail::LaterSheaf, const ModelOptions& options, const Posterior& posterior = {})
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
+      : options_(resolve<Family>(detail::suited_to<Posterior, Layers>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) detail::require_edges(options_);
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) =

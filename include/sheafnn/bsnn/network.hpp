@@ -112,7 +112,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   template <class Use>
   void draw_samples(Index count, const Use& use) {
     require_between("samples", count, 1, 32768);
-    for (Index k = 0; k < Passes::sample_count(count); ++k) {
+    for (Index k = 0; k < this->sample_count(count); ++k) {
       // All start from H: the first layer mixes it once.
       steps_.first_mixing = k > 0       ? layers::MixedFeatures::reuse
                             : count > 1 ? layers::MixedFeatures::compute_and_keep
@@ -148,13 +148,12 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
   /// From what accumulate() has gathered to gradient().
   ///
-  /// \returns the KL term, per incident pair
+  /// \returns the KL term, per incident pair, and of what layers draw themselves
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
     this->check_finish();
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.embed_backward();
-    return steps_.kl;
+    return steps_.total_kl();
   }
   /// The same after a pass from given embeddings, to their derivative as well.
   ///
@@ -163,10 +162,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.shape.row(), "embedding_bar");
     this->check_finish();
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.infer_backward();
     embedding_bar.eigen() = steps_.embedding_bar_view().rows().eigen();
-    return steps_.kl;
+    return steps_.total_kl();
   }
 
  private:
@@ -175,9 +173,11 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// From the derivative of X_{L+1}, in last_bar(), to the derivative of H.
   void accumulate_layers(FeatureView<S> bar) {
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
+    steps_.clear_before_bars(steps_.execution);
     for (Index l = steps_.layer_count(); l-- > 0;) {
       steps_.diffuse_backward(l, bar);
       if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);
+      steps_.add_before_bar(steps_.execution, l);
       bar = steps_.x_bar_view();
     }
     steps_.add_embedding_bar(steps_.execution, first);

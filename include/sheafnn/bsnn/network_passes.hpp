@@ -37,8 +37,16 @@ class NetworkPasses {
   [[nodiscard]] const GraphOf<Model>& graph() const noexcept { return steps_.graph; }
   [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
   void set_execution(Execution execution) noexcept { steps_.execution = execution; }
+  /// Is anything random, beside dropout?
+  [[nodiscard]] bool draws() const noexcept {
+    if constexpr (requires { steps_.draws(); }) {
+      return steps_.draws();
+    } else {
+      return Steps::is_sampled;
+    }
+  }
   /// Samples that make sense: one where nothing is random. Takes any number.
-  [[nodiscard]] static Index sample_count(Index requested) noexcept { return Steps::is_sampled ? requested : 1; }
+  [[nodiscard]] Index sample_count(Index requested) const noexcept { return draws() ? requested : 1; }
   /// Nodes of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
   /// Outputs of the last draw, as what followed has left them: a loss may work in place.
@@ -59,7 +67,7 @@ class NetworkPasses {
   /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
   ///
   /// \param outputs_bar  of the shape of the outputs
-  /// \returns the KL term as kl() has it; 0 for deterministic models
+  /// \returns the KL term, kl() and the mean over the samples of what layers draw themselves; 0 where nothing is random
   /// \throws std::logic_error       no forward pass with training = true came before
   /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
   double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
@@ -128,7 +136,7 @@ class NetworkPasses {
   }
 
   /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
-  /// sides); 0 for models without, or without closed form.
+  /// sides); 0 for models without, or without closed form. Without what layers draw themselves.
   ///
   /// \throws std::logic_error  begin() did not come before
   [[nodiscard]] double kl() {

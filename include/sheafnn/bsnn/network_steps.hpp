@@ -80,7 +80,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
     this->layers[l].forward({execution, this->sheaf_of(l), x, start_features(),
                              last ? nodes : NodeSelection(this->graph.node_count()), pass.of_layer(l, sample),
                              pass.keeps(), l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
-                             this->weights.filter});
+                             this->weights.filter, l > 1 ? this->layers[l - 2].output() : start_features(),
+                             layer_noise(l)});
     return this->layers[l].output();
   }
 
@@ -89,6 +90,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
     const bool shares_sheaf =
         l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
+    kl_of_layers += sample_share() * this->layers[l].kl();
     this->layers[l].backward({execution,
                               this->sheaf_of(l),
                               this->source.gradient(),
@@ -98,12 +100,14 @@ struct NetworkSteps : NetworkParts<ModelType> {
                               this->embedding_bar_view(),
                               {this->scratch(0), this->scratch(1)},
                               this->weights.filter,
-                              this->weights_bar.filter});
+                              this->weights_bar.filter,
+                              this->before_bar_view(l),
+                              sample_share() * options.kl_weight});
   }
   /// From the derivatives of the blocks of F^l to those of Q's parameters, or of X_l and the learner's weights.
   void sheaf_backward(Index l) {
     const SheafInput<S> read = sheaf_input(l, start_features());
-    const double share = 1 / static_cast<double>(options.samples * this->sheaf_count());
+    const double share = sample_share() / static_cast<double>(this->sheaf_count());
     if constexpr (Parts::is_sampled) {
       if (!closed_form) kl += share * this->source.log_ratio(execution, read);
     }
@@ -111,7 +115,10 @@ struct NetworkSteps : NetworkParts<ModelType> {
                           this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
   }
 
-  void begin_posterior(double kl_weight) { this->source.begin_backward(execution, kl_weight); }
+  void begin_posterior(double kl_weight) {
+    kl_of_layers = 0;
+    this->source.begin_backward(execution, kl_weight);
+  }
   /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
   void infer_backward() {
     this->source.finish_backward(execution, this->source_weights(), this->embedding_bar_view().rows(),
@@ -133,6 +140,14 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
   }
 
+  /// The KL term of a backward pass that ends.
+  [[nodiscard]] double total_kl() {
+    if (closed_form) kl = mean_kl();
+    return kl + kl_of_layers;
+  }
+  /// What one sample weighs in the objective.
+  [[nodiscard]] double sample_share() const { return 1 / static_cast<double>(options.samples); }
+
   Execution execution;
   ForwardPass<S> pass;
   NodeSelection nodes;                                  ///< of the rows of outputs
@@ -141,7 +156,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
   BackwardOptions options;
   bool closed_form = true, first_sample = true;
-  double kl = 0;  ///< KL term of the backward pass
+  double kl = 0;            ///< KL term of the backward pass, of sheaves
+  double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
 
  private:
   /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
@@ -156,6 +172,13 @@ struct NetworkSteps : NetworkParts<ModelType> {
     SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.keeps()};
     if (!pass.noise.empty()) {
       r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
+    }
+    return r;
+  }
+  [[nodiscard]] Noise<S> layer_noise(Index l) const {
+    Noise<S> r{pass.of_layer_noise(l, sample)};
+    if (!pass.layer_noise.empty()) {
+      r.values = pass.layer_noise[static_cast<std::size_t>(sample * this->layer_count() + l)].data();
     }
     return r;
   }

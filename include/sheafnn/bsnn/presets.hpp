@@ -152,7 +152,7 @@ struct TrainingValues {
 
 }  // namespace detail
 
-/// Sets layers, channels, filters, feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
+/// Sets layers, channels, filters (none where model.layer has none), feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
 /// everything else as it is. Where model.features says that there are fewer than 30 columns, none of them is dropped out, and of the
 /// hidden features at most a share of 0.3.
 /// Takes any options.
@@ -172,10 +172,11 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
       {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},  // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
+  const bool filters = layers::has_laplacian(model.layer.value_or(LayerForm::diffusion));
   model.layers = v.layers;
   model.channels = v.channels;
-  model.add_lp = v.add_lp;
-  model.add_hp = v.add_hp;
+  model.add_lp = v.add_lp && filters;
+  model.add_hp = v.add_hp && filters;
   model.feature_treatment = v.features;
   v.training.set(training, model.features);
 }

@@ -134,7 +134,8 @@ class TrainingRun {
     pass_.input_dropout = options_.input_dropout;
     pass_.dropout = options_.dropout;
     pass_.nodes = split_.train;
-    kl_weight_ = Model::bayesian ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
+    const bool draws = Model::bayesian || schedule_.network().draws();
+    kl_weight_ = draws ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
   }
 
   /// L and its derivative.

@@ -38,6 +38,7 @@ struct SheafBlocksGradient {
   Buffer<S> degree_bar;        ///< per node: derivative of D_u (input; the total after backward)
   Buffer<S> scale_bar;         ///< per node: derivative of S_u, not symmetrised (input)
   Buffer<S> weight_bar;        ///< lanes-innermost, per edge: derivative of w_e (output, added to)
+  Buffer<S> map_bar;           ///< per arc, where layers read maps: derivative of SheafBlocks::arc_map() (input)
 };
 
 /// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: numbers of nodes, edges and blocks, that
@@ -83,6 +84,16 @@ class SheafBlocks {
     if constexpr (Sizes::map > 0) detail::store_lanes<Sizes::map>(map.data(), lanes_of_map);
   }
 
+  /// Which parts build() makes and backward() reads: at first blocks of the Laplacian alone.
+  ///
+  /// \param maps, blocks  is there arc_map(), and are there D, S and Q?
+  void choose_parts(bool maps, bool blocks) {
+    has_blocks_ = blocks;
+    arc_map_.resize(maps ? graph_->arc_count() * Sizes::map : 0);
+  }
+  /// The map of an arc, in Eigen's order; see choose_parts().
+  [[nodiscard]] const S* arc_map(Index arc) const noexcept { return arc_map_.data() + arc * Sizes::map; }
+
   /// D_u and S_u per node, Q_e = w_e² F_aᵀ F_rev per edge (a from its smaller endpoint), in Eigen's order.
   [[nodiscard]] const S* degree_block(Index u) const noexcept { return scalings_.degree_block(u); }
   [[nodiscard]] const S* scale(Index u) const noexcept { return scalings_.scale(u); }
@@ -106,17 +117,25 @@ class SheafBlocks {
         const P square = weight != nullptr ? squared_weight(weight, block) : P(S(1));
         for (int side = 0; side < 2; ++side) {
           if (keep_maps) store_map(map[side], maps(block, side));
+          if constexpr (Sizes::map > 0) {
+            if (!arc_map_.empty()) {
+              detail::scatter_rows<Sizes::map>(map[side].data(), blocks_->arcs(block, side), count, arc_map_.data());
+            }
+          }
+          if (!has_blocks_) continue;
           Gram<Family, P> g = gram<Family, P>(map[side]);
           if (weight != nullptr) g = square * g;
           P numbers[Sizes::triangle];
           NodeScalings<Family, S>::to_triangle(g, numbers);
           detail::scatter_rows<Sizes::triangle, arc_stride>(numbers, blocks_->arcs(block, side), count, arc_grams);
         }
+        if (!has_blocks_) continue;
         Transport<Family, P> q = transport<Family, P>(map[0], map[1]);
         if (weight != nullptr) q = square * q;
         detail::store_rows<Sizes::transport>(q.data(), count, transport_.data() + block * W * Sizes::transport);
       }
     });
+    if (!has_blocks_) return;
     scalings_.build(execution, graph_->own_node_count(), graph_->offsets(), arc_grams);
   }
 
@@ -142,6 +161,16 @@ class SheafBlocks {
   /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
   template <class Use>
   void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
+    if (!has_blocks_) {
+      parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
+        for (Index block = begin; block < end; ++block) {
+          for (int side = 0; side < 2; ++side) {
+            use(block, side, load_map(maps(block, side)), load_map_bar(block, side, gradient));
+          }
+        }
+      });
+      return;
+    }
     if (has_halo_scales_) {
       detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
     } else {
@@ -167,10 +196,19 @@ class SheafBlocks {
     return w * w;
   }
 
+  /// The derivative of the maps of a block as far as layers read them.
+  [[nodiscard]] Map load_map_bar(Index block, int side, const Gradient& gradient) const {
+    Map r = Map::Constant(P(S(0)));
+    if constexpr (Sizes::map > 0) {
+      if (gradient.map_bar.empty()) return r;
+      detail::gather_rows<Sizes::map>(gradient.map_bar.data(), blocks_->arcs(block, side), r.data());
+    }
+    return r;
+  }
   template <class Use>
   void backward_block(Index block, const S* weight, Gradient& gradient, const Use& use) const {
     const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
-    Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
+    Map map_bar[2] = {load_map_bar(block, 0, gradient), load_map_bar(block, 1, gradient)};
     Transport<Family, P> q_bar;
     detail::load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
                                         blocks_->lane_count(block), q_bar.data());
@@ -203,7 +241,9 @@ class SheafBlocks {
   Buffer<S> map_;
   std::shared_ptr<ArcGrams> arc_grams_;
   Buffer<S> transport_;
+  Buffer<S> arc_map_;
   bool has_halo_scales_ = false;  ///< fetch_scales()
+  bool has_blocks_ = true;        ///< choose_parts()
 };
 
 template <RestrictionMapFamily Family, class S>

@@ -57,7 +57,7 @@ class VariationalSheaf {
   }
 
   /// Draws the maps of one block of edges; for SheafBlocks::build().
-  void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
+  void sample_block(const Noise<S>& noise, Index block, Map (&map)[2]) const {
     for (int side = 0; side < 2; ++side) detail::prefetch_lanes<Q::sample_size>(parameter(block, side));
     P noise_of[2][Q::noise_size];
     draw_both(noise, block, noise_of);
@@ -93,7 +93,7 @@ class VariationalSheaf {
   ///
   /// \param map_of  map_of(block, side) are the maps of a block and side
   template <class MapOf>
-  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise, const MapOf& map_of) {
+  [[nodiscard]] double monte_carlo_kl(Execution execution, const Noise<S>& noise, const MapOf& map_of) {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
@@ -117,8 +117,7 @@ class VariationalSheaf {
   }
   /// Adds the derivative through the maps of one block and side, which were drawn with this noise, and of
   /// monte_carlo_weight · monte_carlo_kl; `share` is pair_share(monte_carlo_weight).
-  void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar,
-                       S share) {
+  void sample_backward(const Noise<S>& noise, Index block, int side, const Map& map, const Map& map_bar, S share) {
     P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
     detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
     detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
@@ -199,7 +198,7 @@ class VariationalSheaf {
   }
 
   /// The noise of both sides; from a stream in packs of twice the width, whose halves hide each other's latency.
-  void draw_both(const SheafNoise<S>& noise, Index block, P (&draw)[2][Q::noise_size]) const {
+  void draw_both(const Noise<S>& noise, Index block, P (&draw)[2][Q::noise_size]) const {
     if (noise.values != nullptr) {
       for (int side = 0; side < 2; ++side) gather_explicit(noise.values, blocks_->arcs(block, side), draw[side]);
       return;
@@ -215,7 +214,7 @@ class VariationalSheaf {
     }
   }
   /// The noise of one side for backward passes; null where the posterior does without.
-  const P* draw_again([[maybe_unused]] const SheafNoise<S>& noise, [[maybe_unused]] Index block,
+  const P* draw_again([[maybe_unused]] const Noise<S>& noise, [[maybe_unused]] Index block,
                       [[maybe_unused]] int side, [[maybe_unused]] P (&draw)[Q::noise_size]) const {
     if constexpr (needs_noise<Q>) {
       if (noise.values != nullptr) {

@@ -73,7 +73,7 @@ class VariationalSource {
     for (int side = 0; side < 2; ++side) centre_.add_to(block, side, map[side]);
   }
   /// Draws the maps of a block of edges.
-  void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
+  void sample_block(const Noise<S>& noise, Index block, Map (&map)[2]) const {
     posterior().sample_block(noise, block, map);
     for (int side = 0; side < 2; ++side) centre_.add_to(block, side, map[side]);
   }
