@@ -41,12 +41,19 @@ struct HeatKernel {
   T time_slope;  ///< ∂ log f/∂t
 };
 
+/// e^{−x} of x ≥ 0; 0 where the exponential of packs ends before it.
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T decayed(const T& x) {
+  using std::exp;
+  constexpr double largest = sizeof(scalar_of_t<T>) == 4 ? 80 : 700;
+  const auto small = x < T(largest);
+  return select(small, exp(-select(small, x, T(largest))), T(0));
+}
 /// The sum over characters, for t ≥ 2. With y = 2 cos ω, χ_{l+1} = y χ_l − χ_{l−1}.
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline HeatKernel<T> heat_kernel_of_characters(const HalfAngle<T>& half, const T& t) {
-  using std::exp;
   using std::log1p;
-  const T y = T(2) * (half.cosine - half.sine) * (half.cosine + half.sine), decay = exp(-t);
+  const T y = T(2) * (half.cosine - half.sine) * (half.cosine + half.sine), decay = decayed(t);
   T before = T(-1), character = T(1), slope_before = T(0), slope = T(0);
   T power = T(1), weight = T(1);  // e^{−lt}, e^{−l(l+1)t/2}
   HeatKernel<T> sum{T(0), T(0), T(0)};
@@ -64,14 +71,6 @@ template <class T>
   return {log1p(sum.log), sum.slope * inverse, sum.time_slope * inverse};
 }
 
-/// e^{−x} of x ≥ 0; 0 where packs of floats have no exponential.
-template <class T>
-[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T decayed(const T& x) {
-  using std::exp;
-  constexpr double largest = sizeof(scalar_of_t<T>) == 4 ? 80 : 700;
-  const auto small = x < T(largest);
-  return select(small, exp(-select(small, x, T(largest))), T(0));
-}
 /// φ(x) = (1 − e^{−x})/x of x ≥ 0.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T mean_decay(const T& x) {
