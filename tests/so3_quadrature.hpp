@@ -19,10 +19,12 @@ double integral(const F& f, int turns = 32, int parts = 4) {
         double sum = 0;
         for (int i = 0; i < turns; ++i) {
           for (int j = 0; j < turns; ++j) {
-            const double alpha = 6.283185307179586 * (i + 0.25) / turns, beta = 6.283185307179586 * (j + 0.125) / turns;
+            const double alpha = 6.283185307179586 * (i + 0.25) / turns,
+                         beta = 6.283185307179586 * (j + 0.125) / turns;
             const double a = std::sqrt(1 - u), b = std::sqrt(u);
-            sum += f(sheafnn::rotation::quaternion_rotation<double>(sheafnn::math::Column<double, 4>(
-                a * std::cos(alpha), a * std::sin(alpha), b * std::cos(beta), b * std::sin(beta))));
+            sum += f(sheafnn::rotation::quaternion_rotation<double>(
+                sheafnn::math::Column<double, 4>(a * std::cos(alpha), a * std::sin(alpha), b * std::cos(beta),
+                                                 b * std::sin(beta))));
           }
         }
         return sum / (turns * turns);

@@ -44,7 +44,8 @@ Rotation some_rotation(std::uint32_t id) {
   return sheafnn::rotation::haar_rotation<double, 3>(Stream{.seed = 1401}, id);
 }
 Rotation turned(const Rotation& r, double x, double y, double z) {
-  return sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, 3>(Column<double, 3>(x, y, z)), r);
+  return sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, 3>(Column<double, 3>(x, y, z)),
+                                 r);
 }
 HalfAngle<double> half_of(double angle) { return {std::sin(angle / 2), std::cos(angle / 2)}; }
 double log_kernel(double angle, double t) { return sheafnn::detail::heat_kernel(half_of(angle), t).log; }
@@ -72,9 +73,11 @@ TEST_CASE("small and large times of the heat kernel") {
     // f = V N(φ; 0, tI) (ω/2 sin(ω/2)) e^{t/8} up to other images
     for (const double z : {0.0, 0.1, 1.0, 3.0, 20.0}) {
       const double omega = z * sigma, gaussian = sheafnn::rotation::log_rotation_volume<3>() -
-                                                 1.5 * std::log(2 * pi * t) - z * z / 2 + t / 8 + omega * omega / 24;
+                                                 1.5 * std::log(2 * pi * t) - z * z / 2 + t / 8 +
+                                                 omega * omega / 24;
       CHECK(std::abs(log_kernel(omega, t) - gaussian) <= 1e-13 * (1 + std::abs(gaussian)) + std::pow(omega, 4));
-      CHECK(std::abs(sheafnn::detail::heat_kernel(half_of(omega), t).slope * 2 * t - 1) <= t + omega * omega + 1e-13);
+      CHECK(std::abs(sheafnn::detail::heat_kernel(half_of(omega), t).slope * 2 * t - 1) <=
+            t + omega * omega + 1e-13);
     }
     // At π two images are as likely.
     CHECK(std::abs(log_kernel(pi, t) * 2 * t / (pi * pi) + 1) <= 1e-13 + 500 * t);
@@ -115,9 +118,11 @@ TEST_CASE_TEMPLATE("packs and floats of the heat kernel are the doubles", T, flo
     }
     const auto kernel = sheafnn::detail::heat_kernel(half, t);
     for (int l = 0; l < lane_count<T>; ++l) {
-      const auto one = sheafnn::detail::heat_kernel<double>({get_lane(half.sine, l), get_lane(half.cosine, l)}, get_lane(t, l));
+      const auto one =
+          sheafnn::detail::heat_kernel<double>({get_lane(half.sine, l), get_lane(half.cosine, l)}, get_lane(t, l));
       CHECK(std::abs(get_lane(kernel.log, l) - one.log) <= unit * (1 + std::abs(one.log)));
-      CHECK(std::abs(get_lane(kernel.slope, l) - one.slope) <= unit * (std::exp(-get_lane(t, l)) + std::abs(one.slope)));
+      CHECK(std::abs(get_lane(kernel.slope, l) - one.slope) <=
+            unit * (std::exp(-get_lane(t, l)) + std::abs(one.slope)));
       CHECK(std::abs(get_lane(kernel.time_slope, l) - one.time_slope) <=
             unit * (std::abs(one.time_slope) + 1 / get_lane(t, l)));
     }
@@ -132,13 +137,15 @@ TEST_CASE("the isotropic Gaussian density is one of probability, and its charact
     CHECK(std::abs(so3_quadrature::integral([&](const Rotation& p) { return pdf(d, p); }, 44) - 1) <= 1e-12);
     // The semigroup: E χ_l = (2l + 1) e^{−l(l+1)t/2}, so that times add up.
     for (int l = 1; l <= 3; ++l) {
-      const double mean = so3_quadrature::integral([&](const Rotation& p) {
-        const double angle =
-            sheafnn::rotation::rotation_angle<double, 3>(sheafnn::math::multiply_nt(p, d.location()));
-        double character = 1;
-        for (int j = 1; j <= l; ++j) character += 2 * std::cos(j * angle);
-        return pdf(d, p) * character;
-      }, 44);
+      const double mean = so3_quadrature::integral(
+          [&](const Rotation& p) {
+            const double angle =
+                sheafnn::rotation::rotation_angle<double, 3>(sheafnn::math::multiply_nt(p, d.location()));
+            double character = 1;
+            for (int j = 1; j <= l; ++j) character += 2 * std::cos(j * angle);
+            return pdf(d, p) * character;
+          },
+          44);
       CHECK(std::abs(mean - (2 * l + 1) * std::exp(-0.5 * l * (l + 1) * t)) <= 1e-12);
     }
   }
@@ -149,9 +156,9 @@ TEST_CASE("times of heat kernels add up under convolution") {
   const Gaussian both(sheafnn::math::multiply(some_rotation(2), some_rotation(1)), std::sqrt(0.25 + 0.36));
   for (std::uint32_t id = 10; id < 13; ++id) {
     const Rotation p = turned(both.location(), 0.3 * id - 3, 0.2, -0.4);
-    const double convolved = so3_quadrature::integral([&](const Rotation& q) {
-      return pdf(first, q) * pdf(second, Rotation(sheafnn::math::multiply_nt(p, q)));
-    }, 44);
+    const double convolved = so3_quadrature::integral(
+        [&](const Rotation& q) { return pdf(first, q) * pdf(second, Rotation(sheafnn::math::multiply_nt(p, q))); },
+        44);
     CHECK(std::abs(convolved / pdf(both, p) - 1) <= 1e-11);
   }
 }
@@ -181,7 +188,8 @@ TEST_CASE("derivatives of the isotropic Gaussian log density") {
         CHECK(std::abs((up_m - down_m) / (2 * h) - location(k)) <= bound);
       }
       const double step = 1e-5 * sigma;
-      const double difference = (logpdf(Gaussian(m, sigma + step), p) - logpdf(Gaussian(m, sigma - step), p)) / (2 * step);
+      const double difference =
+          (logpdf(Gaussian(m, sigma + step), p) - logpdf(Gaussian(m, sigma - step), p)) / (2 * step);
       CHECK(std::abs(difference - gradient.scale) <= 1e-7 * (1 / sigma + std::abs(gradient.scale)));
     }
   }
@@ -193,11 +201,13 @@ TEST_CASE("KL, its derivative, information and mean of the isotropic Gaussian di
     CAPTURE(sigma);
     const Gaussian d(m, sigma);
     const double h = 1e-4 * sigma, kl = kl_to_uniform(d);
-    const double difference = (kl_to_uniform(Gaussian(m, sigma + h)) - kl_to_uniform(Gaussian(m, sigma - h))) / (2 * h);
+    const double difference =
+        (kl_to_uniform(Gaussian(m, sigma + h)) - kl_to_uniform(Gaussian(m, sigma - h))) / (2 * h);
     CHECK(std::abs(difference / kl_derivative(d) - 1) <= 1e-5);
     CHECK(entropy(d) == -kl);
     if (sigma < 0.5) continue;
-    CHECK(std::abs(so3_quadrature::integral([&](const Rotation& p) { return pdf(d, p) * logpdf(d, p); }, 48, 6) - kl) <= 1e-12);
+    CHECK(std::abs(so3_quadrature::integral([&](const Rotation& p) { return pdf(d, p) * logpdf(d, p); }, 48, 6) -
+                   kl) <= 1e-12);
     const auto information = fisher_information(d);
     const auto squares = [&](const auto& f) {
       return so3_quadrature::integral([&](const Rotation& p) { return pdf(d, p) * f(p); }, 48, 6);
@@ -209,13 +219,14 @@ TEST_CASE("KL, its derivative, information and mean of the isotropic Gaussian di
     CHECK(std::abs(squares([&](const Rotation& p) { return p(1, 2); }) - mean(d)(1, 2)) <= 1e-13);
   }
   // Limits: −3 log σ + log V − 3/2 log 2πe, and half of the sum of squares of the first character.
-  CHECK(std::abs(kl_to_uniform(Gaussian(m, 1e-5)) -
-                 (sheafnn::rotation::log_rotation_volume<3>() + 3 * std::log(1e5) - 1.5 * (1 + std::log(2 * pi)))) <= 1e-9);
+  CHECK(std::abs(kl_to_uniform(Gaussian(m, 1e-5)) - (sheafnn::rotation::log_rotation_volume<3>() +
+                                                     3 * std::log(1e5) - 1.5 * (1 + std::log(2 * pi)))) <= 1e-9);
   CHECK(std::abs(kl_to_uniform(Gaussian(m, 5)) / (4.5 * std::exp(-50.0)) - 1) <= 1e-9);
   CHECK(kl_to_uniform(Gaussian(m, 1e30)) == 0);
 }
 
-TEST_CASE("samples of isotropic Gaussian distributions follow the law of their angle, and their axes are uniform") {
+TEST_CASE(
+    "samples of isotropic Gaussian distributions follow the law of their angle, and their axes are uniform") {
   for (const double sigma : {1e-6, 0.1, 0.8, 1.41, 1.42, 3.0}) {
     CAPTURE(sigma);
     const Gaussian d(some_rotation(5), sigma);
@@ -225,7 +236,8 @@ TEST_CASE("samples of isotropic Gaussian distributions follow the law of their a
     Mean cosine, log_density, third;
     for (const Rotation& p : samples) {
       CHECK(sheafnn::rotation::orthogonality_defect<double, 3>(p) <= 32 * epsilon);
-      const auto q = sheafnn::rotation::rotation_quaternion<double>(Rotation(sheafnn::math::multiply_nt(p, d.location())));
+      const auto q =
+          sheafnn::rotation::rotation_quaternion<double>(Rotation(sheafnn::math::multiply_nt(p, d.location())));
       third.add(std::pow(q(3), 2) / (1 - q(0) * q(0) + 1e-300));
       log_density.add(logpdf(d, p));
       cosine.add((p.array() * d.location().array()).sum() / 3);
@@ -246,7 +258,8 @@ TEST_CASE("derivatives of expectations from isotropic Gaussian samples") {
     Mean scale, location;
     // g(Y) = ⟨W, Y⟩²: its mean by quadrature is a smooth function of σ and M.
     const auto expectation = [&](const Gaussian& at) {
-      return so3_quadrature::integral([&](const Rotation& p) { return pdf(at, p) * std::pow(frobenius(weight, p), 2); });
+      return so3_quadrature::integral(
+          [&](const Rotation& p) { return pdf(at, p) * std::pow(frobenius(weight, p), 2); });
     };
     for (std::uint32_t id = 0; id < 20000; ++id) {
       const Rotation y = sample(d, Stream{.seed = 1403}, id);
@@ -255,11 +268,11 @@ TEST_CASE("derivatives of expectations from isotropic Gaussian samples") {
       location.add(sheafnn::rotation::tangent_gradient<double, 3>(bar.location, m)(1));
     }
     const double h = 1e-4;
-    CHECK(scale.standard_errors_from((expectation(Gaussian(m, sigma + h)) - expectation(Gaussian(m, sigma - h))) / (2 * h)) <=
-          allowed_standard_errors);
+    CHECK(scale.standard_errors_from((expectation(Gaussian(m, sigma + h)) - expectation(Gaussian(m, sigma - h))) /
+                                     (2 * h)) <= allowed_standard_errors);
     CHECK(location.standard_errors_from((expectation(Gaussian(turned(m, 0, h, 0), sigma)) -
-                                         expectation(Gaussian(turned(m, 0, -h, 0), sigma))) / (2 * h)) <=
-          allowed_standard_errors);
+                                         expectation(Gaussian(turned(m, 0, -h, 0), sigma))) /
+                                        (2 * h)) <= allowed_standard_errors);
   }
 }
 
@@ -297,8 +310,9 @@ TEST_CASE("fits of isotropic Gaussian distributions return what the samples came
     const auto interval = fit.scale_interval(0.999999);
     CHECK(interval.lower < sigma);
     CHECK(interval.upper > sigma);
-    CHECK(sheafnn::rotation::rotation_angle<double, 3>(sheafnn::math::multiply_nt(
-              fit.distribution.location(), truth.location())) <= fit.location_radius(0.999999));
+    CHECK(sheafnn::rotation::rotation_angle<double, 3>(
+              sheafnn::math::multiply_nt(fit.distribution.location(), truth.location())) <=
+          fit.location_radius(0.999999));
     // The score of the samples vanishes.
     double growth = 0, size = 0;
     Column<double, 3> turn = Column<double, 3>::Zero();
@@ -306,7 +320,8 @@ TEST_CASE("fits of isotropic Gaussian distributions return what the samples came
       const auto gradient = logpdf_gradient(fit.distribution, p);
       growth += gradient.scale * sigma / 1500;
       size += std::abs(gradient.scale) * sigma / 1500;
-      turn += sigma / 1500 * sheafnn::rotation::tangent_gradient<double, 3>(gradient.location, fit.distribution.location());
+      turn += sigma / 1500 *
+              sheafnn::rotation::tangent_gradient<double, 3>(gradient.location, fit.distribution.location());
     }
     CHECK(std::abs(growth) <= 1e-9 * size);
     CHECK(turn.norm() <= 1e-9 + 16 * epsilon / sigma);
@@ -329,10 +344,13 @@ TEST_CASE("isotropic Gaussian distributions in float, and drifted arguments") {
     const double exact = logpdf(wide, sheafnn::rotation::nearest_rotation<double, 3>(p.cast<double>()));
     CHECK(std::abs(logpdf(d, p) - exact) <= 1e-4 * (1 + std::abs(exact)));
   }
-  CHECK(std::abs(sheafnn::rotation::fit<sheafnn::rotation::IsotropicGaussian<3, float>>(samples).distribution.scale() - 0.25f) <= 0.04f);
+  CHECK(std::abs(
+            sheafnn::rotation::fit<sheafnn::rotation::IsotropicGaussian<3, float>>(samples).distribution.scale() -
+            0.25f) <= 0.04f);
   Rotation drifted = some_rotation(0);
   drifted(0, 0) += 1e-6;
-  CHECK_THROWS_WITH_AS(static_cast<void>(logpdf(wide, drifted)), doctest::Contains("logpdf: p"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(logpdf(wide, drifted)), doctest::Contains("logpdf: p"),
+                       std::invalid_argument);
   CHECK_NOTHROW(static_cast<void>(logpdf(wide, drifted, {.tolerance = 1e-4})));
   CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::score(wide, drifted)), std::invalid_argument);
 }
@@ -340,17 +358,20 @@ TEST_CASE("isotropic Gaussian distributions in float, and drifted arguments") {
 TEST_CASE("errors of isotropic Gaussian distributions name the argument") {
   const Rotation m = some_rotation(0);
   for (const double sigma : {0.0, -1.0, 1e-31, 1e31, std::nan("")}) {
-    CHECK_THROWS_WITH_AS(static_cast<void>(Gaussian(m, sigma)), doctest::Contains("IsotropicGaussian: scale"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(static_cast<void>(Gaussian(m, sigma)), doctest::Contains("IsotropicGaussian: scale"),
+                         std::invalid_argument);
   }
-  CHECK_THROWS_WITH_AS(static_cast<void>(Gaussian(Rotation(2 * m), 1)), doctest::Contains("IsotropicGaussian: location"),
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(Gaussian(Rotation(2 * m), 1)),
+                       doctest::Contains("IsotropicGaussian: location"), std::invalid_argument);
   const Gaussian d(m, 1);
   CHECK_THROWS_AS(static_cast<void>(angle_cdf(d, 3.2)), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(angle_quantile(d, 1.5)), std::invalid_argument);
   const std::vector<Rotation> same(5, m);
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<Gaussian>(same)),
-                       doctest::Contains("fit: samples: a set of (nearly) equal rotations"), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<Gaussian>(std::vector<Rotation>{m})), std::invalid_argument);
+                       doctest::Contains("fit: samples: a set of (nearly) equal rotations"),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::rotation::fit<Gaussian>(std::vector<Rotation>{m})),
+                  std::invalid_argument);
 }
 
 }  // namespace test_isotropic_gaussian

@@ -70,7 +70,8 @@ void check_mixture(const std::vector<D>& components, std::size_t count) {
     for (std::size_t k = 0; k < 3; ++k) CHECK(std::abs(r[k] - fit.responsibilities[3 * i + k]) <= 1e-9);
   }
   CHECK(std::abs(own - fit.log_likelihood) <= 1e-10);
-  for (const double w : fit.distribution.weights()) largest = std::max(largest, w), smallest = std::min(smallest, w);
+  for (const double w : fit.distribution.weights())
+    largest = std::max(largest, w), smallest = std::min(smallest, w);
   const double error = 5 * 0.5 / std::sqrt(static_cast<double>(count));
   CHECK(std::abs(largest - 0.5) <= error);
   CHECK(std::abs(smallest - 0.2) <= error);
@@ -85,8 +86,9 @@ TEST_CASE("the Bingham distribution of quaternions: normaliser, moments, derivat
   for (std::uint32_t id = 0; id < 3; ++id) {
     const Form a = some_form(id, 1);
     const Bingham d(a);
-    CHECK(std::abs(std::log(so3_quadrature::integral([&](const Rotation& p) { return std::exp(form_at(a, p)); }, 48)) -
-                   d.log_normaliser()) <= 1e-11);
+    CHECK(std::abs(
+              std::log(so3_quadrature::integral([&](const Rotation& p) { return std::exp(form_at(a, p)); }, 48)) -
+              d.log_normaliser()) <= 1e-11);
     CHECK(std::abs(so3_quadrature::integral([&](const Rotation& p) { return pdf(d, p) * logpdf(d, p); }, 48) -
                    kl_to_uniform(d)) <= 1e-11);
     const Rotation p = some_rotation(20 + id);
@@ -113,12 +115,13 @@ TEST_CASE("the Bingham distribution of quaternions: normaliser, moments, derivat
       }
     }
     // The mode is the rotation of the eigenvector of the largest eigenvalue.
-    for (std::uint32_t other = 0; other < 50; ++other) CHECK(logpdf(d, d.location()) >= logpdf(d, some_rotation(other)));
+    for (std::uint32_t other = 0; other < 50; ++other)
+      CHECK(logpdf(d, d.location()) >= logpdf(d, some_rotation(other)));
     CHECK(std::abs(form_at(a, d.location()) - Eigen::SelfAdjointEigenSolver<Form>(a).eigenvalues()(3)) <= 1e-12);
     // A and A + λI are the same distribution, and T is undone.
     CHECK(std::abs(logpdf(Bingham(Form(a + 3 * Form::Identity())), p) - logpdf(d, p)) <= 1e-12);
-    CHECK((sheafnn::rotation::quaternion_form<double>(sheafnn::rotation::matrix_of_quaternion_form<double>(a)) - a +
-           a.trace() / 4 * Form::Identity())
+    CHECK((sheafnn::rotation::quaternion_form<double>(sheafnn::rotation::matrix_of_quaternion_form<double>(a)) -
+           a + a.trace() / 4 * Form::Identity())
               .norm() <= 1e-14 * (1 + a.norm()));
   }
 }
@@ -142,8 +145,10 @@ TEST_CASE("Bingham samples and fits") {
   CHECK(2 * 3000 * (fit.log_likelihood - log_density.value()) <= 40);  // χ² of nine degrees: 7e-6
   Form wrong = some_form(1, 1);
   wrong(0, 1) += 1;
-  CHECK_THROWS_WITH_AS(static_cast<void>(Bingham(wrong)), doctest::Contains("must be symmetric"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(static_cast<void>(Bingham(Form::Constant(std::nan("")))), doctest::Contains("finite"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(Bingham(wrong)), doctest::Contains("must be symmetric"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(Bingham(Form::Constant(std::nan("")))), doctest::Contains("finite"),
+                       std::invalid_argument);
 }
 
 TEST_CASE("mixtures: density, score, samples and responsibilities") {
@@ -152,7 +157,8 @@ TEST_CASE("mixtures: density, score, samples and responsibilities") {
   CHECK(std::abs(d.weights()[1] - 2.0 / 3) <= epsilon);
   CHECK(std::abs(so3_quadrature::integral([&](const Rotation& p) { return pdf(d, p); }, 44) - 1) <= 1e-12);
   const Rotation p = some_rotation(3);
-  CHECK(std::abs(pdf(d, p) - pdf(d.components()[0], p) / 3 - pdf(d.components()[1], p) * 2 / 3) <= 1e-15 + 8 * epsilon * pdf(d, p));
+  CHECK(std::abs(pdf(d, p) - pdf(d.components()[0], p) / 3 - pdf(d.components()[1], p) * 2 / 3) <=
+        1e-15 + 8 * epsilon * pdf(d, p));
   const std::vector<double> r = responsibilities(d, p);
   CHECK(std::abs(r[0] + r[1] - 1) <= 4 * epsilon);
   CHECK(r[2] == 0);
@@ -160,7 +166,8 @@ TEST_CASE("mixtures: density, score, samples and responsibilities") {
   for (int k = 0; k < 3; ++k) {
     Column<double, 3> turn = Column<double, 3>::Zero();
     const double difference = central_difference(turn(k), [&] {
-      return logpdf(d, Rotation(sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, 3>(turn), p)));
+      return logpdf(d, Rotation(
+                           sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, 3>(turn), p)));
     });
     CHECK(std::abs(difference - slope(k)) <= 1e-7 * (1 + slope.norm()));
   }
@@ -172,16 +179,22 @@ TEST_CASE("mixtures: density, score, samples and responsibilities") {
   }
   CHECK(entry.standard_errors_from(mean(d)(0, 2)) <= allowed_standard_errors);
   CHECK(share.standard_errors_from(1.0 / 3) <= allowed_standard_errors);
-  CHECK_THROWS_WITH_AS(static_cast<void>(Mixture<Cayley>(std::vector<Cayley>())), doctest::Contains("Mixture: components"), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(static_cast<void>(Mixture<Gaussian>(d.components(), std::vector<double>{1})), doctest::Contains("Mixture: weights"), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(Mixture<Gaussian>(d.components(), std::vector<double>{1, -1, 1})), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(Mixture<Gaussian>(d.components(), std::vector<double>{0, 0, 0})), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(Mixture<Cayley>(std::vector<Cayley>())),
+                       doctest::Contains("Mixture: components"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(static_cast<void>(Mixture<Gaussian>(d.components(), std::vector<double>{1})),
+                       doctest::Contains("Mixture: weights"), std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(Mixture<Gaussian>(d.components(), std::vector<double>{1, -1, 1})),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(static_cast<void>(Mixture<Gaussian>(d.components(), std::vector<double>{0, 0, 0})),
+                  std::invalid_argument);
 }
 
 TEST_CASE("mixtures of each kind are found again") {
   check_mixture<Gaussian>({{some_rotation(4), 0.2}, {some_rotation(5), 0.3}, {some_rotation(6), 0.25}}, 400);
   check_mixture<Cayley>({{some_rotation(4), 0.85}, {some_rotation(5), 0.9}, {some_rotation(6), 0.88}}, 300);
-  check_mixture<Bingham>({Bingham(Fisher(some_rotation(4), 12)), Bingham(Fisher(some_rotation(5), 20)), Bingham(Fisher(some_rotation(6), 15))}, 300);
+  check_mixture<Bingham>({Bingham(Fisher(some_rotation(4), 12)), Bingham(Fisher(some_rotation(5), 20)),
+                          Bingham(Fisher(some_rotation(6), 15))},
+                         300);
   check_mixture<sheafnn::rotation::WrappedCauchy<>>({{0.0, 0.9}, {2.0, 0.92}, {-2.0, 0.9}}, 500);
   const auto axis = [](int k) {
     SquareMatrix<double, 3> covariance = SquareMatrix<double, 3>::Identity();

@@ -15,7 +15,8 @@ namespace sheafnn::detail {
 /// \param mass     of [0, r] \param density  its derivative
 /// Unchecked: that mass grows from 0 to `whole`.
 template <class Mass, class Density>
-[[nodiscard]] double angle_root(double target, double whole, double start, const Mass& mass, const Density& density) {
+[[nodiscard]] double angle_root(double target, double whole, double start, const Mass& mass,
+                                const Density& density) {
   constexpr double pi = 3.1415926535897932384626433832795;
   double low = 0, high = pi;
   if (target >= whole) return high;
@@ -26,8 +27,9 @@ template <class Mass, class Density>
     if (std::abs(below - target) <= 4e-16 * target) break;
     (below > target ? high : low) = r;
     const double slope = density(r);
-    double next = target < 0.5 * whole ? r * std::exp(std::log(target / below) * below / (r * slope))
-                                       : r + std::log((whole - below) / (whole - target)) * (whole - below) / slope;
+    double next = target < 0.5 * whole
+                      ? r * std::exp(std::log(target / below) * below / (r * slope))
+                      : r + std::log((whole - below) / (whole - target)) * (whole - below) / slope;
     if (std::abs(next - r) <= 1e-14 * r) break;
     if (!(next > low && next < high)) next = 0.5 * (low + high);
     r = next;

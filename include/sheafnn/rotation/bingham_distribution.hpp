@@ -13,7 +13,6 @@
 #include <type_traits>
 #include <vector>
 
-
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/matrix_fisher_angle.hpp"
@@ -69,7 +68,9 @@ class BinghamDistribution {
   /// A.
   [[nodiscard]] const Parameter& parameter() const noexcept { return parameter_; }
   /// The same distribution with parameter F.
-  [[nodiscard]] const MatrixFisherDistribution<N, Scalar>& matrix_fisher() const noexcept { return matrix_fisher_; }
+  [[nodiscard]] const MatrixFisherDistribution<N, Scalar>& matrix_fisher() const noexcept {
+    return matrix_fisher_;
+  }
   /// The mode: the rotation of the eigenvector of A's largest eigenvalue; one of several where that is not simple.
   [[nodiscard]] Matrix location() const { return matrix_fisher_.location(); }
   /// log ₁F₁(½; 2; A).
@@ -86,8 +87,8 @@ class BinghamDistribution {
     require(static_cast<double>(size) <= 1e149, name, detail::concat("a matrix with entries up to ", size),
             "the density is computed up to 1e149");
     const Scalar skew = (parameter - parameter.transpose()).cwiseAbs().maxCoeff();
-    require(skew <= rotation_tolerance<Scalar>() * size, name,
-            detail::concat("a matrix A with |A - Aᵀ| = ", skew), "must be symmetric");
+    require(skew <= rotation_tolerance<Scalar>() * size, name, detail::concat("a matrix A with |A - Aᵀ| = ", skew),
+            "must be symmetric");
     return Scalar(0.5) * (parameter + parameter.transpose());
   }
 
@@ -114,7 +115,8 @@ template <int N, class Scalar>
 /// E[qqᵀ], 4 × 4, of trace 1.
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, 4> quaternion_moment(const BinghamDistribution<N, Scalar>& distribution) {
-  return Scalar(0.25) * (identity_matrix<Scalar, 4>() + quaternion_form<Scalar>(mean(distribution.matrix_fisher())));
+  return Scalar(0.25) *
+         (identity_matrix<Scalar, 4>() + quaternion_form<Scalar>(mean(distribution.matrix_fisher())));
 }
 
 /// Derivatives of log f(P) as a function of free matrices.
@@ -135,8 +137,9 @@ template <int N, class Scalar>
 
 /// A sample, exact, by rejection, as of the matrix Fisher distribution.
 template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> sample(const BinghamDistribution<N, Scalar>& distribution, const Stream& stream,
-                                             std::uint32_t id, std::uint32_t first_draw = 0) {
+[[nodiscard]] SquareMatrix<Scalar, N> sample(const BinghamDistribution<N, Scalar>& distribution,
+                                             const Stream& stream, std::uint32_t id,
+                                             std::uint32_t first_draw = 0) {
   return sample(distribution.matrix_fisher(), stream, id, first_draw);
 }
 
@@ -163,12 +166,14 @@ template <int N, class Scalar>
 
 /// Density of the rotation angle of PMᵀ. \throws std::invalid_argument  r is out of its range
 template <int N, class Scalar>
-[[nodiscard]] Scalar angle_pdf(const BinghamDistribution<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
+[[nodiscard]] Scalar angle_pdf(const BinghamDistribution<N, Scalar>& distribution,
+                               std::type_identity_t<Scalar> r) {
   return angle_pdf(distribution.matrix_fisher(), r);
 }
 /// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
 template <int N, class Scalar>
-[[nodiscard]] Scalar angle_cdf(const BinghamDistribution<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
+[[nodiscard]] Scalar angle_cdf(const BinghamDistribution<N, Scalar>& distribution,
+                               std::type_identity_t<Scalar> r) {
   return angle_cdf(distribution.matrix_fisher(), r);
 }
 /// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]

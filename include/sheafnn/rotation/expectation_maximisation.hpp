@@ -85,8 +85,9 @@ struct MixtureEstimate {
 ///
 /// \param squared_distance  of samples i and j
 template <class Distance>
-[[nodiscard]] std::vector<double> starting_responsibilities(std::span<const double> weights, std::size_t components,
-                                                            std::uint64_t seed, std::uint32_t start,
+[[nodiscard]] std::vector<double> starting_responsibilities(std::span<const double> weights,
+                                                            std::size_t components, std::uint64_t seed,
+                                                            std::uint32_t start,
                                                             const Distance& squared_distance) {
   const std::size_t count = weights.size();
   const Stream stream{.seed = seed, .epoch = start};
@@ -132,8 +133,8 @@ template <class Distance>
 /// \param r          without shares and likelihoods at the start, or what an earlier call has left
 /// \param model      its components, none at the start
 /// \throws std::invalid_argument  no component is left
-inline void maximise_expectation(std::span<const double> weights, double effective, int most_iterations, double tolerance,
-                                 MixtureEstimate& r, MixtureComponents& model) {
+inline void maximise_expectation(std::span<const double> weights, double effective, int most_iterations,
+                                 double tolerance, MixtureEstimate& r, MixtureComponents& model) {
   const std::size_t count = weights.size();
   std::size_t components = r.responsibilities.size() / count;
   std::vector<double> part(count), logs(count), candidate(count);
@@ -190,8 +191,7 @@ inline void maximise_expectation(std::span<const double> weights, double effecti
       }
       if (weights[i] > 0) likelihood += weights[i] * (log_total - std::log(total));
     }
-    r.converged = !dropped && !first &&
-                  !(likelihood - r.log_likelihoods.back() > tolerance);
+    r.converged = !dropped && !first && !(likelihood - r.log_likelihoods.back() > tolerance);
     r.log_likelihoods.push_back(likelihood);
   }
 }

@@ -140,7 +140,8 @@ template <class T>
   SHEAFNN_UNROLL for (int m = 1; m <= 3; m += 2) {
     // x = mπ − δ, its mirror image mπ + δ
     const T step = T(2 * pi * m) / t, x = T(pi * m) - at.delta;
-    const T pair = (T(1) - x * (x / t)) * step * mean_decay(step * at.delta) + T(2) * step * decayed(step * at.delta);
+    const T pair =
+        (T(1) - x * (x / t)) * step * mean_decay(step * at.delta) + T(2) * step * decayed(step * at.delta);
     slope += m == 1 ? pair : -at.down[0] * pair;
   }
   return slope;

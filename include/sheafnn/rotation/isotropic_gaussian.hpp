@@ -188,8 +188,9 @@ template <class T>
 
 /// A sample, exact: a pure function of (stream, id), see isotropic_gaussian_quaternion().
 template <int N, class Scalar>
-[[nodiscard]] SquareMatrix<Scalar, N> sample(const IsotropicGaussian<N, Scalar>& distribution, const Stream& stream,
-                                             std::uint32_t id, std::uint32_t first_draw = 0) {
+[[nodiscard]] SquareMatrix<Scalar, N> sample(const IsotropicGaussian<N, Scalar>& distribution,
+                                             const Stream& stream, std::uint32_t id,
+                                             std::uint32_t first_draw = 0) {
   const double sigma = static_cast<double>(distribution.scale());
   const SquareMatrix<double, N> turn =
       quaternion_rotation<double>(isotropic_gaussian_quaternion<double>(sigma, stream, id, first_draw));

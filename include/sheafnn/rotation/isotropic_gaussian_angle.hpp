@@ -38,14 +38,14 @@ namespace sheafnn::rotation {
 template <int N, class Scalar>
 [[nodiscard]] Scalar angle_pdf(const IsotropicGaussian<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
   const double angle = detail::checked_angle<N>("angle_pdf: r", r);
-  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) * detail::heat_angle_ratio(distribution.time(), angle));
+  return static_cast<Scalar>(detail::haar_angle_pdf<N>(angle) *
+                             detail::heat_angle_ratio(distribution.time(), angle));
 }
 
 /// P(angle ≤ r). \throws std::invalid_argument  r is out of its range
 template <int N, class Scalar>
 [[nodiscard]] Scalar angle_cdf(const IsotropicGaussian<N, Scalar>& distribution, std::type_identity_t<Scalar> r) {
-  const double mass =
-      detail::heat_angle_mass(distribution.time(), detail::checked_angle<N>("angle_cdf: r", r));
+  const double mass = detail::heat_angle_mass(distribution.time(), detail::checked_angle<N>("angle_cdf: r", r));
   return static_cast<Scalar>(std::min(1.0, mass));
 }
 

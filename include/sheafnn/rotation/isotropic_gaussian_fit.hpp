@@ -25,11 +25,11 @@ namespace sheafnn::rotation {
 template <int N, class Scalar>
 struct IsotropicGaussianFit {
   IsotropicGaussian<N, Scalar> distribution;  ///< at the estimates
-  Scalar location_error;                      ///< standard error of each coordinate φ of M̂ = exp(X_φ) M, radians
-  Scalar scale_error;                         ///< standard error of σ
-  double log_likelihood;                      ///< Σ w log f/Σ w at the estimates
-  double effective_samples;                   ///< (Σw)²/Σw²
-  int iterations;                             ///< 0 for estimates in closed form
+  Scalar location_error;     ///< standard error of each coordinate φ of M̂ = exp(X_φ) M, radians
+  Scalar scale_error;        ///< standard error of σ
+  double log_likelihood;     ///< Σ w log f/Σ w at the estimates
+  double effective_samples;  ///< (Σw)²/Σw²
+  int iterations;            ///< 0 for estimates in closed form
 
   /// Holds the true σ with probability `level`, for large samples; positive.
   ///
@@ -58,7 +58,8 @@ struct HeatLikelihood {
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (weights.weight[i] == 0) continue;
       const SquareMatrix<double, 3> y = multiply_nt(samples[i], location);
-      const HeatKernel<double> kernel = heat_kernel(half_angle<double>(rotation::rotation_quaternion<double>(y)), t);
+      const HeatKernel<double> kernel =
+          heat_kernel(half_angle<double>(rotation::rotation_quaternion<double>(y)), t);
       value += weights.weight[i] * kernel.log;
       growth += weights.weight[i] * 2 * t * kernel.time_slope;
       turn += weights.weight[i] * 2 * kernel.slope * rotation::skew_parameters<double, 3>(y);
@@ -124,8 +125,8 @@ struct Fitting<IsotropicGaussian<N, Scalar>> {
       growth = std::clamp(growth, -1.0, 1.0);
       moving = false;
       for (int halving = 0; halving < 40 && !moving; ++halving) {
-        const SquareMatrix<double, N> next = orthonormalisation_step<double, N>(
-            multiply(exponential_rotation<double, N>(turn), location));
+        const SquareMatrix<double, N> next =
+            orthonormalisation_step<double, N>(multiply(exponential_rotation<double, N>(turn), location));
         const double next_t = std::min(t * std::exp(2 * growth), largest_time);
         const detail::HeatLikelihood moved(samples, weights, next, next_t);
         moving = near || moved.value > current.value;
@@ -152,7 +153,9 @@ struct Fitting<IsotropicGaussian<N, Scalar>> {
   static constexpr double largest_time = 40;  ///< the mean has length e^{−40}: no sample is so close to uniform
 
   /// t = −log r = −log(1 − rest).
-  static double time_of(double rest) { return rest < 1 ? std::min(-std::log1p(-rest), largest_time) : largest_time; }
+  static double time_of(double rest) {
+    return rest < 1 ? std::min(-std::log1p(-rest), largest_time) : largest_time;
+  }
   static void refuse_point_mass(const char* name, double rest) {
     const double least = 32 * static_cast<double>(std::numeric_limits<Scalar>::epsilon());
     require(rest > least * least, detail::concat(name, ": samples"), "a set of (nearly) equal rotations",

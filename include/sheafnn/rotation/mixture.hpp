@@ -62,7 +62,8 @@ class Mixture {
       : components_(std::move(components)) {
     require(!components_.empty(), "Mixture: components", "an empty list", "at least one is needed");
     require(weights.empty() || weights.size() == components_.size(), "Mixture: weights",
-            detail::concat(weights.size(), " of them"), detail::concat("there are ", components_.size(), " components"));
+            detail::concat(weights.size(), " of them"),
+            detail::concat("there are ", components_.size(), " components"));
     double sum = 0;
     for (std::size_t k = 0; k < components_.size(); ++k) {
       const double w = weights.empty() ? 1.0 : weights[k];
@@ -115,8 +116,7 @@ template <class D>
 [[nodiscard]] typename D::Scalar logpdf(const Mixture<D>& mixture,
                                         const std::type_identity_t<detail::SampleOf<D>>& p,
                                         const SampleOptions<typename D::Scalar>& options = {}) {
-  return static_cast<typename D::Scalar>(
-      detail::log_sum_exp(detail::weighted_log_densities(mixture, p, options)));
+  return static_cast<typename D::Scalar>(detail::log_sum_exp(detail::weighted_log_densities(mixture, p, options)));
 }
 
 /// Σ w_k f_k(p). \throws std::invalid_argument  as logpdf() of the components
@@ -158,8 +158,8 @@ template <class D>
   MixtureGradient<D> r{responsibilities(mixture, p, options), detail::SampleOf<D>::Zero()};
   for (std::size_t k = 0; k < mixture.components().size(); ++k) {
     if (r.log_weights[k] == 0) continue;
-    r.argument += static_cast<Scalar>(r.log_weights[k]) *
-                  logpdf_gradient(mixture.components()[k], p, options).argument;
+    r.argument +=
+        static_cast<Scalar>(r.log_weights[k]) * logpdf_gradient(mixture.components()[k], p, options).argument;
   }
   return r;
 }

@@ -29,13 +29,13 @@ namespace sheafnn::rotation {
 /// A mixture fitted to samples.
 template <class D>
 struct MixtureFit {
-  Mixture<D> distribution;               ///< at the estimates; fewer components than asked for where some were dropped
+  Mixture<D> distribution;  ///< at the estimates; fewer components than asked for where some were dropped
   std::vector<double> responsibilities;  ///< n × K, sample by sample
   double log_likelihood;                 ///< Σ w log f/Σ w at the estimates
   double effective_samples;              ///< (Σw)²/Σw²
   int iterations;
-  bool converged;                        ///< before max_iterations
-  std::vector<double> log_likelihoods;   ///< after each iteration
+  bool converged;                       ///< before max_iterations
+  std::vector<double> log_likelihoods;  ///< after each iteration
 
   /// K times the parameters of a component, and K − 1 shares.
   [[nodiscard]] int free_parameters() const {
@@ -157,9 +157,12 @@ template <class D>
   for (int start = 0; start < starts; ++start) {
     detail::FittedComponents<D> tried(checked);
     detail::MixtureEstimate own;
-    own.responsibilities = detail::starting_responsibilities(
-        shares.weight, static_cast<std::size_t>(options.components), options.seed, static_cast<std::uint32_t>(start),
-        [&](std::size_t i, std::size_t j) { return detail::squared_distance(checked[i], checked[j]); });
+    own.responsibilities =
+        detail::starting_responsibilities(shares.weight, static_cast<std::size_t>(options.components),
+                                          options.seed, static_cast<std::uint32_t>(start),
+                                          [&](std::size_t i, std::size_t j) {
+                                            return detail::squared_distance(checked[i], checked[j]);
+                                          });
     detail::maximise_expectation(shares.weight, shares.effective, std::min(20, options.max_iterations),
                                  options.tolerance, own, tried);
     if (model && !(own.log_likelihoods.back() > estimate.log_likelihoods.back())) continue;
