@@ -16,21 +16,13 @@ from . import _graphs
 from ._architectures import Architecture, architecture, describe
 
 
-#: activations of layers by their numbers, and what PyTorch calls them
-_ACTIVATIONS: dict[str, Any] = {
-    "gelu": torch.nn.functional.gelu,
-    "elu": torch.nn.functional.elu,
-    "relu": torch.nn.functional.relu,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-    "identity": lambda x: x,
-}
+#: number of the activation that leaves numbers as they are
 _IDENTITY = _torch.activations.index("identity")
 
 
 def check_activation(name: str, value: Any) -> str:
     """:raises ValueError: no activation of that name"""
-    if value not in _ACTIVATIONS:
+    if value not in _torch.activations:
         raise ValueError(f"{name}: {value!r} is not allowed; choose from {', '.join(_torch.activations)}")
     return str(value)
 
@@ -95,9 +87,10 @@ def forward(
     input_dropout: float,
     training: bool,
     keep: bool,
+    activation: int,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     output, kl, ticket = _forward(
-        name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep
+        name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, activation
     )
     return output, x.new_full((), kl), torch.from_numpy(ticket)
 
@@ -113,6 +106,7 @@ def _(
     input_dropout: float,
     training: bool,
     keep: bool,
+    activation: int,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     output = x.new_empty(_output_shape(architecture(name), edge_index, x))
     return output, x.new_empty(()), x.new_empty((1,), dtype=torch.int64)
@@ -189,7 +183,7 @@ def _differentiate(ctx: Any, output_bar: Tensor, kl_bar: Tensor, ticket_bar: Any
         ctx.name, ticket, output_bar, kl_bar, ctx.rows, ctx.columns, parameters, needs
     )
     wanted = [bar if need else None for bar, need in zip(bars, needs)]
-    return None, None, wanted[0], wanted[1:], None, None, None, None, None
+    return None, None, wanted[0], wanted[1:], None, None, None, None, None, None
 
 
 forward.register_autograd(_differentiate, setup_context=_keep)
@@ -242,7 +236,7 @@ def run(
     keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
     if _is_traced(x):
         output, kl, _ = torch.ops.sheafnn.forward(
-            name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep
+            name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, _IDENTITY
         )
         return output, kl
     if keep:
@@ -369,16 +363,16 @@ def run_convolution(
     keep = torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or bias.requires_grad or any(p.requires_grad for p in parameters)
     )
+    number = _torch.activations.index(activation)
     if _is_traced(x):
         if x.requires_grad:
             h = torch.nn.functional.linear(x, weight, bias)
         else:
             h = torch.ops.sheafnn.linear(x, weight, bias, keep)[0]
         output, kl, _ = torch.ops.sheafnn.forward(
-            name, edge_index, h, parameters, noise, dropout, 0.0, training, keep
+            name, edge_index, h, parameters, noise, dropout, 0.0, training, keep, number
         )
-        return _ACTIVATIONS[activation](output), kl
-    number = _torch.activations.index(activation)
+        return output, kl
     if keep:
         return _Convolution.apply(
             name, edge_index, x, noise, dropout, training, number, weight, bias, *parameters
