@@ -2,8 +2,8 @@
 /// The linear layer of sparse features for sheafnn.torch, by the library's Encoder: its products read the entries that are not 0.
 #include <algorithm>
 #include <array>
-#include <sheafnn/layers/encoder.hpp>
 #include <sheafnn/core/tile.hpp>
+#include <sheafnn/layers/encoder.hpp>
 #include <sheafnn/nn/sparse_input.hpp>
 #include <span>
 
@@ -134,8 +134,8 @@ template void activate_numbers(int, sheafnn::layers::Activation, Index, const fl
 template void activate_numbers(int, sheafnn::layers::Activation, Index, const double*, double*);
 template void activate_numbers_backward(int, sheafnn::layers::Activation, Index, const float*, const float*, float,
                                         float*);
-template void activate_numbers_backward(int, sheafnn::layers::Activation, Index, const double*, const double*, double,
-                                        double*);
+template void activate_numbers_backward(int, sheafnn::layers::Activation, Index, const double*, const double*,
+                                        double, double*);
 
 std::shared_ptr<const Architecture> make_linear(const Setting& setting) {
   if (setting.wide) return std::make_shared<LinearArchitecture<double>>(setting);

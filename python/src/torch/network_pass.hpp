@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <span>
 #include <sheafnn/bsnn/forward_pass.hpp>
 #include <sheafnn/core/buffer.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/io/option_text.hpp>
+#include <span>
 
 #include "../options.hpp"
 #include "pass.hpp"
@@ -73,7 +73,8 @@ class NetworkPass final : public Pass {
     const S* bar = static_cast<const S*>(output_bar);
     if (kl_bar < 0 || options_.activation != sheafnn::layers::Activation::identity) {
       bar_.resize(size);
-      activate_numbers_backward(options_.threads, options_.activation, size, result_.data(), bar, sign_, bar_.data());
+      activate_numbers_backward(options_.threads, options_.activation, size, result_.data(), bar, sign_,
+                                bar_.data());
       bar = bar_.data();
     }
     network_.begin_backward({.kl_weight = std::abs(kl_bar)});

@@ -85,7 +85,8 @@ template <class S>
   parameters.initialise(seed);
   std::vector<std::vector<double>> r;
   for (std::size_t i = 0; i < parameters.info().size(); ++i) {
-    const std::vector<S> values = parameters.get(static_cast<sheafnn::layers::ParameterId>(i), parameters.values());
+    const std::vector<S> values =
+        parameters.get(static_cast<sheafnn::layers::ParameterId>(i), parameters.values());
     r.emplace_back(values.begin(), values.end());
   }
   return r;
