@@ -332,9 +332,10 @@ class _Convolution(torch.autograd.Function):
         wanted = [before, *needs[9:]]
         if output_bar is None:  # the loss has the KL term alone
             output_bar = torch.zeros_like(ctx.h)
+        rows, columns = ctx.h.shape
+        weight_of_kl = 0.0 if kl_bar is None else float(kl_bar)
         bars: List[Any] = _backward(
-            ctx.name, int(ctx.ticket[0]), output_bar, 0.0 if kl_bar is None else float(kl_bar), *ctx.h.shape, ctx.shapes,
-            wanted,
+            ctx.name, int(ctx.ticket[0]), output_bar, weight_of_kl, rows, columns, ctx.shapes, wanted
         )
         own = [bar if want else None for bar, want in zip(bars, wanted)]
         x_bar = weight_bar = bias_bar = None
