@@ -53,6 +53,7 @@ class IncidenceLearner {
                    const SheafLearnerOptions&) = delete;  // dangling
   IncidenceLearner(const Hypergraph&, const IncidenceBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
+  [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
   /// Raw outputs, lanes-innermost: outputs() numbers per pair.
   [[nodiscard]] const S* raw(Index block, int side) const noexcept {
     return raw_.data() + lane_offset(block, side);
