@@ -291,7 +291,7 @@ class TrainingRun {
 template <class Model, class LossType>
 TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features,
                                           const LossType& loss, const Split& split, const TrainOptions& options)
-    : plan_(model, graph, features),
+    : plan_(model, graph, features, split.train),
       parameters_(model.parameters()),
       loss_(loss),
       split_(split),
@@ -303,7 +303,7 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, cons
       best_values_(parameters_.values()),
       validated_(has_nodes(loss, split.validation)),
       tested_(has_nodes(loss, split.test)),
-      predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
+      predictions_(static_cast<std::size_t>(output_rows<Model>(graph) * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
   constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
