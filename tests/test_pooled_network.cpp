@@ -11,6 +11,7 @@
 #include "sheafnn/bsnn/pooled_network.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/io/model_tensors.hpp"
 
 namespace test_pooled_network {
 
@@ -199,6 +200,59 @@ TEST_CASE("pooled networks: training, prediction, and no leak from graphs that a
   const Model other = train(changed);
   for (Index i = 0; i < model.parameters().size(); ++i)
     CHECK(model.parameters().values()[i] == other.parameters().values()[i]);
+}
+
+TEST_CASE("pooled networks: mini-batches of graphs") {
+  using Model = PooledModel<Bsnn<Diagonal<2>, double>>;
+  const Task task;
+  const sheafnn::Split split{{0, 1, 3}, {2}, {}};
+  const auto train = [&](Index batch, int threads, Index epochs, const sheafnn::TrainingState* resume,
+                         sheafnn::TrainingState* last) {
+    Model model(PooledOptions{{.features = 4, .channels = 2, .layers = 2, .classes = 3}, Pooling::attention}, 1);
+    sheafnn::TrainOptions of;
+    of.epochs = epochs;
+    of.kl_maximum = 0.1;
+    of.batch_size = batch;
+    of.threads = threads;
+    of.resume = resume;
+    if (last != nullptr) of.on_checkpoint = [=](const sheafnn::TrainingState& state) { *last = state; };
+    sheafnn::train(model, task.graph, task.sparse, Classification(task.labels), split, of);
+    return std::vector<double>(model.parameters().values().begin(), model.parameters().values().end());
+  };
+  const auto whole = train(0, 1, 6, nullptr, nullptr), two = train(2, 1, 6, nullptr, nullptr);
+  CHECK(train(3, 1, 6, nullptr, nullptr) == whole);
+  CHECK(two != whole);
+  CHECK(train(2, 2, 6, nullptr, nullptr) == two);
+  sheafnn::TrainingState state;
+  static_cast<void>(train(2, 1, 3, nullptr, &state));
+  CHECK(train(2, 1, 6, &state, nullptr) == two);  // goes on from the third epoch
+}
+
+TEST_CASE("pooled networks: checkpoints") {
+  using Model = PooledModel<Nsd<Diagonal<2>, double>>;
+  const Task task;
+  PooledOptions of = options(Pooling::attention);
+  of.pooling_steps = 5;
+  const Model model(of, 5);
+  const Model loaded = sheafnn::io::from_tensors<Model>("file", sheafnn::io::to_tensors(model));
+  CHECK(loaded.options() == model.options());
+  CHECK(outputs_of(loaded, task) == outputs_of(model, task));
+}
+
+TEST_CASE("pooled networks: errors") {
+  using Model = PooledModel<Nsd<Diagonal<2>, double>>;
+  PooledOptions of = options(Pooling::harmonic);
+  of.normalisation = sheafnn::Normalisation::none;
+  CHECK_THROWS_WITH(Model(of, 1), "normalisation: none is not allowed; harmonic pooling needs augmented or block");
+  of = options(Pooling::harmonic);
+  of.pooling_steps = 0;
+  CHECK_THROWS_WITH(Model(of, 1), "pooling_steps: 0 is not allowed; must be between 1 and 256");
+  const Task task;
+  const Model model(options(Pooling::mean), 1);
+  Network<Model> network(model, task.graph, task.sparse);
+  CHECK_THROWS_AS(network.draw(0), std::logic_error);
+  const std::vector<std::int32_t> none = {4};
+  CHECK_THROWS_WITH(network.begin({.nodes = none}), "nodes[0]: 4 is not allowed; must be between 0 and 3");
 }
 
 }  // namespace test_pooled_network

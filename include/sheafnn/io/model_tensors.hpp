@@ -36,7 +36,7 @@ struct CheckpointInfo {
   std::string posterior;    ///< its name; empty in files of versions that knew only the default
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
-  NetworkOptions networks;  ///< the options, in the struct of the model's kind
+  StoredOptions networks;   ///< the options, in the struct of the model's kind
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 
   /// The options of a kind: ModelOptions, CooperativeOptions, … They have their defaults where the model is of another kind.

@@ -29,7 +29,8 @@ enum class Purpose : std::uint32_t {
   learner_dropout = 5,  ///< dropout of what a layer's sheaf learner reads
   sheaf_noise = 6,      ///< noise behind sampled restriction maps
   synthetic_graph = 7,  ///< generated graphs and features
-  user = 8              ///< sampling by users of the library
+  user = 8,             ///< sampling by users of the library
+  batch_order = 12      ///< which training nodes or graphs a step takes
 };
 
 /// Address of random numbers; see the file comment for the ranges of its fields.
