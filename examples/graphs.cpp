@@ -45,10 +45,10 @@ void run(const Settings& s, const sheafnn::GraphSet& set) {
     network.features = set.feature_count();
     network.classes = set.class_count;
     Model model(network, s.train.seed);
-    const sheafnn::TrainResult r = sheafnn::train(model, set.graph, set.features, sheafnn::Classification(set.labels),
-                                                  splits[i], s.train);
-    std::printf("%4zu  %10d  %10.1f  %13.1f  %8.3f\n", i, static_cast<int>(r.best_epoch), 100 * r.validation_accuracy,
-                100 * r.test_accuracy, r.test_ece);
+    const sheafnn::TrainResult r =
+        sheafnn::train(model, set.graph, set.features, sheafnn::Classification(set.labels), splits[i], s.train);
+    std::printf("%4zu  %10d  %10.1f  %13.1f  %8.3f\n", i, static_cast<int>(r.best_epoch),
+                100 * r.validation_accuracy, 100 * r.test_accuracy, r.test_ece);
     std::fflush(stdout);
     sum += r.test_accuracy;
     squares += r.test_accuracy * r.test_accuracy;
@@ -62,8 +62,8 @@ void run(const Settings& s, const sheafnn::GraphSet& set) {
       const std::size_t u = static_cast<std::size_t>(g);
       const std::int32_t label = set.labels[u];
       out << g << ',' << i << ',' << (label < 0 ? "" : name(label)) << ',' << name(p.label[u]) << ','
-          << p.probabilities[u * static_cast<std::size_t>(p.class_count) + static_cast<std::size_t>(p.label[u])] << ','
-          << p.entropy[u] << ',' << p.mutual_information[u] << '\n';
+          << p.probabilities[u * static_cast<std::size_t>(p.class_count) + static_cast<std::size_t>(p.label[u])]
+          << ',' << p.entropy[u] << ',' << p.mutual_information[u] << '\n';
     }
   }
   const double count = static_cast<double>(splits.size()), mean = sum / count;
@@ -93,7 +93,9 @@ int main(int argc, char** argv) {
   s.train.patience = 100;
   CLI::App app("Graph classification with sheaf networks");
   app.add_option("dataset", s.dataset, "an .npz file or a folder of the TU text format")->required();
-  app.add_option("--model", s.model, "nsd, or bsnn: Bayesian")->capture_default_str()->check(CLI::IsMember({"nsd", "bsnn"}));
+  app.add_option("--model", s.model, "nsd, or bsnn: Bayesian")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"nsd", "bsnn"}));
   app.add_option("--maps", s.maps, "restriction maps of stalk dimension 3")
       ->capture_default_str()
       ->check(CLI::IsMember({"identity", "diagonal", "special-orthogonal"}));
@@ -109,7 +111,8 @@ int main(int argc, char** argv) {
                 static_cast<long>(set.graph_count()), static_cast<long>(set.graph.node_count()),
                 static_cast<long>(set.graph.edge_count()), static_cast<long>(set.feature_count()),
                 static_cast<long>(set.class_count));
-    sheafnn::require(!set.labels.empty(), "dataset", s.dataset, "it has targets of regression; this program classifies");
+    sheafnn::require(!set.labels.empty(), "dataset", s.dataset,
+                     "it has targets of regression; this program classifies");
     if (s.maps == "identity") run_maps<sheafnn::Identity<3>>(s, set);
     if (s.maps == "diagonal") run_maps<sheafnn::Diagonal<3>>(s, set);
     if (s.maps == "special-orthogonal") run_maps<sheafnn::SpecialOrthogonal<3>>(s, set);

@@ -4,7 +4,7 @@
 ///
 ///     r_g = Σ_u α_u x_u over the nodes u of graph g,   α_u = 1, 1/n_g or exp(⟨a, x_u⟩) / Σ_v exp(⟨a, x_v⟩),
 ///
-/// with its backward pass. Source: math: "Pooling" (3.41).
+/// with its backward pass. Source: math: "Pooling" (3.61, 3.62).
 #pragma once
 
 #include <algorithm>
