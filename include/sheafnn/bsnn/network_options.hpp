@@ -1,6 +1,6 @@
 /// \file
 /// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. A new kind is one more
-/// type of the tuple; checkpoints, programs and Python follow.
+/// type of the tuple; checkpoints, programs and Python follow. Networks on hypergraphs, whose data are others, are a kind apart.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace sheafnn {
 
-/// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
+/// One struct of options for each kind of networks on graphs; the first is also for models that have no kind, such as networks with given maps.
 using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions>;
 
 /// The same, and those of networks with outputs per graph, which checkpoints know but programs for nodes do not choose.

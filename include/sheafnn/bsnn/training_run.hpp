@@ -79,7 +79,7 @@ class TrainingRun {
  public:
   using S = typename Model::Scalar;
 
-  TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+  TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
               const Split& split, const TrainOptions& options);
 
   /// Trains, and calls finish(result), which completes the result. Whatever goes wrong, the model is left as it was.
@@ -323,7 +323,7 @@ class TrainingRun {
 };
 
 template <class Model, class LossType>
-TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features,
+TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                           const LossType& loss, const Split& split, const TrainOptions& options)
     : plan_(model, graph, features, split.train),
       parameters_(model.parameters()),
