@@ -136,7 +136,7 @@ template <class Model, Loss<typename Model::Scalar> LossType>
 Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
           std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
   network.begin(pass);
-  check_loss(loss, network.graph().node_count(), network.model().options().classes, network.nodes(), nodes);
+  check_loss(loss, detail::output_rows<Model>(network.graph()), network.model().options().classes, network.nodes(), nodes);
   detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);
   return detail::elbo_of_begun(network, loss, nodes, options);
 }

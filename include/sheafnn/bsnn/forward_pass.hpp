@@ -25,6 +25,16 @@ template <class Model>
   return (graph.node_count() + pairs_of(graph)) * model.hidden_width();
 }
 
+/// Rows that a network's outputs have on a graph, which targets and splits number: one for each node, or what the model says.
+template <class Model>
+[[nodiscard]] Index output_rows(const GraphOf<Model>& graph) {
+  if constexpr (requires { Model::output_rows(graph); }) {
+    return Model::output_rows(graph);
+  } else {
+    return graph.node_count();
+  }
+}
+
 }  // namespace detail
 
 /// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved

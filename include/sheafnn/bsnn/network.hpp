@@ -35,6 +35,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Passes(model, graph, features, execution) {}
+  /// The same of features as the model reads them. \throws std::invalid_argument  a graph without nodes
+  Network(const Model& model, const Graph& graph, const detail::SeenFeatures& features, Execution execution = {})
+      : Passes(model, graph, features, execution) {}
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
@@ -146,6 +149,29 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     bar.eigen() = features_bar.eigen();
     accumulate_layers(bar);
   }
+  /// The same where what follows the layers has read the last layer's sheaf: its derivative is added to that in
+  /// last_sheaf_gradient(), which begins with every call.
+  ///
+  /// \throws  as above
+  void accumulate_features_and_sheaf(const FeatureView<const S>& features_bar) {
+    steps_.sheaf_gradient_begun = true;
+    try {
+      accumulate_features(features_bar);
+    } catch (...) {
+      steps_.sheaf_gradient_begun = false;
+      throw;
+    }
+    steps_.sheaf_gradient_begun = false;
+  }
+  /// The shape of features, the sheaf of the last layer in the last draw, and where the derivative of its blocks is.
+  [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
+  [[nodiscard]] const layers::SheafBlocks<typename Steps::Family, S>& last_sheaf() const noexcept {
+    return steps_.sheaf_of(steps_.layer_count() - 1);
+  }
+  [[nodiscard]] layers::SheafBlocksGradient<typename Steps::Family, S>& last_sheaf_gradient() noexcept {
+    return steps_.source.gradient();
+  }
+
   /// From what accumulate() has gathered to gradient().
   ///
   /// \returns the KL term, per incident pair, and of what layers draw themselves

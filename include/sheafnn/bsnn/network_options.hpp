@@ -16,12 +16,17 @@
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/pooled_options.hpp"
 
 namespace sheafnn {
 
 /// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
 using NetworkOptions =
     std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions, ConvolutionOptions>;
+
+/// The same, and those of networks with outputs per graph, which checkpoints know but programs for nodes do not choose.
+using StoredOptions =
+    decltype(std::tuple_cat(std::declval<NetworkOptions>(), std::declval<std::tuple<PooledOptions>>()));
 
 /// The kinds, in the order of NetworkOptions.
 inline constexpr auto network_kinds = []<class... Options>(std::type_identity<std::tuple<Options...>>) {

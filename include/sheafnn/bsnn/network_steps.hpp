@@ -13,7 +13,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
   using Parts = NetworkParts<Model>;
   using S = typename Model::Scalar;
 
-  NetworkSteps(const Model& of, const Graph& over, const NodeFeatures& features, Execution on)
+  /// \param features  NodeFeatures, or SeenFeatures
+  template <class Features>
+  NetworkSteps(const Model& of, const Graph& over, const Features& features, Execution on)
       : Parts(of, over, features), execution(on) {}
 
   void set_pass(const ForwardPass<S>& of) {
@@ -88,8 +90,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// From the derivative of X_{l+1} (overwritten) to that of X_l, in x_bar, of the layer's weights and of its sheaf's
   /// blocks.
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
-    const bool shares_sheaf =
-        l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
+    const bool last = l + 1 == this->layer_count();
+    const bool shares_sheaf = last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // with what comes after it
     kl_of_layers += sample_share() * this->layers[l].kl();
     this->layers[l].backward({execution,
                               this->sheaf_of(l),
@@ -156,6 +158,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
   BackwardOptions options;
   bool closed_form = true, first_sample = true;
+  bool sheaf_gradient_begun = false;  ///< has what follows the layers begun the derivative of the last sheaf?
   double kl = 0;            ///< KL term of the backward pass, of sheaves
   double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
 

@@ -70,7 +70,7 @@ template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                  const PredictOptions& options = {}) {
   using S = typename Model::Scalar;
-  const Index n = graph.node_count(), classes = model.options().classes;
+  const Index n = detail::output_rows<Model>(graph), classes = model.options().classes;
   uncertainty::SampledPredictionBuilder builder(n, classes);
   std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
   detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const MatrixView<S>& outputs) {
@@ -107,7 +107,7 @@ template <class Model, Loss<typename Model::Scalar> LossType>
 [[nodiscard]] std::vector<double> predict_targets(const Model& model, const GraphOf<Model>& graph,
                                                   const NodeFeatures& features, const LossType& loss,
                                                   const PredictOptions& options = {}) {
-  const Index n = graph.node_count(), outputs = model.options().classes;
+  const Index n = detail::output_rows<Model>(graph), outputs = model.options().classes;
   loss.validate(n, outputs);
   std::vector<double> sums(static_cast<std::size_t>(n * outputs), 0.0);
   const MatrixView<double> view(sums.data(), n, outputs);

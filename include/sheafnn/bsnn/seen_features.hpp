@@ -15,6 +15,7 @@
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/fit_features.hpp"
 #include "sheafnn/graph/graph_of.hpp"
+#include "sheafnn/graph/selected_graphs.hpp"
 
 namespace sheafnn::detail {
 
@@ -67,10 +68,17 @@ template <class Options, class GraphType>
 template <class Model>
 class PlanOfTraining {
  public:
+  /// \param train  what is trained on: of graphs of a union, the features of no other one decide the plan
   /// \throws std::invalid_argument  as plan_of()
-  PlanOfTraining(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features) {
+  PlanOfTraining(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
+                 std::span<const std::int32_t> train = {}) {
     if (!model.options().feature_plan.empty()) return;
-    model.set_feature_plan(plan_of(model.options(), graph, features));
+    if constexpr (requires { Model::output_rows(graph); }) {
+      const SelectedGraphs graphs(graph, features, train, false);
+      model.set_feature_plan(plan_of(model.options(), graphs.graph(), graphs.features()));
+    } else {
+      model.set_feature_plan(plan_of(model.options(), graph, features));
+    }
     model_ = &model;
   }
   PlanOfTraining(const PlanOfTraining&) = delete;

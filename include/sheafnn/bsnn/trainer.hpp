@@ -131,7 +131,7 @@ inline void check_evaluated(const TrainingState& state, const Classification& lo
 template <class Model, Loss<typename Model::Scalar> LossType>
 TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
-  const Index n = graph.node_count(), outputs = model.options().classes;
+  const Index n = detail::output_rows<Model>(graph), outputs = model.options().classes;
   validate(options);
   detail::check_targets(loss, n, outputs, split, "split");
   detail::check_stop_on(loss, split, options.stop_on);

@@ -23,6 +23,7 @@
 #include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/splits.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/nn/adam.hpp"
 
@@ -110,6 +111,12 @@ class TrainingRun {
     for (Index epoch = first; go_on; ++epoch) {
       schedule_.begin_epoch();
       step(epoch);
+      for (std::size_t b = 1; b < batches_.size(); ++b) {
+        pass_.nodes = batches_[b];
+        schedule_.network().begin(pass_);
+        compute_objective(schedule_.network());
+        step(epoch);
+      }
       const ForwardPass<S> evaluation{.seed = options_.seed, .epoch = pass_.epoch, .nodes = evaluated_};
       const bool last = epoch + 1 == options_.epochs;
       if (!last) prepare(epoch + 1);
@@ -133,15 +140,36 @@ class TrainingRun {
     pass_.training = true;
     pass_.input_dropout = options_.input_dropout;
     pass_.dropout = options_.dropout;
-    pass_.nodes = split_.train;
+    cut_batches(epoch);
+    pass_.nodes = batches_.empty() ? std::span<const std::int32_t>(split_.train) : batches_.front();
+    of_epoch_ = {};
     const bool draws = Model::bayesian || schedule_.network().draws();
     kl_weight_ = draws ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
   }
 
+  /// The training nodes of the epoch's steps, in an order that seed and epoch decide; none: one step takes all.
+  void cut_batches(Index epoch) {
+    const std::size_t size = static_cast<std::size_t>(options_.batch_size);
+    batches_.clear();
+    if (size == 0 || size >= split_.train.size()) return;
+    std::vector<std::int32_t> nodes;
+    std::copy_if(split_.train.begin(), split_.train.end(), std::back_inserter(nodes),
+                 [&](std::int32_t u) { return loss_.known(u); });
+    shuffle(nodes, {options_.seed, Purpose::batch_order, static_cast<std::uint32_t>(epoch)});
+    for (std::size_t begin = 0; begin < nodes.size(); begin += size) {
+      const auto first = nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                 last = nodes.begin() + static_cast<std::ptrdiff_t>(std::min(begin + size, nodes.size()));
+      batches_.emplace_back(first, last);
+      std::sort(batches_.back().begin(), batches_.back().end());
+    }
+  }
+  /// Steps of an epoch.
+  [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }
+
   /// L and its derivative.
   void compute_objective(Network<Model>& network) {
     const auto start = Clock::now();
-    elbo_ = elbo_of_begun(network, loss_, split_.train,
+    elbo_ = elbo_of_begun(network, loss_, pass_.nodes,
                           {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss});
     result_.train_seconds += seconds_since(start);
   }
@@ -154,7 +182,11 @@ class TrainingRun {
     const bool finite = adam_.step(schedule_.execution(), parameters_, gradient, options_.weight_decay,
                                    options_.sheaf_decay, options_.decay);
     if (!finite) check_finite(parameters_, gradient, epoch, epoch > 0);
-    report_ = {epoch, elbo_.objective, elbo_.loss, elbo_.kl, kl_weight_};
+    const double share = 1 / static_cast<double>(step_count());
+    of_epoch_.objective += share * elbo_.objective;
+    of_epoch_.loss += share * elbo_.loss;
+    of_epoch_.kl += share * elbo_.kl;
+    report_ = {epoch, of_epoch_.objective, of_epoch_.loss, of_epoch_.kl, kl_weight_};
     result_.train_seconds += seconds_since(start);
   }
 
@@ -224,7 +256,8 @@ class TrainingRun {
     copy(state.first_moment, adam_.first_moment);
     copy(state.second_moment, adam_.second_moment);
     copy(state.best_parameters, best_values_);
-    adam_.step_count = static_cast<Index>(state.history.size());
+    cut_batches(0);
+    adam_.step_count = static_cast<Index>(state.history.size()) * step_count();
     best_predictions_ = state.best_predictions;
     result_.history.assign(state.history.begin(), state.history.end());
     set_best(state.history[static_cast<std::size_t>(state.best_epoch)]);
@@ -282,7 +315,8 @@ class TrainingRun {
   StopMetric<LossType> stop_metric_;
   ForwardPass<S> pass_;
   double kl_weight_ = 0;
-  Elbo elbo_;
+  std::vector<std::vector<std::int32_t>> batches_;  ///< of the epoch; empty: one step takes all training nodes
+  Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over those of the epoch
   EpochReport report_;
   TrainResult result_;
   double best_score_ = std::numeric_limits<double>::infinity();
@@ -292,7 +326,7 @@ class TrainingRun {
 template <class Model, class LossType>
 TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                           const LossType& loss, const Split& split, const TrainOptions& options)
-    : plan_(model, graph, features),
+    : plan_(model, graph, features, split.train),
       parameters_(model.parameters()),
       loss_(loss),
       split_(split),
@@ -304,7 +338,7 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& gr
       best_values_(parameters_.values()),
       validated_(has_nodes(loss, split.validation)),
       tested_(has_nodes(loss, split.test)),
-      predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
+      predictions_(static_cast<std::size_t>(output_rows<Model>(graph) * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
   constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then

@@ -37,7 +37,7 @@ struct CheckpointInfo {
   std::string posterior;    ///< its name; empty in files of versions that knew only the default
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
-  NetworkOptions networks;  ///< the options, in the struct of the model's kind
+  StoredOptions networks;         ///< the options, in the struct of the model's kind
   HypergraphOptions hypergraph;  ///< of a network on hypergraphs
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 

@@ -30,7 +30,8 @@ enum class Purpose : std::uint32_t {
   sheaf_noise = 6,      ///< noise behind sampled restriction maps
   synthetic_graph = 7,  ///< generated graphs and features
   user = 8,             ///< sampling by users of the library
-  layer_noise = 9       ///< what layers draw themselves
+  layer_noise = 9,      ///< what layers draw themselves
+  batch_order = 12      ///< which training nodes or graphs a step takes
 };
 
 /// Address of random numbers; see the file comment for the ranges of its fields.
