@@ -17,6 +17,7 @@
 #include "sheafnn/sheaf/harmonic.hpp"
 #include "sheafnn/sheaf/harmonic_extension.hpp"
 #include "sheafnn/sheaf/labelled_sheaf.hpp"
+#include "sheafnn/sheaf/hypergraph_sheaf.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/laplacian_blocks.hpp"
 #include "sheafnn/sheaf/laplacian_operator.hpp"

@@ -13,6 +13,7 @@ from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty, UnusedSheaf
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
 from .grid import GridSearch, grid_search
+from .hypergraph import Hypergraph, HypergraphClassifier, load_hypergraph, synthetic_hypergraph
 from .many import FitMany, fit_many
 from .planted import (
     PlantedTask,
@@ -44,6 +45,8 @@ __all__ = [
     "EpochReport",
     "FitMany",
     "GridSearch",
+    "Hypergraph",
+    "HypergraphClassifier",
     "Interrupted",
     "LearnedSheaf",
     "NearestSection",
@@ -60,6 +63,7 @@ __all__ = [
     "grid_search",
     "karate_club",
     "load_dataset",
+    "load_hypergraph",
     "planted_diagonal",
     "planted_frames",
     "planted_general_linear",
@@ -71,5 +75,6 @@ __all__ = [
     "sheaf_laplacian",
     "synchronise",
     "synthetic",
+    "synthetic_hypergraph",
     "uncertainty",
 ]

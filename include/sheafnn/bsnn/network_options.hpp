@@ -1,6 +1,6 @@
 /// \file
 /// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. A new kind is one more
-/// type of the tuple; checkpoints, programs and Python follow.
+/// type of the tuple; checkpoints, programs and Python follow. Networks on hypergraphs, whose data are others, are a kind apart.
 #pragma once
 
 #include <array>

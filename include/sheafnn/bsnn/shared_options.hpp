@@ -42,17 +42,18 @@ inline constexpr Option readout_option = {.key = "readout_layers",
                                           .since = "0.1"};
 
 inline constexpr Option normalisation_option = {"normalisation", "normalisation of the Laplacian"};
+inline constexpr Option separate_encoder_option = {.key = "separate_encoder",
+                                                   .summary = "give the sheaf learner an encoder of its own",
+                                                   .automatic = "on for Bayesian special-orthogonal"};
 inline constexpr Option sheaf_activation_option = {
     .key = "sheaf_activation",
-    .summary =
-        "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
-        "general-linear; residual: "
-        "general-linear, diagonal)",
+    .summary = "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
+               "general-linear; residual: "
+               "general-linear, diagonal)",
     .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
     .since = "0.1"};
 inline constexpr Option spread_option = {.key = "spread",
-                                         .summary =
-                                             "spread of Bayesian maps: where it begins and how far it reaches",
+                                         .summary = "spread of Bayesian maps: where it begins and how far it reaches",
                                          .since = "0.2"};
 inline constexpr Option parametrisation_option = {
     .key = "parametrisation",
@@ -97,10 +98,7 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
   visit({"add_hp", "append a fixed high-pass stalk coordinate"}, options.add_hp...);
   visit({.key = "edge_weights", .summary = "learned edge weights", .automatic = "on for special-orthogonal"},
         options.edge_weights...);
-  visit({.key = "separate_encoder",
-         .summary = "give the sheaf learner an encoder of its own",
-         .automatic = "on for Bayesian special-orthogonal"},
-        options.separate_encoder...);
+  visit(separate_encoder_option, options.separate_encoder...);
   visit({"degree_input", "node degree as input of the sheaf encoder"}, options.degree_input...);
   visit({"learner_layers", "hidden layers of the sheaf learner", Range::between(0, max_learner_layers)},
         options.learner_layers...);

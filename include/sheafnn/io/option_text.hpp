@@ -3,6 +3,7 @@
 /// has: core/option.hpp.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <map>
@@ -36,6 +37,10 @@ template <class Field>
       r += std::to_string(number);
     }
     return r;
+  } else if constexpr (std::same_as<Field, std::vector<double>>) {
+    std::string text;
+    for (const double number : value) text += (text.empty() ? "" : ",") + option_text(number);
+    return text;
   } else if constexpr (NamedEnum<Field>) {
     return std::string(to_string(value));
   } else if constexpr (std::integral<Field>) {
@@ -66,6 +71,15 @@ void parse_option(std::string_view key, std::string_view text, Field& value) {
       require(comma + 1 != text.size(), key, text, "must be numbers with commas between them");
       parse_option(key, text.substr(0, comma), value.emplace_back());
       text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    }
+  } else if constexpr (std::same_as<Field, std::vector<double>>) {
+    require(text.find_first_not_of("0123456789+-.e,") == std::string_view::npos, key, "a text of other characters",
+            "must be numbers with commas between them");
+    value.clear();
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find(','), text.size());
+      parse_option(key, text.substr(0, end), value.emplace_back());
+      text.remove_prefix(std::min(end + 1, text.size()));
     }
   } else if constexpr (NamedEnum<Field>) {
     value = parse_name<Field>(key, text);

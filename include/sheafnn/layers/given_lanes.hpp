@@ -52,7 +52,8 @@ namespace sheafnn::layers {
 template <class Posterior, class S>
 class GivenCentre {
  public:
-  GivenCentre(const Graph&, const EdgeBlocks<S>&, const Posterior&) {}
+  template <class GraphType, class Blocks>
+  GivenCentre(const GraphType&, const Blocks&, const Posterior&) {}
   template <class Map>
   SHEAFNN_INLINE void add_to(Index, int, Map&) const {}
   template <class Map>

@@ -1,6 +1,7 @@
 /// \file
 /// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time: parameters
-/// from the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each.
+/// from the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each. The same
+/// over the restriction maps of a hypergraph, 2W incident pairs at a time (layers/incidence_blocks.hpp).
 ///
 ///     Q(F | H) = Π_a q(F_a; θ_a),   θ_a = activate(learner(H)_a),   F_a = sample(θ_a, noise_a),
 ///     KL = 1/(2m) Σ_a KL(q(·; θ_a) ‖ prior),   sums and products over the 2m incident pairs a
@@ -15,16 +16,16 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
-#include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn::layers {
 
-/// Posterior of every incident pair of a graph. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
+/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
 /// are of this graph, and that weights are finite; maps of numbers that are not finite have such numbers.
-template <SheafPosterior Posterior, class S>
+///
+/// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: numbers of arcs are then numbers of incident pairs
+template <SheafPosterior Posterior, class S, class Blocks = EdgeBlocks<S>>
 class VariationalSheaf {
  public:
   using Q = Posterior;
@@ -34,7 +35,7 @@ class VariationalSheaf {
   using Map = typename Family::template Map<P>;
 
   VariationalSheaf() = default;
-  VariationalSheaf(const EdgeBlocks<S>& blocks, const Posterior& posterior)
+  VariationalSheaf(const Blocks& blocks, const Posterior& posterior)
       : blocks_(&blocks),
         q_(posterior),
         parameter_(blocks.block_count() * 2 * Q::parameter_size * W),
@@ -80,7 +81,7 @@ class VariationalSheaf {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
 
-  /// KL(posterior ‖ prior), averaged over the 2m incident pairs; on a part of a graph its own pairs' share in that.
+  /// KL(posterior ‖ prior), averaged over the incident pairs; on a part of a graph its own pairs' share in that.
   [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
@@ -235,7 +236,7 @@ class VariationalSheaf {
     for (int k = 0; k < Q::noise_size; ++k) draw[k] = rows[noise_index<Q>(k)];
   }
 
-  const EdgeBlocks<S>* blocks_ = nullptr;
+  const Blocks* blocks_ = nullptr;
   [[no_unique_address]] Posterior q_{};
   Buffer<S> parameter_, gradient_;
   Buffer<double> block_sum_;

@@ -26,34 +26,39 @@ namespace sheafnn::layers {
 /// graph, explicit noise, and the rows of `work`; the learner and the encoder check what they are given.
 ///
 /// \tparam Posterior  SheafPosterior, or AroundGiven
-template <class Posterior, class S>
+/// \tparam Maps  ArcMaps<S>, or HypergraphMaps<S>
+template <class Posterior, class S, class Maps = ArcMaps<S>>
 class VariationalSource {
  public:
   using Family = typename Posterior::family;
+  using GraphType = typename Maps::GraphType;
+  using Blocks = typename Maps::Blocks;
+  using Stack = typename Maps::template Stack<Family>;
   using Draws = typename detail::DrawsOf<Posterior>::type;
-  using Map = typename SheafBlocks<Family, S>::Map;
+  using Posteriors = VariationalSheaf<Draws, S, Blocks>;
+  using Map = typename Family::template Map<Pack<S, lanes<S>>>;
 
   /// `graph` and `blocks` must outlive the source.
   ///
   /// \throws std::invalid_argument  of given maps: no sheaf, or one over another graph
-  VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks, const Posterior& posterior, Index sheaves,
-                    Normalisation normalisation, const SheafLearnerOptions& learner);
+  VariationalSource(const GraphType& graph, const Blocks& blocks, const Posterior& posterior, Index sheaves,
+                    const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner);
 
   VariationalSource(const VariationalSource&) = delete;
   VariationalSource& operator=(const VariationalSource&) = delete;
 
   /// Gives the source an encoder of its own; `features` must outlive it.
-  void add_encoder(const SparseInput<S>& features, const Graph& graph, const EncoderOptions& options) {
+  void add_encoder(const SparseInput<S>& features, const GraphType& graph, const EncoderOptions& options) {
     encoder_.emplace(features, graph, options);
   }
   /// Whether Q depends on the embeddings given to infer().
   [[nodiscard]] bool has_encoder() const noexcept { return encoder_.has_value(); }
 
-  [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
-  [[nodiscard]] SheafStack<Family, S>& stack() noexcept { return stack_; }
-  [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
+  [[nodiscard]] const Stack& stack() const noexcept { return stack_; }
+  [[nodiscard]] Stack& stack() noexcept { return stack_; }
+  [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
   /// Of the maps, or of their deviations from given ones.
-  [[nodiscard]] const VariationalSheaf<Draws, S>& posterior() const noexcept { return inferred_->posterior_; }
+  [[nodiscard]] const Posteriors& posterior() const noexcept { return inferred_->posterior_; }
   /// Edge weights w_e, lanes-innermost, or null where all are 1.
   [[nodiscard]] const S* edge_weights(Index = 0) const noexcept {
     if constexpr (is_around_given<Posterior>) {
@@ -107,20 +112,20 @@ class VariationalSource {
                        const SheafSourceWeights<S>& weights_bar);
 
  private:
-  SheafStack<Family, S> stack_;
+  Stack stack_;
   std::optional<Encoder<S>> encoder_;
-  SheafLearner<S> learner_;
+  typename Maps::Learner learner_;
   std::optional<LabelledSpread<S>> labelled_;  ///< in place of the learner
-  VariationalSheaf<Draws, S> posterior_;
+  Posteriors posterior_;
   [[no_unique_address]] GivenCentre<Posterior, S> centre_;
   MatrixView<const S> z_;
   const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
 };
 
-template <class Posterior, class S>
-VariationalSource<Posterior, S>::VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks,
+template <class Posterior, class S, class Maps>
+VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph, const Blocks& blocks,
                                                    const Posterior& posterior, Index sheaves,
-                                                   Normalisation normalisation, const SheafLearnerOptions& learner)
+                                                   const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner)
     : stack_(graph, blocks, sheaves, normalisation),
       learner_(graph, blocks, learner),
       posterior_(blocks, posterior),
@@ -130,8 +135,8 @@ VariationalSource<Posterior, S>::VariationalSource(const Graph& graph, const Edg
   }
 }
 
-template <class Posterior, class S>
-void VariationalSource<Posterior, S>::infer(Execution execution, const SheafSourceWeights<const S>& weights,
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::infer(Execution execution, const SheafSourceWeights<const S>& weights,
                                             const MatrixView<const S>& embedding) {
   z_ = embedding;
   inferred_ = this;
@@ -150,29 +155,28 @@ void VariationalSource<Posterior, S>::infer(Execution execution, const SheafSour
   posterior_.activate(execution, learner_);
 }
 
-template <class Posterior, class S>
-void VariationalSource<Posterior, S>::build(Execution execution, const SheafSourceWeights<const S>&,
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>&,
                                             const SheafInput<S>& input) {
   stack_[input.sheaf].build(execution, edge_weights(), input.keep,
                             [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); });
 }
 
-template <class Posterior, class S>
-double VariationalSource<Posterior, S>::log_ratio(Execution execution, const SheafInput<S>& input) {
-  const SheafBlocks<Family, S>& sheaf = stack_[input.sheaf];
+template <class Posterior, class S, class Maps>
+double VariationalSource<Posterior, S, Maps>::log_ratio(Execution execution, const SheafInput<S>& input) {
   return posterior_.monte_carlo_kl(execution, input.noise, [&](Index block, int side) -> Map {
-    return centre_.deviation(block, side, SheafBlocks<Family, S>::load_map(sheaf.maps(block, side)));
+    return centre_.deviation(block, side, stack_[input.sheaf].map_of(block, side));
   });
 }
 
-template <class Posterior, class S>
-void VariationalSource<Posterior, S>::begin_backward(Execution execution, double kl_weight) {
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::begin_backward(Execution execution, double kl_weight) {
   posterior_.begin_backward(execution, kl_weight);
   gradient().weight_bar.fill(S(0));
 }
 
-template <class Posterior, class S>
-void VariationalSource<Posterior, S>::backward(Execution execution, const SheafSourceWeights<const S>&,
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::backward(Execution execution, const SheafSourceWeights<const S>&,
                                                const SheafInput<S>& input, double log_ratio_weight,
                                                const MatrixView<S>&, const MatrixView<S>&,
                                                const SheafSourceWeights<S>&) {
@@ -185,8 +189,8 @@ void VariationalSource<Posterior, S>::backward(Execution execution, const SheafS
                                });
 }
 
-template <class Posterior, class S>
-void VariationalSource<Posterior, S>::finish_backward(Execution execution,
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::finish_backward(Execution execution,
                                                       const SheafSourceWeights<const S>& weights,
                                                       const MatrixView<S>& embedding_bar,
                                                       const MatrixView<S>& work,
