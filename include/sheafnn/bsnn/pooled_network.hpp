@@ -154,10 +154,14 @@ class Network<PooledModel<NodeModel>> {
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
   [[nodiscard]] Execution execution() const noexcept { return execution_; }
   void set_execution(Execution execution) noexcept { execution_ = execution; }
-  /// Samples that make sense: one where nothing is random. Takes any number.
-  [[nodiscard]] static Index sample_count(Index requested) noexcept {
-    return Network<NodeModel>::sample_count(requested);
+  /// Is anything random, beside dropout?
+  [[nodiscard]] bool draws() const {
+    const layers::LayerSetting setting = model_.node_model().layer_setting();
+    return detail::NetworkParts<NodeModel>::is_sampled ||
+           (setting.form == LayerForm::attention && setting.attention.random);
   }
+  /// Samples that make sense: one where nothing is random. Takes any number.
+  [[nodiscard]] Index sample_count(Index requested) const { return draws() ? requested : 1; }
   /// Graphs of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return nodes_; }
   /// As of every Network, of the pass that has begun. \throws std::logic_error  none has
