@@ -69,13 +69,11 @@ void run(const Settings& s) {
   sheafnn::require(!info.metadata.contains("targets"), "--model", s.model,
                    "the network was not trained on one class per node; the Python package reads it");
   const std::optional<sheafnn::SheafUse> use = sheafnn::io::saved_sheaf_use(s.model, info.metadata);
-  const bool cooperative = programs::is_cooperative(info.model);
-  const auto [layers, classes] =
-      programs::with_kind(info.model, info.options, info.cooperative, info.flow,
-                          [](const auto& options) { return std::pair(options.layers, options.classes); });
+  const auto [layers, classes] = programs::with_options_of(
+      info.model, info.networks, [](const auto& options) { return std::pair(options.layers, options.classes); });
   sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < layers, "--sheaf-layer", s.sheaf_layer,
                    sheafnn::detail::concat("must be between 0 and ", layers - 1));
-  const std::string maps(cooperative ? programs::cooperative_maps : info.maps);
+  const std::string maps(programs::maps_of(info.model, info.maps));
   const programs::ModelEntry& entry = *sheafnn::io::detail::naming_file(s.model, [&] {
     return &programs::find_model(info.model, maps, info.stalk_dimension);
   });
@@ -107,7 +105,7 @@ void run(const Settings& s) {
   const double n = static_cast<double>(data.node_count());
   std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
               info.model.c_str(), maps.c_str(),
-              cooperative && info.cooperative.directed ? " along listed arcs" : "", info.stalk_dimension);
+              info.options<sheafnn::CooperativeOptions>().directed ? " along listed arcs" : "", info.stalk_dimension);
   if (use) programs::print_sheaf_use({*use}, " in training");
   std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n",
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,

@@ -55,11 +55,11 @@ struct Task {
 
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
   [[nodiscard]] programs::NetworkOptions network() const {
-    programs::NetworkOptions r{settings.options, settings.cooperative, settings.flow};
+    programs::NetworkOptions r = settings.networks;
     if (folder != nullptr) {
-      auto& [pairs, cooperative, flow] = r;
-      programs::with_kind(settings.model, pairs, cooperative, flow,
-                          [&](auto& options) { sheafnn::detail::use_conventions(folder->conventions(), options); });
+      programs::with_options_of(settings.model, r, [&](auto& options) {
+        sheafnn::detail::use_conventions(folder->conventions(), options);
+      });
     }
     return r;
   }
@@ -287,7 +287,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   }
   std::printf("features: %s\n",
               programs::with_network(s, [](const auto& o) { return o.feature_plan.describe(); }).c_str());
-  const auto& node = s.cooperative;
+  const auto& node = s.cooperative();
   const std::string learner =
       programs::is_cooperative(s.model)
           ? sheafnn::detail::concat(", ", to_string(node.learner), " with ", node.learner_layers,
@@ -313,7 +313,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(), "--every",
                    s.train.checkpoint_every, "belongs to --checkpoint");
-  sheafnn::require(s.options.use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
+  sheafnn::require(s.pairs().use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
                    "with --no-edges the network has no sheaf");
   const programs::ModelEntry* entry =
       searches ? nullptr : &programs::find_model(s.model, s.maps, s.stalk_dimension);

@@ -175,7 +175,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const std::string of_data =
       folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
              : data.name + " " + programs::fingerprint(data, programs::is_directed(s));
-  const programs::MpiTask task{.models = {s.options, s.cooperative, s.flow},
+  const programs::MpiTask task{.models = s.networks,
                                .train = s.train,
                                .bayesian = programs::is_bayesian(s.model),
                                .keeps_model = !s.save.empty(),
@@ -201,7 +201,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     std::printf(
         "%s: %td nodes, %td edges, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
         "%s\n\n",
-        data.name.c_str(), numbers.total_nodes, numbers.total_edges, s.options.features, s.options.classes,
+        data.name.c_str(), numbers.total_nodes, numbers.total_edges, s.pairs().features, s.pairs().classes,
         cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, programs::channels(s),
         programs::depth(s).c_str());
     std::fflush(stdout);

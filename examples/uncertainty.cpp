@@ -94,10 +94,9 @@ Trained train_and_predict(const ProgramSettings& s, const sheafnn::Dataset& data
   const programs::TrainSettings& t = s.train;
   const bool bayesian = programs::is_bayesian(t.model);
   const programs::ModelEntry& entry = programs::find_model(t.model, t.maps, t.stalk_dimension);
-  const programs::NetworkOptions network(t.options, t.cooperative, t.flow);
   sheafnn::TrainResult result;
   const programs::TrainOutcome outcome =
-      entry.train({data, split, network, options, bayesian, options.seed, {.model = true}}, result);
+      entry.train({data, split, t.networks, options, bayesian, options.seed, {.model = true}}, result);
   return {entry.predict("model", outcome.checkpoint, bayesian, data,
                         {.samples = s.draws,
                          .seed = options.seed,

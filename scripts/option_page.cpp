@@ -3,9 +3,7 @@
 ///
 ///     option_page > docs/options.md
 #include <cstdio>
-#include <sheafnn/bsnn/cooperative_options.hpp>
-#include <sheafnn/bsnn/flow_model_options.hpp>
-#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
 #include <string>
@@ -28,10 +26,10 @@ std::string default_of(const sheafnn::Option& option, const Field& field) {
   return option.automatic == nullptr ? text : text + ": " + option.automatic;
 }
 
-/// A table of the options of one struct.
+/// A table of the options of one struct, with their defaults.
 template <class Options>
-void print_table(const char* title, const char* about) {
-  std::printf("\n## %s\n\n%s\n\n", title, about);
+void print_table(const Options& options, std::string_view title, const std::string& about) {
+  std::printf("\n## %s\n\n%s\n\n", std::string(title).c_str(), about.c_str());
   std::printf("| option | C++ | command line | default | values | meaning | since |\n");
   std::printf("| --- | --- | --- | --- | --- | --- | --- |\n");
   const auto print_row = [](const sheafnn::Option& option, const auto& field) {
@@ -41,7 +39,6 @@ void print_table(const char* title, const char* about) {
                 code(flag).c_str(), default_of(option, field).c_str(), programs::values_of<Field>(option).c_str(),
                 option.summary, option.since == nullptr ? "0.1" : option.since);
   };
-  const Options options;
   for_each_option(print_row, options);
 }
 
@@ -51,27 +48,38 @@ int main() {
   std::printf(
       "# Options\n\n"
       "All options of networks and trainings. `option` is the name in checkpoints and in Python\n"
-      "(`SheafClassifier(network={\"add_hp\": True}, training={\"samples\": 8})`), `C++` the member of the struct, which errors name, and\n"
+      "(`SheafClassifier(network={\"add_hp\": True}, training={\"samples\": 8})`), `C++` the member of the "
+      "struct, which errors name, and\n"
       "`command line` the option of `train`, `train_mpi` and `uncertainty`.\n\n"
-      "The default holds without a preset, as in C++ and with `--preset none`. Programs and Python begin with the preset `auto`, which sets sizes,\n"
-      "rates, decays, dropouts and the KL weight for the graph ([Training](training.md)). `auto` as a default means that the option is not set: leave\n"
+      "The default holds without a preset, as in C++ and with `--preset none`. Programs and Python begin with the "
+      "preset `auto`, which sets sizes,\n"
+      "rates, decays, dropouts and the KL weight for the graph ([Training](training.md)). `auto` as a default "
+      "means that the option is not set: leave\n"
       "it out, or give `None` in Python.\n\n"
-      "An option that is `on` or `off` is set by `--add-lp` and unset by `--no-add-lp`, and is `True` or `False` in Python. `--edge-weights` and\n"
-      "`--separate-encoder` take `on`, `off` or `auto`; the residual of cooperative networks has `--no-residual` only.\n"
-      "Python's classifier has parameters of its own for `layers`, `channels`, `epochs`, `patience`, `learning_rate`, `kl_maximum` (`kl_weight`),\n"
-      "`threads` and `seed` (`random_state`); it takes features, classes and the plan of features from the data.\n\n"
+      "An option that is `on` or `off` is set by `--add-lp` and unset by `--no-add-lp`, and is `True` or `False` "
+      "in Python. `--edge-weights` and\n"
+      "`--separate-encoder` take `on`, `off` or `auto`; the residual of cooperative networks has `--no-residual` "
+      "only.\n"
+      "Python's classifier has parameters of its own for `layers`, `channels`, `epochs`, `patience`, "
+      "`learning_rate`, `kl_maximum` (`kl_weight`),\n"
+      "`threads` and `seed` (`random_state`); it takes features, classes and the plan of features from the "
+      "data.\n\n"
       "Files from before the version in the last column have the default, or what their networks did then\n"
       "([Old files](reliability.md#old-files)). Which options suit a graph: [Training](training.md) and\n"
       "[Which network](networks.md).\n\n"
       "`scripts/option_page.cpp` prints this page from the declarations beside the structs "
       "(`core/option.hpp`).\n");
-  print_table<sheafnn::ModelOptions>("Networks of layers", "`ModelOptions`, of the models `bsnn` and `nsd`.");
-  print_table<sheafnn::FlowOptions>("Networks in continuous time",
-                                    "`FlowOptions`, of the models `bflow` and `flow`.");
-  print_table<sheafnn::CooperativeOptions>(
-      "Cooperative networks",
-      "`CooperativeOptions`, of the models `bcsnn` and `csnn`. On the command line, "
-      "`--layer-norm` and `--batch-norm` choose the `norm`.");
-  print_table<sheafnn::TrainOptions>("Training",
-                                     "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
+  const sheafnn::NetworkOptions networks;
+  sheafnn::for_each_kind(networks, []<class Options>(const Options& options) {
+    const sheafnn::NetworkKind& kind = Options::kind;
+    std::string about = sheafnn::detail::concat(code(std::string(kind.options)), ", of the models ",
+                                                code(std::string(kind.bayesian)), " and ",
+                                                code(std::string(kind.deterministic)), ".");
+    if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
+      about += " On the command line, `--layer-norm` and `--batch-norm` choose the `norm`.";
+    }
+    print_table(options, kind.title, about);
+  });
+  print_table(sheafnn::TrainOptions(), "Training",
+              "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
 }

@@ -621,7 +621,7 @@ refuse 'parallel' "${quick[@]}" --parallel seeds
 refuse '\-\-report: nowhere/out\.json: cannot be written' "$bin/train" --epochs 1 --splits 0 --report nowhere/out.json
 refuse 'nowhere/out\.npz' "$bin/train" --epochs 1 --splits 0 --sheaf nowhere/out.npz
 sed 's/"model":"nsd"/"model":"nse"/' nsd.safetensors > other.safetensors
-refuse 'other\.safetensors: model: nse .*; must be bsnn, nsd' "$bin/predict" --model other.safetensors --output out.csv
+refuse 'other\.safetensors: model: nse .*; must be one of bsnn, nsd' "$bin/predict" --model other.safetensors --output out.csv
 refuse 'nothing\.safetensors' "$bin/predict" --model nothing.safetensors --output out.csv
 refuse 'nowhere/out\.npz' "$bin/predict" --model bsnn.safetensors --sheaf nowhere/out.npz --output out.csv
 refuse 'sheaf-layer: 2' "$bin/predict" --model nsd.safetensors --sheaf out.npz --sheaf-layer 2 --output out.csv

@@ -86,7 +86,7 @@ void check_round_trip(const typename Model::Options& options) {
   CHECK(info.maps == Model::Family::name);
   CHECK(info.posterior == Model::Posterior::name);
   CHECK(info.stalk_dimension == Model::stalk_dimension);
-  CHECK(texts(sheafnn::io::detail::options_of<Model>(info)) == texts(model.options()));
+  CHECK(texts(info.options<typename Model::Options>()) == texts(model.options()));
   CHECK(info.metadata.at("dataset") == "tiny");
   CHECK(info.metadata.at("note") == "Δ and \"quotes\"");
   CHECK(info.metadata.at("format") == "sheafnn");

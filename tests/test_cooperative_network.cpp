@@ -483,7 +483,7 @@ TEST_CASE("checkpoints of cooperative models") {
   CHECK(info.model == "csnn");
   CHECK(info.maps == "conformal");
   CHECK(info.stalk_dimension == 3);
-  CHECK(info.cooperative == of);
+  CHECK(info.options<sheafnn::CooperativeOptions>() == of);
   CHECK(info.metadata.at("note") == "mine");
   const Model loaded = sheafnn::io::load_checkpoint<Model>(path);
   CHECK(loaded.options() == of);

@@ -32,7 +32,7 @@ struct LeftOut {
 
 /// "nsd, diagonal maps, stalk dimension 2"
 [[nodiscard]] inline std::string network_text(const sheafnn::SearchSetting& s) {
-  const std::string maps = is_cooperative(s.model) ? "" : sheafnn::detail::concat(", ", s.maps, " maps");
+  const std::string maps = has_family(s.model) ? sheafnn::detail::concat(", ", s.maps, " maps") : "";
   return sheafnn::detail::concat(s.model, maps, ", stalk dimension ", s.stalk_dimension);
 }
 
@@ -42,7 +42,7 @@ struct LeftOut {
 [[nodiscard]] inline std::string_view other_part(const sheafnn::SearchSetting& s, std::string_view model,
                                                  std::string_view maps, int stalk_dimension) {
   if (!model.empty() && s.model != model) return "model";
-  if (!maps.empty() && !is_cooperative(s.model) && s.maps != maps) return "maps";
+  if (!maps.empty() && has_family(s.model) && s.maps != maps) return "maps";
   return stalk_dimension > 0 && s.stalk_dimension != stalk_dimension ? "stalk-dim" : "";
 }
 
@@ -79,9 +79,8 @@ template <class Value, class Use>
   const auto run = [&](const SearchedModel& model, const sheafnn::Split& split,
                        const sheafnn::TrainOptions& training) {
     NetworkOptions network = model.network;
-    auto& [pairs, cooperative, flow] = network;
-    with_kind(model.entry->deterministic, pairs, cooperative, flow,
-              [&](auto& options) { options.feature_plan = plans.of(options.feature_treatment); });
+    with_options_of(model.entry->deterministic, network,
+                    [&](auto& options) { options.feature_plan = plans.of(options.feature_treatment); });
     sheafnn::TrainResult result;
     static_cast<void>(
         model.entry->train({data, split, network, training, model.bayesian, training.seed, {}}, result));

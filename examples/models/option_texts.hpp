@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
-#include <sheafnn/bsnn/cooperative_options.hpp>
-#include <sheafnn/bsnn/flow_model_options.hpp>
-#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/names.hpp>
 #include <sheafnn/core/option.hpp>
@@ -118,9 +116,10 @@ template <class Field>
       r.emplace_back(option.member(), flag);
       r.emplace_back(option.key, flag);
     };
-    const auto add_all = [&](const auto&... options) { (for_each_option(add, options), ...); };
-    add_all(sheafnn::ModelOptions(), sheafnn::FlowOptions(), sheafnn::CooperativeOptions(),
-            sheafnn::TrainOptions());
+    const auto add_all = [&](const auto& options) { for_each_option(add, options); };
+    const sheafnn::NetworkOptions networks;
+    sheafnn::for_each_kind(networks, add_all);
+    add_all(sheafnn::TrainOptions());
     return r;
   }();
   return list;

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <sheafnn/bsnn/cooperative_options.hpp>
-#include <sheafnn/bsnn/flow_model_options.hpp>
-#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/sheaf_use_figures.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/npz_writer.hpp>
@@ -18,7 +17,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 namespace sheafnn {
@@ -30,29 +28,32 @@ struct Prediction;
 
 namespace programs {
 
-/// The architecture of a network: of one with maps per incident pair (nsd, bsnn), of one with maps per node (csnn,
-/// bcsnn), and of one in continuous time (flow, bflow); a model takes its own.
-using NetworkOptions = std::tuple<sheafnn::ModelOptions, sheafnn::CooperativeOptions, sheafnn::FlowOptions>;
+using sheafnn::is_bayesian;
+using sheafnn::NetworkOptions;
+using sheafnn::with_options_of;
 
-// Of what --model and checkpoints call bsnn, nsd, bcsnn, csnn, bflow and flow.
-inline constexpr std::array<std::string_view, 6> model_names = {"bsnn", "nsd", "bcsnn", "csnn", "bflow", "flow"};
+/// What --model and checkpoints call the models.
+inline constexpr auto model_names = [] {
+  std::array<std::string_view, 2 * sheafnn::network_kinds.size()> r{};
+  for (std::size_t i = 0; i < sheafnn::network_kinds.size(); ++i) {
+    r[2 * i] = sheafnn::network_kinds[i].bayesian;
+    r[2 * i + 1] = sheafnn::network_kinds[i].deterministic;
+  }
+  return r;
+}();
 // Of what --maps and checkpoints call the maps per incident pair.
 inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "special-orthogonal", "general-linear",
                                                                "identity"};
-[[nodiscard]] inline bool is_cooperative(std::string_view model) { return model == "csnn" || model == "bcsnn"; }
-[[nodiscard]] inline bool is_bayesian(std::string_view model) {
-  return model == "bsnn" || model == "bcsnn" || model == sheafnn::bayesian_flow_kind;
+[[nodiscard]] inline bool is_cooperative(std::string_view model) {
+  return sheafnn::CooperativeOptions::kind.has(model);
 }
-[[nodiscard]] inline bool is_flow(std::string_view model) {
-  return model == sheafnn::flow_kind || model == sheafnn::bayesian_flow_kind;
+[[nodiscard]] inline bool is_flow(std::string_view model) { return sheafnn::FlowOptions::kind.has(model); }
+/// Are the maps of a family that --maps chooses?
+[[nodiscard]] inline bool has_family(std::string_view model) { return sheafnn::kind_of(model).own_maps.empty(); }
+/// What find_model() calls the maps of a network. \param maps  the family that is chosen
+[[nodiscard]] inline std::string_view maps_of(std::string_view model, std::string_view maps) {
+  return has_family(model) ? maps : sheafnn::kind_of(model).own_maps;
 }
-/// Calls f with that of three options, or of three of anything, which belongs to a kind of network.
-template <class Pairs, class Cooperative, class Flow, class F>
-decltype(auto) with_kind(std::string_view model, Pairs& pairs, Cooperative& cooperative, Flow& flow, const F& f) {
-  return is_cooperative(model) ? f(cooperative) : is_flow(model) ? f(flow) : f(pairs);
-}
-/// What find_model() calls the maps per node.
-inline constexpr std::string_view cooperative_maps = "cooperative";
 
 /// What a training returns beside its figures.
 struct Keep {
@@ -74,13 +75,14 @@ struct TrainJob {
 
 /// What is left of it.
 struct TrainOutcome {
-  sheafnn::Index parameters = 0;                     ///< number of trained values
-  NetworkOptions resolved;                           ///< with all defaults filled in
-  std::vector<sheafnn::uncertainty::ReliabilityBin> reliability;  ///< of the test nodes; empty where there are none
-  std::vector<sheafnn::Index> confusion;             ///< C × C, of the test nodes: rows are labels; or empty
-  sheafnn::io::TensorFile checkpoint;                ///< the trained model, if it was to be kept
+  sheafnn::Index parameters = 0;  ///< number of trained values
+  NetworkOptions resolved;        ///< with all defaults filled in
+  std::vector<sheafnn::uncertainty::ReliabilityBin>
+      reliability;                                     ///< of the test nodes; empty where there are none
+  std::vector<sheafnn::Index> confusion;               ///< C × C, of the test nodes: rows are labels; or empty
+  sheafnn::io::TensorFile checkpoint;                  ///< the trained model, if it was to be kept
   sheafnn::uncertainty::SampledPrediction prediction;  ///< of all nodes, in the best epoch; if it was to be kept
-  std::optional<sheafnn::SheafUse> sheaf_use;        ///< with the score of the validation nodes; if it was to be kept
+  std::optional<sheafnn::SheafUse> sheaf_use;  ///< with the score of the validation nodes; if it was to be kept
 };
 
 /// A network with a family of maps, or cooperative ones, and a stalk dimension.

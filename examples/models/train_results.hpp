@@ -235,12 +235,8 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["run"] = facts_.json(arguments);
   if (test_.empty()) return report;
   report["options"] = option_json(settings_, resolved_);
-  report["features_treated"] = std::apply(
-      [&](const auto&... kinds) {
-        return with_kind(settings_.model, kinds...,
-                         [](const auto& options) { return options.feature_plan.describe(); });
-      },
-      resolved_);
+  report["features_treated"] = with_options_of(
+      settings_.model, resolved_, [](const auto& options) { return options.feature_plan.describe(); });
   if (show_seeds_) report["options"].erase("seed");  // each training says its own
   report["test_accuracy"] = summary_json(test_);
   report["validation_accuracy"] = summary_json(validation_);

@@ -87,18 +87,18 @@ struct SearchedSettings {
     set("--channels", o.channels, setting.channels);
   });
   if (cooperative) {
-    set("--node-learner", s.cooperative.learner, setting.node_learner);
+    set("--node-learner", s.cooperative().learner, setting.node_learner);
     if (is_bayesian(setting.model)) {
-      set_flag("--layer-learners", "--no-layer-learners", s.cooperative.layer_learners, true);
+      set_flag("--layer-learners", "--no-layer-learners", s.cooperative().layer_learners, true);
     }
   } else {
-    set_flag("--add-lp", "--no-add-lp", s.options.add_lp, setting.add_lp);
-    set_flag("--add-hp", "--no-add-hp", s.options.add_hp, setting.add_hp);
-    set_flag("--edges", "--no-edges", s.options.use_edges, setting.use_edges);
-    set("--normalisation", s.options.normalisation, setting.normalisation);
-    if (setting.filter != sheafnn::PolynomialBasis::none) set("--filter", s.options.filter.basis, setting.filter);
+    set_flag("--add-lp", "--no-add-lp", s.pairs().add_lp, setting.add_lp);
+    set_flag("--add-hp", "--no-add-hp", s.pairs().add_hp, setting.add_hp);
+    set_flag("--edges", "--no-edges", s.pairs().use_edges, setting.use_edges);
+    set("--normalisation", s.pairs().normalisation, setting.normalisation);
+    if (setting.filter != sheafnn::PolynomialBasis::none) set("--filter", s.pairs().filter.basis, setting.filter);
     if (setting.learner != sheafnn::LearnerInput::concatenation)
-      set("--learner", s.options.learner, setting.learner);
+      set("--learner", s.pairs().learner, setting.learner);
   }
   sheafnn::TrainOptions train;
   setting.training.set(train, features, cooperative);
@@ -140,7 +140,7 @@ struct SearchList {
     TrainSettings& s = one.settings;
     set_sizes(s, data.feature_count(), data.class_count);
     const ModelEntry& entry = find_model(s.model, s.maps, s.stalk_dimension);
-    const NetworkOptions network(s.options, s.cooperative, s.flow);
+    const NetworkOptions& network = s.networks;
     entry.check(network, is_bayesian(s.model));
     list.models.push_back({std::string(setting.name), &entry, is_bayesian(s.model), network, s.train});
     list.settings.push_back(std::move(one));

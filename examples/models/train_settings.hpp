@@ -22,6 +22,7 @@
 #include <sheafnn/version.hpp>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,10 +41,7 @@ struct TrainSettings {
   std::string model = "bsnn";
   std::string maps = "special-orthogonal";
   int stalk_dimension = 3;
-  // Of the networks, by their kind, and of their training.
-  sheafnn::ModelOptions options;
-  sheafnn::CooperativeOptions cooperative;
-  sheafnn::FlowOptions flow;
+  NetworkOptions networks;  ///< of every kind
   sheafnn::TrainOptions train;
   bool batch_norm = false;  ///< --batch-norm
   std::string splits, seeds, parallel = "none", device = "cpu";
@@ -51,15 +49,35 @@ struct TrainSettings {
   bool history = false;
   std::string checkpoint, resume;
   std::string search;  ///< the time that it may take; empty: none
-};
 
-inline constexpr const char *model_group = "Model", *cooperative_group = "Cooperative networks",
-                            *flow_group = "Continuous time";
+  [[nodiscard]] auto& pairs() { return std::get<sheafnn::ModelOptions>(networks); }
+  [[nodiscard]] const auto& pairs() const { return std::get<sheafnn::ModelOptions>(networks); }
+  [[nodiscard]] auto& cooperative() { return std::get<sheafnn::CooperativeOptions>(networks); }
+  [[nodiscard]] const auto& cooperative() const { return std::get<sheafnn::CooperativeOptions>(networks); }
+  [[nodiscard]] const auto& flow() const { return std::get<sheafnn::FlowOptions>(networks); }
+};
 
 /// Calls f with the options of the network that is trained.
 template <class Settings, class F>
 decltype(auto) with_network(Settings& s, const F& f) {
-  return with_kind(s.model, s.options, s.cooperative, s.flow, f);
+  return with_options_of(s.model, s.networks, f);
+}
+
+/// Where the command line has the options of every model, and those of networks of layers.
+inline constexpr const char* model_group = "Model";
+/// The group of the options of a kind.
+[[nodiscard]] inline std::string group_of(const sheafnn::NetworkKind& kind) {
+  return &kind == &sheafnn::network_kinds.front() ? model_group : std::string(kind.title);
+}
+
+/// The models and what their maps belong to: "maps per incident pair: bsnn (Bayesian) or nsd; …".
+[[nodiscard]] inline std::string kinds_text() {
+  std::string text;
+  for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) {
+    text += sheafnn::detail::concat(text.empty() ? "" : "; ", kind.maps, ": ", kind.bayesian,
+                                    text.empty() ? " (Bayesian) or " : " or ", kind.deterministic);
+  }
+  return text;
 }
 
 [[nodiscard]] HelpFormatter::Defaults preset_defaults(const std::string& model);
@@ -80,10 +98,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large", "dense"}));
   auto* model = app.add_option_group(model_group, "the network; see docs/math.md and docs/options.md");
-  model
-      ->add_option("--model", s.model,
-                   "maps per incident pair: bsnn (Bayesian) or nsd (deterministic); maps per node: bcsnn or csnn; "
-                   "continuous time: bflow or flow; see docs/networks.md")
+  model->add_option("--model", s.model, kinds_text() + "; see docs/networks.md")
       ->capture_default_str()
       ->check(one_of({model_names.begin(), model_names.end()}));
   model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
@@ -93,7 +108,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->capture_default_str()
       ->check(CLI::Range(1, 5));
   const auto all = [](std::string_view) { return true; };
-  add_flags(app, *model, s.options, all);
+  add_flags(app, *model, s.pairs(), all);
   model
       ->add_flag_callback(
           "--normalise-features,!--no-normalise-features", [] {},
@@ -102,19 +117,21 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
         bool to_one = false;
         CLI::detail::lexical_cast(text, to_one);
         using enum sheafnn::FeatureTreatment;
-        for (auto* field :
-             {&s.options.feature_treatment, &s.cooperative.feature_treatment, &s.flow.feature_treatment}) {
-          *field = to_one ? rows : none;
-        }
+        for_each_kind(s.networks, [&](auto& options) { options.feature_treatment = to_one ? rows : none; });
       })
       ->excludes(app.get_option("--feature-treatment"));
-  auto* cooperative =
-      app.add_option_group(cooperative_group, "csnn and bcsnn: maps per node; see docs/networks.md");
-  add_flags(app, *cooperative, s.cooperative, all);
-  cooperative->add_flag("--batch-norm", s.batch_norm, "batch norm over the nodes after each layer (default: off)");
-  auto* flow =
-      app.add_option_group(flow_group, "flow and bflow: one sheaf, and a flow along it; see docs/networks.md");
-  add_flags(app, *flow, s.flow, all);
+  sheafnn::for_each_kind(s.networks, [&]<class Options>(Options& options) {
+    if constexpr (!std::same_as<Options, sheafnn::ModelOptions>) {
+      constexpr const sheafnn::NetworkKind& kind = Options::kind;
+      const std::string about = sheafnn::detail::concat(kind.deterministic, " and ", kind.bayesian, ": ",
+                                                        kind.maps, "; see docs/networks.md");
+      auto* own = app.add_option_group(std::string(kind.title), about);
+      add_flags(app, *own, options, all);
+      if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
+        own->add_flag("--batch-norm", s.batch_norm, "batch norm over the nodes after each layer (default: off)");
+      }
+    }
+  });
   auto* train = app.add_option_group("Training");
   add_flags(app, *train, s.train, [](std::string_view key) { return key != "checkpoint_every"; });
 }
@@ -129,9 +146,10 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   add_training_options(app, s);
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
-  run->add_option("--search", s.search,
-                  "try a dozen settings (networks, maps, depths) for so long, as in 60s, 5m or 1h, and train the one "
-                  "with the best validation score; see docs/training.md");
+  run->add_option(
+      "--search", s.search,
+      "try a dozen settings (networks, maps, depths) for so long, as in 60s, 5m or 1h, and train the one "
+      "with the best validation score; see docs/training.md");
   run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)")
       ->excludes(app.get_option("--seed"));
   run->add_option("--device", s.device,
@@ -185,7 +203,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 /// How deep the network is, in words.
 [[nodiscard]] inline std::string depth(const TrainSettings& s) {
   using sheafnn::detail::concat;
-  return is_flow(s.model) ? concat("to time ", s.flow.time, " by ", to_string(s.flow.method))
+  return is_flow(s.model) ? concat("to time ", s.flow().time, " by ", to_string(s.flow().method))
                           : concat(with_network(s, [](const auto& o) { return o.layers; }), " layers");
 }
 /// Its feature channels.
@@ -194,11 +212,11 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 }
 /// Does the network learn maps?
 [[nodiscard]] inline bool has_learned_sheaf(const TrainSettings& s) {
-  return is_cooperative(s.model) || (s.maps != "identity" && s.options.use_edges);
+  return !has_family(s.model) || (s.maps != "identity" && s.pairs().use_edges);
 }
 /// Does the network read which arcs are listed?
 [[nodiscard]] inline bool is_directed(const TrainSettings& s) {
-  return is_cooperative(s.model) && s.cooperative.directed;
+  return is_cooperative(s.model) && s.cooperative().directed;
 }
 
 /// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
@@ -219,8 +237,10 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
 
 /// Sets how many features networks of all kinds read, and their classes.
 inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index classes) {
-  s.options.features = s.cooperative.features = s.flow.features = features;
-  s.options.classes = s.cooperative.classes = s.flow.classes = classes;
+  for_each_kind(s.networks, [&](auto& options) {
+    options.features = features;
+    options.classes = classes;
+  });
 }
 
 /// Gives the network the plan of these features, so that not every training makes it.
@@ -282,28 +302,28 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
     }
   };
   using Basis = sheafnn::PolynomialBasis;
-  const Basis basis = s.options.filter.basis;
+  const Basis basis = s.pairs().filter.basis;
   belongs({"--degree", "--coefficients", "--skip", "--published-filter", "--largest-eigenvalue"},
           basis != Basis::none, "--filter");
   belongs({"--coefficients"}, basis != Basis::chebyshev_interpolation,
           "the filters other than chebyshev-interpolation, which has none");
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
-  belongs({"--residual-alpha", "--residual-theta"}, s.options.residual.initial(), "--residual initial");
+  belongs({"--residual-alpha", "--residual-theta"}, s.pairs().residual.initial(), "--residual initial");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
-  const bool chooses_steps = s.flow.method == sheafnn::FlowMethod::dormand_prince;
+  const bool chooses_steps = s.flow().method == sheafnn::FlowMethod::dormand_prince;
   belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
           "--flow-method dormand-prince");
   belongs({"--fixed-steps"}, !chooses_steps, "--flow-method runge-kutta and euler");
-  belongs({"--node-learner-dropout"}, s.cooperative.learner == sheafnn::NodeLearnerKind::sage_projected,
+  belongs({"--node-learner-dropout"}, s.cooperative().learner == sheafnn::NodeLearnerKind::sage_projected,
           "--node-learner sage-projected");
   belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
   belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
            "--training-samples", "--sample-loss"},
-          s.maps != "identity" || is_cooperative(s.model), "maps that are learned");
-  belongs({"--learner-width"}, is_cooperative(s.model) || s.options.learner_layers > 0, "--learner-layers");
-  belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"}, is_bayesian(s.model),
-          "--model bsnn, bcsnn and bflow");
-  belongs({"--spread"}, s.model == "bsnn" || s.model == sheafnn::bayesian_flow_kind, "--model bsnn and bflow");
+          s.maps != "identity" || !has_family(s.model), "maps that are learned");
+  belongs({"--learner-width"}, is_cooperative(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
+  belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
+          is_bayesian(s.model), "--model bsnn, bcsnn and bflow");
+  belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
   refuse_idle_dataset_options(app, s.dataset);
 }
@@ -314,15 +334,12 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
 /// \throws std::invalid_argument  naming the option and its value
 inline void refuse_other_options(const CLI::App& app, const TrainSettings& s) {
   std::vector<std::string> allowed = {"--model", "--stalk-dim", "--normalise-features"};
-  if (is_cooperative(s.model)) {
-    allowed.insert(allowed.end(), {"--layer-norm", "--batch-norm"});
-  } else {
-    allowed.emplace_back("--maps");
-  }
+  if (is_cooperative(s.model)) allowed.insert(allowed.end(), {"--layer-norm", "--batch-norm"});
+  if (has_family(s.model)) allowed.emplace_back("--maps");
   const auto allow = [&](const sheafnn::Option& option, const auto&) { allowed.push_back(flag_of(option)); };
   with_network(s, [&](const auto& o) { for_each_option(allow, o); });
-  for (const char* group : {cooperative_group, flow_group, model_group}) {
-    for (const CLI::Option* option : app.get_option_group(group)->get_options()) {
+  for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) {
+    for (const CLI::Option* option : app.get_option_group(group_of(kind))->get_options()) {
       const std::string name = option->get_name();
       if (option->count() == 0 || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
       refuse_given(*option, "not an option of --model " + s.model);
@@ -338,14 +355,14 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   sheafnn::validate(s.train);
   refuse_other_options(app, s);
   if (is_cooperative(s.model)) {
-    sheafnn::require(!s.batch_norm || !s.options.layer_norm, "--batch-norm", "true",
+    sheafnn::require(!s.batch_norm || !s.pairs().layer_norm, "--batch-norm", "true",
                      "layers have one norm: not with --layer-norm");
-    if (s.batch_norm) s.cooperative.norm = sheafnn::FeatureNorm::batch;
-    if (s.options.layer_norm) s.cooperative.norm = sheafnn::FeatureNorm::layer;
+    if (s.batch_norm) s.cooperative().norm = sheafnn::FeatureNorm::batch;
+    if (s.pairs().layer_norm) s.cooperative().norm = sheafnn::FeatureNorm::layer;
   }
-  if (is_flow(s.model)) sheafnn::layers::validate(s.flow.integration());
+  if (is_flow(s.model)) sheafnn::layers::validate(s.flow().integration());
   refuse_idle_options(app, s);
-  if (is_cooperative(s.model)) s.maps = cooperative_maps;
+  s.maps = maps_of(s.model, s.maps);
 }
 
 /// "0-9", "0,3,7", "2" or empty (`all`): different numbers below `limit`.
@@ -383,15 +400,17 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
 /// The options of a network and of its training as reports have them.
 [[nodiscard]] inline nlohmann::ordered_json option_json(const TrainSettings& s, const NetworkOptions& resolved) {
   nlohmann::ordered_json r = {{"stalk_dim", s.stalk_dimension}};
-  const auto& [pairs, cooperative, flow] = resolved;
-  with_kind(s.model, pairs, cooperative, flow, [&](const auto& options) { r.update(options_json(options)); });
-  if (is_cooperative(s.model)) {
-    r["layer_norm"] = cooperative.norm == sheafnn::FeatureNorm::layer;
-    r["batch_norm"] = cooperative.norm == sheafnn::FeatureNorm::batch;
-  } else {
-    r.erase("spread");
-    if (is_bayesian(s.model)) r["spread"] = shown(is_flow(s.model) ? s.flow.spread : s.options.spread);
-  }
+  with_options_of(s.model, resolved, [&](const auto& options) {
+    r.update(options_json(options));
+    if constexpr (requires { options.norm; }) {
+      r["layer_norm"] = options.norm == sheafnn::FeatureNorm::layer;
+      r["batch_norm"] = options.norm == sheafnn::FeatureNorm::batch;
+    }
+    if constexpr (requires { options.spread; }) {
+      r.erase("spread");
+      if (is_bayesian(s.model)) r["spread"] = shown(options.spread);
+    }
+  });
   r.update(options_json(s.train));
   r.erase("every");
   r["sheaf_lr"] = s.train.sheaf_rate();
@@ -402,7 +421,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
 /// What decides the result of a training, as option → value, for checkpoints.
 [[nodiscard]] inline std::map<std::string, std::string> decisive_settings(const TrainSettings& s,
                                                                           const std::string& data) {
-  nlohmann::ordered_json json = option_json(s, {s.options, s.cooperative, s.flow});
+  nlohmann::ordered_json json = option_json(s, s.networks);
   with_network(s, [&](const auto& o) {
     if constexpr (requires { o.edge_weights; }) {
       json["edge_weights"] = shown(o.edge_weights);
@@ -443,11 +462,11 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   std::map<std::string, std::string> r;
   for (const auto& [key, value] : json.items())
     r[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  if (!s.options.filter.active()) {  // as in folders of versions without filters, which say nothing
+  if (!s.pairs().filter.active()) {  // as in folders of versions without filters, which say nothing
     std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("filter"); });
     r["filter"] = "nothing";
   }
-  if (!s.options.residual.initial()) {  // nor of residuals
+  if (!s.pairs().residual.initial()) {  // nor of residuals
     std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("residual_"); });
     r["residual_form"] = "nothing";
   }

@@ -159,7 +159,7 @@ class SheafEstimator(BaseEstimator):
     def _check_options(self) -> None:
         _checks.choice("model", self.model, _core.model_names)
         _checks.choice("maps", self.maps, _core.maps_names)
-        _checks.whole("stalk_dim", self.stalk_dim, 2 if self.model in ("bcsnn", "csnn") else 1, 5)
+        _checks.whole("stalk_dim", self.stalk_dim, _core.least_stalk_dim(self.model), 5)
         _checks.choice("preset", self.preset, ("auto", "none", *_core.preset_names))
         _checks.number("validation_fraction", self.validation_fraction, 0, 1)
         if self.feature_treatment is not None:

@@ -396,8 +396,7 @@ Model model_of(const State& state) {
 /// The names of the model's classes; none where they are numbers.
 std::vector<std::string> class_names_of(const Model& model) {
   const auto& info = model.info();
-  const Index classes = programs::with_kind(info.model, info.options, info.cooperative, info.flow,
-                                            [](const auto& options) { return options.classes; });
+  const Index classes = programs::with_options_of(info.model, info.networks, [](const auto& options) { return options.classes; });
   return programs::checkpoint_class_names(model.path().string(), info.metadata, classes);
 }
 
@@ -460,6 +459,8 @@ void bind_model(nb::module_& module) {
         return nb::bytes(bytes.data(), bytes.size());
       });
   module.attr("model_names") = names_of(programs::model_names);
+  module.def("least_stalk_dim",
+             [](std::string_view model) { return sheafnn::kind_of(model).least_stalk_dimension; });
   module.attr("maps_names") = names_of(programs::maps_names);
   module.attr("preset_names") = names_of(sheafnn::preset_names);
   module.attr("feature_treatment_names") = names_of(sheafnn::feature_treatment_names);

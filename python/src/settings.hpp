@@ -93,8 +93,7 @@ void set_network(Options& options, const Dataset& data, Texts said, std::string_
     if (outputs == 0) s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
     s.preset = to_string(*chosen);
   }
-  auto& [pairs, cooperative, flow] = s.network;
-  programs::with_kind(model, pairs, cooperative, flow, [&](auto& options) {
+  programs::with_options_of(model, s.network, [&](auto& options) {
     options.features = data.feature_count();
     options.classes = outputs > 0 ? outputs : data.class_count;
     if (setting != nullptr) {

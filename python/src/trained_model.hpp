@@ -19,10 +19,7 @@ namespace python {
 using sheafnn::Dataset;
 using sheafnn::Index;
 
-/// What find_model() calls the maps of a network.
-[[nodiscard]] inline std::string_view maps_of(std::string_view model, std::string_view maps) {
-  return programs::is_cooperative(model) ? programs::cooperative_maps : maps;
-}
+using programs::maps_of;
 
 /// A trained model: a checkpoint, and the functions that know its type.
 class Model {
@@ -47,9 +44,8 @@ class Model {
   }
   /// What happens to features.
   [[nodiscard]] const sheafnn::FeaturePlan& plan() const {
-    return programs::with_kind(
-        info_.model, info_.options, info_.cooperative, info_.flow,
-        [](const auto& options) -> const auto& { return options.feature_plan; });
+    return programs::with_options_of(info_.model, info_.networks,
+                                     [](const auto& options) -> const auto& { return options.feature_plan; });
   }
 
   /// \throws std::invalid_argument  data with other feature columns

@@ -29,7 +29,7 @@ std::vector<std::string> arguments_of(fuzz::Input input) {
 template <class Family>
 void resolve(const TrainSettings& s, bool bayesian) {
   fuzz::keeps_contract<std::invalid_argument>([&] {
-    sheafnn::ModelOptions options = s.options;
+    sheafnn::ModelOptions options = s.pairs();
     options.features = 3;
     options.classes = 2;
     options = sheafnn::resolve<Family>(options, bayesian);
@@ -86,13 +86,13 @@ SHEAFNN_FUZZ_TARGET(options, 4096, 1 << 22) {
     resolve<sheafnn::SpecialOrthogonal<4>>(s, bayesian);
     resolve<sheafnn::GeneralLinear<3>>(s, bayesian);
     fuzz::keeps_contract<std::invalid_argument>([&] {
-      sheafnn::CooperativeOptions options = s.cooperative;
+      sheafnn::CooperativeOptions options = s.cooperative();
       options.features = 3;
       options.classes = 2;
       static_cast<void>(sheafnn::resolve(options, 2, bayesian));
     });
     fuzz::keeps_contract<std::invalid_argument>([&] {
-      sheafnn::FlowOptions options = s.flow;
+      sheafnn::FlowOptions options = s.flow();
       options.features = 3;
       options.classes = 2;
       static_cast<void>(sheafnn::resolve<sheafnn::Diagonal<2>>(options, bayesian));

@@ -41,7 +41,7 @@ class CooperativeModel {
   static constexpr int stalk_dimension = D;
   static constexpr bool bayesian = Bayesian;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = bayesian ? "bcsnn" : "csnn";
+  static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
   /// orthogonal, ε = 0; distributions of Bayesian models start concentrated.

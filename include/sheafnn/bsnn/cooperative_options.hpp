@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -39,6 +40,14 @@ inline constexpr std::array<std::string_view, 3> feature_norm_names = {"none", "
 /// Architecture of a cooperative sheaf network; the stalk dimension D is a template parameter of the model.
 /// Throughout, h = D · channels is the hidden width.
 struct CooperativeOptions {
+  static constexpr NetworkKind kind{.bayesian = "bcsnn",
+                                    .deterministic = "csnn",
+                                    .options = "CooperativeOptions",
+                                    .title = "Cooperative networks",
+                                    .maps = "maps per node",
+                                    .own_maps = "cooperative",
+                                    .least_stalk_dimension = 2};
+
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
   Index layers = 4;     ///< L, cooperative layers

@@ -65,8 +65,8 @@ class FlowModel {
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
   static constexpr std::string_view kind = has_given_maps<Posterior> ? "given-flow"
-                                           : bayesian                ? bayesian_flow_kind
-                                                                     : flow_kind;
+                                           : bayesian                ? Options::kind.bayesian
+                                                                     : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A = I, B random orthogonal.
   ///

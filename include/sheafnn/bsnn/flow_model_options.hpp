@@ -3,21 +3,21 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
+#include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 
 namespace sheafnn {
 
-/// What checkpoints and programs call the Bayesian networks in continuous time.
-inline constexpr std::string_view bayesian_flow_kind = "bflow";
-/// And the deterministic ones.
-inline constexpr std::string_view flow_kind = "flow";
-
 /// Architecture of a continuous-time sheaf network. Fields that ModelOptions has as well mean the same.
 struct FlowOptions {
+  static constexpr NetworkKind kind{.bayesian = "bflow",
+                                    .deterministic = "flow",
+                                    .options = "FlowOptions",
+                                    .title = "Networks in continuous time",
+                                    .maps = "one sheaf, and a flow along it"};
   static constexpr Index layers = 1;            ///< the flow, where layers are counted
   static constexpr PolynomialOptions filter{};  ///< none
   static constexpr ResidualOptions residual{};  ///< no layers that could have another

@@ -89,7 +89,9 @@ class SheafModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = has_given_maps<Posterior> ? "snn" : bayesian ? "bsnn" : "nsd";
+  static constexpr std::string_view kind = has_given_maps<Posterior> ? "snn"
+                                           : bayesian                ? Options::kind.bayesian
+                                                                     : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
   /// orthogonal, ε = 0; polynomial filters with equal coefficients, α = 0.

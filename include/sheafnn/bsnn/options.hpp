@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -28,6 +29,12 @@ namespace sheafnn {
 /// Architecture of a sheaf network; family and stalk dimension D are template parameters of the model.
 /// Throughout, d' = D + add_lp + add_hp is the number of stalk coordinates and h = d' · channels the hidden width.
 struct ModelOptions {
+  static constexpr NetworkKind kind{.bayesian = "bsnn",
+                                    .deterministic = "nsd",
+                                    .options = "ModelOptions",
+                                    .title = "Networks of layers",
+                                    .maps = "maps per incident pair"};
+
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
   Index layers = 4;     ///< L, diffusion layers
@@ -130,8 +137,8 @@ template <RestrictionMapFamily Family>
     options.sheaf_activation = rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
   }
   if (!options.parametrisation) {
-    options.parametrisation =
-        published ? rotation::RotationParametrisation::householder : rotation::RotationParametrisation::exponential;
+    options.parametrisation = published ? rotation::RotationParametrisation::householder
+                                        : rotation::RotationParametrisation::exponential;
   }
   require(options.sheaf_activation == SheafActivation::tanh || sheaf::is_learned<Family>, "sheaf_activation",
           to_string(*options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));

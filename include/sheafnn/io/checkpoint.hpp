@@ -52,8 +52,8 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
   const TensorFile file = read_safetensors(path);
   const CheckpointInfo info = checkpoint_info(path, file);
   detail::check_kind<Model>(path, info);
-  const std::map<std::string, std::string> found = option_texts(detail::options_of<Model>(info));
-  const bool has_plan = !detail::options_of<Model>(info).feature_plan.empty();
+  const std::map<std::string, std::string> found = option_texts(info.options<typename Model::Options>());
+  const bool has_plan = !info.options<typename Model::Options>().feature_plan.empty();
   for (const auto& [key, value] : option_texts(model.options())) {
     if (key == "feature_plan" || (key == "feature_treatment" && has_plan)) continue;  // belong to the parameters
     if (found.at(key) != value) {
@@ -61,7 +61,7 @@ void load_checkpoint_into(const std::filesystem::path& path, Model& model) {
                                                        " in the file, but ", value, " in the model"));
     }
   }
-  FeaturePlan plan = detail::options_of<Model>(info).feature_plan;
+  FeaturePlan plan = info.options<typename Model::Options>().feature_plan;
   detail::load_parameters(path, file, model);
   model.set_feature_plan(std::move(plan));
 }

@@ -2,25 +2,25 @@
 /// A model as named tensors and metadata, and back: the content of a checkpoint, without the file.
 ///
 /// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn,
-/// nsd, bcsnn, csnn, bflow or flow), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the
+/// nsd, and the others of bsnn/network_options.hpp), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the
 /// options as text. "format_version" says how to read it (format_version.hpp), "sheafnn_version" who wrote it. What is
 /// beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes no model.
 #pragma once
 
 #include <cmath>
-#include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/conventions.hpp"
-#include "sheafnn/bsnn/cooperative_model.hpp"
-#include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/network_options.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/format_version.hpp"
@@ -32,14 +32,18 @@ namespace sheafnn::io {
 
 /// What a checkpoint says about itself, before a model type is chosen.
 struct CheckpointInfo {
-  std::string model;        ///< "bsnn", "nsd", "bcsnn", "csnn", "bflow" or "flow"
+  std::string model;        ///< "bsnn", "nsd", or another of network_kinds
   std::string posterior;    ///< its name; empty in files of versions that knew only the default
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
-  ModelOptions options;            ///< of sheaf models
-  CooperativeOptions cooperative;  ///< of cooperative models
-  FlowOptions flow;                ///< of flows
+  NetworkOptions networks;  ///< the options, in the struct of the model's kind
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
+
+  /// The options of a kind: ModelOptions, CooperativeOptions, … They have their defaults where the model is of another kind.
+  template <class Options>
+  [[nodiscard]] const Options& options() const noexcept {
+    return std::get<Options>(networks);
+  }
 };
 
 namespace detail {
@@ -48,8 +52,8 @@ namespace detail {
                                                        const std::string& key) {
   const auto found = file.metadata.find(key);
   if (found == file.metadata.end()) {
-    throw std::runtime_error(
-        sheafnn::detail::concat(path.string(), ": metadata key '", key, "' is missing; not a sheafnn checkpoint?"));
+    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata key '", key,
+                                                     "' is missing; not a sheafnn checkpoint?"));
   }
   return found->second;
 }
@@ -100,18 +104,11 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
       constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<decltype(field)>, FeaturePlan>;
       parse_option(option.key, is_plan ? text : detail::printable(text), field);
     };
-    const auto read_all = [&](auto& options) {
+    with_options_of(info.model, info.networks, [&](auto& options) {
       for_each_option(read, options);
       detail::read_older_options(file.metadata, options);
       sheafnn::detail::use_conventions(version, options);
-    };
-    if (info.model == Csnn<1>::kind || info.model == Bcsnn<1>::kind) {
-      read_all(info.cooperative);
-    } else if (info.model == flow_kind || info.model == bayesian_flow_kind) {
-      read_all(info.flow);
-    } else {
-      read_all(info.options);
-    }
+    });
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));
   }
@@ -131,11 +128,13 @@ namespace detail {
                                              const std::string& name, const std::vector<Index>& shape) {
   const Tensor* tensor = file.find(name);
   if (tensor == nullptr) {
-    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", name, "' is missing; the model needs it"));
+    throw std::runtime_error(
+        sheafnn::detail::concat(path.string(), ": tensor '", name, "' is missing; the model needs it"));
   }
   if (tensor->shape != shape) {
-    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", name, "' has shape ", shape_text(tensor->shape),
-                                    " in the file, but ", shape_text(shape), " in the model"));
+    throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", name, "' has shape ",
+                                                     shape_text(tensor->shape), " in the file, but ",
+                                                     shape_text(shape), " in the model"));
   }
   return *tensor;
 }
@@ -148,14 +147,15 @@ void load_parameters(const std::filesystem::path& path, const TensorFile& file, 
   layers::ParameterSet<S> loaded = layout;
   for (std::size_t i = 0; i < layout.info().size(); ++i) {
     const layers::ParameterInfo& info = layout.info()[i];
-    loaded.set(static_cast<layers::ParameterId>(i), tensor_of(path, file, info.name, info.shape).template values<S>());
+    loaded.set(static_cast<layers::ParameterId>(i),
+               tensor_of(path, file, info.name, info.shape).template values<S>());
   }
   for (const Tensor& tensor : file.tensors) {
     bool known = false;
     for (const layers::ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
     if (!known) {
-      throw std::runtime_error(
-          sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name), "' is in the file, but not in the model"));
+      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name),
+                                                       "' is in the file, but not in the model"));
     }
   }
   for (const layers::ParameterInfo& info : layout.info()) {
@@ -176,38 +176,24 @@ template <class Model>
   return std::string(Model::bayesian ? DefaultPosterior<Family>::name : PointMass<Family>::name);
 }
 
-/// A model with these options.
-template <class Model, class Options>
-concept HasOptions = std::same_as<std::remove_cvref_t<decltype(std::declval<const Model&>().options())>, Options>;
-
-/// Its options of the kind that the model has.
-template <class Model>
-[[nodiscard]] const auto& options_of(const CheckpointInfo& info) {
-  if constexpr (HasOptions<Model, CooperativeOptions>) {
-    return info.cooperative;
-  } else if constexpr (HasOptions<Model, FlowOptions>) {
-    return info.flow;
-  } else {
-    return info.options;
-  }
-}
-
 /// A model of these options, once the file has all of its tensors: wrong metadata must not ask for more memory, nor for
 /// more time, than the file's tensors.
 template <class Model>
-[[nodiscard]] Model make_model(const std::filesystem::path& path, const TensorFile& file, const CheckpointInfo& info,
+[[nodiscard]] Model make_model(const std::filesystem::path& path, const TensorFile& file,
+                               const CheckpointInfo& info,
                                [[maybe_unused]] const typename Model::Posterior& posterior) {
   const auto check_tensors = [&](const Model& planned) {
     for (const layers::ParameterInfo& parameter : planned.parameters().info()) {
       static_cast<void>(tensor_of(path, file, parameter.name, parameter.shape));
     }
   };
-  if constexpr (HasOptions<Model, CooperativeOptions>) {
-    check_tensors(Model(sheafnn::detail::LayoutOnly{}, info.cooperative));
-    return Model(info.cooperative);
-  } else {
-    check_tensors(Model(sheafnn::detail::LayoutOnly{}, options_of<Model>(info), posterior));
-    return Model(options_of<Model>(info), 0, posterior);
+  const auto& options = info.options<typename Model::Options>();
+  if constexpr (std::is_constructible_v<Model, decltype(options), std::uint64_t, decltype(posterior)>) {
+    check_tensors(Model(sheafnn::detail::LayoutOnly{}, options, posterior));
+    return Model(options, 0, posterior);
+  } else {  // a kind whose posterior has no state
+    check_tensors(Model(sheafnn::detail::LayoutOnly{}, options));
+    return Model(options);
   }
 }
 
@@ -215,8 +201,8 @@ template <class Model>
 void check_kind(const std::filesystem::path& path, const CheckpointInfo& info) {
   const auto check = [&](const char* key, const std::string& in_file, const std::string& in_program) {
     if (in_file != in_program) {
-      throw std::runtime_error(
-          sheafnn::detail::concat(path.string(), ": ", key, " is ", printable(in_file), " in the file, but ", in_program, " in the program"));
+      throw std::runtime_error(sheafnn::detail::concat(path.string(), ": ", key, " is ", printable(in_file),
+                                                       " in the file, but ", in_program, " in the program"));
     }
   };
   check("model", info.model, std::string(Model::kind));

@@ -1,0 +1,27 @@
+/// \file
+/// NetworkKind: what checkpoints, programs and Python call the networks of one struct of options. Every such struct has one as
+/// its static member `kind`; network_options.hpp lists the structs.
+#pragma once
+
+#include <string_view>
+
+namespace sheafnn {
+
+/// The names of a kind of networks.
+struct NetworkKind {
+  std::string_view bayesian, deterministic;  ///< its two models: "bsnn", "nsd"
+  std::string_view options;                  ///< the struct: "CooperativeOptions"
+  std::string_view title;                    ///< "Cooperative networks"
+  std::string_view maps;                     ///< what their maps belong to: "maps per node"
+  /// The name that stands for the maps of a kind with maps of its own: "cooperative". Empty: its maps are of a family that
+  /// is chosen.
+  std::string_view own_maps = {};
+  int least_stalk_dimension = 1;
+
+  /// Is a model one of the two?
+  [[nodiscard]] constexpr bool has(std::string_view model) const {
+    return model == bayesian || model == deterministic;
+  }
+};
+
+}  // namespace sheafnn

@@ -1,0 +1,58 @@
+/// \file
+/// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. A new kind is one more
+/// type of the tuple; checkpoints, programs and Python follow.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "sheafnn/bsnn/cooperative_options.hpp"
+#include "sheafnn/bsnn/flow_model_options.hpp"
+#include "sheafnn/bsnn/network_kind.hpp"
+#include "sheafnn/bsnn/options.hpp"
+
+namespace sheafnn {
+
+/// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
+using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions>;
+
+/// The kinds, in the order of NetworkOptions.
+inline constexpr auto network_kinds = []<class... Options>(std::type_identity<std::tuple<Options...>>) {
+  return std::array{Options::kind...};
+}(std::type_identity<NetworkOptions>());
+
+/// The kind of a model; of names that belong to none, the first.
+[[nodiscard]] constexpr const NetworkKind& kind_of(std::string_view model) {
+  for (const NetworkKind& kind : network_kinds) {
+    if (kind.has(model)) return kind;
+  }
+  return network_kinds.front();
+}
+/// Does a model of that name have a posterior?
+[[nodiscard]] constexpr bool is_bayesian(std::string_view model) {
+  return !model.empty() && kind_of(model).bayesian == model;
+}
+
+/// Calls f with the options, of those of all kinds, that a model has.
+///
+/// \param options  a tuple as NetworkOptions
+template <class Tuple, class F, std::size_t Last = std::tuple_size_v<Tuple> - 1>
+decltype(auto) with_options_of(std::string_view model, Tuple& options, const F& f) {
+  if constexpr (Last > 0) {
+    if (!std::tuple_element_t<Last, Tuple>::kind.has(model)) {
+      return with_options_of<Tuple, F, Last - 1>(model, options, f);
+    }
+  }
+  return f(std::get<Last>(options));
+}
+/// Calls f with the options of each kind in turn.
+template <class Tuple, class F>
+void for_each_kind(Tuple& options, const F& f) {
+  std::apply([&](auto&... of) { (f(of), ...); }, options);
+}
+
+}  // namespace sheafnn
