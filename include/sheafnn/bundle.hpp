@@ -9,3 +9,6 @@
 #include "sheafnn/bsnn.hpp"
 #include "sheafnn/bsnn/bundle_model.hpp"
 #include "sheafnn/bsnn/bundle_network.hpp"
+#include "sheafnn/bsnn/bundle_settings.hpp"
+#include "sheafnn/bsnn/bundle_sheaf_use.hpp"
+#include "sheafnn/bsnn/learned_bundle.hpp"

@@ -26,6 +26,7 @@ from .planted import (
 from .regressor import SheafRegressor
 from .sheaf import (
     ApproximateSections,
+    BundleMaps,
     CellularSheaf,
     Eigenpairs,
     LearnedSheaf,
@@ -37,6 +38,7 @@ from .sheaf import (
 
 __all__ = [
     "ApproximateSections",
+    "BundleMaps",
     "CellularSheaf",
     "Dataset",
     "Eigenpairs",

@@ -11,6 +11,7 @@
 
 #include <concepts>
 #include <utility>
+#include <vector>
 
 #include "sheafnn/bsnn/bundle_model.hpp"
 #include "sheafnn/bsnn/bundle_steps.hpp"
@@ -60,6 +61,17 @@ class Network<BundleModel<D, Bayesian, Scalar>>
     this->check_drawn("bundle_maps");
     return steps_.layers[static_cast<std::size_t>(layer)].maps();
   }
+  /// Takes these rotations, n × B × D × D for every layer, in place of the model's in the evaluations to come; none: takes
+  /// the model's again.
+  ///
+  /// \throws std::invalid_argument  another number of them than the model has layers, or of another size
+  void give_maps(std::vector<Buffer<S>> maps) {
+    const Index count = static_cast<Index>(maps.size()), size = steps_.layers.front().maps().values().size();
+    require(maps.empty() || count == steps_.layer_count(), "maps", count,
+            detail::concat("must be 0, or one for each of ", steps_.layer_count(), " layers"));
+    for (const Buffer<S>& one : maps) require_size(one.view(), size, "numbers of the maps");
+    steps_.given_maps = std::move(maps);
+  }
   /// The distributions of the rotations of the last begin(), the same for all layers.
   ///
   /// \throws std::logic_error  begin() did not come before
@@ -70,8 +82,10 @@ class Network<BundleModel<D, Bayesian, Scalar>>
 
   /// X_1 and, of Bayesian models, Q(O | X_1).
   ///
-  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
+  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with given
+  ///                                maps
   void begin(const ForwardPass<S>& pass) {
+    require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
     this->begin_pass(pass);
     steps_.set_pass(pass);
     steps_.embed();

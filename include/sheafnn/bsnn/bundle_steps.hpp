@@ -115,7 +115,9 @@ struct BundleSteps {
   void diffuse() {
     for (Index l = 0; l < layer_count(); ++l) {
       BundleLayer<D, S>& layer = layers[static_cast<std::size_t>(l)];
-      if constexpr (Bayesian) {
+      if (!given_maps.empty()) {
+        layer.maps().set_values(given_maps[static_cast<std::size_t>(l)]);
+      } else if constexpr (Bayesian) {
         const S* noise =
             pass.noise.empty() ? nullptr : pass.noise[static_cast<std::size_t>(sample * layer_count() + l)].data();
         posterior[0].draw(execution, pass.of_sheaf(l, sample), noise, layer.maps());
@@ -197,6 +199,7 @@ struct BundleSteps {
   std::vector<VariationalBundle<D, S>> posterior;  ///< one, of Bayesian models
   std::vector<BundleLearner<S>> learners;          ///< one per layer; of Bayesian models one
   std::vector<BundleLayer<D, S>> layers;
+  std::vector<Buffer<S>> given_maps;  ///< in place of the model's, one per layer; empty: the model's
   BundleWorkspace<S> work;
   LayerNorm<S> norm;  ///< before the readout
   ReadoutHead<S> output;

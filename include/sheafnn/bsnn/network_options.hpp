@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "sheafnn/bsnn/bundle_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
@@ -18,7 +19,7 @@
 namespace sheafnn {
 
 /// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
-using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions>;
+using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, BundleOptions>;
 
 /// The kinds, in the order of NetworkOptions.
 inline constexpr auto network_kinds = []<class... Options>(std::type_identity<std::tuple<Options...>>) {

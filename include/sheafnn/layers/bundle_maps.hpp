@@ -40,6 +40,10 @@ class BundleMaps {
   /// O_u^b, D × D row by row.
   [[nodiscard]] const S* map(Index u, Index b) const noexcept { return map_.data() + (u * bundles_ + b) * size; }
 
+  /// All of them, n · B matrices row by row, and others in their place.
+  [[nodiscard]] const Buffer<S>& values() const noexcept { return map_; }
+  void set_values(const Buffer<S>& values) { std::copy_n(values.data(), map_.size(), map_.data()); }
+
   void store(Index block, const Matrix& rotation) {
     P entries[size];
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) entries[k] = rotation(k / D, k % D);
