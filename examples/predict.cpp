@@ -63,6 +63,8 @@ void run(const Settings& s) {
                                  programs::checkpoint_feature_names(s.model, checkpoint.metadata));
   });
   const bool bayesian = programs::is_bayesian(info.model);
+  sheafnn::require(device < 0 || sheafnn::kind_of(info.model).batched, "--device", s.device,
+                   sheafnn::detail::concat(info.model, " predicts on the CPU only"));
   const sheafnn::Prediction p = device >= 0
                                     ? programs::find_device_model(info.model, maps, info.stalk_dimension)
                                           .predict(s.model, checkpoint, bayesian, data, s.options, device)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <sheafnn/bsnn/bundle_sheaf_use.hpp>
 #include <sheafnn/bsnn/cooperative_sheaf_use.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>

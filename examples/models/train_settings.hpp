@@ -181,8 +181,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                   "--patience, --threads and the files to write may change");
 }
 
-/// Sets the options of the network and of its training that the command line does not, as a preset has them. The learner of a
-/// cooperative network is one choice with its number of layers, its norm another with batch norm.
+/// Sets the options of the network and of its training that the command line does not, as a preset has them. The learner of
+/// maps of nodes is one choice with its number of layers, the norm of a cooperative network another with batch norm.
 inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features,
                         sheafnn::TrainOptions& train) {
   with_network(s, [&]<class Options>(Options& mine) {
@@ -190,11 +190,14 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
     model.features = features;
     if constexpr (std::same_as<Options, sheafnn::ModelOptions>) model.layer = mine.layer;  // some have no fixed filters
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
-    if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
-      if (is_given(app, "--node-learner") && mine.learner != model.learner) {
+    if constexpr (has_node_learner<Options>) {
+      const char* flag = std::same_as<Options, sheafnn::CooperativeOptions> ? "--node-learner" : "--bundle-learner";
+      if (is_given(app, flag) && mine.learner != model.learner) {
         model.learner_layers = mine.learner_layers;
         model.learner_width = mine.learner_width;
       }
+    }
+    if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
       if (mine.separate_encoder) model.layer_learners = mine.layer_learners;
       if (!is_given(app, "--layer-norm") && !s.batch_norm) mine.norm = model.norm;
     }
@@ -331,9 +334,9 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
            "--training-samples", "--sample-loss"},
           s.maps != "identity" || !has_family(s.model) || draws, "maps that are learned");
-  belongs({"--learner-width"}, is_cooperative(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
+  belongs({"--learner-width"}, !has_family(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
-          is_bayesian(s.model) || draws, "--model bsnn, bcsnn and bflow, and --random-attention");
+          is_bayesian(s.model) || draws, "--model bsnn, bcsnn, bflow and bbunn, and --random-attention");
   belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
   refuse_idle_dataset_options(app, s.dataset);

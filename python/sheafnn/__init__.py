@@ -27,6 +27,7 @@ from .planted import (
 from .regressor import SheafRegressor
 from .sheaf import (
     ApproximateSections,
+    BundleMaps,
     CellularSheaf,
     Eigenpairs,
     LearnedSheaf,
@@ -39,6 +40,7 @@ from .sheaf import (
 
 __all__ = [
     "ApproximateSections",
+    "BundleMaps",
     "CellularSheaf",
     "Dataset",
     "Eigenpairs",

@@ -54,10 +54,10 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
 
     :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``: maps per incident pair; ``"bcsnn"`` or ``"csnn"``: maps per node;
         ``"bflow"`` or ``"flow"``: continuous time; ``"bconn-nsd"`` or ``"conn-nsd"``: orthogonal maps that are computed from the
-        features before the training
+        features before the training; ``"bbunn"`` or ``"bunn"``: rotations per node and bundle
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
-        cooperative networks
-    :param stalk_dim: stalk dimension, 1 to 5; of cooperative networks 2 to 5
+        cooperative and bundle networks
+    :param stalk_dim: stalk dimension, 1 to 5; of cooperative and bundle networks 2 to 5
     :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"``, ``"dense"`` or ``"none"``
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none

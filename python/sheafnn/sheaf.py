@@ -305,6 +305,24 @@ class NodeMaps:
         return f"<NodeMaps: conformal maps of {len(self.out_scales)} nodes, stalk dimension {self.stalk_dim}>"
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class BundleMaps:
+    """Rotations of every node into the common frame of every bundle (bundle networks)."""
+
+    stalk_dim: int  #: d
+    arcs: np.ndarray  #: source and target
+    edges: np.ndarray  #: m x 2
+    bundle_rotations: np.ndarray  #: n x B x d x d; of Bayesian networks the modes
+    spread: dict[str, np.ndarray]  #: of the posterior: bundle_kappa, n x B
+    layer_embeddings: np.ndarray  #: (L + 1) x n x h
+    probabilities: np.ndarray  #: n x C
+    data: Dataset = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        n, bundles = self.bundle_rotations.shape[:2]
+        return f"<BundleMaps: rotations of {n} nodes in {bundles} bundles of dimension {self.stalk_dim}>"
+
+
 _COMMON = {
     "format_version", "family", "stalk_dimension", "node_count", "edges", "arcs", "model", "normalisation",
     "layer_embeddings", "embeddings", "probabilities", "entropy", "mutual_information", "labels", "class_names",
@@ -312,16 +330,19 @@ _COMMON = {
 }
 
 
-def read_learned(content: bytes, data: Dataset) -> LearnedSheaf | NodeMaps:
+def read_learned(content: bytes, data: Dataset) -> LearnedSheaf | NodeMaps | BundleMaps:
     """What ``io::learned_arrays`` collects (docs/learned_sheaf.md)."""
     arrays = dict(np.load(io.BytesIO(content)))
     shared = {name: arrays[name] for name in ("arcs", "edges", "layer_embeddings", "probabilities")}
     d = int(arrays["stalk_dimension"])
     maps = ("out_rotations", "out_scales", "in_rotations", "in_scales")
-    used = _COMMON | {"maps", "edge_weights"} | set(maps)
+    used = _COMMON | {"maps", "edge_weights", "bundle_rotations"} | set(maps)
     spread = {name: array for name, array in arrays.items() if name not in used}
     if "out_rotations" in arrays:
         return NodeMaps(stalk_dim=d, spread=spread, data=data, **shared, **{name: arrays[name] for name in maps})
+    if "bundle_rotations" in arrays:
+        rotations = arrays["bundle_rotations"]
+        return BundleMaps(stalk_dim=d, spread=spread, data=data, bundle_rotations=rotations, **shared)
     return LearnedSheaf(
         family=str(arrays["family"]),
         stalk_dim=d,

@@ -19,7 +19,9 @@ struct ConnectionModelOptions : ModelOptions {
                                     .title = "Networks on connections",
                                     .maps = "maps computed from features",
                                     .own_maps = "connection",
-                                    .learned_maps = false};
+                                    .learned_maps = false,
+                                    .batched = false,
+                                    .distributed = false};
 
   ConnectionOptions connection = {};
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "sheafnn/bsnn/bundle_options.hpp"
 #include "sheafnn/bsnn/connection_options.hpp"
 #include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
@@ -21,8 +22,8 @@
 namespace sheafnn {
 
 /// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
-using NetworkOptions =
-    std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions, ConvolutionOptions>;
+using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions,
+                                  ConvolutionOptions, BundleOptions>;
 
 /// The same, and those of networks with outputs per graph, which checkpoints know but programs for nodes do not choose.
 using StoredOptions =

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/bsnn/bundle_options.hpp"
 #include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
@@ -135,11 +136,11 @@ struct TrainingValues {
 
   /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped, and hidden
   ///                  features, of which a sheaf is learned, are not dropped often.
-  /// \param cooperative  have the learners the other weights' learning rate?
-  void set(TrainOptions& training, Index features, bool cooperative = false) const {
+  /// \param one_rate  have the learners the other weights' learning rate?
+  void set(TrainOptions& training, Index features, bool one_rate = false) const {
     const bool few = features > 0 && features < 30;
     training.learning_rate = learning_rate;
-    if (cooperative) training.sheaf_learning_rate = 0;
+    if (one_rate) training.sheaf_learning_rate = 0;
     training.weight_decay = weight_decay;
     training.sheaf_decay = sheaf_decay;
     training.input_dropout = few ? 0 : input_dropout;
@@ -245,7 +246,33 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   model.learner_layers = v.learner_layers;
   model.learner_width = v.learner_width;
   model.layer_learners = bayesian;
-  v.training.set(training, model.features, /*cooperative*/ true);
+  v.training.set(training, model.features, /*one_rate*/ true);
+}
+
+/// Of a bundle network: layers, bundles, feature treatment, learners with the other weights' learning rate, and what is set of
+/// the training above. Published settings of five graphs: bundle_settings.hpp. Takes any options.
+inline void apply(Preset preset, BundleOptions& model, TrainOptions& training) {
+  struct Values {
+    Index layers, bundles;
+    BundleLearnerKind learner;
+    Index learner_layers;
+    detail::TrainingValues training;
+  };
+  using enum BundleLearnerKind;
+  constexpr std::array<Values, 5> values = {{
+      {2, 16, mlp, 1, {0.003, 5e-3, 5e-3, 0, 0.5, 0.003, 300, 100}},         // small
+      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 200, 60}},       // citation
+      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0, 0.5, 0.003, 300, 60}},         // heterophilic
+      {5, 32, sage_residual, 5, {0.001, 0, 0, 0, 0.2, 0.003, 400, 100}},  // large
+      {1, 32, mlp, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},        // dense
+  }};
+  const Values& v = values[static_cast<std::size_t>(preset)];
+  model.layers = v.layers;
+  model.bundles = v.bundles;
+  model.feature_treatment = FeatureTreatment::columns;
+  model.learner = v.learner;
+  model.learner_layers = v.learner_layers;
+  v.training.set(training, model.features, /*one_rate*/ true);
 }
 
 /// The same of networks of any kind. Only for cooperative ones does it matter whether they are Bayesian. Takes any
