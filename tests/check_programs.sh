@@ -339,6 +339,18 @@ if [ -x "$bin/synchronisation" ]; then
   refuse 'concentration: 1 ' "$bin/synchronisation" --kappa 1
   refuse '--degree: nan is not allowed' "$bin/synchronisation" --degree nan
 fi
+if [ -x "$bin/hypergraph" ]; then
+  "$bin/hypergraph" --split 0 --epochs 30 --channels 4 --save hyper.safetensors > hypergraph.txt || fail "hypergraph"
+  grep -q '1000 nodes, 1000 hyperedges of at most 6 nodes' hypergraph.txt || fail "hypergraph: $(cat hypergraph.txt)"
+  "$bin/hypergraph" --load hyper.safetensors --output hyper.csv | grep -q 'labelled nodes have the class' || fail "hypergraph --load"
+  [ "$(wc -l < hyper.csv)" = 1001 ] || fail "hypergraph --output"
+  "$bin/hypergraph" --split 0 --epochs 2 --model bshgnn --maps special-orthogonal --stalk-dim 3 --laplacian nonlinear --mediators \
+    --projection > /dev/null || fail "hypergraph --laplacian nonlinear"
+  refuse 'stalk dimension: 9' "$bin/hypergraph" --stalk-dim 9
+  refuse '--mediators: true is not allowed; an option of the nonlinear Laplacian' "$bin/hypergraph" --mediators
+  refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing
+  refuse 'works on a hypergraph' "$bin/predict" --model hyper.safetensors
+fi
 if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"
   grep -qx 'Both limits are reached\.' opinions.txt || fail "opinion_dynamics: $(cat opinions.txt)"

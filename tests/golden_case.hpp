@@ -69,8 +69,8 @@ std::vector<S> numbers(const Case& given, const std::string& key) {
 }
 /// The model of a case, with the file's parameters.
 template <class Model>
-Model model_of(const Case& given) {
-  Model model(given.options);
+Model model_of(const Case& given, const typename Model::Posterior& posterior = {}) {
+  Model model(given.options, 0, posterior);
   auto& parameters = model.parameters();
   for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     parameters.set(parameters.find(info.name), numbers<typename Model::Scalar>(given, "param." + info.name));
@@ -104,9 +104,9 @@ void check_same(bool same, const std::string& name);
 
 /// Checks outputs and gradients of a case, and that 1 and 2 threads give the same bits.
 template <class Model>
-void check(const Case& given, const Bounds& bounds) {
+void check(const Case& given, const Bounds& bounds, const typename Model::Posterior& posterior = {}) {
   using S = typename Model::Scalar;
-  const Model model = model_of<Model>(given);
+  const Model model = model_of<Model>(given, posterior);
   const auto& parameters = model.parameters();
   Outcome outcome;
   const std::vector<std::vector<S>> noise = noise_of<Model>(given);

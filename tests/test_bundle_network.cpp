@@ -127,7 +127,7 @@ std::string refused(const sheafnn::BundleOptions& options, int dimension = 2) {
 /// A part of a graph that is never exchanged.
 class Part final : public sheafnn::GraphPart {
  public:
-  Part() : GraphPart({.own = 7, .interior = 7, .total_nodes = 7}) {}
+  Part() : GraphPart(numbers_of_whole()) {}
   void begin_fetch(float*, Index) override {}
   void begin_fetch(double*, Index) override {}
   void end_fetch() override {}
@@ -136,6 +136,13 @@ class Part final : public sheafnn::GraphPart {
   void sum(std::span<float>, std::span<double>) override {}
   void sum(std::span<double>, std::span<double>) override {}
   double largest(double value) override { return value; }
+
+ private:
+  static sheafnn::PartNumbers numbers_of_whole() {
+    sheafnn::PartNumbers r;
+    r.own = r.interior = r.total_nodes = 7;
+    return r;
+  }
 };
 
 }  // namespace bundle_network_test

@@ -186,7 +186,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
 inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features,
                         sheafnn::TrainOptions& train) {
   with_network(s, [&]<class Options>(Options& mine) {
-    Options model{.features = features};
+    Options model;
+    model.features = features;
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
     if constexpr (has_node_learner<Options>) {
       const char* flag = std::same_as<Options, sheafnn::CooperativeOptions> ? "--node-learner" : "--bundle-learner";
@@ -215,6 +216,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 }
 /// Does the network learn maps?
 [[nodiscard]] inline bool has_learned_sheaf(const TrainSettings& s) {
+  if (!sheafnn::kind_of(s.model).learned_maps) return false;
   return !has_family(s.model) || (s.maps != "identity" && s.pairs().use_edges);
 }
 /// Does the network read which arcs are listed?

@@ -53,7 +53,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     the value of the preset for the graph's size and homophily.
 
     :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``: maps per incident pair; ``"bcsnn"`` or ``"csnn"``: maps per node;
-        ``"bflow"`` or ``"flow"``: continuous time; ``"bbunn"`` or ``"bunn"``: rotations per node and bundle
+        ``"bflow"`` or ``"flow"``: continuous time; ``"bconn-nsd"`` or ``"conn-nsd"``: orthogonal maps that are computed from the
+        features before the training; ``"bbunn"`` or ``"bunn"``: rotations per node and bundle
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
         cooperative and bundle networks
     :param stalk_dim: stalk dimension, 1 to 5; of cooperative and bundle networks 2 to 5

@@ -87,7 +87,7 @@ struct ModelLayers {};
 /// A SheafModel whose maps are learned.
 template <class Model>
 concept LearnedSheafModel =
-    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior>;
+    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior> && !is_around_given<typename Model::Posterior>;
 
 template <class Executor, LearnedSheafModel Model>
 struct ModelLayers<Executor, Model> {

@@ -3,6 +3,7 @@
 /// scale or spread than now.
 #pragma once
 
+#include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -18,6 +19,8 @@ inline constexpr Index conventions_version = 3;
 inline void use_conventions(Index version, CooperativeOptions& options) {
   if (version == 1) options.negate_diffused = !options.residual;
 }
+/// Earlier versions had no convolutions.
+inline void use_conventions(Index, ConvolutionOptions&) {}
 /// In version 1, fixed filters were normalised by (deg + 1)^{-1/2} with the normalisation block too; up to version 2, all
 /// posteriors had the published range of spread.
 template <class Options>

@@ -16,6 +16,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/layers/batch_norm.hpp"
 #include "sheafnn/layers/cooperative_layer.hpp"
 #include "sheafnn/layers/halo_rows.hpp"

@@ -11,7 +11,7 @@
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/parallel.hpp"
-#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
 
@@ -21,16 +21,17 @@ namespace detail {
 
 /// Features that a layer moves along nodes and arcs: what the work of an epoch grows with.
 template <class Model>
-[[nodiscard]] Index moved_features(const Model& model, const Graph& graph) {
-  return (graph.node_count() + graph.arc_count()) * model.hidden_width();
+[[nodiscard]] Index moved_features(const Model& model, const GraphOf<Model>& graph) {
+  return (graph.node_count() + pairs_of(graph)) * model.hidden_width();
 }
 
 }  // namespace detail
 
 /// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved
-/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it.
+/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it. Takes any
+/// model and graph.
 template <class Model>
-[[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
+[[nodiscard]] int suggested_threads(const Model& model, const GraphOf<Model>& graph) {
   constexpr Index worth_a_thread = 16'000;
   return static_cast<int>(
       std::clamp<Index>(detail::moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));

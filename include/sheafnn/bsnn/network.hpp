@@ -185,4 +185,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
 };
 
+template <class Model>
+Network(const Model&, const GraphOf<Model>&, const NodeFeatures&, Execution = {}) -> Network<Model>;
+
 }  // namespace sheafnn

@@ -19,6 +19,7 @@ struct NetworkKind {
   int least_stalk_dimension = 1;
   bool batched = true;      ///< does the batch engine train them, on the host and on CUDA devices?
   bool distributed = true;  ///< do the ranks of MPI train them?
+  bool learned_maps = true;  ///< are the maps learned? Otherwise they are given, or computed before a training
 
   /// Is a model one of the two?
   [[nodiscard]] constexpr bool has(std::string_view model) const {

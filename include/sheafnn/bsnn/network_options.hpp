@@ -1,6 +1,6 @@
 /// \file
 /// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. A new kind is one more
-/// type of the tuple; checkpoints, programs and Python follow.
+/// type of the tuple; checkpoints, programs and Python follow. Networks on hypergraphs, whose data are others, are a kind apart.
 #pragma once
 
 #include <array>
@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "sheafnn/bsnn/bundle_options.hpp"
+#include "sheafnn/bsnn/connection_options.hpp"
+#include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
@@ -19,7 +21,8 @@
 namespace sheafnn {
 
 /// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
-using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, BundleOptions>;
+using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions, ConvolutionOptions,
+                                  BundleOptions>;
 
 /// The kinds, in the order of NetworkOptions.
 inline constexpr auto network_kinds = []<class... Options>(std::type_identity<std::tuple<Options...>>) {

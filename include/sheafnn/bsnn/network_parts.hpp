@@ -63,7 +63,7 @@ struct NetworkParts {
         blocks(graph),
         shape(shape_of(of.options(), graph)),
         embedding(input, graph, of.layout().encoder, of.options().second_linear),
-        source(graph, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
+        source(graph, blocks, source_state(of, graph, seen.features), of.sheaf_count(), of.options().normalisation, learner_options(of)),
         layers(of, graph, shape),
         output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
@@ -194,8 +194,11 @@ struct NetworkParts {
     }
     return r;
   }
-  static auto source_state(const Model& model) {
-    if constexpr (is_sampled || has_given_maps<Posterior>) {
+  static auto source_state(const Model& model, [[maybe_unused]] const Graph& on,
+                           [[maybe_unused]] const NodeFeatures& seen) {
+    if constexpr (requires { model.posterior_of(on, seen); }) {
+      return model.posterior_of(on, seen);
+    } else if constexpr (is_sampled || has_given_maps<Posterior>) {
       return model.posterior();
     } else {
       return PointMap<Family>{*model.options().parametrisation, *model.options().sheaf_activation};

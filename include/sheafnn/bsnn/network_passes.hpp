@@ -14,7 +14,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
-#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
@@ -34,7 +34,7 @@ class NetworkPasses {
   using S = typename Model::Scalar;
 
   [[nodiscard]] const Model& model() const noexcept { return steps_.model; }
-  [[nodiscard]] const Graph& graph() const noexcept { return steps_.graph; }
+  [[nodiscard]] const GraphOf<Model>& graph() const noexcept { return steps_.graph; }
   [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
   void set_execution(Execution execution) noexcept { steps_.execution = execution; }
   /// Samples that make sense: one where nothing is random. Takes any number.
@@ -119,7 +119,7 @@ class NetworkPasses {
   /// derivatives, of the loss and of the KL term: this adds them up over all parts. Of a whole graph it does nothing.
   /// Takes any numbers.
   void sum_over_parts(double& loss, double& kl) {
-    GraphPart* part = steps_.graph.part();
+    GraphPart* part = part_of(steps_.graph);
     if (part == nullptr) return;
     double numbers[] = {loss, kl};
     part->sum(steps_.gradient.view(), numbers);

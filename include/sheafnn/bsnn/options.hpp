@@ -133,13 +133,8 @@ template <RestrictionMapFamily Family>
   require(options.edge_features == 0 || sheaf::is_learned<Family>, "edge_features", options.edge_features,
           detail::concat(Family::name, " maps are not learned"));
   const bool published = options.spread == SpreadRange::published;
-  if (!options.sheaf_activation) {
-    options.sheaf_activation = rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
-  }
-  if (!options.parametrisation) {
-    options.parametrisation = published ? rotation::RotationParametrisation::householder
-                                        : rotation::RotationParametrisation::exponential;
-  }
+  if (!options.sheaf_activation) options.sheaf_activation = detail::default_sheaf_activation(rotations, published);
+  if (!options.parametrisation) options.parametrisation = detail::default_parametrisation(published);
   require(options.sheaf_activation == SheafActivation::tanh || sheaf::is_learned<Family>, "sheaf_activation",
           to_string(*options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
   const auto refuse = [&](const std::string& why) {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sheafnn/bsnn/bundle_options.hpp"
+#include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/options.hpp"
@@ -201,6 +202,17 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   model.add_hp = v.add_hp;
   model.feature_treatment = FeatureTreatment::columns;
   v.training.set(training, model.features);
+}
+
+/// Of convolutions on a given sheaf: two layers, and channels, feature treatment and training of networks of layers. Takes any
+/// options.
+inline void apply(Preset preset, ConvolutionOptions& model, TrainOptions& training) {
+  ModelOptions of;
+  of.features = model.features;
+  apply(preset, of, training);
+  model.layers = 2;
+  model.channels = of.channels;
+  model.feature_treatment = of.feature_treatment;
 }
 
 /// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners with the other weights'

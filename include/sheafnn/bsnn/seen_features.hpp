@@ -14,20 +14,20 @@
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/fit_features.hpp"
-#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 
 namespace sheafnn::detail {
 
 /// The plan of a model with these options, or one for these features. On a part of a graph, all parts call this.
 ///
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
-template <class Options>
-[[nodiscard]] FeaturePlan plan_of(const Options& options, const Graph& graph, const NodeFeatures& features) {
+template <class Options, class GraphType>
+[[nodiscard]] FeaturePlan plan_of(const Options& options, const GraphType& graph, const NodeFeatures& features) {
   // A plan has indicators of its own, whatever indicators the features have.
   const FeaturePlan& plan = options.feature_plan;
   const bool fits = !plan.empty() && features.given_columns() == plan.given_columns();
   check_input(graph.node_count(), features.rows(), fits ? plan.columns() : features.columns(), options.features);
-  return plan.empty() ? fit_features(features, options.feature_treatment, graph.part()) : plan;
+  return plan.empty() ? fit_features(features, options.feature_treatment, part_of(graph)) : plan;
 }
 
 /// Features as a network reads them.
@@ -37,12 +37,12 @@ struct SeenFeatures {
 };
 
 /// \throws std::invalid_argument  as plan_of()
-template <class Options>
-[[nodiscard]] SeenFeatures seen_features(const Options& options, const Graph& graph,
+template <class Options, class GraphType>
+[[nodiscard]] SeenFeatures seen_features(const Options& options, const GraphType& graph,
                                          const NodeFeatures& features) {
   const FeaturePlan plan = plan_of(options, graph, features);
-  SeenFeatures r{plan.apply(features, graph.own_node_count()), {}};
-  GraphPart* const part = graph.part();
+  SeenFeatures r{plan.apply(features, own_nodes_of(graph)), {}};
+  GraphPart* const part = part_of(graph);
   if (part == nullptr) return r;
   const PartNumbers& numbers = part->numbers();
   if (plan.keeps_entries(features)) {
@@ -68,7 +68,7 @@ template <class Model>
 class PlanOfTraining {
  public:
   /// \throws std::invalid_argument  as plan_of()
-  PlanOfTraining(Model& model, const Graph& graph, const NodeFeatures& features) {
+  PlanOfTraining(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features) {
     if (!model.options().feature_plan.empty()) return;
     model.set_feature_plan(plan_of(model.options(), graph, features));
     model_ = &model;

@@ -129,7 +129,7 @@ inline void check_evaluated(const TrainingState& state, const Classification& lo
 /// \throws what options.on_epoch and options.on_checkpoint throw, and std::bad_alloc; after any of these the model has
 ///         the parameters that it was given
 template <class Model, Loss<typename Model::Scalar> LossType>
-TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
   const Index n = graph.node_count(), outputs = model.options().classes;
   validate(options);
@@ -160,7 +160,7 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
 ///
 /// \throws as above
 template <class Model>
-TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {}) {
+TrainResult train(Model& model, const NodeDataset<GraphOf<Model>>& data, const Split& split, const TrainOptions& options = {}) {
   validate(options);
   validate(data);
   validate(split, data.node_count(), detail::part_name(data, "split"));

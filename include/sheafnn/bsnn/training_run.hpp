@@ -78,7 +78,7 @@ class TrainingRun {
  public:
   using S = typename Model::Scalar;
 
-  TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+  TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
               const Split& split, const TrainOptions& options);
 
   /// Trains, and calls finish(result), which completes the result. Whatever goes wrong, the model is left as it was.
@@ -289,7 +289,7 @@ class TrainingRun {
 };
 
 template <class Model, class LossType>
-TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features,
+TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                           const LossType& loss, const Split& split, const TrainOptions& options)
     : plan_(model, graph, features),
       parameters_(model.parameters()),

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sheafnn/bsnn/conventions.hpp"
+#include "sheafnn/bsnn/hypergraph_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network_options.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -37,12 +38,17 @@ struct CheckpointInfo {
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
   NetworkOptions networks;  ///< the options, in the struct of the model's kind
+  HypergraphOptions hypergraph;  ///< of a network on hypergraphs
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 
   /// The options of a kind: ModelOptions, CooperativeOptions, … They have their defaults where the model is of another kind.
   template <class Options>
   [[nodiscard]] const Options& options() const noexcept {
-    return std::get<Options>(networks);
+    if constexpr (std::is_same_v<Options, HypergraphOptions>) {
+      return hypergraph;
+    } else {
+      return std::get<Options>(networks);
+    }
   }
 };
 
@@ -85,6 +91,10 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
   const Index version = detail::known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
   info.model = detail::metadata_value(path, file, "model");
+  // What networks of layers with given maps are called in files of versions that had no convolutions.
+  if (info.model == ConvolutionOptions::kind.deterministic && !file.metadata.contains("widths")) {
+    info.model = Snn<Diagonal<1>>::kind;
+  }
   info.maps = detail::metadata_value(path, file, "maps");
   info.metadata = file.metadata;
   if (const auto found = file.metadata.find("posterior"); found != file.metadata.end()) {
@@ -100,15 +110,23 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     const auto read = [&](const Option& option, auto& field) {
       if (option.since != nullptr && !file.metadata.contains(option.key)) return;  // it keeps its default
       const std::string& text = detail::metadata_value(path, file, option.key);
-      // What is not printable is no option, and belongs into no message; a plan is long, and checks that itself.
-      constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<decltype(field)>, FeaturePlan>;
-      parse_option(option.key, is_plan ? text : detail::printable(text), field);
+      // What is not printable is no option, and belongs into no message; plans and lists are long, and check that themselves.
+      using Field = std::remove_cvref_t<decltype(field)>;
+      constexpr bool is_long = std::is_same_v<Field, FeaturePlan> || std::is_same_v<Field, std::vector<double>>;
+      parse_option(option.key, is_long ? text : detail::printable(text), field);
     };
-    with_options_of(info.model, info.networks, [&](auto& options) {
+    const auto read_all = [&](auto& options) {
       for_each_option(read, options);
       detail::read_older_options(file.metadata, options);
-      sheafnn::detail::use_conventions(version, options);
-    });
+      if constexpr (requires { sheafnn::detail::use_conventions(version, options); }) {
+        sheafnn::detail::use_conventions(version, options);
+      }
+    };
+    if (HypergraphOptions::kind.has(info.model)) {
+      read_all(info.hypergraph);
+    } else {
+      with_options_of(info.model, info.networks, read_all);
+    }
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));
   }

@@ -40,7 +40,7 @@ class HeatOperator {
         bundles_(bundles),
         row_(row),
         adjacency_(graph, options.normalisation, options.self_loops),
-        coefficients_({options.expansion, options.normalisation, options.self_loops, series(options)}, bundles),
+        coefficients_(options_of_series(options), bundles),
         chunks_{graph.node_count(), std::clamp<Index>(graph.node_count() / 64, 1, 64)} {
     const Index n = graph.node_count();
     if (options.expansion == HeatExpansion::spectral) {
@@ -103,8 +103,10 @@ class HeatOperator {
   /// Channels that are diffused together: a few registers for every node.
   static constexpr Index strip = 64;
 
-  [[nodiscard]] static Index series(const HeatOptions& options) {
-    return options.expansion == HeatExpansion::taylor || options.expansion == HeatExpansion::shifted ? options.terms : 0;
+  /// The same without terms where there is no series.
+  [[nodiscard]] static HeatOptions options_of_series(HeatOptions options) {
+    if (options.expansion == HeatExpansion::spectral || options.expansion == HeatExpansion::limit) options.terms = 0;
+    return options;
   }
 
   /// to = Σ_k c_k M^k from, or with Mᵀ.

@@ -12,6 +12,7 @@
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -20,7 +21,7 @@ namespace sheafnn::layers {
 
 /// Where the noise of a sampled sheaf comes from: a stream, or explicit values.
 ///
-/// Explicit noise is row-major, one row per arc (sorted by source, target), e.g. N(0, 1) numbers of a diagonal (D) or
+/// Explicit noise is row-major, one row per arc (sorted by source, target) or pair of a hypergraph, e.g. N(0, 1) numbers of a diagonal (D) or
 /// general map (D², row-major), or a uniform rotation (D × D, row-major).
 template <class S>
 struct SheafNoise {
@@ -66,5 +67,17 @@ SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& block
   const auto arc_grams = std::make_shared<typename SheafBlocks<Family, S>::ArcGrams>();
   for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
 }
+
+/// What sources have for the maps of a graph, one per arc. In its place HypergraphMaps has the same for the maps of a
+/// hypergraph (layers/incidence_sheaf.hpp).
+template <class S>
+struct ArcMaps {
+  using GraphType = Graph;
+  using Blocks = EdgeBlocks<S>;
+  using Learner = SheafLearner<S>;
+  using Scaling = Normalisation;  ///< what node scalings S_u are
+  template <class Family>
+  using Stack = SheafStack<Family, S>;
+};
 
 }  // namespace sheafnn::layers

@@ -79,7 +79,7 @@ template <class T>
 struct SheafLearnerWeights {
   std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
   WeightMatrix<T> mean;                                      ///< mean outputs × (inputs or width)
-  WeightMatrix<T> spread;                                    ///< spread outputs × (inputs or width)
+  WeightMatrix<T> spread;                                    ///< spread outputs × (inputs or width), or labels × spread outputs
   WeightMatrix<T> edge;                                      ///< 1 × 2h
 
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
@@ -88,6 +88,10 @@ struct SheafLearnerWeights {
       list.matrix(weight, detail::learner_weight_name(part, number, layer), rows, columns,
                   uniform_values(columns));
     };
+    if (options.labels > 0) {
+      list.matrix(spread, "sheaf.dispersion", options.labels, options.spread, constant_values(options.first_dispersion));
+      return;
+    }
     Index inputs = options.first_inputs();
     for (Index k = 0; k < options.hidden_layers; ++k) {
       add(hidden[static_cast<std::size_t>(k)], "hidden", options.width, inputs, k);
