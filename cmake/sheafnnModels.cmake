@@ -23,6 +23,7 @@ foreach(model IN LISTS sheafnn_pair_models)
     list(APPEND sheafnn_usual_batch_models Flow${model})
   endif()
 endforeach()
+set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
 # On connections, and with given maps.
 foreach(d RANGE 1 5)
   list(APPEND sheafnn_all_models Connection_${d})
@@ -32,7 +33,6 @@ foreach(d RANGE 1 5)
 endforeach()
 list(APPEND sheafnn_usual_models Connection_2 Connection_3 Connection_4 Connection_5 GivenDiagonal_1 GivenDiagonal_2
      GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3)
-set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
 foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Bundle_${d})
   list(APPEND sheafnn_usual_models Bundle_${d})
