@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
