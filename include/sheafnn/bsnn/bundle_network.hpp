@@ -43,7 +43,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
   /// X_{l+1}, features after this many layers l, at all nodes; of the last draw and valid until the next pass. Coordinates
-  /// are those of all bundles, B · D.
+  /// are the coordinates of all bundles, B · D.
   ///
   /// \param layer_count  0 … layers of the model
   /// \throws std::invalid_argument  layer_count out of range
@@ -103,7 +103,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
     this->end_draw();
     return steps_.output.output();
   }
-  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
+  /// Backwards from the derivative of the last draw's outputs to the derivatives of the layers' weights, of Q's parameters and of
   /// X_1, which add up.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape

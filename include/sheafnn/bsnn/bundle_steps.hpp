@@ -132,7 +132,7 @@ struct BundleSteps {
   }
   /// Y at the requested nodes.
   void read_out() { output.forward(execution, weights.readout, weights.output, normed(end_rows())); }
-  /// From the derivative of Y to that of X_{L+1}, in bar.
+  /// From the derivative of Y to the derivative of X_{L+1}, in bar.
   void read_out_backward(const MatrixView<const S>& outputs_bar) {
     const Index h = model.hidden_width();
     const bool normalises = model.options().layer_norm;
@@ -144,7 +144,7 @@ struct BundleSteps {
     std::fill_n(bar.data(), bar.size(), S(0));
     for (Index i = 0; i < nodes.count(); ++i) std::copy_n(rows.row(i).data(), h, bar.data() + nodes[i] * h);
   }
-  /// From the derivative of X_{L+1}, in bar, to that of X_1, there too, and to those of weights and distributions.
+  /// From the derivative of X_{L+1}, in bar, to X_1's, there too, and to the weights' and distributions'.
   void diffuse_backward() {
     const double share = 1 / static_cast<double>(options.samples * layer_count());
     for (Index l = layer_count() - 1; l >= 0; --l) {
@@ -165,7 +165,7 @@ struct BundleSteps {
   void begin_posterior([[maybe_unused]] double kl_weight) {
     if constexpr (Bayesian) posterior[0].begin_backward(execution, kl_weight);
   }
-  /// From the derivatives of X_1 and of the distributions to those of the learner's and the encoder's weights.
+  /// From the derivatives of X_1 and of the distributions to the learner's and the encoder's weights.
   void embed_backward() {
     if constexpr (Bayesian) {
       posterior[0].end_backward(execution, learners[0].raw(), layers[0].maps(), raw_bar_view());
@@ -218,7 +218,7 @@ struct BundleSteps {
   double kl = 0;  ///< KL term of the backward pass
 
  private:
-  /// Numbers of the dropouts of hidden units begin here; those of the layers' own are below. No model has more layers.
+  /// Numbers of the dropouts of hidden units begin here; the layers' own numbers are below. No model has more layers.
   static constexpr Index hidden_dropouts = 64;
 
   static const Graph& whole(const Graph& graph) {

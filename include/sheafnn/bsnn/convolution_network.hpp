@@ -1,5 +1,5 @@
 /// \file
-/// Networks of sheaf convolutions: the same passes as those of other networks (network.hpp), so that losses, training and
+/// Networks of sheaf convolutions: the same passes as in other networks (network.hpp), so that losses, training and
 /// prediction work with them as they are. Formulas: convolution_model.hpp.
 ///
 /// Explicit noise (ForwardPass::noise) is one array per layer, as of other Bayesian networks: a row of Posterior::noise_size
@@ -64,7 +64,7 @@ class Network<ConvolutionModel<FamilyType, Posterior, Scalar>>
     this->end_draw();
     return steps_.output.output();
   }
-  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of X_1,
+  /// Backwards from the derivative of the last draw's outputs to the derivatives of the layers' weights, of Q's parameters and of X_1,
   /// which add up.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape

@@ -169,7 +169,7 @@ struct ConvolutionSteps {
     output.rows = last.rows();
     std::copy_n(last.data(), last.rows() * last.columns(), output.values.data());
   }
-  /// From the derivative of the outputs to those of the weights, of Q's parameters and of X_1, which add up.
+  /// From the derivative of the outputs to the derivatives of the weights, of Q's parameters and of X_1, which add up.
   void diffuse_backward(const MatrixView<const S>& outputs_bar) {
     const FeatureView<S> last_bar = layer(layer_count() - 1).output_bar();
     if (output.head) {
@@ -221,7 +221,7 @@ struct ConvolutionSteps {
   void clear_gradient() {
     for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
       const ParameterInfo& info = model.parameters().info()[id];
-      // The encoder writes that of its weight.
+      // The encoder writes its weight's derivative.
       if (static_cast<ParameterId>(id) == model.layout().encoder.weight) continue;
       std::fill_n(gradient.data() + info.offset, info.size, S(0));
     }

@@ -127,7 +127,7 @@ struct HypergraphSteps {
     }
     return x;
   }
-  /// From the derivative of X_{L+1}, in `bar`, to that of X_1, which is added to embedding_bar.
+  /// From the derivative of X_{L+1}, in `bar`, to the derivative of X_1, which is added to embedding_bar.
   void diffuse_backward() {
     for (Index l = layer_count(); l-- > 0;) {
       const FeatureView<const S> out = view(bar).first(layers[at(l)].output().nodes());
@@ -144,7 +144,7 @@ struct HypergraphSteps {
     }
     first_sample = false;
   }
-  /// From the sum of all samples' derivatives to those of the encoders' and the learner's weights.
+  /// From the sum of all samples' derivatives to the encoders' and the learner's weights.
   void embed_backward() {
     source.finish_backward(execution, source_weights(), view(embedding_bar).rows(), view(x_bar).rows(),
                            source_weights_bar());
@@ -208,7 +208,7 @@ struct HypergraphSteps {
     if (!pass.noise.empty()) r.noise.values = pass.noise[at(sample * sheaf_count() + l)].data();
     return r;
   }
-  /// From the derivatives of a sheaf to those of Q's parameters, or of X_l and the learner's weights.
+  /// From the derivatives of a sheaf to the derivatives of Q's parameters, or of X_l and the learner's weights.
   void sheaf_backward(Index l) {
     const SheafInput<S> read = sheaf_input(l, start_features());
     const double share = 1 / static_cast<double>(options.samples * sheaf_count());
@@ -239,7 +239,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   using typename Passes::Family, typename Passes::Model;
   using S = Scalar;
 
-  /// Allocates all buffers but those of backward passes.
+  /// Allocates all buffers but the ones for backward passes.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the hypergraph, or a hypergraph without nodes
@@ -287,7 +287,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
     this->end_draw();
     return steps_.output.output();
   }
-  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of H,
+  /// Backwards from the derivative of the last draw's outputs to the derivatives of the layers' weights, of Q's parameters and of H,
   /// which add up.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape

@@ -5,7 +5,7 @@
 ///     X_{L+1} of the node network,   r_g = pool(X_{L+1} at the nodes of graph g),   Y = r W_outᵀ + b_out
 ///
 /// A pass over some of the graphs (ForwardPass::nodes) computes on these alone: no other graph has a part in its outputs, its
-/// KL term, the mean over incident pairs of these graphs, or its derivatives. Random numbers are those of the whole union.
+/// KL term, the mean over incident pairs of these graphs, or its derivatives. Random numbers have the addresses of the whole union.
 /// Source: math: "Pooling".
 #pragma once
 
@@ -85,7 +85,7 @@ class PooledPart {
                         .scratch = view(scratch_[0])});
     return harmonic_->output();
   }
-  /// From the derivative of r, in pooled_bar(), to those of the layers' weights, of Q's parameters and of H.
+  /// From the derivative of r, in pooled_bar(), to the derivatives of the layers' weights, of Q's parameters and of H.
   void accumulate(std::span<const S> attention, std::span<S> attention_bar) {
     const FeatureView<S> bar = view(x_bar_);
     if (!harmonic_) {
@@ -170,7 +170,7 @@ class Network<PooledModel<NodeModel>> {
   /// Derivatives of the last backward pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
 
-  /// Begins a pass over the graphs pass.nodes; explicit noise is that of their arcs, in order.
+  /// Begins a pass over the graphs pass.nodes; explicit noise belongs to their arcs, in order.
   ///
   /// \throws std::invalid_argument  rates, samples, graphs or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {

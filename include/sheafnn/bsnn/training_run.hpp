@@ -316,7 +316,7 @@ class TrainingRun {
   ForwardPass<S> pass_;
   double kl_weight_ = 0;
   std::vector<std::vector<std::int32_t>> batches_;  ///< of the epoch; empty: one step takes all training nodes
-  Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over those of the epoch
+  Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over the epoch's steps
   EpochReport report_;
   TrainResult result_;
   double best_score_ = std::numeric_limits<double>::infinity();
