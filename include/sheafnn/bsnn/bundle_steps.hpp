@@ -69,6 +69,9 @@ struct BundleSteps {
   [[nodiscard]] MatrixView<const S> features(Index l) const noexcept {
     return l == 0 ? hidden.output() : layers[static_cast<std::size_t>(l - 1)].output();
   }
+  [[nodiscard]] FeatureView<const S> features_after(Index count) const {
+    return {features(count).data(), graph.node_count(), model.coordinates(), model.options().channels};
+  }
   [[nodiscard]] MatrixView<S> matrix(Buffer<S>& buffer) const noexcept {
     return {buffer.data(), graph.node_count(), model.hidden_width()};
   }
@@ -94,13 +97,7 @@ struct BundleSteps {
              [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
   }
   /// Zeros what backward passes add to: all but the encoder's weight, which they write.
-  void clear_gradient() {
-    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
-      const ParameterInfo& info = model.parameters().info()[id];
-      if (static_cast<ParameterId>(id) == model.layout().encoder.weight) continue;
-      std::fill_n(gradient.data() + info.offset, info.size, S(0));
-    }
-  }
+  void clear_gradient() { clear_but(model.parameters(), {model.layout().encoder.weight}, gradient); }
 
   /// X_1, and of Bayesian models the distributions of the rotations.
   void embed() {
@@ -128,6 +125,19 @@ struct BundleSteps {
       }
       layer.forward(execution, heat, weights.layers[static_cast<std::size_t>(l)], features(l),
                     pass.of_layer(hidden_dropouts + l, sample), pass.of_layer(l, sample));
+    }
+  }
+  void compute_outputs() {
+    diffuse();
+    read_out();
+  }
+  void accumulate(const MatrixView<const S>& outputs_bar) {
+    read_out_backward(outputs_bar);
+    diffuse_backward();
+    if (first_sample) {
+      std::swap(bar, embedding_bar);
+    } else {
+      add_array(execution, bar.size(), bar.data(), embedding_bar.data());
     }
   }
   /// Y at the requested nodes.
@@ -181,9 +191,6 @@ struct BundleSteps {
     } else {
       return 0;
     }
-  }
-  void require_kept() const {
-    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
 
   const Model& model;
