@@ -234,7 +234,8 @@ template <RestrictionMapFamily FamilyType, SheafSource Posterior, std::floating_
 class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
     : public detail::NetworkOfSteps<Network<HypergraphModel<FamilyType, Posterior, Scalar>>,
                                     detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>> {
-  using Base = detail::NetworkOfSteps<Network, detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>>;
+  using Base =
+      detail::NetworkOfSteps<Network, detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>>;
   using Base::steps_;
 
  public:

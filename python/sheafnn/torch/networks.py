@@ -56,7 +56,7 @@ class _Network(KlModule):
         count = _checks.whole("classes", classes, 1, 2**31 - 1)
         d = _checks.whole("stalk_dim", stalk_dim, 1, 8)
         of = describe(self._kind, maps, d, layer=False, features=p, classes=count, options=options)
-        Module.__init__(self, of, seed, dtype)
+        KlModule.__init__(self, of, seed, dtype)
         self.in_channels, self.classes = p, count
         self.dropout, self.input_dropout = rate("dropout", dropout), rate("input_dropout", input_dropout)
 
