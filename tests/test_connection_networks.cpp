@@ -63,24 +63,8 @@ template <class Model>
 void check(const std::string& name) {
   CAPTURE(name);
   const golden::Case given = read(name);
-  const typename Model::Posterior posterior(connection_of<typename Model::Family>(given));
-  golden::check<Model>(given, golden::double_bounds, posterior);
-  // An evaluation, layer by layer.
-  const Model model = golden::model_of<Model>(given, posterior);
-  const auto noise = golden::noise_of<Model>(given);
-  sheafnn::Network<Model> network(model, given.graph, given.features);
-  test::evaluate(network, 0, 0, 1, [](Index) {}, {noise.begin(), noise.end()});
-  for (Index l = 0; l <= given.options.layers; ++l) {
-    const auto x = network.features_after(l);
-    const std::vector<double>& expected = given.file.at("hidden." + std::to_string(l)).values;
-    REQUIRE(static_cast<Index>(expected.size()) == x.size());
-    double worst = 0, largest = 1;
-    for (Index i = 0; i < x.size(); ++i) {
-      largest = std::max(largest, std::abs(expected[static_cast<std::size_t>(i)]));
-      worst = test::worse(worst, std::abs(x.data()[i] - expected[static_cast<std::size_t>(i)]));
-    }
-    CHECK(worst <= golden::double_bounds.output * largest);
-  }
+  golden::check<Model>(given, golden::double_bounds,
+                       typename Model::Posterior(connection_of<typename Model::Family>(given)));
 }
 
 TEST_CASE("golden: networks on connections") {

@@ -111,43 +111,9 @@ void check(const std::string& name) {
   const golden::Case given = golden::read_inputs("golden3", name);
   REQUIRE(given.file.at("model").values.at(0) == 2);
   REQUIRE((given.file.at("config").values.at(6) != 0) == Model::bayesian);
-  Model model(options_of(given), 0, posterior_of<typename Model::Posterior>(given));
-  auto& parameters = model.parameters();
-  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
-    parameters.set(parameters.find(info.name), golden::numbers<double>(given, "param." + info.name));
-  }
-  std::vector<std::vector<double>> noise;
-  for (Index l = 0; Model::bayesian && l < model.options().layers; ++l) {
-    noise.push_back(golden::numbers<double>(given, "noise." + std::to_string(l)));
-  }
-  test::TrainingPass<double> pass;
-  for (const auto& layer : noise) pass.noise.emplace_back(layer);
-  pass.labels = given.labels;
-  pass.nodes = given.nodes;
-  pass.kl_weight = given.file.at("kl_weight").values.at(0);
-  golden::Outcome outcome;
-  sheafnn::Network<Model> network(model, given.graph, given.features, 1);
-  outcome.result = test::train_pass(network, pass);
-  outcome.log_probabilities = test::last_outputs(network);
-  golden::store_gradients(parameters, network.gradient(), outcome);
-  golden::compare(given, outcome, golden::double_bounds);
-
-  sheafnn::Network<Model> threaded(model, given.graph, given.features, 2);
-  CHECK(test::train_pass(threaded, pass).loss == outcome.result.loss);
-  CHECK(std::equal(network.gradient().begin(), network.gradient().end(), threaded.gradient().begin()));
-
-  test::evaluate(network, 0, 0, 1, [](Index) {}, {noise.begin(), noise.end()});
-  for (Index l = 0; l <= model.options().layers; ++l) {
-    const auto x = network.features_after(l);
-    const std::vector<double>& expected = given.file.at("hidden." + std::to_string(l)).values;
-    REQUIRE(static_cast<Index>(expected.size()) == x.size());
-    double worst = 0, largest = 1;
-    for (Index i = 0; i < x.size(); ++i) {
-      largest = std::max(largest, std::abs(expected[static_cast<std::size_t>(i)]));
-      worst = test::worse(worst, std::abs(x.data()[i] - expected[static_cast<std::size_t>(i)]));
-    }
-    CHECK(worst <= golden::double_bounds.output * largest);
-  }
+  const Model model = golden::with_parameters(
+      Model(options_of(given), 0, posterior_of<typename Model::Posterior>(given)), given);
+  golden::check_model(given, golden::double_bounds, model, golden::noise_of(given, model));
 }
 
 TEST_CASE("golden: convolutions on given sheaves") {
