@@ -53,6 +53,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
   /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
+  [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
+  /// Of features between layers.
+  [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///
@@ -140,38 +143,16 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
   /// The same from the derivative of what diffuse() has returned.
   ///
+  /// \param sheaf_begun  what follows the layers has read the last layer's sheaf, and has begun sheaf_source().gradient()
   /// \throws std::invalid_argument  features_bar of another shape
   /// \throws std::logic_error       as accumulate()
-  void accumulate_features(const FeatureView<const S>& features_bar) {
+  void accumulate_features(const FeatureView<const S>& features_bar, bool sheaf_begun = false) {
     this->check_accumulate();
     const FeatureView<S> bar = last_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
     bar.eigen() = features_bar.eigen();
-    accumulate_layers(bar);
+    accumulate_layers(bar, sheaf_begun);
   }
-  /// The same where what follows the layers has read the last layer's sheaf: its derivative is added to that in
-  /// last_sheaf_gradient(), which begins with every call.
-  ///
-  /// \throws  as above
-  void accumulate_features_and_sheaf(const FeatureView<const S>& features_bar) {
-    steps_.sheaf_gradient_begun = true;
-    try {
-      accumulate_features(features_bar);
-    } catch (...) {
-      steps_.sheaf_gradient_begun = false;
-      throw;
-    }
-    steps_.sheaf_gradient_begun = false;
-  }
-  /// The shape of features, the sheaf of the last layer in the last draw, and where the derivative of its blocks is.
-  [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
-  [[nodiscard]] const layers::SheafBlocks<typename Steps::Family, S>& last_sheaf() const noexcept {
-    return steps_.sheaf_of(steps_.layer_count() - 1);
-  }
-  [[nodiscard]] layers::SheafBlocksGradient<typename Steps::Family, S>& last_sheaf_gradient() noexcept {
-    return steps_.source.gradient();
-  }
-
   /// From what accumulate() has gathered to gradient().
   ///
   /// \returns the KL term, per incident pair, and of what layers draw themselves
@@ -197,7 +178,8 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// Where the derivative of X_{L+1} begins its way back.
   [[nodiscard]] FeatureView<S> last_bar() { return steps_.scratch(0).first(steps_.nodes.count()); }
   /// From the derivative of X_{L+1}, in last_bar(), to the derivative of H.
-  void accumulate_layers(FeatureView<S> bar) {
+  void accumulate_layers(FeatureView<S> bar, bool sheaf_begun = false) {
+    steps_.sheaf_gradient_begun = sheaf_begun;
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.clear_before_bars(steps_.execution);
     for (Index l = steps_.layer_count(); l-- > 0;) {

@@ -77,7 +77,7 @@ class PooledPart {
       return pooling_->output();
     }
     harmonic_->forward({.execution = network_->execution(),
-                        .sheaf = network_->last_sheaf(),
+                        .sheaf = last_sheaf(),
                         .x = x_,
                         .first = x_,
                         .nodes = NodeSelection(x_.nodes()),
@@ -94,14 +94,14 @@ class PooledPart {
       return;
     }
     harmonic_->backward({.execution = network_->execution(),
-                         .sheaf = network_->last_sheaf(),
-                         .sheaf_gradient = network_->last_sheaf_gradient(),
+                         .sheaf = last_sheaf(),
+                         .sheaf_gradient = network_->sheaf_source().gradient(),
                          .output_bar = {},
                          .x_bar = bar,
                          .first_bar = {},
                          .scratch = {view(scratch_[0]), view(scratch_[1])}},
                         pooled_bar());
-    network_->accumulate_features_and_sheaf(bar);
+    network_->accumulate_features(bar, true);
   }
   [[nodiscard]] MatrixView<S> pooled_bar() noexcept {
     return {pooled_bar_.data(), network_->graph().graph_count(), network_->shape().row()};
@@ -113,6 +113,11 @@ class PooledPart {
   std::optional<ReadoutHead<S>> readout;
 
  private:
+  /// The sheaf of the last layer in the last draw.
+  [[nodiscard]] const SheafBlocks<Family, S>& last_sheaf() const {
+    const auto& stack = network_->sheaf_source().stack();
+    return stack[stack.count() - 1];
+  }
   [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) const {
     return {buffer.data(), x_.nodes(), x_.coordinates(), x_.channels()};
   }

@@ -156,6 +156,8 @@ def refuse(options: Mapping[str, Any], names: tuple[str, ...], why: str) -> None
 class KlModule(Module):
     """A module that remembers the KL term of its last call, as ``self._last_kl``."""
 
+    _last_kl: Tensor
+
     def kl(self) -> Tensor:
         """KL(Q ‖ prior) of the last call, the mean over what is drawn, with gradient; 0 of deterministic networks.
 
