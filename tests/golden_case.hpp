@@ -2,9 +2,9 @@
 /// One case of golden/, golden2/ or golden3/: a small model with its inputs, outputs and gradients, made by independent
 /// implementations with automatic differentiation, and the check of a network of any kind against it.
 ///
-/// Keys of a file: edges, n_nodes, features, labels, train_mask; kl_weight; noise.l per sheaf; log_probabilities, kl, loss;
-/// param.NAME and grad.NAME; config, in golden/ = d, f, L, lp, hp, bayes, separate_encoder, edge_weights, family; in the
-/// other folders hidden.l, the features after l layers.
+/// Keys of a file: edges, n_nodes, features, labels, train_mask; kl_weight; noise.l per sheaf; log_probabilities, kl,
+/// loss; param.NAME and grad.NAME; config, in golden/ = d, f, L, lp, hp, bayes, separate_encoder, edge_weights, family;
+/// in the other folders hidden.l, the features after l layers.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ struct Outcome {
 
 /// How far a scalar type may be from the golden values.
 struct Bounds {
-  double output;     ///< of log-probabilities, KL and loss, relative to each; of arrays in compare(), to their largest
+  double output;     ///< of log-probabilities, KL and loss, relative to each; of other arrays, by distance()
   double gradient;   ///< of derivatives, relative to the tensor's largest
   double least = 0;  ///< log-probabilities below it count as this large
 };
@@ -160,7 +160,8 @@ void check_networks(const Case& given, const Bounds& bounds, sheafnn::Network<Mo
                  std::equal(network.gradient().begin(), network.gradient().end(), threaded.gradient().begin()),
              given.name);
 
-  test::evaluate(threaded, 0, 0, 1, [](Index) {}, pass.noise, {}, pass.layer_noise);
+  test::evaluate(
+      threaded, 0, 0, 1, [](Index) {}, pass.noise, {}, pass.layer_noise);
   compare(given, "log_probabilities", test::last_outputs(threaded), bounds.output);
   compare_features(given, threaded, bounds);
 }
@@ -168,7 +169,8 @@ void check_networks(const Case& given, const Bounds& bounds, sheafnn::Network<Mo
 template <class Model>
 void check_model(const Case& given, const Bounds& bounds, const Model& model,
                  const Noise<typename Model::Scalar>& noise) {
-  sheafnn::Network<Model> network(model, given.graph, given.features, 1), threaded(model, given.graph, given.features, 2);
+  sheafnn::Network<Model> network(model, given.graph, given.features, 1),
+      threaded(model, given.graph, given.features, 2);
   check_networks(given, bounds, network, threaded, noise);
 }
 /// The same with the case's options and noise.

@@ -1,6 +1,6 @@
-// Bundle networks against golden3/: an independent implementation with automatic differentiation. What its files hold is what
-// golden_case.hpp says, with config = d, B, f, L, bayes, learner, orth, normalisation,
-// self_loops, expansion, K, mix, norm, residual, act.
+// Bundle networks against golden3/: an independent implementation with automatic differentiation. Its files hold what
+// golden_case.hpp says, with config = d, B, f, L, bayes, learner, orth, normalisation, self_loops, expansion, K, mix,
+// norm, residual, act.
 #include <doctest/doctest.h>
 
 #include <string>

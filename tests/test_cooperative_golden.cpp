@@ -1,6 +1,6 @@
-// Cooperative networks against golden2/: an independent implementation with automatic differentiation. What its files
-// hold is what golden_case.hpp says, with config = d, f, L, bayes, learner, depth, act, conformal,
-// norm, left, right, residual, separate_encoder, heads, directed, and noise.l.{out, in}.{rotation, scale}.
+// Cooperative networks against golden2/: an independent implementation with automatic differentiation. Its files hold
+// what golden_case.hpp says, with config = d, f, L, bayes, learner, depth, act, conformal, norm, left, right, residual,
+// separate_encoder, heads, directed, and noise.l.{out, in}.{rotation, scale}.
 #include <doctest/doctest.h>
 
 #include <string>

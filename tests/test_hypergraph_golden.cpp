@@ -1,6 +1,7 @@
-// Sheaf hypergraph networks against golden3/: an independent implementation with automatic differentiation. What its files
-// hold is what golden_case.hpp says, with incidence in place of edges, config = d, f, L, bayes, separate_encoder, family,
-// learner, laplacian, mediators, projection, update, static, bias, and of the non-linear Laplacian selection.l: the selected pairs, the most discrepant one of a hyperedge first, then its mediators.
+// Sheaf hypergraph networks against golden3/: an independent implementation with automatic differentiation. Its files
+// hold what golden_case.hpp says, with incidence in place of edges, config = d, f, L, bayes, separate_encoder, family,
+// learner, laplacian, mediators, projection, update, static, bias, and of the non-linear Laplacian selection.l: the
+// selected pairs, the most discrepant one of a hyperedge first, then its mediators.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -85,7 +86,8 @@ void check_case(const std::string& name, const golden::Bounds& bounds) {
   const golden::Case given = golden::read_inputs("golden3", name);
   const sheafnn::Hypergraph hypergraph = hypergraph_of(given);
   const Model model = golden::with_parameters(Model(options_of<Model>(given)), given);
-  sheafnn::Network<Model> network(model, hypergraph, given.features, 1), threaded(model, hypergraph, given.features, 2);
+  sheafnn::Network<Model> network(model, hypergraph, given.features, 1),
+      threaded(model, hypergraph, given.features, 2);
   golden::check_networks(given, bounds, network, threaded, golden::noise_of(given, model));
   compare_selections(given, network);
 }
