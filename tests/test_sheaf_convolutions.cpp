@@ -13,6 +13,7 @@
 #include "golden_case.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
+#include "refusal.hpp"
 #include "sheafnn/bsnn/convolution_network.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
@@ -22,7 +23,6 @@
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 #include "tiny_task.hpp"
-#include "worst.hpp"
 
 namespace test_sheaf_convolutions {
 namespace {
@@ -44,6 +44,7 @@ using sheafnn::RectangularLinear;
 using sheafnn::SheafConvolutions;
 using sheafnn::SpecialOrthogonal;
 using sheafnn::Stream;
+using test::message_of;
 
 /// Options of a file of golden3/; config = d, L, norm, act, encoder, readout, bayes, family, learned, bias.
 ConvolutionOptions options_of(const golden::Case& given) {
@@ -111,8 +112,8 @@ void check(const std::string& name) {
   const golden::Case given = golden::read_inputs("golden3", name);
   REQUIRE(given.file.at("model").values.at(0) == 2);
   REQUIRE((given.file.at("config").values.at(6) != 0) == Model::bayesian);
-  const Model model = golden::with_parameters(
-      Model(options_of(given), 0, posterior_of<typename Model::Posterior>(given)), given);
+  const Model model =
+      golden::with_parameters(Model(options_of(given), 0, posterior_of<typename Model::Posterior>(given)), given);
   golden::check_model(given, golden::double_bounds, model, golden::noise_of(given, model));
 }
 
@@ -162,26 +163,15 @@ void check_gradient(const ConvolutionOptions& options, const typename Model::Pos
   const tiny::Task task;
   Model model(options, 7, posterior);
   tiny::disturb(model.parameters(), 8, 0.3);
-  test::TrainingPass<double> pass;
-  pass.labels = task.labels;
-  pass.nodes = task.train;
-  pass.seed = 9;
+  test::TrainingPass<double> pass = tiny::training_pass(task);
   pass.dropout = 0.2;
   pass.input_dropout = 0.1;
-  pass.kl_weight = 0.3;
   pass.kl_estimator = estimator;
   pass.samples = Model::bayesian ? 2 : 1;
   pass.only_nodes = options.bias;
-  sheafnn::Network<Model> network(model, task.graph, task.sparse);
-  CHECK((test::train_pass(network, pass).kl != 0) == Model::bayesian);
-  const sheafnn::Buffer<double> gradient = network.gradient();
-  const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                           [&] { return test::train_pass(network, pass).loss; });
-  INFO(comparison.where);
-  CHECK(comparison.worst <= 1);
-  sheafnn::Network<Model> threaded(model, task.graph, task.sparse, 3);
-  static_cast<void>(test::train_pass(threaded, pass));
-  CHECK(std::equal(gradient.begin(), gradient.end(), threaded.gradient().begin()));
+  sheafnn::Network<Model> network(model, task.graph, task.sparse), threaded(model, task.graph, task.sparse, 3);
+  const test::PassResult result = model_gradient::check_gradient(model, network, pass, &threaded);
+  CHECK((result.kl != 0) == Model::bayesian);
 }
 
 template <class Family>
@@ -397,16 +387,6 @@ TEST_CASE("training on signs, a file, and a prediction") {
   const auto prediction = sheafnn::predict(bayesian, data, {.samples = 3});
   CHECK(std::any_of(prediction.mutual_information.begin(), prediction.mutual_information.end(),
                     [](double value) { return value > 0; }));
-}
-
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST_CASE("convolutions that cannot be are refused") {
