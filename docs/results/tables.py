@@ -21,6 +21,7 @@ MAPS = {"diagonal": "diagonal", "special-orthogonal": "rotations", "general-line
 MODELS = {"nsd": "NSD", "bsnn": "BSNN"}
 GRAPHS = ["texas", "wisconsin", "film", "cora", "citeseer", "minesweeper"]
 SEARCH = {"texas": "fifty", "wisconsin": "fifty", "film": "ten", "cora": "ten", "citeseer": "ten"}
+STUDIED = ["texas", "wisconsin", "cora"]
 NAMES = {"gprgnn": "GPRGNN", "h2gcn": "H2GCN", "gcnii": "GCNII"}
 
 
@@ -34,6 +35,7 @@ class Figures:
         self.defaults = json.loads((folder / "defaults.json").read_text(encoding="utf-8"))
         self.spaces = json.loads((root / "benchmarks/search_spaces.json").read_text(encoding="utf-8"))
         wanted = {f"search/{SEARCH[g]}/{g}.json" for g in SEARCH} | {"search/authors.json", "minesweeper-csnn-2000.json"}
+        wanted |= {f"uncertainty/compare-{graph}.json" for graph in STUDIED} | {"uncertainty/uncertainty-texas.json"}
         with tarfile.open(folder / "reports.tar.xz") as archive:
             self.reports = {m.name: json.load(archive.extractfile(m)) for m in archive if m.name in wanted}
 
@@ -119,6 +121,22 @@ def chosen(figures, graph):
     return result
 
 
+def authors_p(figures):
+    """The least p-value between the authors' code and this library, over settings and rules that say which epoch is the best."""
+    least = 1.0
+    for setting, of in figures.reports["search/authors.json"].items():
+        for column, rule in ((4, "loss"), (5, "accuracy")):
+            if "minesweeper" not in setting:
+                least = min(least, p_value(by_split(of["protocol"]["trainings"], column), by_split(of["ours_by"][rule]["test"], 2)))
+    return least
+
+
+def by_split(trainings, column):
+    """Means over the seeds."""
+    splits = sorted({training[0] for training in trainings})
+    return [statistics.fmean(training[column] for training in trainings if training[0] == split) for split in splits]
+
+
 def minesweeper(figures):
     """ROC AUC of ten splits."""
     values = [split["roc_auc"] for report in figures.reports["minesweeper-csnn-2000.json"] for split in report["splits"]]
@@ -165,8 +183,7 @@ def sheaves(figures):
     def part(graph, network):
         of = of_defaults(figures, graph, network)
         count = len(of["accuracy"])
-        points = f"{statistics.fmean(of['permuted_points']):+.1f}"
-        return ["0.0" if points in ("+0.0", "-0.0") else points.replace("-", "−"), f"{count - of['unused']} of {count}"]
+        return [signed(statistics.fmean(of["permuted_points"]), 1), f"{count - of['unused']} of {count}"]
 
     rows = []
     for graph in ("texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper"):
@@ -176,6 +193,64 @@ def sheaves(figures):
         rows.append([graph, *cells])
     return table(["graph", "accuracy, identity maps", "accuracy, rotations", "rotations: points", "used", "Bayesian rotations: points", "used",
                   "general maps: points", "used"], rows)
+
+
+# --- Uncertainty ---
+
+
+def families(figures):
+    """Graph, maps and results of every comparison of BSNN and NSD."""
+    for graph in STUDIED:
+        for maps, of in figures.reports[f"uncertainty/compare-{graph}.json"].items():
+            yield graph, MAPS[maps], of["predictors"]
+
+
+def spread(values, digits, factor=1.0):
+    return f"{factor * statistics.fmean(values):.{digits}f} ± {factor * statistics.pstdev(values):.{digits}f}".replace("-", "−")
+
+
+def uncertainty(figures):
+    rows = []
+    for graph, maps, predictors in families(figures):
+        for key, name in (("nsd", "NSD"), ("bsnn", "BSNN"), ("nsd_ensemble", "NSD ensemble"), ("bsnn_ensemble", "BSNN ensemble")):
+            of = predictors[key]
+            rows.append([graph, maps, name, str(of["members"]), spread(of["accuracy"], 1, 100), spread(of["nll"], 3),
+                         spread(of["debiased_ece"], 3), spread(of["rejection"], 3), spread(of["set_size"], 2)])
+    return table(["graph", "maps", "prediction", "members", "accuracy", "NLL", "debiased ECE", "rejection", "set size"], rows, texts=3)
+
+
+def differences(figures):
+    rows = []
+    for graph, maps, predictors in families(figures):
+        for name, mine, other in (("single", "bsnn", "nsd"), ("ensembles", "bsnn_ensemble", "nsd_ensemble")):
+            cells = [graph, maps, name]
+            for key, digits, factor in (("accuracy", 1, 100), ("nll", 3, 1), ("rejection", 3, 1)):
+                a, b = predictors[mine][key], predictors[other][key]
+                cells += [signed(factor * (statistics.fmean(a) - statistics.fmean(b)), digits), f"{p_value(a, b):.3f}"]
+            rows.append(cells)
+    return table(["graph", "maps", "compared", "accuracy", "p", "NLL", "p", "rejection", "p"], rows, texts=3)
+
+
+def signed(value, digits):
+    text = f"{value:+.{digits}f}".replace("-", "−")
+    return text[1:] if float(text[1:]) == 0 else text
+
+
+def ways(figures):
+    """Ways to predict on texas: means over the seeds, then over the splits."""
+    report = figures.reports["uncertainty/uncertainty-texas.json"]
+    rows = []
+    for key, of in report["predictions"].items():
+        cells = [key.replace("_", " ").replace("model t", "model, t").replace("ensemble t", "ensemble, t")]
+        for measure, digits, factor in (("accuracy", 1, 100), ("nll", 3, 1), ("debiased_ece", 3, 1), ("rejection", 3, 1), ("coverage", 1, 100),
+                                        ("set_size", 2, 1)):
+            values = of[measure]["per_split"]
+            if len(values) == len(report["trainings"]):
+                splits = sorted({training["split"] for training in report["trainings"]})
+                values = [statistics.fmean(v for v, t in zip(values, report["trainings"]) if t["split"] == split) for split in splits]
+            cells.append(spread(values, digits, factor))
+        rows.append(cells)
+    return table(["prediction", "accuracy", "NLL", "debiased ECE", "rejection", "coverage", "set size"], rows)
 
 
 # --- Errors of functions, and tests ---
@@ -234,6 +309,7 @@ FUNCTIONS = ["Packs: elementary functions", "Random numbers", "Parts of networks
 TABLES = {
     "docs/performance.md": {"epochs": epochs, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
     "docs/results/README.md": {"public graphs": public, "networks": networks, "defaults": defaults},
+    "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
     "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
     "docs/accuracy.md": {**{f"functions: {name}": functions(name) for name in FUNCTIONS}, "samplers": samplers, "words": words},
     "docs/reliability.md": {"checks": checks, "faults": faults},
@@ -286,6 +362,7 @@ def quoted(figures):
     for name in ("README.md", "docs/results/README.md"):
         for graph, text in here.items():
             yield name, text
+    yield "docs/results/README.md", f"none of 19 differences is beyond chance (p ≥ {math.floor(100 * authors_p(figures)) / 100:.2f},"
     yield "docs/accuracy.md", f"{sum(c['tests'] for c in tests)} tests, least p {min(c['least_p'] for c in tests):g}"
     for c in figures.cells("epochs"):
         yield "docs/index.md", f"{short(c['pytorch_ms'])} → {short(c['sheafnn_ms'])}"
