@@ -1099,8 +1099,10 @@ def stored(rows):
     """JSON, a function a line: of every type the largest error, the mean, the number of points and, if any, of values not finite."""
     groups = {}
     for r in rows:
-        errors = {kind: [float(figure(of["largest"])), float(figure(of["sum"] / max(1, of["count"]))), of["count"], *([of["bad"]] if of["bad"] else [])]
-                  for kind, of in r["results"].items()}
+        errors = {}
+        for kind, of in r["results"].items():
+            mean = of["sum"] / max(1, of["count"])
+            errors[kind] = [float(figure(of["largest"])), float(figure(mean)), of["count"], *([of["bad"]] if of["bad"] else [])]
         line = {"function": r["show"], "range": r["range"], "unit": r["unit"]}
         line = {key: text.replace("\\|", "|") for key, text in line.items()} | {"errors": errors}
         groups.setdefault(r["section"], []).append("  " + json.dumps(line, ensure_ascii=False))
