@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
-# broken link, on a formula that cannot be typeset, on a C++ block of the pages that does not compile, and on a public class,
+# broken link, on a formula that cannot be typeset, on a C++ block of the pages that does not compile, on a page above its number of words, and on a public class,
 # enumeration or function of a namespace that is not documented. All checks run; the last line is "N passed, M failed".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -56,6 +56,7 @@ check() {
     failed=$((failed + 1))
   fi
 }
+check "lengths of the pages" python3 "$root/docs/site/check_words.py"
 check "C++ blocks of the pages" python3 "$root/docs/site/check_snippets.py"
 check "formulas" "$environment/bin/python" "$root/docs/site/check_formulas.py"
 check "pages" pages
