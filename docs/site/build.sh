@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
-# broken link, on a formula that cannot be typeset, on a C++ block of the pages that does not compile, on a page above its number of words, and on a public class,
-# enumeration or function of a namespace that is not documented. All checks run; the last line is "N passed, M failed".
+# broken link, on a formula that cannot be typeset, on a page that is longer than check_words.py allows, on a C++ block of the
+# pages that does not compile, and on a public class, enumeration or function of a namespace that is not documented. All checks
+# run; the last line is "N passed, M failed".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=${1:-$root/build/docs/site}
