@@ -1,8 +1,8 @@
 """Sphinx: formulas are typeset when the site is built, by KaTeX (formulas.js), so that pages have no script and fetch nothing.
 
-An equation with \\tag{2.7} has the anchor equation-2-7. "(2.7)" in the text of the pages of docs/math/, and on another page behind a
-quoted heading or a link to one of these pages, is a link to it. A formula that KaTeX does not understand is an error, and so is a
-number that is given twice or that no equation has."""
+An equation with \\tag{2.7} has the anchor equation-2-7. "(2.7)" in the text of the pages QUOTING, and on another page behind a quoted
+heading or a link to docs/math/, is a link to it. A formula that KaTeX does not understand is an error, and so is a number that is given
+twice or that no equation has."""
 
 import functools
 import json
@@ -16,6 +16,7 @@ from sphinx.util import logging
 
 KATEX = pathlib.Path("/usr/share/javascript/katex")
 PAGES = "math/"
+QUOTING = (PAGES, "paper", "architecture")  # pages whose numbers in brackets are equations
 logger = logging.getLogger(__name__)
 
 
@@ -114,7 +115,7 @@ def link_numbers(app, doctree, docname):
         siblings = text.parent.children
         before = next((before for before, child in zip(siblings, siblings[1:]) if child is text), None)
         to_mathematics = isinstance(before, nodes.reference) and "math/" in before.get("refuri", "")
-        number = anywhere if docname.startswith(PAGES) else behind_link if to_mathematics else behind_name
+        number = anywhere if docname.startswith(QUOTING) else behind_link if to_mathematics else behind_name
         parts, end = [], 0
         for match in number.finditer(text):
             found = next(group for group in match.groups() if group)
