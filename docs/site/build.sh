@@ -29,7 +29,7 @@ pages() {
 # Comments that quote a heading or an equation of the mathematics link to it.
 reference() {
   rm -rf "$out/cpp"
-  "$environment/bin/python" "$root/docs/site/math_links.py" "$out/math.html" > "$work/links.sed" &&
+  "$environment/bin/python" "$root/docs/site/math_links.py" "$out"/math/*.html > "$work/links.sed" &&
     sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
       "$root/docs/site/Doxyfile.in" > "$work/Doxyfile" && doxygen "$work/Doxyfile" && cp -r "$work/cpp" "$out/cpp"
 }

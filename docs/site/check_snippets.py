@@ -75,23 +75,23 @@ BLOCKS = {
         "",
     ),
     "docs/extending.md 11": ("namespace", "", ""),
-    "docs/graphs.md 0": ("function", "", ""),
-    "docs/index.md 0": ("function", "", ""),
-    "docs/learned_sheaf.md 0": ("function", MODEL, ""),
-    "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
-    "docs/learned_sheaf.md 2": ("function", LAPLACIAN, ""),
-    "docs/learned_sheaf.md 3": ("function", MODEL, ""),
-    "docs/learned_sheaf.md 4": (
+    "docs/given_sheaves.md 0": ("function", LAPLACIAN, ""),
+    "docs/given_sheaves.md 1": ("function", MODEL, ""),
+    "docs/given_sheaves.md 2": (
         "function",
         "const sheafnn::CellularSheaf<sheafnn::GeneralLinear<2>> sheaf(sheafnn::karate_club().graph);\n"
         "const std::vector<std::int32_t> labels;\nconst sheafnn::ModelOptions options;\n",
         "",
     ),
-    "docs/learned_sheaf.md 5": (
+    "docs/given_sheaves.md 3": (
         "function", MODEL + "const sheafnn::Index p = 3;\nconst std::vector<double> signs;\n", ""
     ),
-    "docs/learned_sheaf.md 6": ("function", MODEL, ""),
-    "docs/learned_sheaf.md 7": (
+    "docs/graphs.md 0": ("function", "", ""),
+    "docs/index.md 0": ("function", "", ""),
+    "docs/learned_sheaf.md 0": ("function", MODEL, ""),
+    "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
+    "docs/learned_sheaf.md 2": ("function", MODEL, ""),
+    "docs/learned_sheaf.md 3": (
         "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
         "",
     ),
