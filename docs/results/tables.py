@@ -5,7 +5,7 @@ usage: tables.py [--check] [ROOT]
 
 A page marks the place of a table by the lines "<!-- table NAME -->" and "<!-- end of table NAME -->". The figures are those of
 docs/results/figures/*.json, docs/results/defaults.json and docs/results/reports.tar.xz. With --check nothing is written; the program fails
-where a page differs, and where a sentence of QUOTED is not on its page."""
+where a page differs, and where a sentence of quoted() is not on its page."""
 
 import itertools
 import json
@@ -374,6 +374,9 @@ def quoted(figures):
     yield "docs/comparison.md", f"{geometric(first)} times as fast in the geometric mean ({min(first):.0f} to {max(first):.0f})"
     fiftieth = 45 <= statistics.geometric_mean(first) < 55
     yield "README.md", "a fiftieth of the time" if fiftieth else f"{geometric(first)} times as fast"
+    independent = next(c for c in figures.cells("checks", "tests") if "second implementation" in c["what"])
+    for text in (independent["how much"], *re.findall(r"[\d.]+e-\d+", independent["result"])):
+        yield "README.md", text
     for name in ("README.md", "docs/results/README.md"):
         for text in here.values():
             yield name, text
