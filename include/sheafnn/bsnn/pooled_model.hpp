@@ -75,7 +75,7 @@ class PooledModel {
   [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return node_model_.parameters(); }
   /// The parameter a of attention.
   [[nodiscard]] layers::ParameterSlot attention() const noexcept { return attention_; }
-  [[nodiscard]] Index hidden_width() const noexcept { return node_model_.hidden_width(); }
+  [[nodiscard]] Index hidden_width() const noexcept { return node_model_.row(); }
   [[nodiscard]] Index sheaf_count() const noexcept { return node_model_.sheaf_count(); }
 
  private:

@@ -163,6 +163,15 @@ class WeightedLayer : public Layer<Family, S> {
     setting_.channels = diffusion.channels;
   }
 
+  /// \throws std::invalid_argument  fixed filters, naming the form of a layer that has none
+  void require_no_filters(LayerForm form) const {
+    require(diffusion_->filters == 0, "fixed filters", diffusion_->filters,
+            detail::concat("the layer ", to_string(form), " has none"));
+  }
+  /// \throws std::invalid_argument  a graph that is a part of another, naming the form of the layer
+  void require_whole_graph(LayerForm form) const {
+    require(graph_->part() == nullptr, "layer", to_string(form), "needs a whole graph: ranks have parts of one");
+  }
   template <class T>
   SHEAFNN_NOINLINE void check_features(const FeatureView<T>& x, std::string_view name) const {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);
