@@ -220,13 +220,17 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   if (!sheafnn::kind_of(s.model).learned_maps) return false;
   return !has_family(s.model) || (s.maps != "identity" && s.pairs().use_edges);
 }
+/// Are the layers of this form?
+[[nodiscard]] inline bool has_layers(const TrainSettings& s, sheafnn::LayerForm form) {
+  return !is_cooperative(s.model) && !is_flow(s.model) && s.pairs().layer == form;
+}
 /// Are the layers attention layers?
 [[nodiscard]] inline bool has_attention(const TrainSettings& s) {
-  return !is_cooperative(s.model) && !is_flow(s.model) && s.pairs().layer == sheafnn::LayerForm::attention;
+  return has_layers(s, sheafnn::LayerForm::attention);
 }
 /// Does the network read which arcs are listed?
 [[nodiscard]] inline bool is_directed(const TrainSettings& s) {
-  return is_cooperative(s.model) && s.cooperative().directed;
+  return has_layers(s, sheafnn::LayerForm::directed) || (is_cooperative(s.model) && s.cooperative().directed);
 }
 
 /// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
@@ -323,6 +327,8 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   belongs({"--attention-heads", "--attention-width", "--attention-transported", "--attention-residual",
            "--attention-normalised", "--random-attention"},
           attention, "--layer attention");
+  belongs({"--charge", "--complex-activation", "--imaginary-weights", "--imaginary-start"},
+          has_layers(s, sheafnn::LayerForm::directed), "--layer directed");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
   const bool chooses_steps = s.flow().method == sheafnn::FlowMethod::dormand_prince;
   belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,

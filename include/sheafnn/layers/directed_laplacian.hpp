@@ -5,7 +5,7 @@
 ///
 /// with θ_a = direction_of(graph, a), as a real operator on n × d' × 2f numbers: every stalk coordinate has f real parts, then f imaginary
 /// parts. Blocks D_u, Q_uv and scalings S_u are the sheaf's, which are real; q = 0 is its own Laplacian on both parts. Δ is Hermitian with
-/// eigenvalues in [0, 2]. Source: math: "Directed sheaves" (3.51).
+/// eigenvalues in [0, 2]. Source: math: "Directed sheaves" (3.52).
 ///
 /// Unchecked: tiles of the first f numbers of a coordinate, rows of as many numbers as features of the shape have, numbers of nodes.
 #pragma once

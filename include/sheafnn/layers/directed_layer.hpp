@@ -5,7 +5,7 @@
 ///
 /// with its backward pass. Features are n × d' × 2f: every stalk coordinate has f real parts, then f imaginary parts. A' = A and B' = B
 /// unless the option `imaginary_weights` is on. Without phases, on real features, it is a DiffusionLayer.
-/// Source: math: "Directed sheaves" (3.53, 3.55); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
+/// Source: math: "Directed sheaves" (3.54, 3.56); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace sheafnn::layers {
 
-/// math: "Directed sheaves" (3.53).
+/// math: "Directed sheaves" (3.54).
 template <RestrictionMapFamily Family, class S>
 class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   using Base = WeightedLayer<Family, S, DirectedWeights>;

@@ -1,7 +1,7 @@
 /// \file
 /// LayerForm: which equation the layers of a network have, and AttentionOptions and DirectedOptions, what attention layers and
 /// directed layers have besides. Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves"
-/// (3.50), "Directed sheaves" (3.53).
+/// (3.50), "Directed sheaves" (3.54).
 #pragma once
 
 #include <array>
@@ -86,7 +86,7 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.random...);
 }
 
-/// Options of directed layers. Source: math: "Directed sheaves" (3.53); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
+/// Options of directed layers. Source: math: "Directed sheaves" (3.54); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
 struct DirectedOptions {
   double charge = 0.25;  ///< q: an arc along its direction has the phase 2πq, against it −2πq
   /// Of layers; encoders have its real form.
