@@ -160,6 +160,15 @@ std::vector<Setting> settings(bool rotations, bool bayesian, bool learned) {
       s.dropout = 0.3;
     });
   }
+  for (const bool start : {false, true}) {
+    add("random phases, two samples", [&](Setting& s) {
+      s.model.directed.random = true;
+      s.model.directed.imaginary_start = start;
+      s.samples = 2;
+      s.only_nodes = start;
+      s.dropout = start ? 0.3 : 0;
+    });
+  }
   if (bayesian) {
     add("own encoder, two samples", [](Setting& s) {
       s.model.separate_encoder = true;
@@ -442,6 +451,56 @@ TEST_CASE("directed sheaves: training, early stopping and checkpoints") {
   };
   check(std::type_identity<DirectedSheafNetwork<Diagonal<2>>>());
   check(std::type_identity<BayesianDirectedSheafNetwork<Diagonal<2>>>());
+}
+
+TEST_CASE("directed sheaves: random phases") {
+  const tiny::Task task;
+  const Graph graph = directed_graph();
+  ModelOptions options = plain_options();
+  using Model = Point<Diagonal<2>>;
+  Model fixed(options, 5);
+  options.directed.random = true;
+  Model random(options, 5);
+  for (const auto& info : fixed.parameters().info()) {
+    random.parameters().set(random.parameters().find(info.name),
+                            fixed.parameters().get(fixed.parameters().find(info.name), fixed.parameters().values()));
+  }
+  Network<Model> certain(fixed, graph, task.sparse), network(random, graph, task.sparse);
+  CHECK(!certain.draws());
+  CHECK(network.draws());
+  // Noise that is the identity leaves the phases where they are.
+  const Index rows = graph.arc_count() + tiny::Task::nodes;
+  std::vector<double> identity;
+  for (Index i = 0; i < rows; ++i) identity.insert(identity.end(), {1, 0, 0, 1});
+  static_cast<void>(certain.forward({}));
+  static_cast<void>(network.forward({.layer_noise = {identity, identity}}));
+  CHECK(golden2::distance(test::last_outputs(network), test::last_outputs(certain)) <= rounding);
+  // A draw is the Möbius transform of uniform rotations, here written with complex numbers.
+  const double kappa = detail::concentration(SpreadRange::concentrated, 0.0).kappa;
+  layers::DirectedPhases<double> phases(graph, options.directed);
+  std::vector<double> turned;
+  for (Index i = 0; i < rows; ++i) {
+    const double angle = 3 * tiny::number(4, i);
+    turned.insert(turned.end(), {std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle)});
+  }
+  phases.draw(2, 0.0, {.stream = {}, .values = turned.data()});
+  for (Index e = 0; e < graph.edge_count(); ++e) {
+    const Index a = graph.forward_arc(e), reverse = graph.reverse(a);
+    const Complex u(turned[static_cast<std::size_t>(4 * a)], turned[static_cast<std::size_t>(4 * a + 2)]);
+    const Complex expected = (u + kappa) / (1.0 + kappa * u) *
+                             std::exp(Complex(0, 2 * std::numbers::pi * options.directed.charge * direction_of(graph, a)));
+    CHECK(std::abs(Complex(phases.cosine(a), phases.sine(a)) - expected) <= rounding);
+    CHECK(std::abs(Complex(phases.cosine(reverse), phases.sine(reverse)) - std::conj(expected)) <= rounding);
+  }
+  CHECK(phases.kl() == doctest::Approx(-std::log1p(-kappa * kappa)).epsilon(1e-12));  // of a wrapped Cauchy angle
+  // The loss has the term once per layer.
+  test::TrainingPass<double> training;
+  training.labels = task.labels;
+  training.nodes = task.train;
+  training.kl_weight = 0.5;
+  const auto result = test::train_pass(network, training);
+  CHECK(result.kl == doctest::Approx(2 * phases.kl()).epsilon(1e-12));
+  CHECK(result.loss == doctest::Approx(result.nll + 0.5 * result.kl).epsilon(1e-12));
 }
 
 TEST_CASE("directed sheaves: B starts at half of an orthogonal matrix") {

@@ -323,12 +323,13 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           "the filters other than chebyshev-interpolation, which has none");
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
   belongs({"--residual-alpha", "--residual-theta"}, s.pairs().residual.initial(), "--residual initial");
-  const bool attention = has_attention(s), draws = attention && s.pairs().attention.random;
+  const bool attention = has_attention(s), directed = has_layers(s, sheafnn::LayerForm::directed);
+  const bool draws = (attention && s.pairs().attention.random) || (directed && s.pairs().directed.random);
   belongs({"--attention-heads", "--attention-width", "--attention-transported", "--attention-residual",
            "--attention-normalised", "--random-attention"},
           attention, "--layer attention");
-  belongs({"--charge", "--complex-activation", "--imaginary-weights", "--imaginary-start"},
-          has_layers(s, sheafnn::LayerForm::directed), "--layer directed");
+  belongs({"--charge", "--complex-activation", "--imaginary-weights", "--imaginary-start", "--random-phases"},
+          directed, "--layer directed");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
   const bool chooses_steps = s.flow().method == sheafnn::FlowMethod::dormand_prince;
   belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
@@ -342,7 +343,7 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           s.maps != "identity" || !has_family(s.model) || draws, "maps that are learned");
   belongs({"--learner-width"}, !has_family(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
-          is_bayesian(s.model) || draws, "--model bsnn, bcsnn, bflow and bbunn, and --random-attention");
+          is_bayesian(s.model) || draws, "--model bsnn, bcsnn, bflow and bbunn, --random-attention and --random-phases");
   belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
   refuse_idle_dataset_options(app, s.dataset);

@@ -5,7 +5,7 @@
 ///
 /// with its backward pass. Features are n × d' × 2f: every stalk coordinate has f real parts, then f imaginary parts. A' = A and B' = B
 /// unless the option `imaginary_weights` is on. Without phases, on real features, it is a DiffusionLayer.
-/// Source: math: "Directed sheaves" (3.54, 3.56); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
+/// Source: math: "Directed sheaves" (3.54, 3.56, 3.57); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   ///                                part of another
   DirectedLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& setting)
       : Base(graph, diffusion, setting),
-        laplacian_(graph, diffusion, setting.directed.charge),
+        laplacian_(graph, diffusion, setting.directed),
         dropping_(graph.node_count(), D, diffusion.channels, false, false),
         mixing_{{graph.node_count(), D, half(), setting.diffusion.left, setting.diffusion.right},
                 {graph.node_count(), D, half(), setting.diffusion.left, setting.diffusion.right}},
@@ -60,12 +60,17 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   DirectedLayer(const Graph&, const DiffusionShape<S>&&, const LayerSetting&) = delete;
 
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
+  [[nodiscard]] LayerReads reads() const noexcept override {
+    return {.scores = setting_.directed.random ? DirectedPhases<S>::noise_size : 0};
+  }
+  [[nodiscard]] double kl() const override { return laplacian_.phases().kl(); }
 
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void forward(const LayerCall<Family, S>& call) override {
     this->begin(call);
     weights_.check(setting_);
     input_ = call.x.data();
+    if (setting_.directed.random) laplacian_.phases().draw(call.execution, weights_.concentration[0], call.noise);
     if (call.training || call.mixing != MixedFeatures::reuse) mix(call);
     detail::scale_features(call.execution, *graph_, *diffusion_, call.sheaf, mixed_.data(), scaled_.data());
     S gain[D];
@@ -112,6 +117,9 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
         }
       });
     });
+    if (setting_.directed.random) {
+      weights_bar_.concentration[0] += laplacian_.phases().backward(call.execution, call.kl_weight);
+    }
     mix_backward(call.execution, y_bar, r_bar);
     dropping_.backward(call.execution, {}, gain, y_bar, call.x_bar.data(), {});
   }

@@ -79,7 +79,7 @@ struct LayerReads {
   bool before = false;  ///< X_{l−1}
   bool maps = false;    ///< the map of every arc, SheafBlocks::arc_map()
   bool blocks = true;   ///< blocks of the Laplacian
-  Index scores = 0;     ///< numbers of noise for every arc and every node: layers that draw something
+  Index scores = 0;     ///< numbers of noise for every arc and every node, of layers that draw something
 
   /// What the two read together. Takes any.
   [[nodiscard]] LayerReads with(const LayerReads& other) const noexcept {

@@ -93,6 +93,7 @@ struct DirectedOptions {
   ComplexActivation activation = ComplexActivation::complex_relu;
   bool imaginary_weights = false;  ///< A and B of the imaginary part are weights of its own
   bool imaginary_start = true;     ///< X_1 = (1 + i) H, otherwise H
+  bool random = false;             ///< phases are drawn around these, with a learned concentration and a KL term
 
   friend bool operator==(const DirectedOptions&, const DirectedOptions&) = default;
 };
@@ -121,6 +122,16 @@ void for_each_option(const Visit& visit, Options&... options) {
          .field = "directed.imaginary_start",
          .since = "0.2"},
         options.imaginary_start...);
+  visit({.key = "random_phases",
+         .summary = "with the layer directed: phases drawn around those of directions, with a KL term",
+         .field = "directed.random",
+         .since = "0.2"},
+        options.random...);
+}
+
+/// Do layers draw something themselves? Takes any options.
+[[nodiscard]] constexpr bool draws(LayerForm form, const AttentionOptions& attention, const DirectedOptions& directed) {
+  return (form == LayerForm::attention && attention.random) || (form == LayerForm::directed && directed.random);
 }
 
 }  // namespace sheafnn::layers

@@ -169,8 +169,9 @@ struct UnbiasedWeights : MixingWeights<T> {
 template <class T>
 struct DirectedWeights {
   DiffusionWeights<T> real, imaginary;
+  WeightVector<T> concentration;  ///< of random phases, one number before its activation; empty without
 
-  /// A = I, B half of a random orthogonal matrix, ε = 0.
+  /// A = I, B half of a random orthogonal matrix, ε = 0, a concentration of 0.908.
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
     const Index d = of.coordinates, f = of.channels;
     const auto add = [&](DiffusionWeights<T>& weights, const char* left, const char* right) {
@@ -181,6 +182,7 @@ struct DirectedWeights {
     if (of.directed.imaginary_weights) add(imaginary, "imag_left", "imag_right");
     list.vector(real.epsilon, "eps", {d, 1}, {});
     if (!of.directed.imaginary_weights) imaginary = real;
+    if (of.directed.random) list.vector(concentration, "phase.concentration", {1}, {});
   }
   /// \throws std::invalid_argument  a weight of another shape
   SHEAFNN_NOINLINE void check(LayerSetting of) const {
@@ -188,6 +190,7 @@ struct DirectedWeights {
     real.check(of);
     of.diffusion.residual = false;
     imaginary.check(of);
+    if (of.directed.random) require_size(concentration, 1, "concentration of phases");
   }
 };
 
