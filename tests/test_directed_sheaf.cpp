@@ -349,7 +349,7 @@ TEST_CASE("directed sheaves: the Laplacian of a real sheaf of twice the stalk di
   CHECK(worst <= rounding);
 }
 
-TEST_CASE("directed sheaves: without phases, real features are those of neural sheaf diffusion") {
+TEST_CASE("directed sheaves: without phases and with real features it is neural sheaf diffusion") {
   const tiny::Task task;
   const Graph graph = directed_graph();
   ModelOptions options = plain_options();

@@ -123,7 +123,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.2"},
         options.imaginary_start...);
   visit({.key = "random_phases",
-         .summary = "with the layer directed: phases drawn around those of directions, with a KL term",
+         .summary = "with the layer directed: phases are random around the directions, with a KL term",
          .field = "directed.random",
          .since = "0.2"},
         options.random...);
