@@ -57,7 +57,9 @@ std::string message(const auto& call) {
 
 /// The options of a golden case, whose graph becomes a directed one.
 void read_model(golden::Case& given) {
-  const auto values = [&](const std::string& key) -> const std::vector<double>& { return given.file.at(key).values; };
+  const auto values = [&](const std::string& key) -> const std::vector<double>& {
+    return given.file.at(key).values;
+  };
   REQUIRE(values("model").at(0) == 7);
   const auto number = [&](std::size_t i) { return static_cast<Index>(values("config").at(i)); };
   ModelOptions& r = given.options;
@@ -71,7 +73,8 @@ void read_model(golden::Case& given) {
                 .imaginary_start = number(8) != 0};
   std::vector<Edge> pairs;
   for (std::size_t e = 0; e < values("direction").size(); ++e) {
-    const Edge edge{static_cast<std::int32_t>(values("edges")[2 * e]), static_cast<std::int32_t>(values("edges")[2 * e + 1])};
+    const Edge edge{static_cast<std::int32_t>(values("edges")[2 * e]),
+                    static_cast<std::int32_t>(values("edges")[2 * e + 1])};
     const double direction = values("direction")[e];
     if (direction >= 0) pairs.push_back(edge);
     if (direction <= 0) pairs.push_back({edge.v, edge.u});
@@ -102,7 +105,8 @@ void check_golden(const std::string& name) {
         parts.insert(parts.end(), from, from + f);
       }
     }
-    CHECK(golden2::distance(parts, given.file.at("hidden." + std::to_string(l)).values) <= golden::double_bounds.output);
+    CHECK(golden2::distance(parts, given.file.at("hidden." + std::to_string(l)).values) <=
+          golden::double_bounds.output);
   }
 }
 
@@ -222,7 +226,8 @@ using Bayesian = BayesianDirectedSheafNetwork<Family, double>;
 /// Δ of a given sheaf on a graph, from a layer without weights and activation: X' = X − Δ X for X = I.
 template <int D>
 Eigen::MatrixXcd laplacian_of_layer(const CellularSheaf<GeneralLinear<D>>& sheaf, double charge) {
-  using Model = SheafModel<GeneralLinear<D>, GivenMaps<GeneralLinear<D>>, double, LayerKinds<layers::DirectedLayer>>;
+  using Model =
+      SheafModel<GeneralLinear<D>, GivenMaps<GeneralLinear<D>>, double, LayerKinds<layers::DirectedLayer>>;
   const Index n = sheaf.graph().node_count(), size = n * D;
   ModelOptions options{.features = 1, .channels = size, .layers = 1, .classes = 2};
   options.left_weights = options.right_weights = options.activation = false;
@@ -297,7 +302,8 @@ TEST_CASE("directed sheaves: the Laplacian is its formula, Hermitian, with eigen
     std::vector<Eigen::Matrix2d> scale;
     for (Index u = 0; u < n; ++u) {
       Eigen::Matrix2d degree = Eigen::Matrix2d::Zero();
-      for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) degree += given.map(a).transpose() * given.map(a);
+      for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a)
+        degree += given.map(a).transpose() * given.map(a);
       const Eigen::SelfAdjointEigenSolver<Eigen::Matrix2d> solver(degree + Eigen::Matrix2d::Identity());
       scale.push_back(solver.operatorInverseSqrt());
       expected.block(u * D, u * D, D, D) = (scale.back() * degree * scale.back()).cast<Complex>();
@@ -334,7 +340,8 @@ TEST_CASE("directed sheaves: the Laplacian of a real sheaf of twice the stalk di
     real.set_map(a, turned(given.map(a), 0));
     real.set_map(graph.reverse(a), turned(given.map(graph.reverse(a)), angle));
   }
-  const Eigen::MatrixXd expected = Eigen::MatrixXd(SheafLaplacian<GeneralLinear<4>>(real, Normalisation::augmented).matrix());
+  const Eigen::MatrixXd expected =
+      Eigen::MatrixXd(SheafLaplacian<GeneralLinear<4>>(real, Normalisation::augmented).matrix());
   const Eigen::MatrixXcd found = laplacian_of_layer(given, charge);
   double worst = 0;
   for (Index i = 0; i < found.rows(); ++i) {
@@ -397,7 +404,8 @@ TEST_CASE("directed sheaves: conjugate phases for the reversed graph") {
   std::vector<Edge> reversed;
   const Graph graph = directed_graph();
   for (Index a = 0; a < graph.arc_count(); ++a) {
-    if (graph.listed(a)) reversed.push_back({static_cast<std::int32_t>(graph.target(a)), static_cast<std::int32_t>(graph.source(a))});
+    if (graph.listed(a))
+      reversed.push_back({static_cast<std::int32_t>(graph.target(a)), static_cast<std::int32_t>(graph.source(a))});
   }
   const auto outputs = [&](const Graph& on, double charge) {
     ModelOptions options = plain_options();
@@ -415,7 +423,7 @@ TEST_CASE("directed sheaves: conjugate phases for the reversed graph") {
 }
 
 TEST_CASE("directed sheaves: isolated nodes keep their features") {
-  const tiny::Task task;  // its last node is isolated
+  const tiny::Task task;                                        // its last node is isolated
   const Point<SpecialOrthogonal<3>> model(plain_options(), 5);  // ε = 0
   const Graph graph = directed_graph();
   Network<Point<SpecialOrthogonal<3>>> network(model, graph, task.sparse);
@@ -436,7 +444,10 @@ TEST_CASE("directed sheaves: training, early stopping and checkpoints") {
   data.graph = Graph(data.graph.node_count(), pairs);
   const test::TemporaryFolder folder;
   const auto check = [&]<class Model>(std::type_identity<Model>) {
-    ModelOptions options{.features = data.feature_count(), .channels = 4, .layers = 2, .classes = data.class_count};
+    ModelOptions options{.features = data.feature_count(),
+                         .channels = 4,
+                         .layers = 2,
+                         .classes = data.class_count};
     options.layer = LayerForm::directed;
     options.directed.imaginary_weights = true;
     Model model(options, 1);
@@ -463,7 +474,8 @@ TEST_CASE("directed sheaves: random phases") {
   Model random(options, 5);
   for (const auto& info : fixed.parameters().info()) {
     random.parameters().set(random.parameters().find(info.name),
-                            fixed.parameters().get(fixed.parameters().find(info.name), fixed.parameters().values()));
+                            fixed.parameters().get(fixed.parameters().find(info.name),
+                                                   fixed.parameters().values()));
   }
   Network<Model> certain(fixed, graph, task.sparse), network(random, graph, task.sparse);
   CHECK(!certain.draws());
@@ -487,8 +499,9 @@ TEST_CASE("directed sheaves: random phases") {
   for (Index e = 0; e < graph.edge_count(); ++e) {
     const Index a = graph.forward_arc(e), reverse = graph.reverse(a);
     const Complex u(turned[static_cast<std::size_t>(4 * a)], turned[static_cast<std::size_t>(4 * a + 2)]);
-    const Complex expected = (u + kappa) / (1.0 + kappa * u) *
-                             std::exp(Complex(0, 2 * std::numbers::pi * options.directed.charge * direction_of(graph, a)));
+    const Complex expected =
+        (u + kappa) / (1.0 + kappa * u) *
+        std::exp(Complex(0, 2 * std::numbers::pi * options.directed.charge * direction_of(graph, a)));
     CHECK(std::abs(Complex(phases.cosine(a), phases.sine(a)) - expected) <= rounding);
     CHECK(std::abs(Complex(phases.cosine(reverse), phases.sine(reverse)) - std::conj(expected)) <= rounding);
   }
@@ -523,7 +536,8 @@ TEST_CASE("directed sheaves: what is refused") {
   static_cast<ModelOptions&>(pooled) = plain_options();
   pooled.pooling = Pooling::harmonic;
   CHECK(message([&] { PooledModel<Point<Diagonal<2>>> model(pooled); }).starts_with("layer: directed"));
-  const DiffusionShape<double> odd(directed_graph(), 2, false, false, 3), filtered(directed_graph(), 2, true, false, 4);
+  const DiffusionShape<double> odd(directed_graph(), 2, false, false, 3),
+      filtered(directed_graph(), 2, true, false, 4);
   const Graph graph = directed_graph();
   using Layer = layers::DirectedLayer<Diagonal<2>, double>;
   CHECK(message([&] { Layer layer(graph, odd, {}); }).starts_with("channels of the shape: 3"));

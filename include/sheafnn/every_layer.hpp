@@ -18,10 +18,9 @@
 namespace sheafnn {
 
 /// The kinds of all layers.
-using EveryLayer =
-    LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer,
-               layers::ConvolutionLayer, layers::WaveLayer, layers::AttentionLayer, layers::CopresheafLayer,
-               layers::DirectedLayer>;
+using EveryLayer = LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer,
+                              layers::InitialResidualLayer, layers::ConvolutionLayer, layers::WaveLayer,
+                              layers::AttentionLayer, layers::CopresheafLayer, layers::DirectedLayer>;
 
 /// Bsnn with a choice of all layers: the option `layer` says which.
 template <RestrictionMapFamily Family, std::floating_point S = float>

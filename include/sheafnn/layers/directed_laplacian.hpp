@@ -3,11 +3,13 @@
 ///
 ///     (Δ X)_u = S_u (D_u S_u X_u − Σ over arcs a = u → v of e^{iφ_a} Q_uv S_v X_v)
 ///
-/// with the phases of DirectedPhases, as a real operator on n × d' × 2f numbers: every stalk coordinate has f real parts, then f imaginary
-/// parts. Blocks D_u, Q_uv and scalings S_u are the sheaf's, which are real; without phases it is the sheaf's own Laplacian on both parts. Δ is Hermitian with
-/// eigenvalues in [0, 2]. Source: math: "Directed sheaves" (3.52).
+/// with the phases of DirectedPhases, as a real operator on n × d' × 2f numbers: every stalk coordinate has f real
+/// parts, then f imaginary parts. Blocks D_u, Q_uv and scalings S_u are the sheaf's, which are real; without phases
+/// it is the sheaf's own Laplacian on both parts. Δ is Hermitian with eigenvalues in [0, 2]. Source: math: "Directed
+/// sheaves" (3.52).
 ///
-/// Unchecked: tiles of the first f numbers of a coordinate, rows of as many numbers as features of the shape have, numbers of nodes.
+/// Unchecked: tiles of the first f numbers of a coordinate, rows of as many numbers as features of the shape have,
+/// numbers of nodes.
 #pragma once
 
 #include "sheafnn/core/buffer.hpp"
@@ -62,8 +64,9 @@ class DirectedLaplacian {
       subtract<Before>(sheaf, a, other, r);
     });
   }
-  /// w̄ = D_u r̄_u − Σ e^{iφ} Q_uv r̄_v, since L is Hermitian, and adds or writes the derivatives of D_u and, of the edges to larger
-  /// nodes, of Q and random phases. With `add` derivatives of blocks are added; derivatives of phases are added for all tiles but the first.
+  /// w̄ = D_u r̄_u − Σ e^{iφ} Q_uv r̄_v, since L is Hermitian, and adds or writes the derivatives of D_u and, of the
+  /// edges to larger nodes, of Q and random phases. With `add` derivatives of blocks are added; derivatives of phases
+  /// are added for all tiles but the first.
   template <class T, class Tile>
   SHEAFNN_INLINE void apply_backward(const Tile& c, const SheafBlocks<Family, S>& sheaf, Index u, const S* w,
                                      const S* r_bar, SheafBlocksGradient<Family, S>& gradient, bool add,
@@ -104,7 +107,8 @@ class DirectedLaplacian {
   }
 
  private:
-  /// The derivative of φ of an edge, Re⟨r̄_u, −i e^{iφ} Q w_v⟩ + Re⟨e^{iφ} Q r̄_v, i w_u⟩. Both of v are multiplied by e^{iφ} already.
+  /// The derivative of φ of an edge, Re⟨r̄_u, −i e^{iφ} Q w_v⟩ + Re⟨e^{iφ} Q r̄_v, i w_u⟩. Both of v are multiplied
+  /// by e^{iφ} already.
   template <class T>
   SHEAFNN_INLINE void add_angle_bar(const SheafBlocks<Family, S>& sheaf, Index arc, const T (&own)[2][D],
                                     const T (&own_bar)[2][D], const T (&other)[2][D], const T (&other_bar)[2][D],
@@ -125,7 +129,8 @@ class DirectedLaplacian {
   /// Calls visit.template operator()<Before>(arc) for the arcs of node u: see detail::for_neighbours().
   template <class Visit>
   SHEAFNN_INLINE void for_arcs(Index u, const Visit& visit) const {
-    detail::for_neighbours<true>(graph_->targets().data(), graph_->first_arc(u), graph_->first_arc(u + 1), u, visit);
+    detail::for_neighbours<true>(graph_->targets().data(), graph_->first_arc(u), graph_->first_arc(u + 1), u,
+                                 visit);
   }
   /// r = D_u w_u.
   template <class T, class Tile>

@@ -3,9 +3,10 @@
 ///
 ///     Y = (I ⊗ A) Re X̃ Bᵀ + i (I ⊗ A') Im X̃ B'ᵀ,   X' = (1 + tanh ε) ∘ X − act(Δ Y),   X̃ = dropout(X)
 ///
-/// with its backward pass. Features are n × d' × 2f: every stalk coordinate has f real parts, then f imaginary parts. A' = A and B' = B
-/// unless the option `imaginary_weights` is on. Without phases, on real features, it is a DiffusionLayer.
-/// Source: math: "Directed sheaves" (3.54, 3.56, 3.57); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
+/// with its backward pass. Features are n × d' × 2f: every stalk coordinate has f real parts, then f imaginary parts.
+/// A' = A and B' = B unless the option `imaginary_weights` is on. Without phases, on real features, it is a
+/// DiffusionLayer. Source: math: "Directed sheaves" (3.54, 3.56, 3.57); Sheaves reloaded: Directed sheaf neural
+/// networks, ICLR 2026.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +54,8 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
         partial_(chunks_.count * D) {
     this->require_no_filters(form);
     this->require_whole_graph(form);
-    require(diffusion.channels % 2 == 0, "channels of the shape", diffusion.channels, "complex features have an even number");
+    require(diffusion.channels % 2 == 0, "channels of the shape", diffusion.channels,
+            "complex features have an even number");
     setting_.channels = half();
   }
   DirectedLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle
@@ -137,16 +139,19 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   }
   /// Copies `count` nodes' numbers of a part from features at `complex` to `real`, of f channels.
   void take_part(Index count, int part, const S* complex, S* real) const {
-    for (Index k = 0; k < count * D; ++k) std::copy_n(complex + (2 * k + part) * half(), half(), real + k * half());
+    for (Index k = 0; k < count * D; ++k)
+      std::copy_n(complex + (2 * k + part) * half(), half(), real + k * half());
   }
   /// The other way.
   void put_part(Index count, int part, const S* real, S* complex) const {
-    for (Index k = 0; k < count * D; ++k) std::copy_n(real + k * half(), half(), complex + (2 * k + part) * half());
+    for (Index k = 0; k < count * D; ++k)
+      std::copy_n(real + k * half(), half(), complex + (2 * k + part) * half());
   }
 
   /// Y.
   void mix(const LayerCall<Family, S>& call) {
-    dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true, [](Index, Index, const S*) {});
+    dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
+                      [](Index, Index, const S*) {});
     const S* const x = dropping_.output();
     for (int part = 0; part < 2; ++part) {
       S* const own = part_in(parts_.data(), part);
@@ -179,8 +184,8 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
     });
   }
 
-  /// From X̄' to r̄ = S z̄ with z̄ = −act′(z) X̄' in scratch[1], X̄' in x_bar, S̄_u = z̄_u r_uᵀ, and ε̄. At nodes that the pass did not compute
-  /// X̄' is 0.
+  /// From X̄' to r̄ = S z̄ with z̄ = −act′(z) X̄' in scratch[1], X̄' in x_bar, S̄_u = z̄_u r_uᵀ, and ε̄. At nodes
+  /// that the pass did not compute X̄' is 0.
   void end_backward(const LayerBackwardCall<Family, S>& call, const S* gain) {
     S *const x_bar = call.x_bar.data(), *const r_bar = call.scratch[1].data();
     const S* const output_bar = call.output_bar.data();

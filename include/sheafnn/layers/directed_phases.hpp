@@ -1,8 +1,9 @@
 /// \file
-/// DirectedPhases: the phases e^{iφ_a} of the arcs of directed layers, with φ_a = 2π q θ_a for θ_a = direction_of(graph, a), and the random
-/// phases of the option `random`: of every edge {u, v}, u < v, φ is drawn from a wrapped Cauchy distribution C_2(R(2π q θ), κ) with one
-/// concentration κ of the layer, and −φ is the angle of the reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge.
-/// Source: math: "Directed sheaves" (3.52, 3.57); the posterior is posterior/cayley.hpp with D = 2.
+/// DirectedPhases: the phases e^{iφ_a} of the arcs of directed layers, with φ_a = 2π q θ_a for θ_a =
+/// direction_of(graph, a), and the random phases of the option `random`: of every edge {u, v}, u < v, φ is drawn from
+/// a wrapped Cauchy distribution C_2(R(2π q θ), κ) with one concentration κ of the layer, and −φ is the angle of the
+/// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. Source: math: "Directed sheaves" (3.52,
+/// 3.57); the posterior is posterior/cayley.hpp with D = 2.
 ///
 /// Unchecked: sizes of arrays, that a draw came before its backward pass.
 #pragma once
@@ -30,7 +31,8 @@ class DirectedPhases {
   static constexpr SpreadRange range = SpreadRange::concentrated;
 
  public:
-  /// Numbers of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not read theirs.
+  /// Numbers of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not
+  /// read theirs.
   static constexpr Index noise_size = Posterior::noise_size;
 
   /// `graph` must outlive the phases.
@@ -124,8 +126,8 @@ class DirectedPhases {
   detail::Concentration<S> concentration_ = {};
   Buffer<S> phase_, centre_;  ///< of every arc: cosine and sine
   Buffer<S> angle_bar_;
-  NodeChunks chunks_;   ///< of edges
-  Buffer<S> partial_;   ///< per chunk of edges: κ̄
+  NodeChunks chunks_;  ///< of edges
+  Buffer<S> partial_;  ///< per chunk of edges: κ̄
 };
 
 }  // namespace sheafnn::layers

@@ -21,11 +21,11 @@ enum class LayerForm {
   wave,         ///< X' = 2 X − X_before − ELU(Δ Y), X_before the input of the layer before
   attention,    ///< X' = ELU((Λ ⊙ Â) Y), or X + ELU((Λ ⊙ Â) Y − Y)
   copresheaf,   ///< X' = X + ELU((I ⊗ A) m Bᵀ + b), m the mean of the neighbours' ρ X
-  directed      ///< X' = (1 + tanh ε) ∘ X − act(Δ Y), X complex, Δ with a phase for the direction of every arc
+  directed  ///< X' = (1 + tanh ε) ∘ X − act(Δ Y), X complex, Δ with a phase for the direction of every arc
 };
 /// Their texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 6> layer_form_names = {
-    "diffusion", "convolution", "wave", "attention", "copresheaf", "directed"};
+inline constexpr std::array<std::string_view, 6> layer_form_names = {"diffusion", "convolution", "wave",
+                                                                     "attention", "copresheaf",  "directed"};
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(LayerForm) { return layer_form_names; }
 
@@ -130,7 +130,8 @@ void for_each_option(const Visit& visit, Options&... options) {
 }
 
 /// Do layers draw something themselves? Takes any options.
-[[nodiscard]] constexpr bool draws(LayerForm form, const AttentionOptions& attention, const DirectedOptions& directed) {
+[[nodiscard]] constexpr bool draws(LayerForm form, const AttentionOptions& attention,
+                                   const DirectedOptions& directed) {
   return (form == LayerForm::attention && attention.random) || (form == LayerForm::directed && directed.random);
 }
 

@@ -36,7 +36,7 @@ struct SheafLearnerOptions {
   Index width = 0;          ///< of hidden layers, at least 1 where there are any
   bool edge_weights = false;
   LearnerInput input = LearnerInput::concatenation;
-  Index channels = 0;       ///< f ≥ 1, of which h is a multiple; for sums and complex embeddings
+  Index channels = 0;  ///< f ≥ 1, of which h is a multiple; for sums and complex embeddings
   /// 2 of complex embeddings, whose stalk coordinates have f/2 real parts, then f/2 imaginary parts. Weights read the real parts of
   /// both ends first.
   Index parts = 1;

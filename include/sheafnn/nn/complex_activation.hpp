@@ -1,6 +1,6 @@
 /// \file
-/// ComplexActivation: activations of complex numbers z = a + i b, and what their backward passes need, over T = float, double or Pack.
-/// Source: math: "Directed sheaves" (3.55).
+/// ComplexActivation: activations of complex numbers z = a + i b, and what their backward passes need, over T =
+/// float, double or Pack. Source: math: "Directed sheaves" (3.55).
 ///
 /// Unchecked: values of NaN are NaN.
 #pragma once
