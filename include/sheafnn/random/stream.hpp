@@ -29,7 +29,9 @@ enum class Purpose : std::uint32_t {
   learner_dropout = 5,  ///< dropout of what a layer's sheaf learner reads
   sheaf_noise = 6,      ///< noise behind sampled restriction maps
   synthetic_graph = 7,  ///< generated graphs and features
-  user = 8              ///< sampling by users of the library
+  user = 8,             ///< sampling by users of the library
+  negative_pairs = 9,   ///< pairs of nodes without an edge
+  pair_noise = 10       ///< noise behind sampled restriction maps of pairs of nodes
 };
 
 /// Address of random numbers; see the file comment for the ranges of its fields.
