@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Milliseconds of processor time of an epoch of a two-layer model: SheafConv in PyTorch's loop, this library's own
-training, and the authors'
-PyTorch layers, in turn on the same machine with one thread.
+"""Milliseconds of processor time of an epoch of a two-layer model: SheafConv in PyTorch's loop, with PyTorch's ELU
+between the layers or with the layer's own (act), this library's own training, and the authors' PyTorch layers, in turn
+on the same machine with one thread.
 
 usage: torch_epochs.py DATA [--authors FOLDER] [--graphs NAME,...] [--maps NAME,...] [--rounds R] [--seconds S]
 
@@ -9,9 +9,8 @@ DATA     folder with cora.npz, film.npz (see README.md)
 FOLDER   checkout of github.com/patrick-gillespie/bsnn, which has the layers of neural sheaf diffusion too; without:
 they are left out
 
-An epoch is a training step and an evaluation of all nodes: d = 3, 16 channels, two layers, dropout 0.3. The three
-take turns for R
-rounds of S seconds each; the figures are medians of the rounds' medians, with the smallest and largest ratio of a
+An epoch is a training step and an evaluation of all nodes: d = 3, 16 channels, two layers, dropout 0.3. They
+take turns for R rounds of S seconds each; the figures are medians of the rounds' medians, with the smallest and largest ratio of a
 round.
 """
 import argparse
@@ -34,16 +33,18 @@ MODELS = {"diagonal": ("DiagSheaf", "DiscreteDiagSheafDiffusion"),
 
 
 class Convolutions(torch.nn.Module):
-    """Two SheafConv and a linear layer, for a loop of PyTorch."""
+    """Two SheafConv and a linear layer, for a loop of PyTorch. Its ELU is PyTorch's, or one of the convolution's call."""
 
-    def __init__(self, columns, classes, maps):
+    def __init__(self, columns, classes, maps, own_activation):
         super().__init__()
-        self.first = SheafConv(columns, 48, maps, 3, dropout=0.3, seed=1)
+        self.own_activation = own_activation
+        self.first = SheafConv(columns, 48, maps, 3, act="elu" if own_activation else "identity", dropout=0.3, seed=1)
         self.second = SheafConv(48, 48, maps, 3, dropout=0.3, seed=2)
         self.last = torch.nn.Linear(48, classes)
 
     def forward(self, x, edge_index):
-        x = torch.nn.functional.elu(self.first(x, edge_index))
+        x = self.first(x, edge_index)
+        x = x if self.own_activation else torch.nn.functional.elu(x)
         return self.last(self.second(x, edge_index))
 
 
@@ -130,19 +131,21 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.data = os.path.abspath(options.data)
-    print("| graph | maps | SheafConv, ms | Nsd module, ms | library, ms | authors, ms | SheafConv / library | authors / SheafConv |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| graph | maps | SheafConv, ms | with act, ms | Nsd module, ms | library, ms | authors, ms | SheafConv / library "
+          "| with act / library | authors / SheafConv |")
+    print("|" + " --- |" * 10)
     for graph in options.graphs.split(","):
         for maps in options.maps.split(","):
             data = load(os.path.join(options.data, graph + ".npz"), "cpu")
             classes, target = int(data.y.max()) + 1, data.y[data.train_mask]
-            layers = torch_epoch(data, Convolutions(data.x.shape[1], classes, maps), target)
+            layers = torch_epoch(data, Convolutions(data.x.shape[1], classes, maps, False), target)
+            fused = torch_epoch(data, Convolutions(data.x.shape[1], classes, maps, True), target)
             whole = torch_epoch(data, Nsd(data.x.shape[1], classes, maps, 3, channels=16, layers=2, dropout=0.3, seed=1), target)
             own = library_epochs(options, graph, maps)
             theirs = authors_epoch(options, data, maps) if options.authors else None
             rounds = []
             for number in range(options.rounds + 1):
-                row = [median_seconds(layers, options.seconds), median_seconds(whole, options.seconds)]
+                row = [median_seconds(epoch, options.seconds) for epoch in (layers, fused, whole)]
                 row.append(own(max(20, int(options.seconds / row[0]))))
                 row.append(median_seconds(theirs, options.seconds) if theirs else float("nan"))
                 if number > 0:  # the first one warms up
@@ -155,7 +158,7 @@ def main():
                 return f"{np.median(of_rounds):.2f} ({of_rounds.min():.2f} to {of_rounds.max():.2f})"
 
             print(f"| {graph} | {maps} | " + " | ".join(f"{value:.2f}" for value in ms) +
-                  f" | {ratio(0, 2)} | {ratio(3, 0)} |", flush=True)
+                  f" | {ratio(0, 3)} | {ratio(1, 3)} | {ratio(4, 0)} |", flush=True)
 
 
 if __name__ == "__main__":

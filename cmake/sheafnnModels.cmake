@@ -1,5 +1,5 @@
-# Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D, and FlowFAMILY_D
-# in continuous time. Each is made from one template and compiled once, whichever programs contain it.
+# Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D, FlowFAMILY_D in
+# continuous time, GivenFAMILY_D with given maps, Cooperative_D, Connection_D and Bundle_D. Each is made from one template and compiled once, whichever programs contain it.
 set(sheafnn_all_models "")
 foreach(d RANGE 1 5)
   foreach(family Identity Diagonal SpecialOrthogonal GeneralLinear)
@@ -14,14 +14,29 @@ set(sheafnn_batch_models ${sheafnn_all_models})  # those that the batch engine k
 set(sheafnn_usual_batch_models ${sheafnn_all_models})
 # In continuous time: all can be chosen, a part is built unless it is said.
 set(sheafnn_usual_models ${sheafnn_all_models})
+set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
+foreach(d RANGE 2 5)
+  list(APPEND sheafnn_all_models Bundle_${d})
+  list(APPEND sheafnn_usual_models Bundle_${d})
+endforeach()
 foreach(model IN LISTS sheafnn_pair_models)
   list(APPEND sheafnn_all_models Flow${model})
   list(APPEND sheafnn_batch_models Flow${model})
+  list(APPEND sheafnn_mpi_models Flow${model})
   if(NOT model MATCHES "^Identity|_[15]$")
     list(APPEND sheafnn_usual_models Flow${model})
     list(APPEND sheafnn_usual_batch_models Flow${model})
   endif()
 endforeach()
+# On connections, and with given maps.
+foreach(d RANGE 1 5)
+  list(APPEND sheafnn_all_models Connection_${d})
+  foreach(family Diagonal SpecialOrthogonal GeneralLinear)
+    list(APPEND sheafnn_all_models Given${family}_${d})
+  endforeach()
+endforeach()
+list(APPEND sheafnn_usual_models Connection_2 Connection_3 Connection_4 Connection_5 GivenDiagonal_1 GivenDiagonal_2
+     GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3)
 set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING
     "Models the programs contain, as FAMILY:D or FAMILY_D")
 string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")
@@ -52,7 +67,8 @@ cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
 math(EXPR compilers "${memory_mb} / 2500 + 1")
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS sheafnn_models=${compilers})
 
-# usage: sheafnn_model_types(MODEL): FAMILY, D, NETWORK_HEADER, BAYESIAN_MODEL, DETERMINISTIC_MODEL and MAPS_NAME, for the
+# usage: sheafnn_model_types(MODEL): FAMILY, D, NETWORK_HEADER, BAYESIAN_MODEL, DETERMINISTIC_MODEL, the two as
+# BAYESIAN_BATCH_MODEL and DETERMINISTIC_BATCH_MODEL with the layers that batches have, and MAPS_NAME, for the
 # templates in examples/models
 macro(sheafnn_model_types model)
   string(REGEX MATCH "^(.*)_(.*)$" matched ${model})
@@ -64,16 +80,34 @@ macro(sheafnn_model_types model)
     set(BAYESIAN_MODEL Bcsnn<${D}>)
     set(DETERMINISTIC_MODEL Csnn<${D}>)
     set(MAPS_NAME sheafnn::CooperativeOptions::kind.own_maps)
+  elseif(FAMILY STREQUAL "Connection")
+    set(NETWORK_HEADER sheafnn/bsnn/connection_model.hpp)
+    set(BAYESIAN_MODEL BconnNsd<${D}>)
+    set(DETERMINISTIC_MODEL ConnNsd<${D}>)
+    set(MAPS_NAME sheafnn::ConnectionModelOptions::kind.own_maps)
+  elseif(FAMILY MATCHES "^Given(.*)$")
+    set(NETWORK_HEADER sheafnn/bsnn/convolution_network.hpp)
+    set(BAYESIAN_MODEL "BayesianSheafConvolutions<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+    set(DETERMINISTIC_MODEL "SheafConvolutions<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+    set(MAPS_NAME sheafnn::${CMAKE_MATCH_1}<${D}>::name)
+  elseif(FAMILY STREQUAL "Bundle")
+    set(NETWORK_HEADER sheafnn/bundle.hpp)
+    set(BAYESIAN_MODEL BayesianBunn<${D}>)
+    set(DETERMINISTIC_MODEL Bunn<${D}>)
+    set(MAPS_NAME sheafnn::BundleOptions::kind.own_maps)
   elseif(FAMILY MATCHES "^Flow(.*)$")
     set(NETWORK_HEADER sheafnn/flow.hpp)
     set(BAYESIAN_MODEL "BayesianSheafFlow<sheafnn::${CMAKE_MATCH_1}<${D}>>")
     set(DETERMINISTIC_MODEL "SheafFlow<sheafnn::${CMAKE_MATCH_1}<${D}>>")
     set(MAPS_NAME sheafnn::${CMAKE_MATCH_1}<${D}>::name)
   else()
-    set(BAYESIAN_MODEL "Bsnn<sheafnn::${FAMILY}<${D}>>")
-    set(DETERMINISTIC_MODEL "Nsd<sheafnn::${FAMILY}<${D}>>")
+    set(NETWORK_HEADER sheafnn/every_layer.hpp)
+    set(BAYESIAN_MODEL "AnyBsnn<sheafnn::${FAMILY}<${D}>>")
+    set(DETERMINISTIC_MODEL "AnyNsd<sheafnn::${FAMILY}<${D}>>")
     set(MAPS_NAME sheafnn::${FAMILY}<${D}>::name)
   endif()
+  string(REGEX REPLACE "^Any" "" BAYESIAN_BATCH_MODEL "${BAYESIAN_MODEL}")
+  string(REGEX REPLACE "^Any" "" DETERMINISTIC_BATCH_MODEL "${DETERMINISTIC_MODEL}")
 endmacro()
 
 # usage: sheafnn_model_library(TARGET MODEL...): a library of these models and of what all models share. Four models are

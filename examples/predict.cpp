@@ -3,17 +3,14 @@
 /// graph need not be the one the model was trained on. --sheaf writes what was learned for other programs.
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/io/checkpoint.hpp>
-#include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/sheaf_use_text.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +19,7 @@
 #include "models/class_names.hpp"
 #include "models/data_options.hpp"
 #include "models/device_registry.hpp"
+#include "models/prediction_csv.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
 #include "models/sheaf_figures.hpp"
@@ -36,27 +34,6 @@ struct Settings {
   sheafnn::PredictOptions options{.samples = 20};
   sheafnn::Index sheaf_layer = 0;
 };
-
-/// node,name,class,p_0,…,entropy,mutual_information; without the name where nodes have none. Where the model knows the
-/// names of classes, it stands for the number, and columns are p_NAME.
-std::string csv(const sheafnn::Prediction& p, const std::vector<std::string>& node_names,
-                const std::vector<std::string>& class_names) {
-  const auto class_text = [&](std::size_t c) { return class_names.empty() ? std::to_string(c) : class_names[c]; };
-  const std::size_t classes = static_cast<std::size_t>(p.class_count);
-  std::ostringstream out;
-  out.precision(std::numeric_limits<double>::max_digits10);
-  out << (node_names.empty() ? "node,class" : "node,name,class");
-  for (std::size_t c = 0; c < classes; ++c) out << ',' << sheafnn::io::csv_field("p_" + class_text(c));
-  out << ",entropy,mutual_information\n";
-  for (std::size_t u = 0; u < p.label.size(); ++u) {
-    out << u << ',';
-    if (!node_names.empty()) out << sheafnn::io::csv_field(node_names[u]) << ',';
-    out << sheafnn::io::csv_field(class_text(static_cast<std::size_t>(p.label[u])));
-    for (std::size_t c = 0; c < classes; ++c) out << ',' << p.probabilities[u * classes + c];
-    out << ',' << p.entropy[u] << ',' << p.mutual_information[u] << '\n';
-  }
-  return out.str();
-}
 
 void run(const Settings& s) {
   programs::require_writable("--output", s.output);
@@ -86,6 +63,8 @@ void run(const Settings& s) {
                                  programs::checkpoint_feature_names(s.model, checkpoint.metadata));
   });
   const bool bayesian = programs::is_bayesian(info.model);
+  sheafnn::require(device < 0 || sheafnn::kind_of(info.model).batched, "--device", s.device,
+                   sheafnn::detail::concat(info.model, " predicts on the CPU only"));
   const sheafnn::Prediction p = device >= 0
                                     ? programs::find_device_model(info.model, maps, info.stalk_dimension)
                                           .predict(s.model, checkpoint, bayesian, data, s.options, device)
@@ -93,7 +72,7 @@ void run(const Settings& s) {
   if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   programs::Attempts attempts;
   if (!s.output.empty()) {
-    attempts.make([&] { sheafnn::io::write_text(s.output, csv(p, data.node_names, class_names)); });
+    attempts.make([&] { sheafnn::io::write_text(s.output, programs::prediction_csv(p, data.node_names, class_names)); });
   }
   // On the CPU whatever the device: rounding apart, it is the same.
   if (!s.sheaf.empty()) {

@@ -58,7 +58,9 @@ struct Task {
     programs::NetworkOptions r = settings.networks;
     if (folder != nullptr) {
       programs::with_options_of(settings.model, r, [&](auto& options) {
-        sheafnn::detail::use_conventions(folder->conventions(), options);
+        if constexpr (requires { sheafnn::detail::use_conventions(sheafnn::Index(), options); }) {
+          sheafnn::detail::use_conventions(folder->conventions(), options);
+        }
       });
     }
     return r;
@@ -275,7 +277,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
       }
       if constexpr (requires { o.norm; }) parts += o.norm == sheafnn::FeatureNorm::layer ? ", layer norm" : "";
       if constexpr (requires { o.layer_norm; }) parts += o.layer_norm ? ", layer norm" : "";
-      parts += o.left_weights ? "" : ", no left weights";
+      if constexpr (requires { o.left_weights; }) parts += o.left_weights ? "" : ", no left weights";
     });
     std::printf(
         "preset %s: lr %g, decay %g and %g, dropout %g and %g, KL weight %g, %td epochs, patience %td by %s%s\n",
@@ -287,12 +289,13 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   }
   std::printf("features: %s\n",
               programs::with_network(s, [](const auto& o) { return o.feature_plan.describe(); }).c_str());
-  const auto& node = s.cooperative();
-  const std::string learner =
-      programs::is_cooperative(s.model)
-          ? sheafnn::detail::concat(", ", to_string(node.learner), " with ", node.learner_layers,
-                                    " layers of width ", node.learner_width)
-          : "";
+  const std::string learner = programs::with_network(s, [](const auto& o) -> std::string {
+    if constexpr (programs::has_node_learner<std::remove_cvref_t<decltype(o)>>) {
+      const std::string width = o.learner_width > 0 ? sheafnn::detail::concat(" of width ", o.learner_width) : "";
+      return sheafnn::detail::concat(", ", to_string(o.learner), " with ", o.learner_layers, " layers", width);
+    }
+    return "";
+  });
   std::printf("%s, %s maps%s, stalk dimension %d, %td channels, %s\n\n", s.model.c_str(), s.maps.c_str(),
               learner.c_str(), s.stalk_dimension, programs::channels(s), programs::depth(s).c_str());
 }
@@ -307,8 +310,13 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     programs::resolve_options(app, s);
   }
   const int device = programs::parse_device(s.device);
+  const sheafnn::LayerForm layer = s.pairs().layer.value_or(sheafnn::LayerForm::diffusion);
+  sheafnn::require(device < 0 || layer == sheafnn::LayerForm::diffusion, "--layer", to_string(layer),
+                   "CUDA devices have the layer diffusion only");
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
                    "a CUDA device trains everything side by side anyway");
+  sheafnn::require(device < 0 || sheafnn::kind_of(s.model).batched, "--device", s.device,
+                   sheafnn::detail::concat(s.model, " is trained on the CPU only"));
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(), "--every",

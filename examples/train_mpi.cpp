@@ -43,6 +43,7 @@ using sheafnn::Index;
 
 Training train_run(const TrainSettings& s, const programs::MpiTask& task, const Run& run) {
   Training r;
+  sheafnn::require(sheafnn::kind_of(s.model).distributed, "--model", s.model, "is trained in one process only");
 #define SHEAFNN_ADDRESS(Family, D) &programs::Family##_##D##_mpi,
   for (const programs::MpiModel* model : {SHEAFNN_MPI_MODELS(SHEAFNN_ADDRESS)}) {
     const bool kind = s.model == model->bayesian || s.model == model->deterministic;

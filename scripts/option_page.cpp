@@ -3,6 +3,7 @@
 ///
 ///     option_page > docs/options.md
 #include <cstdio>
+#include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
@@ -70,7 +71,7 @@ int main() {
       "`scripts/option_page.cpp` prints this page from the declarations beside the structs "
       "(`core/option.hpp`).\n");
   const sheafnn::NetworkOptions networks;
-  sheafnn::for_each_kind(networks, []<class Options>(const Options& options) {
+  const auto print_kind = []<class Options>(const Options& options) {
     const sheafnn::NetworkKind& kind = Options::kind;
     std::string about = sheafnn::detail::concat(code(std::string(kind.options)), ", of the models ",
                                                 code(std::string(kind.bayesian)), " and ",
@@ -78,8 +79,13 @@ int main() {
     if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
       about += " On the command line, `--layer-norm` and `--batch-norm` choose the `norm`.";
     }
+    if constexpr (std::same_as<Options, sheafnn::HypergraphOptions>) {
+      about += " The program `hypergraph` has them on its command line.";
+    }
     print_table(options, kind.title, about);
-  });
+  };
+  sheafnn::for_each_kind(networks, print_kind);
+  print_kind(sheafnn::HypergraphOptions());
   print_table(sheafnn::TrainOptions(), "Training",
               "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
 }

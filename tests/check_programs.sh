@@ -244,6 +244,15 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
   --residual-alpha 0.25 --report deep.json --save deep.safetensors > /dev/null
 grep -q '"residual_alpha": 0.25' deep.json || fail "the report does not tell the residual"
 "$bin/predict" --model deep.safetensors --dataset karate --sheaf deep.npz > /dev/null || fail "predict with an initial residual"
+for layer in convolution wave attention copresheaf; do
+  "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer $layer \
+    --report layer.json --save layer.safetensors > /dev/null || fail "train --layer $layer"
+  grep -q "\"layer\": \"$layer\"" layer.json || fail "the report does not tell the layer $layer"
+  "$bin/predict" --model layer.safetensors --dataset karate --sheaf layer.npz > /dev/null || fail "predict with the layer $layer"
+done
+"$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer attention --random-attention \
+  --attention-heads 2 --checkpoint heads > /dev/null || fail "train --random-attention"
+"$bin/train" --resume heads --epochs 7 > /dev/null || fail "resume with random attention"
 grep -q '"filter_jacobi_alpha": 0.5' filter.json || fail "the report does not tell the filter"
 "$bin/predict" --model filter.safetensors --dataset karate --sheaf filter.npz > /dev/null || fail "predict with a filter"
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
@@ -338,6 +347,18 @@ if [ -x "$bin/synchronisation" ]; then
        END {exit bad || n != 12}' synchronisation.txt || fail "synchronisation: $(cat synchronisation.txt)"
   refuse 'concentration: 1 ' "$bin/synchronisation" --kappa 1
   refuse '--degree: nan is not allowed' "$bin/synchronisation" --degree nan
+fi
+if [ -x "$bin/hypergraph" ]; then
+  "$bin/hypergraph" --split 0 --epochs 30 --channels 4 --save hyper.safetensors > hypergraph.txt || fail "hypergraph"
+  grep -q '1000 nodes, 1000 hyperedges of at most 6 nodes' hypergraph.txt || fail "hypergraph: $(cat hypergraph.txt)"
+  "$bin/hypergraph" --load hyper.safetensors --output hyper.csv | grep -q 'labelled nodes have the class' || fail "hypergraph --load"
+  [ "$(wc -l < hyper.csv)" = 1001 ] || fail "hypergraph --output"
+  "$bin/hypergraph" --split 0 --epochs 2 --model bshgnn --maps special-orthogonal --stalk-dim 3 --laplacian nonlinear --mediators \
+    --projection > /dev/null || fail "hypergraph --laplacian nonlinear"
+  refuse 'stalk dimension: 9' "$bin/hypergraph" --stalk-dim 9
+  refuse '--mediators: true is not allowed; an option of the nonlinear Laplacian' "$bin/hypergraph" --mediators
+  refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing
+  refuse 'works on a hypergraph' "$bin/predict" --model hyper.safetensors
 fi
 if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"
@@ -519,6 +540,10 @@ refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
 refuse '--residual: none .* choose gated, initial' "${quick[@]}" --residual none
 refuse '--residual-theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
+refuse '--layer: none .* choose diffusion, convolution, wave, attention, copresheaf' "${quick[@]}" --layer none
+refuse '--attention-heads: 2 .* belongs to --layer attention' "${quick[@]}" --attention-heads 2
+refuse '--residual: initial .*; the layer wave has a residual of its own' "${quick[@]}" --layer wave --residual initial
+refuse '--add-lp: true .*; the layer attention has no fixed filters' "${quick[@]}" --layer attention --add-lp
 refuse '--residual: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre
 refuse '--seed: -1 is not allowed' "${quick[@]}" --seed -1
 refuse '--split-seed: -3 is not allowed' "${quick[@]}" --make-splits 60/20/20 --split-seed -3

@@ -69,8 +69,8 @@ std::vector<S> numbers(const Case& given, const std::string& key) {
 }
 /// The model of a case, with the file's parameters.
 template <class Model>
-Model model_of(const Case& given) {
-  Model model(given.options);
+Model model_of(const Case& given, const typename Model::Posterior& posterior = {}) {
+  Model model(given.options, 0, posterior);
   auto& parameters = model.parameters();
   for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
     parameters.set(parameters.find(info.name), numbers<typename Model::Scalar>(given, "param." + info.name));
@@ -83,6 +83,17 @@ std::vector<std::vector<typename Model::Scalar>> noise_of(const Case& given) {
   std::vector<std::vector<typename Model::Scalar>> r;
   for (Index l = 0; Model::bayesian && l < given.options.layers; ++l) {
     r.push_back(numbers<typename Model::Scalar>(given, "noise." + std::to_string(l)));
+  }
+  return r;
+}
+/// The noise that layers draw themselves, layer by layer: keys noise.l.arcs and noise.l.self; none where there are none.
+template <class S>
+std::vector<std::vector<S>> layer_noise_of(const Case& given) {
+  std::vector<std::vector<S>> r;
+  for (Index l = 0; given.file.contains("noise." + std::to_string(l) + ".arcs"); ++l) {
+    r.push_back(numbers<S>(given, "noise." + std::to_string(l) + ".arcs"));
+    const std::vector<S> own = numbers<S>(given, "noise." + std::to_string(l) + ".self");
+    r.back().insert(r.back().end(), own.begin(), own.end());
   }
   return r;
 }
@@ -104,14 +115,16 @@ void check_same(bool same, const std::string& name);
 
 /// Checks outputs and gradients of a case, and that 1 and 2 threads give the same bits.
 template <class Model>
-void check(const Case& given, const Bounds& bounds) {
+void check(const Case& given, const Bounds& bounds, const typename Model::Posterior& posterior = {}) {
   using S = typename Model::Scalar;
-  const Model model = model_of<Model>(given);
+  const Model model = model_of<Model>(given, posterior);
   const auto& parameters = model.parameters();
   Outcome outcome;
   const std::vector<std::vector<S>> noise = noise_of<Model>(given);
   test::TrainingPass<S> pass;
   for (const std::vector<S>& layer : noise) pass.noise.emplace_back(layer);
+  const std::vector<std::vector<S>> layer_noise = layer_noise_of<S>(given);
+  for (const std::vector<S>& layer : layer_noise) pass.layer_noise.emplace_back(layer);
   pass.labels = given.labels;
   pass.nodes = given.nodes;
   pass.kl_weight = given.file.at("kl_weight").values.at(0);

@@ -26,6 +26,7 @@ struct TrainingPass {
   Index samples = 1;
   bool only_nodes = false;                    ///< outputs of the training nodes alone
   std::vector<std::span<const S>> noise = {};  ///< see ForwardPass
+  std::vector<std::span<const S>> layer_noise = {};
 
   [[nodiscard]] sheafnn::ForwardPass<S> forward() const {
     sheafnn::ForwardPass<S> r;
@@ -36,6 +37,7 @@ struct TrainingPass {
     r.dropout = dropout;
     if (only_nodes) r.nodes = nodes;
     r.noise = noise;
+    r.layer_noise = layer_noise;
     return r;
   }
 };

@@ -38,7 +38,7 @@ Case read_inputs(const std::string& folder, const std::string& name) {
   }
 
   r.options.features = x.shape.at(1);
-  r.options.classes = r.file.at("param.lin2.weight").shape.at(0);
+  r.options.classes = r.file.at("log_probabilities").shape.at(1);
   r.options.feature_treatment = sheafnn::FeatureTreatment::none;
   return r;
 }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "tiny_task.hpp"
@@ -24,9 +25,11 @@ struct Task {
   tiny::Task task;
   Model model;
 
-  explicit Task(ModelOptions options = {}) : model(complete(options), 3) {}
+  using Options = typename Model::Options;
 
-  ModelOptions complete(ModelOptions options) const {
+  explicit Task(Options options = {}) : model(complete(options), 3) {}
+
+  Options complete(Options options) const {
     options.features = task.sparse.columns();
     options.classes = 3;
     options.channels = 2;
@@ -103,6 +106,8 @@ void check() {
 TEST_CASE("layers between computations of one's own") {
   check<Nsd<SpecialOrthogonal<2>, double>>();
   check<Bsnn<SpecialOrthogonal<2>, double>>();
+  check<Csnn<2, double>>();
+  check<Bcsnn<2, double>>();
 }
 
 TEST_CASE("a separate encoder reads features") {

@@ -838,6 +838,76 @@ row(FISHER, "distribution function of the angle, SO(3), F = κM", "κ from 1e-3 
     lambda kind: [[k, min(3.1, rng.uniform(0.2, 4) / math.sqrt(1 + k))] for k in powers(-3, 3, 20)], fisher_angle, "ε",
     lambda x, v: [1])
 
+# --- Isotropic Gaussian -------------------------------------------------------------------------------------------------
+
+HEAT = "Isotropic Gaussian distributions on SO(3)"
+
+
+def heat_kernel(x):
+    """log f, its derivatives in the trace and in t: characters for t >= 1, images below."""
+    with mp.workdps(110):
+        sine, cosine, t = (mp.mpf(a) for a in x)
+        sine, cosine = max(sine, mp.mpf(10) ** -25), max(cosine, mp.mpf(10) ** -25)  # 0/0
+        w = 2 * mp.atan2(sine, cosine)
+        f = slope = time = mp.mpf(0)
+        if t >= 1:
+            y, before, character, slope_before, derivative = 2 * mp.cos(w), mp.mpf(-1), mp.mpf(1), mp.mpf(0), mp.mpf(0)
+            for l in range(int(mp.sqrt(600 / t)) + 4):
+                weight = (2 * l + 1) * mp.exp(-l * (l + 1) * t / 2)
+                f, slope, time = f + weight * character, slope + weight * derivative, time - weight * l * (l + 1) * character / 2
+                before, character, slope_before, derivative = (character, y * character - before, derivative,
+                                                               character + y * derivative - slope_before)
+            return [mp.log1p(f - 1) if t > 20 else mp.log(f), slope / f, time / f]
+        for k in range(-6, 7):
+            image = w + 2 * mp.pi * k
+            part = (-1) ** k * mp.exp((w * w - image * image) / (2 * t))
+            f, slope, time = f + part * image, slope + part * (1 - image * image / t), time + part * image ** 3 / (2 * t * t)
+        log = mp.log(2 * mp.pi) / 2 + t / 8 - 3 * mp.log(t) / 2 - w * w / (2 * t) + mp.log(f / mp.sin(w / 2))
+        g = slope / f - mp.cot(w / 2) / 2
+        return [log, -g / (2 * mp.sin(w)), mp.mpf(1) / 8 - 3 / (2 * t) + time / f]
+
+
+def heat_points(kind):
+    kind = kind_of(kind)
+    lists = []
+    for t in powers(-8, 1.4, 40) + [1.99, 2.0, 100.0, 1000.0]:
+        t = rounded(t, kind)
+        if kind == "float" and t > 80:
+            continue  # e^{−t} is no normal float
+        angles = [rng.uniform(0, math.pi), min(3.0, math.sqrt(t) * abs(rng.gauss(0, 2))), 10 ** rng.uniform(-6, 0), 0.0]
+        rests = [min(3.0, t * rng.uniform(0, 3)), 10 ** rng.uniform(-6, 0), 0.0]
+        lists += [[rounded(math.sin(a / 2), kind), rounded(math.cos(a / 2), kind), t] for a in angles]
+        lists += [[rounded(math.cos(a / 2), kind), rounded(math.sin(a / 2), kind), t] for a in rests]
+    return lists
+
+
+def heat_time_condition(x, v):
+    """For t < 2 the terms 3/2t and ω²/2t² cancel, beyond the characters."""
+    t, w = mp.mpf(x[2]), 2 * mp.atan2(mp.mpf(x[0]), mp.mpf(x[1]))
+    return [1 / t + (w / t) ** 2 if t < 2 else mp.exp(-t)]
+
+
+row(HEAT, "log density", "t from 1e-8 to 1e3, all angles", "heat_kernel", ALL, heat_points, heat_kernel,
+    "ε·(min(1, e^{−t+2}) + \\|value\\|)", lambda x, v: [min(1, mp.exp(2 - mp.mpf(x[2]))) + abs(v[0])] , take=[0])
+row(HEAT, "score: derivative in tr PMᵀ", "the same", "heat_kernel", ALL, heat_points, heat_kernel,
+    "ε·\\|value\\|", lambda x, v: [0, abs(v[1])], take=[1])
+row(HEAT, "derivative in t", "the same", "heat_kernel", ALL, heat_points, heat_kernel,
+    "ε·(1/t + ω²/t²), ε·e^{−t} for t ≥ 2", lambda x, v: [0, 0] + heat_time_condition(x, v), take=[2])
+
+
+def heat_divergence(x):
+    with mp.workdps(30):
+        t = mp.mpf(x[0])
+        end = min(mp.pi, 14 * mp.sqrt(t))
+        def part(w):
+            log = heat_kernel([mp.sin(w / 2), mp.cos(w / 2), t])[0]
+            return 2 * mp.sin(w / 2) ** 2 / mp.pi * (mp.exp(log) * log - (mp.expm1(log) if t > 1 else 0))
+        return [mp.quad(part, [end * k / 8 for k in range(9)])]
+
+
+row(HEAT, "KL to uniform", "t from 1e-8 to 8", "heat_averages", DOUBLE, lambda kind: [[t] for t in powers(-8, 0.9, 6)],
+    heat_divergence, "ε·\\|value\\|", lambda x, v: [abs(v[0])])
+
 # --- León ---------------------------------------------------------------------------------------------------------------
 
 LEON = "León's distributions, angular central Gaussian distributions, angles of uniform rotations"

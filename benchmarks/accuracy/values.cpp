@@ -257,6 +257,16 @@ void add_leon() {
 }
 
 void add_distributions() {
+  add("heat_kernel", []<class T>(Call<T>& call) {
+    const T sine = call.number(), cosine = call.number();
+    const auto kernel = detail::heat_kernel(detail::HalfAngle<T>{sine, cosine}, call.number());
+    call.give(kernel.log);
+    call.give(kernel.slope);
+    call.give(kernel.time_slope);
+  });
+  add_one<double>("heat_averages", "double", [](Call<double>& call) {
+    call.give(detail::heat_averages(call.raw()).divergence);
+  });
   add_one<double>("scaled_bessel", "double", [](Call<double>& call) {
     const double x = call.raw();
     const detail::ScaledBessel bessel(x);

@@ -34,8 +34,6 @@ USING = "using namespace sheafnn;\n"
 # example that it is; "excerpt": the example that has it.
 BLOCKS = {
     "README.md 0": ("program", "examples/minimal.cpp", ""),
-    "README.md 1": ("function", MODEL, ""),
-    "README.md 2": ("function", "", ""),
     "docs/cuda.md 0": ("function", "", ""),
     "docs/cuda.md 1": ("function", MODEL + "const std::vector<double> class_weights(2, 1.0);\n", ""),
     "docs/cuda.md 2": ("function", MODEL + "std::vector<Model> models;\n", ""),
@@ -83,6 +81,7 @@ BLOCKS = {
         "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
         "",
     ),
+    "docs/networks.md 0": ("function", "", ""),
     "docs/rotations.md 0": ("function", "", ""),
     "docs/training.md 0": ("function", DATA, ""),
     "docs/training.md 1": (
@@ -106,6 +105,7 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
 #include <sheafnn/cooperative.hpp>
+#include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io.hpp>
 #include <sheafnn/rotation.hpp>
 #include <sheafnn/search.hpp>

@@ -16,8 +16,9 @@
 namespace programs {
 
 /// What a checkpoint tells of its training beside the model.
-[[nodiscard]] inline std::map<std::string, std::string> checkpoint_notes(const sheafnn::Dataset& data,
-                                                                         sheafnn::Index best_epoch) {
+template <class GraphType>
+[[nodiscard]] std::map<std::string, std::string> checkpoint_notes(const sheafnn::NodeDataset<GraphType>& data,
+                                                                  sheafnn::Index best_epoch) {
   std::map<std::string, std::string> notes = {{"dataset", as_utf8(data.name)},
                                               {"best_epoch", std::to_string(best_epoch)}};
   if (!data.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(data.class_names);
@@ -61,7 +62,9 @@ namespace programs {
 ///
 /// \param names        of the model's classes; none: they are numbers
 /// \param class_count  of the model
-inline void take_class_names(sheafnn::Dataset& data, std::vector<std::string> names, sheafnn::Index class_count) {
+template <class GraphType>
+void take_class_names(sheafnn::NodeDataset<GraphType>& data, std::vector<std::string> names,
+                      sheafnn::Index class_count) {
   const auto numbers = [](sheafnn::Index count) {
     std::vector<std::string> r;
     for (sheafnn::Index c = 0; c < count; ++c) r.push_back(std::to_string(c));

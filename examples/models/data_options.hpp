@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/datasets.hpp>
+#include <sheafnn/io/given_sheaf_file.hpp>
 #include <sheafnn/io/lines.hpp>
 #include <sheafnn/sheaf/planted_options.hpp>
 #include <stdexcept>
@@ -33,6 +35,7 @@ struct DataOptions {
   std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: those of the dataset
   sheafnn::RandomSplitOptions splits;
   bool exchange_masks = false;
+  std::string given_sheaf;  ///< a file with the maps of networks with given maps
   PlantedSettings planted;
 };
 
@@ -120,6 +123,8 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
          "karate, synthetic, " + joined(sheafnn::planted_names) +
              ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; see docs/data.md")
       ->capture_default_str();
+  app.add_option("--given-sheaf", data.given_sheaf,
+                 "an .npz file with the maps of --model snn and bsnn-given; see docs/learned_sheaf.md");
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },
@@ -230,8 +235,13 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   refuse_unknown_planted(dataset);
   const bool planted = sheafnn::is_planted(dataset);
   try {
-    if (planted) return planted_data(dataset, options.planted);
-    return sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
+    sheafnn::Dataset data = planted ? planted_data(dataset, options.planted)
+                                    : sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
+    if (!options.given_sheaf.empty()) {
+      data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(
+          sheafnn::io::read_given_sheaf(options.given_sheaf, data.graph));
+    }
+    return data;
   } catch (const std::invalid_argument& error) {
     if (!planted && dataset != "synthetic") throw;
     const std::string message = error.what();

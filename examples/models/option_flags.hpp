@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "models/option_texts.hpp"
 
@@ -32,10 +33,17 @@ bool set_field(const std::string& flag, const std::string& text, Field& field) {
     return true;
   } else if constexpr (std::is_same_v<Field, bool>) {
     return CLI::detail::lexical_cast(text == "auto" ? "off" : text, field);
+  } else if constexpr (std::is_same_v<Field, std::vector<sheafnn::Index>>) {
+    sheafnn::io::parse_option(flag, text, field);
+    return true;
   } else {
     return CLI::detail::lexical_cast(text, field);
   }
 }
+
+/// Can an option of this type stand on the command line? Plans and lists of numbers cannot.
+template <class Field>
+inline constexpr bool has_text_flag = !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>>;
 
 /// Adds one option to a group of the command line. A bool has a flag that sets it and one that unsets it.
 template <class Field>
@@ -49,7 +57,7 @@ void add_flag(CLI::App& group, const sheafnn::Option& option, Field& field) {
         ->capture_default_str();
   } else if constexpr (std::is_arithmetic_v<Field>) {
     group.add_option(flag, field, text)->capture_default_str();
-  } else if constexpr (!std::same_as<Field, sheafnn::FeaturePlan>) {
+  } else if constexpr (has_text_flag<Field>) {
     const auto set = [flag, &field](const CLI::results_t& texts) { return set_field(flag, texts.front(), field); };
     auto* added = group.add_option(flag, CLI::callback_t(set), text, true, [&field] { return shown(field); });
     added->type_name("TEXT");
@@ -66,7 +74,7 @@ void add_flags(CLI::App& app, CLI::App& group, Options& options, const Wanted& w
   const auto add = [&](const sheafnn::Option& option, auto& field) {
     const std::string flag = flag_of(option);
     if (flag.empty() || !wanted(std::string_view(option.key))) return;
-    if constexpr (!std::is_same_v<decltype(field), sheafnn::FeaturePlan&>) {
+    if constexpr (has_text_flag<std::remove_reference_t<decltype(field)>>) {
       if (CLI::Option* const shared = app.get_option_no_throw(flag)) {
         shared->each([flag, &field](const std::string& text) { set_field(flag, text, field); });
         return;

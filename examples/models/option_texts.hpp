@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/names.hpp>
 #include <sheafnn/core/option.hpp>
+#include <sheafnn/io/option_text.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,6 +58,8 @@ template <class Field>
     return text;
   } else if constexpr (std::is_convertible_v<Field, std::string_view>) {
     return std::string(field);
+  } else if constexpr (std::is_same_v<Field, std::vector<sheafnn::Index>>) {
+    return sheafnn::io::option_text(field);
   } else {
     return "";
   }
@@ -119,6 +123,7 @@ template <class Field>
     const auto add_all = [&](const auto& options) { for_each_option(add, options); };
     const sheafnn::NetworkOptions networks;
     sheafnn::for_each_kind(networks, add_all);
+    add_all(sheafnn::HypergraphOptions());
     add_all(sheafnn::TrainOptions());
     return r;
   }();

@@ -50,6 +50,9 @@ inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "spec
 [[nodiscard]] inline bool is_flow(std::string_view model) { return sheafnn::FlowOptions::kind.has(model); }
 /// Are the maps of a family that --maps chooses?
 [[nodiscard]] inline bool has_family(std::string_view model) { return sheafnn::kind_of(model).own_maps.empty(); }
+/// Has a network learners of its nodes' maps?
+template <class Options>
+inline constexpr bool has_node_learner = !Options::kind.own_maps.empty() && requires(const Options& o) { o.learner_width; };
 /// What find_model() calls the maps of a network. \param maps  the family that is chosen
 [[nodiscard]] inline std::string_view maps_of(std::string_view model, std::string_view maps) {
   return has_family(model) ? maps : sheafnn::kind_of(model).own_maps;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <sheafnn/bsnn/bundle_sheaf_use.hpp>
 #include <sheafnn/bsnn/cooperative_sheaf_use.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
@@ -11,14 +12,19 @@
 
 namespace programs {
 
-/// The figures. Their loss is the loss of a prediction with the same options.
+/// The figures; none where maps are not learned. Their loss is the loss of a prediction with the same options.
 template <class Model>
-[[nodiscard]] sheafnn::SheafUse sheaf_use_of(const Model& model, const sheafnn::Dataset& data,
-                                             std::span<const std::int32_t> nodes,
-                                             const sheafnn::PredictOptions& options) {
-  return sheafnn::sheaf_use(
-      model, data, nodes,
-      {.samples = options.samples, .seed = options.seed, .epoch = options.epoch, .threads = options.threads});
+[[nodiscard]] sheafnn::SheafUse sheaf_use_of([[maybe_unused]] const Model& model,
+                                             [[maybe_unused]] const sheafnn::Dataset& data,
+                                             [[maybe_unused]] std::span<const std::int32_t> nodes,
+                                             [[maybe_unused]] const sheafnn::PredictOptions& options) {
+  if constexpr (Model::Options::kind.learned_maps) {
+    return sheafnn::sheaf_use(
+        model, data, nodes,
+        {.samples = options.samples, .seed = options.seed, .epoch = options.epoch, .threads = options.threads});
+  } else {
+    return {};
+  }
 }
 
 }  // namespace programs

@@ -181,18 +181,23 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                   "--patience, --threads and the files to write may change");
 }
 
-/// Sets the options of the network and of its training that the command line does not, as a preset has them. The learner of a
-/// cooperative network is one choice with its number of layers, its norm another with batch norm.
+/// Sets the options of the network and of its training that the command line does not, as a preset has them. The learner of
+/// maps of nodes is one choice with its number of layers, the norm of a cooperative network another with batch norm.
 inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset preset, sheafnn::Index features,
                         sheafnn::TrainOptions& train) {
   with_network(s, [&]<class Options>(Options& mine) {
-    Options model{.features = features};
+    Options model;
+    model.features = features;
+    if constexpr (std::same_as<Options, sheafnn::ModelOptions>) model.layer = mine.layer;  // some have no fixed filters
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
-    if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
-      if (is_given(app, "--node-learner") && mine.learner != model.learner) {
+    if constexpr (has_node_learner<Options>) {
+      const char* flag = std::same_as<Options, sheafnn::CooperativeOptions> ? "--node-learner" : "--bundle-learner";
+      if (is_given(app, flag) && mine.learner != model.learner) {
         model.learner_layers = mine.learner_layers;
         model.learner_width = mine.learner_width;
       }
+    }
+    if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
       if (mine.separate_encoder) model.layer_learners = mine.layer_learners;
       if (!is_given(app, "--layer-norm") && !s.batch_norm) mine.norm = model.norm;
     }
@@ -212,7 +217,12 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 }
 /// Does the network learn maps?
 [[nodiscard]] inline bool has_learned_sheaf(const TrainSettings& s) {
+  if (!sheafnn::kind_of(s.model).learned_maps) return false;
   return !has_family(s.model) || (s.maps != "identity" && s.pairs().use_edges);
+}
+/// Are the layers those of attention?
+[[nodiscard]] inline bool has_attention(const TrainSettings& s) {
+  return !is_cooperative(s.model) && !is_flow(s.model) && s.pairs().layer == sheafnn::LayerForm::attention;
 }
 /// Does the network read which arcs are listed?
 [[nodiscard]] inline bool is_directed(const TrainSettings& s) {
@@ -309,6 +319,10 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           "the filters other than chebyshev-interpolation, which has none");
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
   belongs({"--residual-alpha", "--residual-theta"}, s.pairs().residual.initial(), "--residual initial");
+  const bool attention = has_attention(s), draws = attention && s.pairs().attention.random;
+  belongs({"--attention-heads", "--attention-width", "--attention-transported", "--attention-residual",
+           "--attention-normalised", "--random-attention"},
+          attention, "--layer attention");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
   const bool chooses_steps = s.flow().method == sheafnn::FlowMethod::dormand_prince;
   belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
@@ -319,10 +333,10 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
   belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
            "--training-samples", "--sample-loss"},
-          s.maps != "identity" || !has_family(s.model), "maps that are learned");
-  belongs({"--learner-width"}, is_cooperative(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
+          s.maps != "identity" || !has_family(s.model) || draws, "maps that are learned");
+  belongs({"--learner-width"}, !has_family(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
-          is_bayesian(s.model), "--model bsnn, bcsnn and bflow");
+          is_bayesian(s.model) || draws, "--model bsnn, bcsnn, bflow and bbunn, and --random-attention");
   belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
   refuse_idle_dataset_options(app, s.dataset);
@@ -469,6 +483,11 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   if (!s.pairs().residual.initial()) {  // nor of residuals
     std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("residual_"); });
     r["residual_form"] = "nothing";
+  }
+  if (!has_attention(s)) {  // of attention they say nothing at all
+    std::erase_if(r, [](const auto& entry) {
+      return entry.first.starts_with("attention_") || entry.first == "random_attention";
+    });
   }
   return r;
 }

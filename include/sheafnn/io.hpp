@@ -7,6 +7,7 @@
 #include "sheafnn/io/datasets.hpp"
 #include "sheafnn/io/format_version.hpp"
 #include "sheafnn/io/geom_gcn.hpp"
+#include "sheafnn/io/hypergraph.hpp"
 #include "sheafnn/io/learned_file.hpp"
 #include "sheafnn/io/matrix_market.hpp"
 #include "sheafnn/io/node_maps_file.hpp"

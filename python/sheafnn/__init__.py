@@ -13,6 +13,7 @@ from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty, UnusedSheaf
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
 from .grid import GridSearch, grid_search
+from .hypergraph import Hypergraph, HypergraphClassifier, load_hypergraph, synthetic_hypergraph
 from .many import FitMany, fit_many
 from .planted import (
     PlantedTask,
@@ -26,23 +27,28 @@ from .planted import (
 from .regressor import SheafRegressor
 from .sheaf import (
     ApproximateSections,
+    BundleMaps,
     CellularSheaf,
     Eigenpairs,
     LearnedSheaf,
     NearestSection,
     NodeMaps,
+    connection_sheaf,
     sheaf_laplacian,
     synchronise,
 )
 
 __all__ = [
     "ApproximateSections",
+    "BundleMaps",
     "CellularSheaf",
     "Dataset",
     "Eigenpairs",
     "EpochReport",
     "FitMany",
     "GridSearch",
+    "Hypergraph",
+    "HypergraphClassifier",
     "Interrupted",
     "LearnedSheaf",
     "NearestSection",
@@ -54,10 +60,12 @@ __all__ = [
     "Uncertainty",
     "UnusedSheaf",
     "__version__",
+    "connection_sheaf",
     "fit_many",
     "grid_search",
     "karate_club",
     "load_dataset",
+    "load_hypergraph",
     "planted_diagonal",
     "planted_frames",
     "planted_general_linear",
@@ -69,5 +77,6 @@ __all__ = [
     "sheaf_laplacian",
     "synchronise",
     "synthetic",
+    "synthetic_hypergraph",
     "uncertainty",
 ]

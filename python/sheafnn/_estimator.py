@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import _checks, _core
 from ._masks import node_numbers, plain
 from .dataset import Dataset
-from .sheaf import LearnedSheaf, NodeMaps, read_learned
+from .sheaf import BundleMaps, LearnedSheaf, NodeMaps, read_learned
 
 E = TypeVar("E", bound="SheafEstimator")
 
@@ -120,12 +120,12 @@ class SheafEstimator(BaseEstimator):
         split = splits[number]
         return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
 
-    def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps:
+    def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps | BundleMaps:
         """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
 
         :param X: a Dataset; or features, with ``edges`` as for ``predict_proba``
         :param layer: layer whose sheaf is returned (deterministic networks, and bcsnn with learners per layer)
-        :return: maps per incident pair, or of cooperative networks maps per node
+        :return: maps per incident pair, of cooperative networks maps per node, or of bundle networks rotations per node and bundle
         """
         check_is_fitted(self)
         data = self._graph_data(X, edges)

@@ -53,10 +53,11 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     the value of the preset for the graph's size and homophily.
 
     :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``: maps per incident pair; ``"bcsnn"`` or ``"csnn"``: maps per node;
-        ``"bflow"`` or ``"flow"``: continuous time
+        ``"bflow"`` or ``"flow"``: continuous time; ``"bconn-nsd"`` or ``"conn-nsd"``: orthogonal maps that are computed from the
+        features before the training; ``"bbunn"`` or ``"bunn"``: rotations per node and bundle
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
-        cooperative networks
-    :param stalk_dim: stalk dimension, 1 to 5; of cooperative networks 2 to 5
+        cooperative and bundle networks
+    :param stalk_dim: stalk dimension, 1 to 5; of cooperative and bundle networks 2 to 5
     :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"``, ``"dense"`` or ``"none"``
     :param channels: feature channels per stalk coordinate, 1 to 1024
     :param layers: diffusion layers, 1 to 64; flows have none

@@ -27,9 +27,11 @@ import numpy as np
 from . import _checks, _core
 
 __all__ = [
+    "Bingham",
     "Cayley",
     "Fit",
     "Haar",
+    "IsotropicGaussian",
     "LeonCayley",
     "MatrixFisher",
     "cayley_transform",
@@ -98,6 +100,7 @@ class Fit(Generic[D]):
     iterations: int  #: 0 for estimates in closed form
     location_error: float | None = None  #: of each coordinate of the location's tangent space, radians
     concentration_error: float | None = None
+    scale_error: float | None = None  #: of an isotropic Gaussian's scale
 
 
 class _Distribution:
@@ -122,6 +125,16 @@ class _Distribution:
     def pdf(self, rotations: Any, *, tolerance: float | None = None) -> np.ndarray:
         """Density with respect to the uniform distribution."""
         return np.exp(self.logpdf(rotations, tolerance=tolerance))
+
+    def score(self, rotations: Any, *, tolerance: float | None = None) -> np.ndarray:
+        """The gradient of the log density along the rotations: its derivative in φ at 0 when R becomes exp(X_φ) R.
+
+        :param rotations: ... x n x n
+        :return: ... x n(n − 1)/2; X_φ has φ below its diagonal, column by column
+        """
+        array = _rotations("rotations", rotations, tolerance)
+        n = self.dimension
+        return self._core.score(array).reshape(*array.shape[:-2], n * (n - 1) // 2)
 
     def sample(self, size: int | Sequence[int] = 1, *, seed: _checks.Seed = 0) -> np.ndarray:
         """Independent samples, size x n x n; the same seed gives the same ones."""
@@ -221,6 +234,40 @@ class LeonCayley(_Located):
     _fit = staticmethod(_core.fit_leon_cayley)
 
 
+class IsotropicGaussian(_Distribution):
+    """The isotropic Gaussian distribution on SO(3), IGSO(3): where a Brownian motion from the location is at time scale².
+
+    Density Σ (2l + 1) exp(−l(l + 1) scale²/2) sin((l + ½)ω)/sin(ω/2) at an angle ω from the location. A small scale is the standard
+    deviation of each coordinate in radians. Leach et al. (2022) write ε = scale/√2, Yim et al. (2023) t = scale².
+
+    >>> import numpy
+    >>> round(float(IsotropicGaussian(numpy.eye(3), 0.1).mean_resultant()), 6)
+    0.99005
+    """
+
+    def __init__(self, location: Any, scale: float, *, tolerance: float | None = None):
+        matrix = _rotations("location", location, tolerance)
+        if matrix.ndim != 2:
+            raise ValueError(f"location: shape {matrix.shape}: expected one matrix")
+        self.scale = _checks.any_number("scale", scale)
+        self._core = _core.isotropic_gaussian(matrix, self.scale)
+
+    @classmethod
+    def fit(
+        cls, samples: Any, weights: Any = None, *, moments: bool = False, tolerance: float | None = None
+    ) -> "Fit[IsotropicGaussian]":
+        """The distribution of largest likelihood; as :meth:`Cayley.fit`."""
+        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        r = _core.fit_isotropic_gaussian(_rotations("samples", samples, tolerance), w, bool(moments))
+        return Fit(cls(r.pop("location"), r.pop("scale")), **r)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IsotropicGaussian, (self.location, self.scale)
+
+    def __repr__(self) -> str:
+        return f"IsotropicGaussian({self.location.tolist()}, {self.scale})"
+
+
 class MatrixFisher(_Distribution):
     """The matrix Fisher (matrix Langevin) distribution on SO(2) or SO(3): density proportional to exp(tr(FᵀR)).
 
@@ -247,6 +294,38 @@ class MatrixFisher(_Distribution):
 
     def __repr__(self) -> str:
         return f"MatrixFisher({self.parameter.tolist()})"
+
+
+class Bingham(_Distribution):
+    """The Bingham distribution of unit quaternions q = (w, x, y, z) on SO(3): density proportional to exp(qᵀ A q).
+
+    It is a matrix Fisher distribution in other parameters.
+
+    :param parameter: A, 4 x 4, symmetric
+
+    >>> import numpy
+    >>> Bingham(numpy.diag([9.0, 0.0, 0.0, 0.0])).location.round(12).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, parameter: Any):
+        self.parameter = _matrices("parameter", parameter).copy()  # the caller may change theirs
+        if self.parameter.ndim != 2:
+            raise ValueError(f"parameter: shape {self.parameter.shape}: expected one matrix")
+        self._core = _core.bingham(self.parameter)
+
+    @classmethod
+    def fit(cls, samples: Any, weights: Any = None, *, tolerance: float | None = None) -> "Fit[Bingham]":
+        """The distribution of largest likelihood; as :meth:`Cayley.fit`."""
+        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        r = _core.fit_bingham(_rotations("samples", samples, tolerance), w)
+        return Fit(cls(r.pop("parameter")), **r)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bingham, (self.parameter,)
+
+    def __repr__(self) -> str:
+        return f"Bingham({self.parameter.tolist()})"
 
 
 def haar(size: int | Sequence[int], dimension: int = 3, *, seed: _checks.Seed = 0) -> np.ndarray:

@@ -29,7 +29,7 @@ def sheaf_laplacian(
     :param maps: 2m x d x d, for each arc of ``data.arcs`` the map from its source's stalk to its edge's. Diagonal maps may
         be 2m x d; for the identity pass an empty 2m x 0 array, d is 1
     :param edge_weights: m positive weights; rotations only
-    :param family: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"``, ``"conformal"`` or ``"identity"``
+    :param family: ``"diagonal"``, ``"special-orthogonal"``, ``"orthogonal"``, ``"general-linear"``, ``"conformal"`` or ``"identity"``
     :param normalisation: ``"none"``, ``"block"``, ``"augmented"`` or ``"degree"`` (docs/math.md)
     :raises ValueError: names the argument, its value and the limit; e.g. a map that is no rotation
 
@@ -172,6 +172,36 @@ def _iteration(tolerance: Any, seed: Any) -> tuple[float, int]:
     return _checks.any_number("tolerance", tolerance), _checks.seed(seed)
 
 
+def connection_sheaf(
+    data: Dataset, stalk_dim: int, *, special: bool = False, gauge: str = "signs", normalisation: str = "augmented"
+) -> CellularSheaf:
+    """A sheaf of orthogonal maps that align the directions in which the features vary around neighbours (docs/math.md).
+
+    The features are taken as they are. Maps are the identity at the smaller node of an edge and O at the larger one.
+
+    :param stalk_dim: 1 to 5, at most the number of features
+    :param special: rotations, instead of orthogonal maps of either determinant
+    :param gauge: ``"signs"``, or ``"pivots"`` for data such as bags of words, whose directions are not unique
+    :raises ValueError: names the argument, its value and the limit
+
+    >>> import numpy, sheafnn
+    >>> points = numpy.random.default_rng(0).normal(size=(5, 3))
+    >>> data = sheafnn.Dataset.from_numpy([[0, 1], [0, 2], [1, 2], [2, 3], [3, 4], [1, 4]], points)
+    >>> connection_sheaf(data, 2)
+    <CellularSheaf: orthogonal maps of 12 arcs, stalk dimension 2>
+    """
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
+    dimension = _checks.whole("stalk_dim", stalk_dim, 1, 5)
+    transports = _core.connection_transports(data._core, dimension, bool(special), str(gauge))
+    arcs = data.arcs.astype(np.int64)
+    n = max(1, data.node_count)
+    edges = data.edges.astype(np.int64)
+    edge = np.searchsorted(edges[:, 0] * n + edges[:, 1], arcs.min(axis=1) * n + arcs.max(axis=1))
+    maps = np.where((arcs[:, 0] > arcs[:, 1])[:, None, None], transports[edge], np.eye(dimension))
+    return CellularSheaf(data, maps, family="special-orthogonal" if special else "orthogonal", normalisation=normalisation)
+
+
 def synchronise(
     edges: Any, rotations: Any, weights: Any = None, *, nodes: int | None = None, tolerance: float | None = None
 ) -> NearestSection:
@@ -218,7 +248,7 @@ def synchronise(
 class LearnedSheaf:
     """A sheaf with a map for every incident pair: of the source of an arc and its edge."""
 
-    family: str  #: diagonal, special-orthogonal, general-linear or identity
+    family: str  #: diagonal, special-orthogonal, orthogonal, general-linear or identity
     stalk_dim: int  #: d
     normalisation: str  #: of the network's Laplacian
     arcs: np.ndarray  #: 2m x 2, source and target, sorted
@@ -275,6 +305,24 @@ class NodeMaps:
         return f"<NodeMaps: conformal maps of {len(self.out_scales)} nodes, stalk dimension {self.stalk_dim}>"
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class BundleMaps:
+    """Rotations of every node into the common frame of every bundle (bundle networks)."""
+
+    stalk_dim: int  #: d
+    arcs: np.ndarray  #: source and target
+    edges: np.ndarray  #: m x 2
+    bundle_rotations: np.ndarray  #: n x B x d x d; of Bayesian networks the modes
+    spread: dict[str, np.ndarray]  #: of the posterior: bundle_kappa, n x B
+    layer_embeddings: np.ndarray  #: (L + 1) x n x h
+    probabilities: np.ndarray  #: n x C
+    data: Dataset = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        n, bundles = self.bundle_rotations.shape[:2]
+        return f"<BundleMaps: rotations of {n} nodes in {bundles} bundles of dimension {self.stalk_dim}>"
+
+
 _COMMON = {
     "format_version", "family", "stalk_dimension", "node_count", "edges", "arcs", "model", "normalisation",
     "layer_embeddings", "embeddings", "probabilities", "entropy", "mutual_information", "labels", "class_names",
@@ -282,16 +330,19 @@ _COMMON = {
 }
 
 
-def read_learned(content: bytes, data: Dataset) -> LearnedSheaf | NodeMaps:
+def read_learned(content: bytes, data: Dataset) -> LearnedSheaf | NodeMaps | BundleMaps:
     """What ``io::learned_arrays`` collects (docs/learned_sheaf.md)."""
     arrays = dict(np.load(io.BytesIO(content)))
     shared = {name: arrays[name] for name in ("arcs", "edges", "layer_embeddings", "probabilities")}
     d = int(arrays["stalk_dimension"])
     maps = ("out_rotations", "out_scales", "in_rotations", "in_scales")
-    used = _COMMON | {"maps", "edge_weights"} | set(maps)
+    used = _COMMON | {"maps", "edge_weights", "bundle_rotations"} | set(maps)
     spread = {name: array for name, array in arrays.items() if name not in used}
     if "out_rotations" in arrays:
         return NodeMaps(stalk_dim=d, spread=spread, data=data, **shared, **{name: arrays[name] for name in maps})
+    if "bundle_rotations" in arrays:
+        rotations = arrays["bundle_rotations"]
+        return BundleMaps(stalk_dim=d, spread=spread, data=data, bundle_rotations=rotations, **shared)
     return LearnedSheaf(
         family=str(arrays["family"]),
         stalk_dim=d,

@@ -30,6 +30,7 @@
 #include "arrays.hpp"
 #include "interpreter.hpp"
 #include "module.hpp"
+#include "node_arrays.hpp"
 
 namespace python {
 
@@ -53,9 +54,6 @@ sheafnn::Graph make_graph(Index nodes, const Input<std::int64_t>& pairs) {
   return sheafnn::Graph(nodes, edges);
 }
 
-/// A split of masks or node numbers, which Python has made numbers.
-using SplitArrays = std::tuple<Input<std::int32_t>, Input<std::int32_t>, Input<std::int32_t>>;
-
 Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& edges,
                      const Input<std::int64_t>& offsets, const Input<std::int32_t>& columns,
                      const Input<double>& values, Index feature_count, const Input<std::int32_t>& labels,
@@ -65,43 +63,12 @@ Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& e
   Dataset data;
   data.name = std::move(name);
   data.graph = make_graph(nodes, edges);
-  data.features =
-      sheafnn::NodeFeatures::from_csr({offsets.data(), offsets.data() + offsets.size()}, vector_of(columns),
-                                      vector_of(values), feature_count, sheafnn::MissingValues::mark);
-  sheafnn::require(data.features.rows() == nodes, "features", data.features.rows(),
-                   sheafnn::detail::concat("must have one row for each of ", nodes, " nodes"));
-  data.labels = vector_of(labels);
-  sheafnn::require(data.labels.empty() || static_cast<Index>(data.labels.size()) == nodes, "labels",
-                   data.labels.size(), sheafnn::detail::concat("must be one for each of ", nodes, " nodes"));
+  set_nodes(data, nodes, offsets, columns, values, feature_count, labels);
   data.class_count = class_count;
   data.node_names = std::move(node_names);
   data.class_names = std::move(class_names);
   data.feature_names = std::move(feature_names);
   return data;
-}
-
-std::vector<std::int32_t> sorted(const Input<std::int32_t>& nodes) {
-  std::vector<std::int32_t> r = vector_of(nodes);
-  std::sort(r.begin(), r.end());
-  return r;
-}
-
-void set_splits(Dataset& data, const std::vector<SplitArrays>& splits) {
-  std::vector<sheafnn::Split> r;
-  for (const auto& [train, validation, test] : splits) {
-    r.push_back({sorted(train), sorted(validation), sorted(test)});
-    validate(r.back(), data.node_count(), sheafnn::detail::concat("splits[", r.size() - 1, "]"));
-  }
-  data.splits = std::move(r);
-}
-
-nb::list get_splits(const Dataset& data) {
-  nb::list r;
-  const auto part = [](const std::vector<std::int32_t>& nodes) { return to_numpy(nodes, {nodes.size()}); };
-  for (const sheafnn::Split& split : data.splits) {
-    r.append(nb::make_tuple(part(split.train), part(split.validation), part(split.test)));
-  }
-  return r;
 }
 
 Output<std::int32_t> edge_array(const Dataset& data) {
@@ -171,8 +138,8 @@ void bind_dataset(nb::module_& module) {
       .def_prop_ro("arc_features", &arc_features)
       .def("set_arc_features", &set_arc_features)
       .def("feature_arrays", &feature_arrays)
-      .def("set_splits", &set_splits)
-      .def("splits", &get_splits);
+      .def("set_splits", &set_splits<sheafnn::Graph>)
+      .def("splits", &get_splits<sheafnn::Graph>);
   module.def("make_dataset", &make_dataset);
   module.def("copy_dataset", [](const Dataset& data) { return data; });
   module.def("karate_club", &sheafnn::karate_club);

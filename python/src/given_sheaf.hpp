@@ -55,11 +55,12 @@ template <class F>
 decltype(auto) with_laplacian(const GivenSheaf& given, const F& f) {
   if (given.family == "diagonal") return detail::with_laplacian_of<sheafnn::Diagonal>(given, f);
   if (given.family == "special-orthogonal") return detail::with_laplacian_of<sheafnn::SpecialOrthogonal>(given, f);
+  if (given.family == "orthogonal") return detail::with_laplacian_of<sheafnn::Orthogonal>(given, f);
   if (given.family == "general-linear") return detail::with_laplacian_of<sheafnn::GeneralLinear>(given, f);
   if (given.family == "conformal") return detail::with_laplacian_of<sheafnn::Conformal>(given, f);
   if (given.family == "identity") return detail::with_laplacian_of<sheafnn::Identity>(given, f);
   sheafnn::throw_invalid_argument("maps", given.family,
-                                  "choose identity, diagonal, special-orthogonal, general-linear or conformal");
+                                  "choose identity, diagonal, special-orthogonal, orthogonal, general-linear or conformal");
 }
 
 }  // namespace python

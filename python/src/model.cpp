@@ -5,6 +5,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -160,6 +161,8 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
   const bool bayesian = programs::is_bayesian(model);
   const std::string_view kind_of_maps = maps_of(model, maps);
   const programs::ModelEntry& entry = programs::find_model(model, kind_of_maps, stalk_dimension);
+  sheafnn::require(sheafnn::kind_of(model).batched, "device", "cuda",
+                   sheafnn::detail::concat(model, " is trained on the CPU only"));
   const programs::DeviceModelEntry& on_device = programs::find_device_model(model, kind_of_maps, stalk_dimension);
   std::vector<Settings> settings;  // of every run
   std::vector<std::vector<std::size_t>> groups;

@@ -7,6 +7,7 @@
 namespace python {
 
 void bind_dataset(nanobind::module_& module);
+void bind_hypergraph(nanobind::module_& module);
 void bind_model(nanobind::module_& module);
 void bind_planted(nanobind::module_& module);
 void bind_rotations(nanobind::module_& module);

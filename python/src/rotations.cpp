@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <sheafnn/rotation/bingham_distribution.hpp>
 #include <sheafnn/rotation/cayley_distribution.hpp>
 #include <sheafnn/rotation/cayley_fit.hpp>
+#include <sheafnn/rotation/cayley_gradient.hpp>
 #include <sheafnn/rotation/fit.hpp>
 #include <sheafnn/rotation/haar_distribution.hpp>
+#include <sheafnn/rotation/isotropic_gaussian_fit.hpp>
 #include <sheafnn/rotation/leon_distribution.hpp>
 #include <sheafnn/rotation/leon_fit.hpp>
 #include <sheafnn/rotation/matrix_fisher_distribution.hpp>
@@ -18,9 +21,11 @@
 #include <sheafnn/rotation/orthonormalise.hpp>
 #include <sheafnn/rotation/rotation_log.hpp>
 #include <sheafnn/rotation/sample_many.hpp>
+#include <sheafnn/rotation/score.hpp>
 #include <sheafnn/rotation/skew_functions.hpp>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -92,6 +97,7 @@ class Distribution {
   virtual ~Distribution() = default;
   [[nodiscard]] virtual Index dimension() const = 0;
   virtual void log_density(const double* matrices, std::size_t count, double* out) const = 0;
+  virtual void score(const double* matrices, std::size_t count, double* out) const = 0;
   virtual void draw(std::uint64_t seed, std::size_t count, double* out) const = 0;
   virtual void mean(double* out) const = 0;
   virtual void location(double* out) const = 0;
@@ -108,6 +114,19 @@ class Of final : public Distribution {
   void log_density(const double* matrices, std::size_t count, double* out) const override {
     for_each_matrix("rotations", count,
                     [&](std::size_t i) { out[i] = logpdf(distribution_, load<N>(matrices + i * N * N)); });
+  }
+  void score(const double* matrices, std::size_t count, double* out) const override {
+    constexpr int parameters = sheafnn::rotation::rotation_parameters<N>;
+    for_each_matrix("rotations", count, [&](std::size_t i) {
+      const SquareMatrix<double, N> p = load<N>(matrices + i * N * N);
+      sheafnn::rotation::RotationParameters<double, N> slope;
+      if constexpr (std::is_same_v<D, sheafnn::rotation::HaarDistribution<N, double>>) {
+        slope.setZero();
+      } else {
+        slope = sheafnn::rotation::score(distribution_, p);
+      }
+      for (int k = 0; k < parameters; ++k) out[i * parameters + static_cast<std::size_t>(k)] = slope(k);
+    });
   }
   void draw(std::uint64_t seed, std::size_t count, double* out) const override {
     std::vector<SquareMatrix<double, N>> samples(count);
@@ -147,6 +166,18 @@ template <template <int, class> class D>
     return std::make_unique<Of<Own, N>>(Own(load<N>(parameter.data())));
   };
   return n == 2 ? make.operator()<2>() : make.operator()<3>();
+}
+
+/// Distributions of rotations of R³.
+[[nodiscard]] Owned isotropic_gaussian(const Input<double>& location, double scale) {
+  sheafnn::require_between("dimension", dimension_of(location), 3, 3);
+  using Own = sheafnn::rotation::IsotropicGaussian<3, double>;
+  return std::make_unique<Of<Own, 3>>(Own(load<3>(location.data()), scale));
+}
+[[nodiscard]] Owned bingham(const Input<double>& parameter) {
+  sheafnn::require_between("rows of the parameter", dimension_of(parameter), 4, 4);
+  using Own = sheafnn::rotation::BinghamDistribution<3, double>;
+  return std::make_unique<Of<Own, 3>>(Own(load<4>(parameter.data())));
 }
 
 template <int N>
@@ -211,6 +242,36 @@ template <int N>
   return n == 2 ? fit_matrix_fisher_of<2>(samples, weights) : fit_matrix_fisher_of<3>(samples, weights);
 }
 
+template <class Own>
+[[nodiscard]] auto fit_space(const Input<double>& samples, const Input<double>& weights, bool moments) {
+  sheafnn::require_between("dimension", dimension_of(samples), 3, 3);
+  const auto rotations = load_all<3>(samples);
+  const GilRelease release;
+  return moments ? sheafnn::rotation::fit_moments<Own>(rotations, span_of(weights))
+                 : sheafnn::rotation::fit<Own>(rotations, span_of(weights));
+}
+[[nodiscard]] nb::dict fit_isotropic_gaussian(const Input<double>& samples, const Input<double>& weights, bool moments) {
+  const auto fit = fit_space<sheafnn::rotation::IsotropicGaussian<3, double>>(samples, weights, moments);
+  nb::dict d;
+  std::vector<double> location(9);
+  store<3>(fit.distribution.location(), location.data());
+  d["location"] = matrix_array(std::move(location), 3);
+  d["scale"] = fit.distribution.scale();
+  d["location_error"] = fit.location_error;
+  d["scale_error"] = fit.scale_error;
+  add_common(d, fit);
+  return d;
+}
+[[nodiscard]] nb::dict fit_bingham(const Input<double>& samples, const Input<double>& weights) {
+  const auto fit = fit_space<sheafnn::rotation::BinghamDistribution<3, double>>(samples, weights, false);
+  nb::dict d;
+  std::vector<double> parameter(16);
+  store<4>(fit.distribution.parameter(), parameter.data());
+  d["parameter"] = matrix_array(std::move(parameter), 4);
+  add_common(d, fit);
+  return d;
+}
+
 /// A function of matrices, one by one; f.operator()<N>(matrix) returns one.
 ///
 /// \param name  what messages call the matrices
@@ -246,6 +307,20 @@ void bind_rotations(nb::module_& module) {
              const std::size_t count = r.size();
              return to_numpy(std::move(r), {count});
            })
+      .def("score",
+           [](const Distribution& d, const Input<double>& matrices) {
+             const Index n = d.dimension();
+             sheafnn::require(dimension_of(matrices) == n, "rotations", matrices.shape(matrices.ndim() - 1),
+                              sheafnn::detail::concat("must be matrices of ", n, " rows and columns"));
+             const std::size_t count = matrices.size() / static_cast<std::size_t>(n * n);
+             const auto parameters = static_cast<std::size_t>(n * (n - 1) / 2);
+             std::vector<double> r(count * parameters);
+             {
+               const GilRelease release;
+               d.score(matrices.data(), count, r.data());
+             }
+             return to_numpy(std::move(r), {count, parameters});
+           })
       .def("draw",
            [](const Distribution& d, std::size_t count, std::uint64_t seed) {
              const auto n = static_cast<std::size_t>(d.dimension());
@@ -276,6 +351,10 @@ void bind_rotations(nb::module_& module) {
   module.def("leon_cayley", &located<sheafnn::rotation::LeonCayleyDistribution>);
   module.def("haar", &haar);
   module.def("matrix_fisher", &matrix_fisher);
+  module.def("isotropic_gaussian", &isotropic_gaussian);
+  module.def("bingham", &bingham);
+  module.def("fit_isotropic_gaussian", &fit_isotropic_gaussian);
+  module.def("fit_bingham", &fit_bingham);
   module.def("fit_cayley", &fit_located<sheafnn::rotation::CayleyDistribution>);
   module.def("fit_leon_cayley", &fit_located<sheafnn::rotation::LeonCayleyDistribution>);
   module.def("fit_matrix_fisher", &fit_matrix_fisher);

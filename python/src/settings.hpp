@@ -2,6 +2,7 @@
 /// The options of a network and of its training: those of a preset or of a search, and over these the ones that are said.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/search_settings.hpp>
@@ -93,7 +94,12 @@ void set_network(Options& options, const Dataset& data, Texts said, std::string_
     if (outputs == 0) s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
     s.preset = to_string(*chosen);
   }
-  programs::with_options_of(model, s.network, [&](auto& options) {
+  programs::with_options_of(model, s.network, [&]<class Options>(Options& options) {
+    if constexpr (std::same_as<Options, sheafnn::ModelOptions>) {  // presets ask for it: some layers have no fixed filters
+      if (const auto layer = network.find("layer"); layer != network.end()) {
+        set_options({*layer}, options, "network", model);
+      }
+    }
     options.features = data.feature_count();
     options.classes = outputs > 0 ? outputs : data.class_count;
     if (setting != nullptr) {

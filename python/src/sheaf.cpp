@@ -1,11 +1,14 @@
 /// \file
-/// Sheaves that are given by their maps: the Laplacian as the three arrays of a sparse matrix, harmonic extension.
+/// Sheaves that are given by their maps: the Laplacian as the three arrays of a sparse matrix, harmonic extension; connections.
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
+#include <sheafnn/core/names.hpp>
+#include <sheafnn/sheaf/connection.hpp>
 #include <sheafnn/sheaf/harmonic_extension.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "given_sheaf.hpp"
@@ -44,9 +47,23 @@ namespace {
   return node_rows(x, given.dimension);
 }
 
+/// O_uv of every edge, m × D × D.
+[[nodiscard]] Output<double> transports(const sheafnn::Dataset& data, Index dimension, bool special,
+                                        const std::string& gauge) {
+  sheafnn::sheaf::Transports maps = [&] {
+    const GilRelease release;
+    const sheafnn::sheaf::LocalFrames frames(data.graph, data.features, dimension,
+                                             sheafnn::parse_name<sheafnn::FrameGauge>("gauge", gauge));
+    return sheafnn::sheaf::connection_transports(frames, special, sheafnn::hardware_threads());
+  }();
+  const std::size_t d = static_cast<std::size_t>(dimension);
+  return to_numpy(std::move(maps.values), {static_cast<std::size_t>(data.graph.edge_count()), d, d});
+}
+
 }  // namespace
 
 void bind_sheaf(nb::module_& module) {
+  module.def("connection_transports", &transports);
   def_of_sheaf(module, "laplacian", &laplacian);
   def_of_sheaf(module, "harmonic_extension", &extension);
   bind_sections(module);

@@ -17,14 +17,46 @@ def of_family(family, dimension):
         return rotations.Haar(dimension)
     if family is rotations.MatrixFisher:
         return rotations.MatrixFisher(location @ np.diag(np.arange(1.0, dimension + 1)))
-    return family(location, 0.6 if family is rotations.Cayley else 3.0)
+    if family is rotations.Bingham:
+        return rotations.Bingham([[2.0, 1, 0, 0], [1, 1, 0, 0.5], [0, 0, -1, 0], [0, 0.5, 0, 0]])
+    return family(location, {rotations.Cayley: 0.6, rotations.IsotropicGaussian: 0.8}.get(family, 3.0))
 
 
 CASES = [
     (family, n)
     for family in (rotations.Haar, rotations.Cayley, rotations.LeonCayley, rotations.MatrixFisher)
     for n in (range(2, 4) if family is rotations.MatrixFisher else range(2, 6))
-]
+] + [(rotations.IsotropicGaussian, 3), (rotations.Bingham, 3)]
+
+
+@pytest.mark.parametrize(("family", "n"), CASES)
+def test_scores_are_derivatives_of_log_densities(family, n):
+    distribution = of_family(family, n)
+    samples = distribution.sample(3, seed=2)
+    lower = [(i, j) for j in range(n) for i in range(j + 1, n)]
+    score = distribution.score(samples)
+    assert score.shape == (3, len(lower))
+    for k, (i, j) in enumerate(lower):
+        skew = np.zeros((n, n))
+        skew[i, j], skew[j, i] = 1e-6, -1e-6
+        up, down = (distribution.logpdf(rotations.rotation_exp(sign * skew) @ samples) for sign in (1, -1))
+        np.testing.assert_allclose(score[:, k], (up - down) / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+def test_isotropic_gaussian_and_bingham_fits():
+    truth = of_family(rotations.IsotropicGaussian, 3)
+    samples = truth.sample(2000, seed=3)
+    fit = rotations.IsotropicGaussian.fit(samples)
+    assert abs(fit.distribution.scale - truth.scale) < 5 * fit.scale_error
+    moments = rotations.IsotropicGaussian.fit(samples, moments=True)
+    assert moments.iterations == 0 and moments.log_likelihood <= fit.log_likelihood
+    bingham = of_family(rotations.Bingham, 3)
+    own = rotations.Bingham.fit(bingham.sample(2000, seed=3))
+    assert np.abs(own.distribution.mean() - bingham.mean()).max() < 0.1
+    with pytest.raises(ValueError, match="scale: 0 is not allowed"):
+        rotations.IsotropicGaussian(np.eye(3), 0)
+    with pytest.raises(ValueError, match="must be symmetric"):
+        rotations.Bingham(np.triu(np.ones((4, 4))))
 
 
 @pytest.mark.parametrize(("family", "n"), CASES)

@@ -233,3 +233,43 @@ def test_the_learned_sheaf_has_them(karate, trained):
 def test_bad_input_of_given_sheaves(given, call, message):
     with pytest.raises(ValueError, match=message):
         call(given)
+
+
+def frame_by_hand(features, neighbours, u, d):
+    """The first left singular vectors of the differences to the neighbours, each with its largest entry positive."""
+    vectors = np.linalg.svd((features[neighbours] - features[u]).T, full_matrices=False)[0][:, :d]
+    return vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(d)])
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_connection(random, special):
+    features = random.normal(size=(8, 5))
+    edges = [(u, v) for u in range(8) for v in range(u + 1, 8) if (u + v) % 3]
+    data = sheafnn.Dataset.from_numpy(edges, features)
+    sheaf = sheafnn.connection_sheaf(data, 2, special=special)
+    laplacian = laplacian_blocks(sheaf)
+    neighbours = [[v for e in edges for v in e if u in e and v != u] for u in range(8)]
+    frames = [frame_by_hand(features, neighbours[u], u, 2) for u in range(8)]
+    for u, v in edges:
+        left, _, right = np.linalg.svd(frames[u].T @ frames[v])
+        sign = np.sign(np.linalg.det(left @ right)) if special else 1
+        expected = left @ np.diag([1, sign]) @ right
+        assert np.abs(-laplacian[u, :, v] - expected).max() < 1e-12
+    assert np.linalg.eigvalsh(sheaf.laplacian().toarray())[0] > -1e-12
+    with pytest.raises(ValueError, match="at least as many"):
+        sheafnn.connection_sheaf(sheafnn.Dataset.from_numpy(edges, features[:, :1]), 2)
+
+
+def laplacian_blocks(sheaf):
+    """Blocks of the Laplacian without normalisation."""
+    plain = sheafnn.CellularSheaf(sheaf.data, sheaf._parts[3], family=sheaf.family)
+    n, d = sheaf.data.node_count, sheaf.stalk_dim
+    return plain.laplacian().toarray().reshape(n, d, n, d)
+
+
+def test_networks_on_connections(karate, tmp_path):
+    for model in ("conn-nsd", "bconn-nsd"):
+        classifier = SheafClassifier(model, stalk_dim=2, epochs=10, network={"gauge": "pivots"}).fit(karate)
+        classifier.save(tmp_path / "model.safetensors")
+        loaded = SheafClassifier.load(tmp_path / "model.safetensors")
+        assert (loaded.predict_proba(karate) == classifier.predict_proba(karate)).all()

@@ -18,9 +18,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import sheafnn  # noqa: E402
 from sheafnn.torch import (  # noqa: E402
+    BayesianCooperativeSheafConv,
     BayesianSheafConv,
     Bcsnn,
     Bsnn,
+    CooperativeSheafConv,
     Csnn,
     Graph,
     Nsd,
@@ -119,6 +121,83 @@ def test_gradients_of_polynomial_convolutions(maps, d, basis):
     e = edges()
     conv = moved(PolynomialSheafConv(3, 2 * d, maps, d, filter=basis, filter_degree=3, seed=1, dtype=torch.float64), 0.1)
     check_gradient(conv, features(7, 3), lambda x: conv(x, e))
+
+
+COOPERATIVE = [
+    {},
+    {"conformal": False, "activation": "tanh"},
+    {"learner": "sage", "learner_width": 5, "learner_layers": 2, "norm": "layer"},
+    {"learner": "sage-projected", "learner_width": 4, "learner_layers": 2, "learner_dropout": 0.3},
+    {"norm": "batch", "left_weights": False, "activation": "elu"},
+    {"right_weights": False, "residual": False, "act": "sigmoid"},
+    {"residual": False, "negate_diffused": True, "dropout": 0.4},
+    {"directed": True},
+    {"directed": True, "in_degree_diagonal": True, "learner": "sage"},
+]
+
+
+@pytest.mark.parametrize("options", COOPERATIVE, ids=str)
+def test_gradients_of_cooperative_convolutions(options):
+    e = edges()
+    if "directed" in options:
+        e = e[:, e[0] + e[1] * 3 % 5 > 3]  # some edges in one direction, some in both
+    conv = moved(CooperativeSheafConv(3, 6, 2, seed=1, dtype=torch.float64, **options), 0.2)
+    check_gradient(conv, features(7, 3), lambda x: conv(x, e))
+    check_gradient(conv, features(7, 3, grad=False), lambda x: conv(x, e))
+
+
+@pytest.mark.parametrize("options", [*COOPERATIVE, {"layer_learners": True, "dropout": 0.3}], ids=str)
+def test_gradients_of_bayesian_cooperative_convolutions(options):
+    e = edges()
+    conv = moved(BayesianCooperativeSheafConv(3, 6, 2, seed=1, dtype=torch.float64, **options), 0.2)
+
+    def call(x):
+        output = conv(x, e)
+        return output, conv.kl()
+
+    check_gradient(conv, features(7, 3), call)
+
+
+@pytest.mark.parametrize("act", ["elu", "gelu", "relu", "tanh", "sigmoid", "identity"])
+def test_activations_of_convolutions(act):
+    e = edges()
+    apply = {"gelu": torch.nn.functional.gelu, "elu": torch.nn.functional.elu}.get(act, getattr(torch, act, lambda x: x))
+    convs = [(kind, moved(kind(3, 6, stalk_dim=2, act=act, seed=1, dtype=torch.float64, **more)))
+             for kind, more in [(SheafConv, {"maps": "diagonal"}), (CooperativeSheafConv, {})]]
+    for kind, conv in convs:
+        check_gradient(conv, features(7, 3), lambda x: conv(x, e))
+        more = {"maps": "diagonal"} if kind is SheafConv else {}
+        plain = kind(3, 6, stalk_dim=2, seed=1, dtype=torch.float64, **more)
+        plain.load_state_dict(conv.state_dict())
+        x = features(7, 3)
+        torch.testing.assert_close(conv(x, e), apply(plain(x, e)), rtol=0, atol=1e-14)
+    negative = moved(BayesianSheafConv(3, 6, "diagonal", 2, act=act, seed=1, dtype=torch.float64))
+    check_gradient(negative, features(7, 3), lambda x: negative(x, e).sum() - 2 * negative.kl())
+
+
+def test_a_cooperative_convolution_is_a_layer_of_the_network():
+    """X_2 of a network of one layer, from X_1."""
+    e = edges(30, 60)
+    for kind, conv_kind in [(Csnn, CooperativeSheafConv), (Bcsnn, BayesianCooperativeSheafConv)]:
+        net = moved(kind(4, 6, 2, channels=3, layers=1, activation="identity", seed=7, dtype=torch.float64,
+                         feature_treatment="none"), 0.1).eval()
+        conv = conv_kind(4, 6, 2, activation="identity", seed=7, dtype=torch.float64).eval()
+        state = net.state_dict()
+        conv.load_state_dict({name: value for name, value in state.items() if name in conv.state_dict()})
+        x = features(30, 4, grad=False)
+        outputs = torch.nn.functional.linear(conv(x, e), state["lin2.weight"], state["lin2.bias"])
+        torch.testing.assert_close(outputs, net(x, e), rtol=0, atol=1e-12)
+
+
+def test_the_noise_of_a_learner_is_new_in_every_call():
+    """Where the learner's own dropout is all that is random."""
+    e, x = edges(), features(7, 4, grad=False).float()
+    options = {"learner": "sage-projected", "learner_width": 8, "learner_layers": 2, "learner_dropout": 0.5}
+    conv = CooperativeSheafConv(4, 6, 2, seed=1, **options)
+    net = Csnn(4, 3, 2, channels=3, layers=1, seed=1, **options)
+    for module in (conv, net):
+        assert not torch.equal(module(x, e), module(x, e))
+        assert torch.equal(module.eval()(x, e), module(x, e))
 
 
 def random_maps(maps, d, columns, seed=5):
@@ -315,17 +394,17 @@ def test_compiled(backend):
         pytest.skip("SHEAFNN_TORCH_INDUCTOR=0")
     e, x = edges(), features(7, 4, grad=False).float()
     conv, second = BayesianSheafConv(4, 6, seed=5), SheafConv(6, 6, seed=6)
-    linear = torch.nn.Linear(6, 2)
+    linear, third = torch.nn.Linear(6, 2), BayesianCooperativeSheafConv(6, 6, 2, act="elu", seed=7)
 
     def loss(x):
-        return linear(second(conv(x, e), e)).square().sum() + conv.kl()
+        return linear(third(second(conv(x, e), e), e)).square().sum() + conv.kl() + third.kl()
 
     def run(function):
-        conv.step = 0
+        conv.step = third.step = 0
         values = []
         for _ in range(3):
             value = function(x)
-            grads = torch.autograd.grad(value, [*conv.parameters(), *second.parameters()])
+            grads = torch.autograd.grad(value, [*conv.parameters(), *second.parameters(), *third.parameters()])
             values += [value.detach(), *grads]
         return values
 
@@ -352,7 +431,7 @@ def test_operators():
     parameters = [conv._named(name) for name in of.names]
     torch.library.opcheck(
         torch.ops.sheafnn.forward.default,
-        (of.text, e, h, parameters, torch.tensor([1, 0]), 0.0, 0.0, True, True),
+        (of.text, e, h, parameters, torch.tensor([1, 0]), 0.0, 0.0, True, True, 1),
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
     )
 
@@ -366,10 +445,13 @@ def test_a_second_backward_pass():
     assert torch.equal(first, second)
 
 
-def test_no_leak():
+@pytest.mark.parametrize("make", [lambda: BayesianSheafConv(4, 6, seed=5, act="elu"),
+                                  lambda: BayesianCooperativeSheafConv(4, 6, 2, seed=5)], ids=["pairs", "nodes"])
+def test_no_leak(make):
     """10⁴ passes, half of them without a backward pass, do not need more memory than the first ones."""
     e, x = edges(40, 100), features(40, 4, grad=False).float()
-    conv = BayesianSheafConv(4, 6, seed=5)
+
+    conv = make()
 
     def passes(count):
         for i in range(count):
@@ -419,16 +501,21 @@ def test_copies_and_pickle():
     e, x = edges(), features(7, 4, grad=False).float()
     conv = BayesianSheafConv(4, 6, seed=5)
     conv(x, e)
-    for twin in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
-        a, b = conv(x, e), twin(x, e)
-        assert torch.equal(a, b)
-        conv.step = twin.step = 1
+    nodes = BayesianCooperativeSheafConv(4, 6, 2, seed=5)
+    nodes(x, e)
+    for own in (conv, nodes):
+        for twin in (copy.deepcopy(own), pickle.loads(pickle.dumps(own))):
+            a, b = own(x, e), twin(x, e)
+            assert torch.equal(a, b)
+            own.step = twin.step = 1
     assert conv.double()(x.double(), e).dtype == torch.float64
 
 
-def test_threads():
+@pytest.mark.parametrize("make", [lambda: SheafConv(4, 6, seed=5), lambda: CooperativeSheafConv(4, 6, 2, seed=5)],
+                         ids=["pairs", "nodes"])
+def test_threads(make):
     e, x = edges(100, 300), features(100, 4, grad=False).float()
-    conv = SheafConv(4, 6, seed=5)
+    conv = make()
     names = dict(conv.named_parameters())
 
     def gradient():
@@ -464,10 +551,11 @@ class _Outputs(torch.utils.data.Dataset):
 
 def test_workers_of_a_data_loader():
     e, x = edges(), features(7, 4, grad=False).float()
-    data = _Outputs(SheafConv(4, 6, seed=5), x, e)
-    expected = [data[i] for i in range(4)]
-    loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork")
-    assert all(torch.equal(a, b) for a, b in zip(loader, expected))
+    for conv in (SheafConv(4, 6, seed=5), CooperativeSheafConv(4, 6, 2, seed=5)):
+        data = _Outputs(conv, x, e)
+        expected = [data[i] for i in range(4)]
+        loader = torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork")
+        assert all(torch.equal(a, b) for a, b in zip(loader, expected))
 
 
 def test_sparse_features_give_the_same():
@@ -480,6 +568,29 @@ def test_sparse_features_give_the_same():
     dense = torch.autograd.grad(conv(x.requires_grad_(), e).square().sum(), list(weights.values()))
     for a, b in zip(sparse, dense):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_sparse_products_follow_the_parameters():
+    """An evaluation and the training step after it share the product; any change of a parameter ends that."""
+    generator = torch.Generator().manual_seed(1)
+    x = (torch.rand(50, 200, generator=generator, dtype=torch.float64) < 0.02).double()
+    e, conv = edges(50, 100), moved(SheafConv(200, 6, seed=5, dtype=torch.float64))
+    for change in (lambda w: None, lambda w: w.data.mul_(2), lambda w: w.detach()[3, 5:7].add_(1)):
+        change(conv.lin1.weight)
+        dense = conv(x.clone().requires_grad_(), e)
+        with torch.no_grad():
+            torch.testing.assert_close(conv(x, e), dense, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(conv(x, e), dense, rtol=1e-12, atol=1e-12)
+
+
+def test_a_convolution_of_a_changed_input_is_refused_backwards():
+    e, x = edges(), features(7, 4)
+    h = x * 1
+    output = SheafConv(4, 6, seed=5, dtype=torch.float64)(h, e).sum()
+    with torch.no_grad():
+        h += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.backward()
 
 
 def refused(match, call, kind=ValueError):
@@ -511,6 +622,13 @@ def test_refused_arguments():
     refused("channels: 4 is not allowed; out_channels says it", lambda: SheafConv(4, 6, channels=4))
     refused("layers: 2 is not allowed; it is an option of whole networks", lambda: SheafConv(4, 6, layers=2))
     refused("normalisation: .*", lambda: SheafConv(4, 6, normalisation="wrong"))
+    refused("act: 'swish' is not allowed; choose from gelu, elu", lambda: SheafConv(4, 6, act="swish"))
+    refused("out_channels: 7 is not allowed; must be a multiple of 2", lambda: CooperativeSheafConv(4, 7, 2))
+    refused("readout_layers: 2 is not allowed; it is an option", lambda: CooperativeSheafConv(4, 6, readout_layers=2))
+    refused("layer_learners.*an option of Bayesian models", lambda: CooperativeSheafConv(4, 6, 2, layer_learners=True))
+    refused("in_degree_diagonal.*needs directed", lambda: CooperativeSheafConv(4, 6, 2, in_degree_diagonal=True))
+    refused("kl.. needs a forward pass before it", BayesianCooperativeSheafConv(4, 6, 2).kl, RuntimeError)
+    refused(r"it has no \(1, 0\)", lambda: CooperativeSheafConv(4, 6, 2)(x, torch.tensor([[0], [1]])))
     refused("maps, stalk_dim: wrong, 3 is not allowed; this build has ", lambda: SheafConv(4, 6, maps="wrong"))
     refused("kl.. needs a forward pass before it", BayesianSheafConv(4, 6).kl, RuntimeError)
     refused("x: a tensor with gradient is not allowed", lambda: Nsd(4, 3)(x.clone().requires_grad_(), e))

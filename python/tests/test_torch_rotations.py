@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import sheafnn  # noqa: E402
-from sheafnn.torch.rotations import Cayley, Haar, LeonCayley, MatrixFisher  # noqa: E402
+from sheafnn.torch.rotations import Cayley, Haar, IsotropicGaussian, LeonCayley, MatrixFisher  # noqa: E402
 
 
 def skews(shape, n, seed):
@@ -34,6 +34,21 @@ def test_gradients(kind, kappa, n):
         assert torch.autograd.gradcheck(lambda k, a: kind(exp(a - a.mT), k).rsample((3,), seed=4), (kappa, a))
 
 
+def test_gradients_of_the_isotropic_gaussian_distribution():
+    sigma, a, b = numbers(0.4, 1.7), skews((2,), 3, 1), skews((3, 1), 3, 2)
+    exp = torch.linalg.matrix_exp
+
+    def log_prob(sigma, a, b):
+        return IsotropicGaussian(exp(a - a.mT), sigma).log_prob(exp(b - b.mT))
+
+    assert torch.autograd.gradcheck(log_prob, (sigma, a, b), atol=1e-5)
+    assert torch.autograd.gradcheck(lambda s: IsotropicGaussian(torch.eye(3, dtype=s.dtype), s).kl_to_uniform(), sigma)
+    # E tr P = 3 exp(-sigma^2): the derivative of expectations, to a few standard errors.
+    eye, scale = torch.eye(3, dtype=torch.float64), numbers(0.7)
+    IsotropicGaussian(eye, scale[0]).rsample((20000,), seed=5).diagonal(dim1=-2, dim2=-1).sum(-1).mean().backward()
+    assert abs(float(scale.grad[0]) + 6 * 0.7 * np.exp(-0.49)) < 0.1
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_gradients_of_the_matrix_fisher_distribution(n):
     f = torch.randn(2, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
@@ -49,6 +64,8 @@ def test_numbers_of_the_library(n):
               (Haar(n, dtype=torch.float64), sheafnn.rotations.Haar(n))]
     if n < 4:
         theirs.append((MatrixFisher(2 * m), sheafnn.rotations.MatrixFisher(2 * m.numpy())))
+    if n == 3:
+        theirs.append((IsotropicGaussian(m, 0.6), sheafnn.rotations.IsotropicGaussian(m.numpy(), 0.6)))
     for ours, own in theirs:
         samples = ours.sample((50,), seed=9)
         np.testing.assert_allclose(samples.numpy(), own.sample(50, seed=9), rtol=0, atol=1e-14)

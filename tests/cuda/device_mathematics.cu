@@ -9,6 +9,7 @@
 #include "sheafnn/rotation/angular_central_gaussian.hpp"
 #include "sheafnn/rotation/cayley_gradient.hpp"
 #include "sheafnn/rotation/centred_cayley.hpp"
+#include "sheafnn/rotation/isotropic_gaussian.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "sheafnn/sheaf/laplacian_blocks.hpp"
@@ -73,7 +74,15 @@ SHEAFNN_HD float rotation_sample(std::uint32_t id) {
   const SquareMatrix<float, N> factor = identity_matrix<float, N>();
   const Column<float, N> x = angular_central_gaussian_sample<float, N>(factor, stream, id, 80);
   const float angle = wrapped_cauchy_from_uniform<float>(3.0f * x(0), 1.0f, kappa);
-  return cayley_logpdf<float, N>(multiply_nt(p, m), kappa) + gradient.concentration + turn(0) +
+  float isotropic = 0;
+  if constexpr (N == 3) {
+    // Both series of the heat kernel and both kinds of proposals.
+    for (const float sigma : {0.5f, 1.6f}) {
+      const Column<float, 4> q = isotropic_gaussian_quaternion<float>(sigma, stream, id, 120);
+      isotropic += isotropic_gaussian_logpdf<float>(q, sigma) + q(1);
+    }
+  }
+  return isotropic + cayley_logpdf<float, N>(multiply_nt(p, m), kappa) + gradient.concentration + turn(0) +
          angular_central_gaussian_logpdf<float, N>(x, factor) + wrapped_cauchy_logpdf<float>(angle - 1.0f, kappa);
 }
 

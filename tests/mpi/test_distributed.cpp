@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "faulty_exchange.hpp"
@@ -22,6 +23,7 @@
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"
+#include "sheafnn/every_layer.hpp"
 #include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/layers.hpp"
@@ -235,6 +237,33 @@ TEST_CASE("steps of networks with a layer of one's own are those of one process"
   check_steps<own_layers::Reactions<SpecialOrthogonal<3>>>(both);
   check_steps<own_layers::Reactions<sheafnn::Identity<2>>>(both);
   check_steps<own_layers::Mixed<sheafnn::PointMass<SpecialOrthogonal<2>>>>(both);
+}
+
+TEST_CASE("steps of convolutions, waves and copresheaves are those of one process; attention needs a whole graph") {
+  const auto setting = [](const char* name, sheafnn::LayerForm form) {
+    Setting r{name, {.features = 20, .channels = 3, .layers = 3, .classes = 3}};
+    r.model.layer = form;
+    r.dropout = 0.3;
+    return r;
+  };
+  std::vector<Setting> all = {setting("convolution", sheafnn::LayerForm::convolution),
+                              setting("wave", sheafnn::LayerForm::wave),
+                              setting("copresheaf", sheafnn::LayerForm::copresheaf)};
+  for (std::size_t i = 0; i < 2; ++i) all[i].model.add_lp = all[i].model.add_hp = true;
+  check_steps<sheafnn::AnyNsd<SpecialOrthogonal<3>, double>>(all);
+  check_steps<sheafnn::AnyBsnn<GeneralLinear<2>, double>>(all);
+
+  const sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 1));
+  using Model = sheafnn::AnyNsd<SpecialOrthogonal<3>, double>;
+  const Model attention(setting("", sheafnn::LayerForm::attention).model);
+  bool refused = false;
+  try {
+    sheafnn::Network<Model> network(attention, part.graph(), part.features());
+  } catch (const std::invalid_argument& e) {
+    refused = std::string_view(e.what()).find("attention is not allowed; needs a whole graph") != std::string_view::npos;
+  }
+  CHECK(everywhere(refused));
 }
 
 /// Settings of cooperative networks.

@@ -220,7 +220,7 @@ class BatchFlowLayer {
 /// A flow whose maps are learned.
 template <class Model>
 concept LearnedFlow =
-    std::same_as<typename Model::Options, FlowOptions> && !has_given_maps<typename Model::Posterior>;
+    std::same_as<typename Model::Options, FlowOptions> && !has_given_maps<typename Model::Posterior> && !is_around_given<typename Model::Posterior>;
 
 /// See network_parts.hpp.
 template <class Executor, LearnedFlow Model>

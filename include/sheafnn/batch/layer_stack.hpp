@@ -35,7 +35,7 @@ struct BatchLayerOf<Executor, Kind, S> {
 };
 template <class Executor, template <class> class Equation, class Family, class S>
 struct BatchLayerOf<Executor, layers::LaplacianLayer<Equation, Family, S>, S> {
-  static constexpr bool is_batched = true;
+  static constexpr bool is_batched = !kernels::reads_before<Equation<S>>;
   using type = BatchLaplacianLayer<Executor, Equation, Family, S>;
 };
 

@@ -59,7 +59,7 @@ class BatchNetwork<Executor, Model> {
   }
   [[nodiscard]] Index pairs() const noexcept { return parts_.graph.view().pairs(); }
 
-  /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see SheafNoise), for every
+  /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see Noise), for every
   /// run. None: the streams' again.
   ///
   /// \throws std::invalid_argument  not a whole number of copies

@@ -87,7 +87,7 @@ struct ModelLayers {};
 /// A SheafModel whose maps are learned.
 template <class Model>
 concept LearnedSheafModel =
-    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior>;
+    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior> && !is_around_given<typename Model::Posterior>;
 
 template <class Executor, LearnedSheafModel Model>
 struct ModelLayers<Executor, Model> {
@@ -141,8 +141,8 @@ struct NetworkParts {
     require_countable("features of a network", shape.size());
     require_countable("tiles of the sums of segments", graph.view().segments * shape.tiles);
     int fixed = 0;
-    // With an initial residual layers have I − Δ, so that the signs are opposite (see the other NetworkParts).
-    const S low = options.residual.initial() ? S(-1) : S(1);
+    // See the other NetworkParts.
+    const S low = sheafnn::detail::averages(options) ? S(-1) : S(1);
     if (options.add_lp) shape.filter_sign[fixed++] = low;
     if (options.add_hp) shape.filter_sign[fixed++] = -low;
     make_layers(executor, model, targets, dropout);

@@ -144,7 +144,7 @@ struct SampledMaps {
   Pass pass;
   PairArray<S> parameters;
   Q posterior;
-  const S* noise;  ///< explicit noise instead of the stream's (see SheafNoise): [sample][sheaf][arc]; or null
+  const S* noise;  ///< explicit noise instead of the stream's (see Noise): [sample][sheaf][arc]; or null
   Index sheaves;
 
   SHEAFNN_HD Map operator()(Index instance, Index sheaf, Index pair) const {

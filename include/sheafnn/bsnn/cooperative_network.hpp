@@ -121,17 +121,37 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     steps_.start_from(shared == nullptr ? steps_ : shared->steps_, shared != nullptr && !pass.training);
   }
 
+  /// The same for embeddings H that a computation outside of the network has made; features are not read, nor are the
+  /// encoder's weights. The last step backwards is then finish_backward(embedding_bar).
+  ///
+  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
+  /// \throws std::invalid_argument  as above, embeddings of another shape, a model with a separate encoder
+  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
+    require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
+    require_array(embedding, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding");
+    require(!steps_.learner_encoder, "separate_encoder", true, "it reads features");
+    this->begin_pass(pass);
+    steps_.set_pass(pass);
+    steps_.start_at(embedding.data(), embedding.data());
+  }
+
   /// Draws the maps of a sample and computes its outputs.
   ///
   /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
   /// \throws std::logic_error       begin() did not come before
   MatrixView<S> draw(Index sample) {
+    const FeatureView<const S> x = diffuse(sample);  // X_{L+1}
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());
+    return steps_.output.output();
+  }
+  /// Draws the maps of a sample and computes X_{L+1} at nodes(), valid until the next pass.
+  ///
+  /// \throws  as draw()
+  FeatureView<const S> diffuse(Index sample) {
     this->begin_draw(sample);
     steps_.diffuse();
-    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
-                          steps_.features_after(steps_.layer_count()).rows());
     this->end_draw();
-    return steps_.output.output();
+    return steps_.features_after(steps_.layer_count());
   }
   /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
   /// H, which add up.
@@ -144,6 +164,42 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
                            {steps_.bar.data(), x.nodes(), steps_.model.hidden_width()}, steps_.weights_bar.readout,
                            steps_.weights_bar.output);
+    accumulate_layers();
+  }
+  /// The same from the derivative of what diffuse() has returned.
+  ///
+  /// \throws std::invalid_argument  features_bar of another shape
+  /// \throws std::logic_error       as accumulate()
+  void accumulate_features(const FeatureView<const S>& features_bar) {
+    this->check_accumulate();
+    const FeatureView<const S> x = features_after(steps_.layer_count());
+    require_shape(features_bar, x.nodes(), x.coordinates(), x.channels(), "features_bar");
+    MatrixView<S>(steps_.bar.data(), x.nodes(), steps_.model.hidden_width()).eigen() = features_bar.rows().eigen();
+    accumulate_layers();
+  }
+  /// From what accumulate() has gathered to gradient().
+  ///
+  /// \returns the KL term, the mean over nodes and sides
+  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  double finish_backward() {
+    finish_layers();
+    steps_.encoder.backward(steps_.execution, steps_.matrix(steps_.embedding_bar), steps_.weights_bar.encoder);
+    return steps_.kl;
+  }
+  /// The same after a pass from given embeddings, to their derivative as well.
+  ///
+  /// \param embedding_bar  n × h, overwritten
+  /// \throws std::invalid_argument  embedding_bar of another shape
+  double finish_backward(const MatrixView<S>& embedding_bar) {
+    require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
+    finish_layers();
+    embedding_bar.eigen() = steps_.matrix(steps_.embedding_bar).eigen();
+    return steps_.kl;
+  }
+
+ private:
+  /// From the derivative of X_{L+1}, in bar, to those of the layers and, added up, of H.
+  void accumulate_layers() {
     steps_.diffuse_backward();
     if (steps_.first_sample) {
       std::swap(steps_.x_bar, steps_.embedding_bar);
@@ -152,21 +208,14 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     }
     steps_.first_sample = steps_.kept = false;
   }
-  /// From what accumulate() has gathered to gradient().
-  ///
-  /// \returns the KL term, the mean over nodes and sides
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
-  double finish_backward() {
+  /// To the derivative of H, and to those of the learners that serve all layers.
+  void finish_layers() {
     this->check_finish();
     if constexpr (Bayesian) {
       if (steps_.closed_form && !steps_.learns_per_layer()) steps_.kl = steps_.mean_kl();
       steps_.finish_posterior(steps_.learner_start);
     }
-    steps_.encoder.backward(steps_.execution, steps_.matrix(steps_.embedding_bar), steps_.weights_bar.encoder);
-    return steps_.kl;
   }
-
- private:
   void check_posterior(std::string_view step) const {
     this->check_begun(step);
     if (Bayesian && steps_.learns_per_layer()) this->check_drawn(step);

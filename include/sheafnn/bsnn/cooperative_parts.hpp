@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
@@ -15,9 +16,9 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/layers/batch_norm.hpp"
 #include "sheafnn/layers/cooperative_layer.hpp"
-#include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
@@ -26,54 +27,6 @@
 #include "sheafnn/layers/variational_node_maps.hpp"
 
 namespace sheafnn::detail {
-
-/// act(dropout_in(X) Wᵀ + b): an encoder with a choice of activation.
-template <class S>
-struct ActivatedEncoder {
-  Encoder<S> linear;
-  Activation activation = Activation::gelu;
-  Buffer<S> output;
-  Buffer<S> slope;  ///< derivative of the activation; allocated when first needed, as is what follows
-  Buffer<S> clean;  ///< the output without dropout
-
-  ActivatedEncoder(const SparseInput<S>& input, const Graph& graph, Index width, Activation choice)
-      : linear(input, graph, EncoderOptions{width, false, false}),
-        activation(choice),
-        output(input.rows() * width) {}
-  /// \param training    keep what backward() reads
-  /// \param with_clean  compute `clean` as well
-  void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& dropout, bool training,
-               bool with_clean = false) {
-    linear.forward(execution, weights, dropout, {}, with_clean);
-    if (training && slope.empty()) slope.resize(output.size());
-    if (with_clean && clean.empty()) clean.resize(output.size());
-    with_activation(activation, [&]<Activation A>() {
-      parallel_for(execution, output.size(), 2048, [&](Index begin, Index end) {
-        activate_numbers<A>(begin, end, linear.output().data(), output.data(), training ? slope.data() : nullptr);
-        if (with_clean) activate_numbers<A>(begin, end, linear.clean().data(), clean.data(), nullptr);
-      });
-    });
-  }
-  /// \param bar  derivative of the output, overwritten
-  void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar) {
-    parallel_for(execution, output.size(), 2048, [&](Index begin, Index end) {
-      for_tiles<S>(begin, end, [&]<class T>(auto i) {
-        i.store(bar.data() + i, i.load(bar.data() + i) * i.load(slope.data() + i));
-      });
-    });
-    linear.backward(execution, bar, weights_bar);
-  }
-
- private:
-  template <Activation A>
-  static void activate_numbers(Index begin, Index end, const S* z, S* y, S* derivative) {
-    for_tiles<S>(begin, end, [&]<class T>(auto i) {
-      T at;
-      i.store(y + i, activate_with_slope<A>(i.load(z + i), at));
-      if (derivative != nullptr) i.store(derivative + i, at);
-    });
-  }
-};
 
 /// One layer with what belongs to it.
 template <int D, class S>

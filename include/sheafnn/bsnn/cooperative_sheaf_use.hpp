@@ -11,15 +11,13 @@
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once
 
-#include <cmath>
-#include <numeric>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/bsnn/sheaf_use.hpp"
+#include "sheafnn/bsnn/given_maps_score.hpp"
 #include "sheafnn/sheaf/families/conformal.hpp"
 
 namespace sheafnn {
@@ -30,9 +28,7 @@ namespace detail {
 template <int D, class S>
 [[nodiscard]] NodeMapRows<D, S> permuted_node_maps(const NodeMapRows<D, S>& rows, Index nodes,
                                                    const Stream& stream) {
-  std::vector<std::int32_t> other(static_cast<std::size_t>(nodes));
-  std::iota(other.begin(), other.end(), 0);
-  shuffle(other, stream);
+  const std::vector<std::int32_t> other = permuted_nodes(nodes, stream);
   NodeMapRows<D, S> r = rows;
   for (int side = 0; side < 2; ++side) {
     for (Index u = 0; u < nodes; ++u) {
@@ -107,7 +103,7 @@ template <int D, bool Bayesian, class S>
   r.bayesian = Bayesian;
   r.of_nodes = true;
   if (data.graph.edge_count() == 0) return r;
-  const Index n = data.graph.node_count(), layers = model.options().layers, classes = model.options().classes;
+  const Index n = data.graph.node_count();
   Network<CooperativeModel<D, Bayesian, S>> network(model, data.graph, data.features,
                                                     options.threads > 0 ? options.threads
                                                                         : suggested_threads(model, data.graph));
@@ -118,44 +114,18 @@ template <int D, bool Bayesian, class S>
   network.draw(0);
   detail::describe_node_maps(network, r);
   if (labelled.empty()) return r;
-  const auto losses = [&] { return detail::NodeLosses(data.labels, labelled, Bayesian); };
-  detail::NodeLosses own = losses(), permuted = losses(), prior = losses(), identity = losses();
-  const auto draw = [&](Index k, std::vector<Rows> maps, detail::NodeLosses& to) {
-    network.give_maps(std::move(maps));
-    const MatrixView<S> outputs = network.draw(k);
-    layers::log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
-    Prediction prediction;
-    prediction.class_count = classes;
-    for (Index u = 0; u < n; ++u) {
-      for (Index c = 0; c < classes; ++c)
-        prediction.probabilities.push_back(std::exp(static_cast<double>(outputs(u, c))));
-    }
-    to.add(prediction);
-  };
-  std::vector<Rows> maps;  // the model's own
-  for (Index k = 0; k < options.samples; ++k) {
-    if (Bayesian || k == 0) {
-      draw(k, {}, own);
-      maps.clear();
-      for (Index l = 0; l < layers; ++l) maps.push_back(network.node_maps(l).rows());
-    }
-    std::vector<Rows> others, drawn, trivial;
-    for (Index l = 0; l < layers; ++l) {
-      const layers::NodeDegrees<S>& degrees = network.node_maps(l).degrees();
-      const auto stream = [&](Index part) {
-        return Stream{options.seed, Purpose::user, options.epoch, static_cast<std::uint32_t>(2 * l + part),
-                      static_cast<std::uint32_t>(k)};
-      };
-      others.push_back(detail::permuted_node_maps(maps[static_cast<std::size_t>(l)], n, stream(0)));
-      trivial.emplace_back(degrees);
-      drawn.emplace_back(degrees);
-      detail::draw_prior_node_maps(drawn.back(), n, stream(1));
-    }
-    if (k == 0) draw(k, std::move(trivial), identity);
-    draw(k, std::move(drawn), prior);
-    draw(k, std::move(others), permuted);
-  }
-  detail::fill_score(own, permuted, prior, identity, r);
+  const auto rows_of = [&](Index l) { return network.node_maps(l).rows(); };
+  detail::score_given_maps<Rows>(
+      network, data.labels, labelled, options, rows_of,
+      {.permuted = [&](const Rows& rows, const Stream& stream) { return detail::permuted_node_maps(rows, n, stream); },
+       .drawn =
+           [&](const Rows&, const Stream& stream) {
+             Rows drawn(network.node_maps(0).degrees());
+             detail::draw_prior_node_maps(drawn, n, stream);
+             return drawn;
+           },
+       .identity = [&] { return Rows(network.node_maps(0).degrees()); }},
+      r);
   return r;
 }
 

@@ -64,10 +64,15 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   /// Starts a pass from embeddings that `from` has computed: H and, where one pair of learners serves all layers,
   /// Q(T, S | H).
   void start_from(const CooperativeSteps& from, bool clean) {
-    start = clean ? from.encoder.clean.data() : from.encoder.output.data();
+    const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
+    start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
+  }
+  /// The same from H. \param read  what the learners of Bayesian models read, where one pair serves all layers
+  void start_at(const S* h, const S* read) {
+    start = h;
     if (learns_per_layer()) return;
     if constexpr (Bayesian) {
-      learner_start = from.learner_encoder ? from.learner_encoder->output.data() : start;
+      learner_start = read;
       begin_learner(0, 0);
       masks.run(execution);
       learn(0, 0, [&](Index r, Index first, Index count) {

@@ -36,7 +36,7 @@ class EpochSchedule {
  public:
   using S = typename Model::Scalar;
 
-  EpochSchedule(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution)
+  EpochSchedule(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, Execution execution)
       : network_(model, graph, features, execution) {}
 
   [[nodiscard]] Network<Model>& network() noexcept { return network_; }
@@ -68,7 +68,7 @@ class EpochSchedule<Model> {
  public:
   using S = typename Model::Scalar;
 
-  EpochSchedule(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution)
+  EpochSchedule(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, Execution execution)
       : execution_(execution),
         variants_(variants_for(model, graph, execution)),
         fastest_(static_cast<int>(variants_.size())),
@@ -151,7 +151,7 @@ class EpochSchedule<Model> {
     Execution execution;  ///< of the loops
     bool side_by_side;    ///< the evaluation beside the training pass
   };
-  [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const Graph& graph,
+  [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const GraphOf<Model>& graph,
                                                          Execution execution) {
     constexpr Index small = 1'000'000;
     // The parts of a graph take their passes one after the other, all in the same order.

@@ -85,7 +85,7 @@ class FlowModel {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) = network_sizes(detail::one_layer(options_), coordinates(), sheaf_count(),
-                                                        Posterior::mean_size, Posterior::spread_size, bayesian);
+                                                        detail::raw_sizes(posterior_), bayesian);
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_.at, [&](layers::ParameterList<layers::ParameterSlot>&) {
       static_cast<LayerWeights<layers::ParameterSlot>&>(layout_).declare(list, layer_setting(), 1, false);

@@ -18,9 +18,10 @@ struct FlowOptions {
                                     .options = "FlowOptions",
                                     .title = "Networks in continuous time",
                                     .maps = "one sheaf, and a flow along it"};
-  static constexpr Index layers = 1;            ///< the flow, where layers are counted
-  static constexpr PolynomialOptions filter{};  ///< none
-  static constexpr ResidualOptions residual{};  ///< no layers that could have another
+  static constexpr Index layers = 1;                  ///< the flow, where layers are counted
+  static constexpr PolynomialOptions filter{};        ///< none
+  static constexpr ResidualOptions residual{};        ///< no layers that could have another
+  static constexpr std::optional<LayerForm> layer{};  ///< likewise
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

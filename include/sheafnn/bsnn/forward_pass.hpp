@@ -11,7 +11,7 @@
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/parallel.hpp"
-#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
 
@@ -21,16 +21,27 @@ namespace detail {
 
 /// Features that a layer moves along nodes and arcs: what the work of an epoch grows with.
 template <class Model>
-[[nodiscard]] Index moved_features(const Model& model, const Graph& graph) {
-  return (graph.node_count() + graph.arc_count()) * model.hidden_width();
+[[nodiscard]] Index moved_features(const Model& model, const GraphOf<Model>& graph) {
+  return (graph.node_count() + pairs_of(graph)) * model.hidden_width();
+}
+
+/// Rows that a network's outputs have on a graph, which targets and splits number: one for each node, or what the model says.
+template <class Model>
+[[nodiscard]] Index output_rows(const GraphOf<Model>& graph) {
+  if constexpr (requires { Model::output_rows(graph); }) {
+    return Model::output_rows(graph);
+  } else {
+    return graph.node_count();
+  }
 }
 
 }  // namespace detail
 
 /// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved
-/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it.
+/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it. Takes any
+/// model and graph.
 template <class Model>
-[[nodiscard]] int suggested_threads(const Model& model, const Graph& graph) {
+[[nodiscard]] int suggested_threads(const Model& model, const GraphOf<Model>& graph) {
   constexpr Index worth_a_thread = 16'000;
   return static_cast<int>(
       std::clamp<Index>(detail::moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));
@@ -52,8 +63,10 @@ struct ForwardPass {
   /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.
   std::span<const std::int32_t> nodes = {};
   /// Explicit noise instead of the streams', for sample k and sheaf s at [k · sheaf_count + s]: 2m · noise_size numbers
-  /// each (see SheafNoise); of cooperative networks for sample k and layer s 2n rows of D² + 1 numbers. Empty: none.
+  /// each (see Noise); of cooperative networks for sample k and layer s 2n rows of D² + 1 numbers. Empty: none.
   std::vector<std::span<const S>> noise = {};
+  /// The same for what the layers of a network draw themselves, for sample k and layer l at [k · L + l] (see Noise). Empty: none.
+  std::vector<std::span<const S>> layer_noise = {};
 
   /// Will backward() be able to follow?
   [[nodiscard]] bool keeps() const noexcept { return training || keep; }
@@ -71,13 +84,20 @@ struct ForwardPass {
   }
   /// The stream that sheaf s of a sample is drawn from. Evaluations use the upper half of the sample numbers, so that
   /// they share no noise with training. Unchecked: s and draw are in the ranges of Stream.
-  [[nodiscard]] Stream of_sheaf(Index s, Index draw) const {
-    return stream(Purpose::sheaf_noise, s, training ? draw : 0x8000 + draw % 0x8000);
+  [[nodiscard]] Stream of_sheaf(Index s, Index draw) const { return noise_stream(Purpose::sheaf_noise, s, draw); }
+  /// The stream that layer l draws from itself. Unchecked: as above.
+  [[nodiscard]] Stream of_layer_noise(Index l, Index draw) const {
+    return noise_stream(Purpose::layer_noise, l, draw);
   }
+  /// The stream that the maps of pairs of nodes are drawn from. Unchecked: as above.
+  [[nodiscard]] Stream of_pairs(Index draw) const { return noise_stream(Purpose::pair_noise, 0, draw); }
 
  private:
   [[nodiscard]] Stream stream(Purpose purpose, Index layer, Index draw) const {
     return {seed, purpose, epoch, static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(draw)};
+  }
+  [[nodiscard]] Stream noise_stream(Purpose purpose, Index layer, Index draw) const {
+    return stream(purpose, layer, training ? draw : 0x8000 + draw % 0x8000);
   }
   [[nodiscard]] layers::Dropout dropout_of(Purpose purpose, double rate, Index layer = 0, Index draw = 0) const {
     return {training ? rate : 0.0, stream(purpose, layer, draw)};

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 #include <utility>
 
 #include "sheafnn/bsnn/model.hpp"
@@ -22,6 +23,11 @@ template <template <RestrictionMapFamily, SheafSource, std::floating_point> clas
           class Posterior, class S>
 struct ModelWithSheaves<Kind<Family, Posterior, S>> {
   using type = Kind<Family, GivenMaps<Family>, S>;
+};
+template <class Family, class Posterior, class S, class Layers>
+  requires(!std::is_same_v<Layers, LibraryLayers>)
+struct ModelWithSheaves<SheafModel<Family, Posterior, S, Layers>> {
+  using type = SheafModel<Family, GivenMaps<Family>, S, Layers>;
 };
 
 }  // namespace detail

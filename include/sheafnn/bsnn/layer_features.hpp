@@ -49,7 +49,7 @@ struct LayerFeatures {
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, features that do not fit, or a result that is not finite
 template <class Model>
-[[nodiscard]] LayerFeatures layer_features(const Model& model, const Graph& graph, const NodeFeatures& features,
+[[nodiscard]] LayerFeatures layer_features(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                            const LayerFeaturesOptions& options = {}) {
   require(options.first_sample >= 0 && options.first_sample < 32768, "first_sample", options.first_sample,
           "must be between 0 and 32767");
@@ -88,7 +88,7 @@ template <class Model>
 }
 /// As above, of a dataset.
 template <class Model>
-[[nodiscard]] LayerFeatures layer_features(const Model& model, const Dataset& data,
+[[nodiscard]] LayerFeatures layer_features(const Model& model, const NodeDataset<GraphOf<Model>>& data,
                                            const LayerFeaturesOptions& options = {}) {
   return layer_features(model, data.graph, data.features, options);
 }

@@ -41,7 +41,16 @@ struct LayerKinds {
     constexpr const char* why = "the model's LayerKinds have no layer with it";
     if (of.filter.active()) throw_invalid_argument("filter.basis", to_string(of.filter.basis), why);
     if (of.residual.initial()) throw_invalid_argument("residual.form", to_string(of.residual.form), why);
+    if (of.form != LayerForm::diffusion) {
+      throw_invalid_argument("layer", to_string(of.form),
+                             detail::concat(why, ": <sheafnn/every_layer.hpp> has one, not for batches"));
+    }
     throw_invalid_argument("layer", of.number, "none of the model's LayerKinds suits it");
+  }
+  /// The form of the first kind.
+  template <class Family>
+  static constexpr LayerForm first_form() {
+    return with_all<Family, float>([]<class First, class... Others>() { return First::form; });
   }
 };
 
@@ -108,8 +117,7 @@ class LayerStack {
         }
       });
       before = layer.get();
-      reads_.first = reads_.first || layer->reads().first;
-      reads_.scales = reads_.scales || layer->reads().scales;
+      reads_ = reads_.with(layer->reads());
       if (model.options().layer_norm) {
         layer = std::make_unique<NormedLayer<Family, S>>(std::move(layer), graph.node_count(), shape.row());
       }
@@ -137,7 +145,7 @@ class LayerStack {
 
  private:
   std::vector<std::unique_ptr<Layer<Family, S>>> layers_;
-  LayerReads reads_;
+  LayerReads reads_ = {.blocks = false};
 };
 
 }  // namespace detail

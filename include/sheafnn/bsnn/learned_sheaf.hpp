@@ -111,7 +111,7 @@ template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> mean_sheaf(const Network<Model>& network) {
   const auto& source = network.sheaf_source();
   return gather_sheaf<Model>(network.graph(), source.edge_weights(),
-                             [&](Index block, auto& map) { source.posterior().mean_block(block, map); });
+                             [&](Index block, auto& map) { source.mean_block(block, map); });
 }
 /// The sheaf of a layer in a pass: drawn from the posterior after begin(), or, of a model without one, computed by a draw
 /// of this pass.
@@ -123,7 +123,7 @@ template <class Model>
   const Index sheaf = std::min(layer, source.stack().count() - 1);
   return gather_sheaf<Model>(network.graph(), source.edge_weights(sheaf), [&](Index block, auto& map) {
     if constexpr (has_sheaf_posterior<Model>) {
-      source.posterior().sample_block({pass.of_sheaf(sheaf, sample)}, block, map);
+      source.sample_block({pass.of_sheaf(sheaf, sample)}, block, map);
     } else {
       source.map_block(sheaf, block, map);
     }

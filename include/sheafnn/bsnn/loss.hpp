@@ -65,6 +65,35 @@ concept NodewiseLoss = Loss<L, S> && requires(const L& loss, Execution execution
   { loss.mean_loss(rows, nodes, losses) } -> std::same_as<double>;
 };
 
+/// A loss over a model: a Loss over its scalars, or one with targets of its own.
+template <class L, class Model>
+concept LossOf = Loss<L, typename Model::Scalar> || has_own_targets<L>;
+
+namespace detail {
+
+/// Does a loss have classes, as Classification has, and predict their probabilities?
+template <class L>
+inline constexpr bool has_classes = !spans_parts<L> && requires(const L& loss) {
+  loss.labels();
+  loss.class_weights();
+};
+
+/// Targets of an evaluation or a step.
+///
+/// \throws std::invalid_argument  a number out of range, or numbers that do not increase
+SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> targets, Index count,
+                                              std::string_view name) {
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Index u = targets[i];
+    if (u < 0 || u >= count) {
+      throw_invalid_argument(concat(name, "[", i, "]"), u, concat("must be between 0 and ", count - 1));
+    }
+    if (i > 0 && targets[i - 1] >= u) throw_invalid_argument(concat(name, "[", i, "]"), u, "numbers must increase");
+  }
+}
+
+}  // namespace detail
+
 /// \throws std::invalid_argument  targets that do not fit, nodes that do not increase or that `rows` lacks, or no node
 ///         with a target
 template <class L>

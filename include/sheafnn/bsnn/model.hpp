@@ -21,6 +21,7 @@
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/nn/parameters.hpp"
+#include "sheafnn/posterior/around_given.hpp"
 #include "sheafnn/posterior/default_posterior.hpp"
 #include "sheafnn/posterior/given_maps.hpp"
 #include "sheafnn/posterior/point_mass.hpp"
@@ -28,9 +29,9 @@
 
 namespace sheafnn {
 
-/// What a model may have for its maps: a distribution (SheafPosterior), or a map without one (PointMass).
+/// What a model may have for its maps: a distribution (SheafPosterior, AroundGiven), or maps without one (PointMass, GivenMaps).
 template <class Q>
-concept SheafSource = is_point_mass<Q> || SheafPosterior<Q>;
+concept SheafSource = is_point_mass<Q> || SheafPosterior<Q> || is_around_given<Q>;
 
 namespace detail {
 
@@ -38,9 +39,14 @@ namespace detail {
 /// member sheaf_activation has an activation of its own, which the option calls tanh.
 ///
 /// \throws std::invalid_argument  learned edge weights, of given maps
-template <class Posterior, class Options>
+///
+/// \tparam Layers  LayerKinds, whose first kind decides the form of the layers; void: there is no choice
+template <class Posterior, class Layers = void, class Options>
 [[nodiscard]] Options suited_to(Options options) {
-  if constexpr (has_given_maps<Posterior>) {
+  if constexpr (!std::is_void_v<Layers>) {
+    if (!options.layer) options.layer = Layers::template first_form<typename Posterior::family>();
+  }
+  if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) {
     require(!options.edge_weights.value_or(false), "edge_weights", true,
             "given sheaves have edge weights of their own");
     options.edge_weights = false;
@@ -51,11 +57,19 @@ template <class Posterior, class Options>
   return options;
 }
 
+/// A model whose given maps come later, with a graph.
+struct LaterSheaf {};
+
 /// Gives a posterior what the resolved options say of it (posterior/sheaf_posterior.hpp).
 ///
 /// \throws std::invalid_argument  a sheaf activation other than tanh, of a posterior that has its own
 template <class Options, class Posterior>
 void set_posterior(const Options& options, Posterior& posterior) {
+  if constexpr (is_around_given<Posterior>) {
+    require(*options.sheaf_activation <= SheafActivation::elu, "sheaf_activation",
+            to_string(*options.sheaf_activation),
+            "means are deviations from given maps: choose tanh, identity or elu");
+  }
   if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = *options.parametrisation;
   if constexpr (requires { posterior.spread = options.spread; }) posterior.spread = options.spread;
   if constexpr (requires { posterior.sheaf_activation; }) {
@@ -71,7 +85,7 @@ void set_posterior(const Options& options, Posterior& posterior) {
 /// Architecture and parameters.
 ///
 /// \tparam PosteriorType  CayleyPosterior<FamilyType>, NormalPosterior<FamilyType>, PointMass<FamilyType>,
-///                        GivenMaps<FamilyType>, … or your own
+///                        GivenMaps<FamilyType>, AroundGiven<FamilyType>, … or your own
 /// \tparam S              float (default) or double
 /// \tparam LayersType     LayerKinds<…>, of which networks may have layers
 template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float,
@@ -89,9 +103,10 @@ class SheafModel {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// As checkpoints and programs name it.
-  static constexpr std::string_view kind = has_given_maps<Posterior> ? "snn"
-                                           : bayesian                ? Options::kind.bayesian
-                                                                     : Options::kind.deterministic;
+  static constexpr std::string_view kind = has_given_maps<Posterior>    ? "nsd-given"
+                                           : is_around_given<Posterior> ? "bsnn-around"
+                                           : bayesian                   ? Options::kind.bayesian
+                                                                        : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
   /// orthogonal, ε = 0; polynomial filters with equal coefficients, α = 0.
@@ -107,19 +122,9 @@ class SheafModel {
   }
   /// The same without values of the parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
-    if constexpr (has_given_maps<Posterior>) {
-      detail::require_edges(options_);
-      posterior_.check_count(sheaf_count());
-    }
-    detail::set_posterior(options_, posterior_);
-    static_cast<NetworkSizes&>(layout_) = network_sizes(options_, coordinates(), sheaf_count(),
-                                                        Posterior::mean_size, Posterior::spread_size, bayesian);
-    layers::ParameterList<layers::ParameterSlot> list(parameters_);
-    declare(list, layout_.at, [&](layers::ParameterList<layers::ParameterSlot>&) {
-      detail::declare_layers<Layers, Family, S>(list, layer_setting(), options_.layers, options_.layer_norm,
-                                                layout_);
-    });
+      : SheafModel(detail::LaterSheaf{}, options, posterior) {
+    if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
+    if constexpr (is_around_given<Posterior>) posterior_.centre().check_count(1);
   }
 
   [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
@@ -145,17 +150,35 @@ class SheafModel {
   /// What layers are made from.
   [[nodiscard]] layers::LayerSetting layer_setting() const {
     const layers::DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
-                                 !options_.residual.initial()};
+                                         !options_.residual.initial() && options_.layer == LayerForm::diffusion};
     return {.diffusion = parts,
             .filter = options_.filter,
             .residual = options_.residual,
             .coordinates = coordinates(),
-            .channels = options_.channels};
+            .channels = options_.channels,
+            .form = *options_.layer,
+            .attention = options_.attention};
   }
   /// Declares all parameters; declare_layers(list) declares the weights of the layers. Takes any list.
   template <class T, class DeclareLayers>
-  void declare(layers::ParameterList<T>& list, NetworkWeights<T>& weights, const DeclareLayers& declare_layers) const {
+  void declare(layers::ParameterList<T>& list, NetworkWeights<T>& weights,
+               const DeclareLayers& declare_layers) const {
     weights.declare(list, options_, layout_, declare_layers);
+  }
+
+ protected:
+  /// A model whose networks bring the given maps.
+  SheafModel(detail::LaterSheaf, const ModelOptions& options, const Posterior& posterior = {})
+      : options_(resolve<Family>(detail::suited_to<Posterior, Layers>(options), bayesian)), posterior_(posterior) {
+    if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) detail::require_edges(options_);
+    detail::set_posterior(options_, posterior_);
+    static_cast<NetworkSizes&>(layout_) =
+        network_sizes(options_, coordinates(), sheaf_count(), detail::raw_sizes(posterior_), bayesian);
+    layers::ParameterList<layers::ParameterSlot> list(parameters_);
+    declare(list, layout_.at, [&](layers::ParameterList<layers::ParameterSlot>&) {
+      detail::declare_layers<Layers, Family, S>(list, layer_setting(), options_.layers, options_.layer_norm,
+                                                layout_);
+    });
   }
 
  private:
@@ -174,5 +197,8 @@ using Nsd = SheafModel<Family, PointMass<Family>, S>;
 /// Sheaf neural network: the restriction maps are given, as the posterior GivenMaps; all else is learned.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using Snn = SheafModel<Family, GivenMaps<Family>, S>;
+/// The same with distributions around the given maps, as the posterior AroundGiven.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using Bgsnn = SheafModel<Family, AroundGiven<Family>, S>;
 
 }  // namespace sheafnn

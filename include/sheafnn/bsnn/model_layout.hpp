@@ -12,6 +12,7 @@
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/parameter_list.hpp"
+#include "sheafnn/posterior/around_given.hpp"
 
 namespace sheafnn {
 
@@ -30,9 +31,9 @@ struct NetworkSizes {
 /// \param options       resolved
 /// \param d             stalk coordinates, fixed filters counted
 /// \param sheaf_count   different sheaves in a forward pass
-/// \param mean, spread  raw numbers of the posterior per map
+/// \param raw           raw numbers of the posterior per map
 [[nodiscard]] inline NetworkSizes network_sizes(const ModelOptions& options, Index d, Index sheaf_count,
-                                                Index mean, Index spread, bool bayesian) {
+                                                const detail::RawSizes& raw, bool bayesian) {
   NetworkSizes r;
   r.coordinates = d;
   r.hidden_width = d * options.channels;
@@ -44,8 +45,10 @@ struct NetworkSizes {
   r.learner.input = options.learner;
   r.learner.channels = options.channels;
   r.learner.edge_features = options.edge_features;
-  r.learner.mean = mean;
-  r.learner.spread = spread;
+  r.learner.mean = raw.mean;
+  r.learner.spread = raw.spread;
+  r.learner.labels = raw.labels;
+  r.learner.first_dispersion = detail::first_dispersion(options.spread);
   r.learner.edge_weights = *options.edge_weights;
   if (r.learner.outputs() > 0) {
     r.learner.width = options.learner_width;

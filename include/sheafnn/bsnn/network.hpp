@@ -35,6 +35,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Passes(model, graph, features, execution) {}
+  /// The same of features as the model reads them. \throws std::invalid_argument  a graph without nodes
+  Network(const Model& model, const Graph& graph, const detail::SeenFeatures& features, Execution execution = {})
+      : Passes(model, graph, features, execution) {}
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
@@ -112,7 +115,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   template <class Use>
   void draw_samples(Index count, const Use& use) {
     require_between("samples", count, 1, 32768);
-    for (Index k = 0; k < Passes::sample_count(count); ++k) {
+    for (Index k = 0; k < this->sample_count(count); ++k) {
       // All start from H: the first layer mixes it once.
       steps_.first_mixing = k > 0       ? layers::MixedFeatures::reuse
                             : count > 1 ? layers::MixedFeatures::compute_and_keep
@@ -146,15 +149,49 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     bar.eigen() = features_bar.eigen();
     accumulate_layers(bar);
   }
+  /// The same where what follows the layers has read the last layer's sheaf: its derivative is added to that in
+  /// last_sheaf_gradient(), which begins with every call.
+  ///
+  /// \throws  as above
+  void accumulate_features_and_sheaf(const FeatureView<const S>& features_bar) {
+    steps_.sheaf_gradient_begun = true;
+    try {
+      accumulate_features(features_bar);
+    } catch (...) {
+      steps_.sheaf_gradient_begun = false;
+      throw;
+    }
+    steps_.sheaf_gradient_begun = false;
+  }
+  /// The shape of features, the sheaf of the last layer in the last draw, and where the derivative of its blocks is.
+  [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
+  [[nodiscard]] const layers::SheafBlocks<typename Steps::Family, S>& last_sheaf() const noexcept {
+    return steps_.sheaf_of(steps_.layer_count() - 1);
+  }
+  [[nodiscard]] layers::SheafBlocksGradient<typename Steps::Family, S>& last_sheaf_gradient() noexcept {
+    return steps_.source.gradient();
+  }
+
+  // For maps of pairs of nodes by the learner of the last sheaf (layers/pair_sheaf.hpp), between draw() and accumulate().
+
+  /// Can it give maps to pairs that are no edges?
+  static constexpr bool has_pair_maps = Steps::has_pair_maps;
+  /// What it reads, n × h, its weights, and where derivatives of both are to be added.
+  [[nodiscard]] MatrixView<const S> learner_input() const requires has_pair_maps { return steps_.learner_input(); }
+  [[nodiscard]] const auto& learner_weights() const requires has_pair_maps { return steps_.weights.learners.back(); }
+  [[nodiscard]] const auto& learner_weights_bar() const requires has_pair_maps {
+    return steps_.weights_bar.learners.back();
+  }
+  [[nodiscard]] MatrixView<S> learner_input_bar() requires has_pair_maps { return steps_.learner_input_bar(); }
+
   /// From what accumulate() has gathered to gradient().
   ///
-  /// \returns the KL term, per incident pair
+  /// \returns the KL term, per incident pair, and of what layers draw themselves
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
     this->check_finish();
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.embed_backward();
-    return steps_.kl;
+    return steps_.total_kl();
   }
   /// The same after a pass from given embeddings, to their derivative as well.
   ///
@@ -163,10 +200,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.shape.row(), "embedding_bar");
     this->check_finish();
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
     steps_.infer_backward();
     embedding_bar.eigen() = steps_.embedding_bar_view().rows().eigen();
-    return steps_.kl;
+    return steps_.total_kl();
   }
 
  private:
@@ -175,14 +211,20 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// From the derivative of X_{L+1}, in last_bar(), to the derivative of H.
   void accumulate_layers(FeatureView<S> bar) {
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
+    steps_.clear_before_bars(steps_.execution);
     for (Index l = steps_.layer_count(); l-- > 0;) {
       steps_.diffuse_backward(l, bar);
       if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);
+      steps_.add_input_bar(l);
+      steps_.add_before_bar(steps_.execution, l);
       bar = steps_.x_bar_view();
     }
     steps_.add_embedding_bar(steps_.execution, first);
     steps_.first_sample = steps_.kept = false;
   }
 };
+
+template <class Model>
+Network(const Model&, const GraphOf<Model>&, const NodeFeatures&, Execution = {}) -> Network<Model>;
 
 }  // namespace sheafnn

@@ -17,6 +17,9 @@ struct NetworkKind {
   /// is chosen.
   std::string_view own_maps = {};
   int least_stalk_dimension = 1;
+  bool learned_maps = true;  ///< are the maps learned? Otherwise they are given, or computed before a training
+  bool batched = true;      ///< does the batch engine train them, on the host and on CUDA devices?
+  bool distributed = true;  ///< do the ranks of MPI train them?
 
   /// Is a model one of the two?
   [[nodiscard]] constexpr bool has(std::string_view model) const {

@@ -1,6 +1,6 @@
 /// \file
 /// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. A new kind is one more
-/// type of the tuple; checkpoints, programs and Python follow.
+/// type of the tuple; checkpoints, programs and Python follow. Networks on hypergraphs, whose data are others, are a kind apart.
 #pragma once
 
 #include <array>
@@ -10,15 +10,24 @@
 #include <type_traits>
 #include <utility>
 
+#include "sheafnn/bsnn/bundle_options.hpp"
+#include "sheafnn/bsnn/connection_options.hpp"
+#include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/options.hpp"
+#include "sheafnn/bsnn/pooled_options.hpp"
 
 namespace sheafnn {
 
 /// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
-using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions>;
+using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions,
+                                  ConvolutionOptions, BundleOptions>;
+
+/// The same, and those of networks with outputs per graph, which checkpoints know but programs for nodes do not choose.
+using StoredOptions =
+    decltype(std::tuple_cat(std::declval<NetworkOptions>(), std::declval<std::tuple<PooledOptions>>()));
 
 /// The kinds, in the order of NetworkOptions.
 inline constexpr auto network_kinds = []<class... Options>(std::type_identity<std::tuple<Options...>>) {

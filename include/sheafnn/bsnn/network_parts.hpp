@@ -51,6 +51,9 @@ struct NetworkParts {
   using Source = typename SheafSourceOf<Posterior, S>::type;
   static constexpr bool is_sampled = Model::bayesian && is_learned<Family>;
   static constexpr bool has_closed_form = is_sampled && closed_form_kl<Posterior>;
+  /// Can the sheaf learner give maps to pairs of nodes that are no edges?
+  static constexpr bool has_pair_maps =
+      std::is_same_v<Source, PointSource<Family, S>> || (is_sampled && !is_around_given<Posterior>);
 
   NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
       : NetworkParts(of, on, seen_features(of.options(), on, features)) {}
@@ -63,14 +66,19 @@ struct NetworkParts {
         blocks(graph),
         shape(shape_of(of.options(), graph)),
         embedding(input, graph, of.layout().encoder, of.options().second_linear),
-        source(graph, blocks, source_state(of), of.sheaf_count(), of.options().normalisation, learner_options(of)),
+        source(graph, blocks, source_state(of, graph, seen.features), of.sheaf_count(), of.options().normalisation, learner_options(of)),
         layers(of, graph, shape),
         output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
       if (*of.options().separate_encoder) source.add_encoder(input, graph, of.layout().sheaf_encoder);
     }
+    const LayerReads reads = layers.reads();
+    if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
       buffer->resize(graph.node_count() * shape.row());
+    }
+    if (reads.before) {
+      for (Buffer<S>& buffer : before_bar_) buffer.resize(graph.node_count() * shape.row());
     }
     gradient.resize(of.parameters().size());
     if (graph.part() != nullptr) address_masks(graph.part()->numbers(), seen.first_entry);
@@ -95,6 +103,12 @@ struct NetworkParts {
   [[nodiscard]] FeatureView<S> scratch(int i) noexcept { return view(scratch_[i]); }
   [[nodiscard]] FeatureView<S> x_bar_view() noexcept { return view(x_bar); }
   [[nodiscard]] FeatureView<S> embedding_bar_view() noexcept { return view(embedding_bar); }
+  /// Where layer l adds the derivative of what the layer before it reads; without numbers where none reads it.
+  [[nodiscard]] FeatureView<S> before_bar_view(Index l) noexcept {
+    return layers.reads().before ? view(before_bar_[l % 2]) : FeatureView<S>();
+  }
+  /// Is anything random in a pass, beside dropout?
+  [[nodiscard]] bool draws() const noexcept { return is_sampled || layers.reads().scores > 0; }
 
   /// Points the views at the parameters, and at the gradient before a training pass.
   void bind(bool training) {
@@ -128,11 +142,7 @@ struct NetworkParts {
   /// \returns will add_embedding_bar() be the first to write there?
   bool begin_embedding_bar(Execution execution, bool first) {
     const bool added = layers.reads().first;
-    if (first && added) {
-      parallel_for(execution, embedding_bar.size(), 4096, [&](Index begin, Index end) {
-        std::fill(embedding_bar.data() + begin, embedding_bar.data() + end, S(0));
-      });
-    }
+    if (first && added) clear(execution, embedding_bar);
     return first && !added;
   }
   /// embedding_bar (+)= x_bar.
@@ -144,6 +154,20 @@ struct NetworkParts {
     }
   }
 
+  /// Before the backward pass of a sample.
+  void clear_before_bars(Execution execution) {
+    for (Buffer<S>& buffer : before_bar_) clear(execution, buffer);
+  }
+  /// After the backward pass of layer l: x_bar += what the layer after it, and of the first layer that layer itself, has added
+  /// to the derivative of the same features.
+  void add_before_bar(Execution execution, Index l) {
+    if (!layers.reads().before) return;
+    Buffer<S>& from_above = before_bar_[(l + 1) % 2];
+    add_array(execution, x_bar.size(), from_above.data(), x_bar.data());
+    clear(execution, from_above);
+    if (l == 0) add_array(execution, x_bar.size(), before_bar_[0].data(), x_bar.data());
+  }
+
   void require_kept() const {
     if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
@@ -152,8 +176,9 @@ struct NetworkParts {
     if constexpr (is_sampled) {
       check_noise(pass, graph.arc_count() * Posterior::noise_size, sheaf_count());
     } else {
-      require(pass.noise.empty(), "noise", pass.noise.size(), "nothing is random in this model");
+      require(pass.noise.empty(), "noise", pass.noise.size(), "no sheaf is random in this model");
     }
+    check_layer_noise(pass, layers.reads().scores * (graph.arc_count() + graph.node_count()), layer_count());
   }
 
   const Model& model;
@@ -173,6 +198,11 @@ struct NetworkParts {
   bool kept = false;  ///< do the layers hold what a backward pass reads?
 
  private:
+  static void clear(Execution execution, Buffer<S>& buffer) {
+    parallel_for(execution, buffer.size(), 4096, [&](Index begin, Index end) {
+      std::fill(buffer.data() + begin, buffer.data() + end, S(0));
+    });
+  }
   /// On a part of a graph: masks are those that the nodes and features have in the whole.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = std::make_shared<ElementRuns>(), entries = std::make_shared<ElementRuns>();
@@ -185,17 +215,20 @@ struct NetworkParts {
     layers.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
     source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
   }
-  /// With an initial residual layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
+  /// Some layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
     DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp, options.channels,
                         detail::has_augmented_filters(options));
-    if (options.residual.initial()) {
+    if (averages(options)) {
       for (S& sign : r.filter_sign) sign = -sign;
     }
     return r;
   }
-  static auto source_state(const Model& model) {
-    if constexpr (is_sampled || has_given_maps<Posterior>) {
+  static auto source_state(const Model& model, [[maybe_unused]] const Graph& on,
+                           [[maybe_unused]] const NodeFeatures& seen) {
+    if constexpr (requires { model.posterior_of(on, seen); }) {
+      return model.posterior_of(on, seen);
+    } else if constexpr (is_sampled || has_given_maps<Posterior>) {
       return model.posterior();
     } else {
       return PointMap<Family>{*model.options().parametrisation, *model.options().sheaf_activation};
@@ -204,6 +237,7 @@ struct NetworkParts {
   static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learner; }
 
   Buffer<S> scratch_[2];
+  Buffer<S> before_bar_[2];  ///< of layers with even and odd numbers
   const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };
 

@@ -14,7 +14,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
-#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
@@ -34,11 +34,22 @@ class NetworkPasses {
   using S = typename Model::Scalar;
 
   [[nodiscard]] const Model& model() const noexcept { return steps_.model; }
-  [[nodiscard]] const Graph& graph() const noexcept { return steps_.graph; }
+  [[nodiscard]] const GraphOf<Model>& graph() const noexcept { return steps_.graph; }
   [[nodiscard]] Execution execution() const noexcept { return steps_.execution; }
   void set_execution(Execution execution) noexcept { steps_.execution = execution; }
+  /// Is anything random, beside dropout?
+  [[nodiscard]] bool draws() const noexcept {
+    if constexpr (requires { steps_.draws(); }) {
+      return steps_.draws();
+    } else {
+      return Steps::is_sampled;
+    }
+  }
   /// Samples that make sense: one where nothing is random. Takes any number.
-  [[nodiscard]] static Index sample_count(Index requested) noexcept { return Steps::is_sampled ? requested : 1; }
+  [[nodiscard]] Index sample_count(Index requested) const noexcept { return draws() ? requested : 1; }
+  /// The pass of the last begin(), and the sample of the last draw.
+  [[nodiscard]] const ForwardPass<S>& pass() const noexcept { return steps_.pass; }
+  [[nodiscard]] Index sample() const noexcept { return steps_.sample; }
   /// Nodes of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
   /// Outputs of the last draw, as what followed has left them: a loss may work in place.
@@ -47,6 +58,9 @@ class NetworkPasses {
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
+  /// The same, for a loss that has parameters of its own and adds their derivatives between begin_backward() and
+  /// finish_backward().
+  [[nodiscard]] S* loss_gradient() noexcept { return steps_.gradient.data(); }
 
   /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
   ///
@@ -59,7 +73,7 @@ class NetworkPasses {
   /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
   ///
   /// \param outputs_bar  of the shape of the outputs
-  /// \returns the KL term as kl() has it; 0 for deterministic models
+  /// \returns the KL term, kl() and the mean over the samples of what layers draw themselves; 0 where nothing is random
   /// \throws std::logic_error       no forward pass with training = true came before
   /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
   double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
@@ -119,7 +133,7 @@ class NetworkPasses {
   /// derivatives, of the loss and of the KL term: this adds them up over all parts. Of a whole graph it does nothing.
   /// Takes any numbers.
   void sum_over_parts(double& loss, double& kl) {
-    GraphPart* part = steps_.graph.part();
+    GraphPart* part = part_of(steps_.graph);
     if (part == nullptr) return;
     double numbers[] = {loss, kl};
     part->sum(steps_.gradient.view(), numbers);
@@ -128,7 +142,7 @@ class NetworkPasses {
   }
 
   /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
-  /// sides); 0 for models without, or without closed form.
+  /// sides); 0 for models without, or without closed form. Without what layers draw themselves.
   ///
   /// \throws std::logic_error  begin() did not come before
   [[nodiscard]] double kl() {

@@ -3,6 +3,8 @@
 /// them.
 #pragma once
 
+#include <utility>
+
 #include "sheafnn/bsnn/network_parts.hpp"
 
 namespace sheafnn::detail {
@@ -13,7 +15,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
   using Parts = NetworkParts<Model>;
   using S = typename Model::Scalar;
 
-  NetworkSteps(const Model& of, const Graph& over, const NodeFeatures& features, Execution on)
+  /// \param features  NodeFeatures, or SeenFeatures
+  template <class Features>
+  NetworkSteps(const Model& of, const Graph& over, const Features& features, Execution on)
       : Parts(of, over, features), execution(on) {}
 
   void set_pass(const ForwardPass<S>& of) {
@@ -80,15 +84,17 @@ struct NetworkSteps : NetworkParts<ModelType> {
     this->layers[l].forward({execution, this->sheaf_of(l), x, start_features(),
                              last ? nodes : NodeSelection(this->graph.node_count()), pass.of_layer(l, sample),
                              pass.keeps(), l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
-                             this->weights.filter});
+                             this->weights.filter, l > 1 ? this->layers[l - 2].output() : start_features(),
+                             layer_noise(l)});
     return this->layers[l].output();
   }
 
   /// From the derivative of X_{l+1} (overwritten) to that of X_l, in x_bar, of the layer's weights and of its sheaf's
   /// blocks.
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
-    const bool shares_sheaf =
-        l + 1 < this->layer_count() && l + 1 >= this->sheaf_count();  // with the layer after it
+    const bool last = l + 1 == this->layer_count();
+    const bool shares_sheaf = last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // with what comes after it
+    kl_of_layers += sample_share() * this->layers[l].kl();
     this->layers[l].backward({execution,
                               this->sheaf_of(l),
                               this->source.gradient(),
@@ -98,12 +104,14 @@ struct NetworkSteps : NetworkParts<ModelType> {
                               this->embedding_bar_view(),
                               {this->scratch(0), this->scratch(1)},
                               this->weights.filter,
-                              this->weights_bar.filter});
+                              this->weights_bar.filter,
+                              this->before_bar_view(l),
+                              sample_share() * options.kl_weight});
   }
   /// From the derivatives of the blocks of F^l to those of Q's parameters, or of X_l and the learner's weights.
   void sheaf_backward(Index l) {
     const SheafInput<S> read = sheaf_input(l, start_features());
-    const double share = 1 / static_cast<double>(options.samples * this->sheaf_count());
+    const double share = sample_share() / static_cast<double>(this->sheaf_count());
     if constexpr (Parts::is_sampled) {
       if (!closed_form) kl += share * this->source.log_ratio(execution, read);
     }
@@ -111,9 +119,16 @@ struct NetworkSteps : NetworkParts<ModelType> {
                           this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
   }
 
-  void begin_posterior(double kl_weight) { this->source.begin_backward(execution, kl_weight); }
+  void begin_posterior(double kl_weight) {
+    kl_of_layers = 0;
+    input_bar_begun = false;
+    this->source.begin_backward(execution, kl_weight);
+  }
   /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
   void infer_backward() {
+    if constexpr (Parts::is_sampled) {
+      if (std::exchange(input_bar_begun, false)) this->source.add_to_input_bar(input_bar.data());
+    }
     this->source.finish_backward(execution, this->source_weights(), this->embedding_bar_view().rows(),
                                  this->scratch(0).rows(), this->source_weights_bar());
   }
@@ -124,6 +139,30 @@ struct NetworkSteps : NetworkParts<ModelType> {
     this->embedding.backward(execution, this->weights.second, bar.rows(), work.rows(), this->weights_bar.encoder,
                              this->weights_bar.second);
   }
+  /// What the learner of the last sheaf reads.
+  [[nodiscard]] MatrixView<const S> learner_input() const {
+    if constexpr (Parts::is_sampled) {
+      return this->source.learner_input();
+    } else {
+      const Index l = this->sheaf_count() - 1;
+      return l == 0 ? start : this->layers[l - 1].output().rows();
+    }
+  }
+  /// For its derivative, which adds up and enters the backward pass.
+  [[nodiscard]] MatrixView<S> learner_input_bar() {
+    if (!std::exchange(input_bar_begun, true)) {
+      input_bar.resize(this->graph.node_count() * this->shape.row());
+      input_bar.fill(S(0));
+    }
+    return this->view(input_bar).rows();
+  }
+  /// Adds it to the derivative of X_l, in x_bar, where that is what the learner reads.
+  void add_input_bar(Index l) {
+    if constexpr (!Parts::is_sampled) {
+      if (l + 1 != this->sheaf_count() || !std::exchange(input_bar_begun, false)) return;
+      add_array(execution, input_bar.size(), input_bar.data(), this->x_bar_view().data());
+    }
+  }
   /// KL(Q ‖ prior) per incident pair; 0 without closed form.
   [[nodiscard]] double mean_kl() {
     if constexpr (Parts::has_closed_form) {
@@ -133,6 +172,14 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
   }
 
+  /// The KL term of a backward pass that ends.
+  [[nodiscard]] double total_kl() {
+    if (closed_form) kl = mean_kl();
+    return kl + kl_of_layers;
+  }
+  /// What one sample weighs in the objective.
+  [[nodiscard]] double sample_share() const { return 1 / static_cast<double>(options.samples); }
+
   Execution execution;
   ForwardPass<S> pass;
   NodeSelection nodes;                                  ///< of the rows of outputs
@@ -141,7 +188,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
   MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
   BackwardOptions options;
   bool closed_form = true, first_sample = true;
-  double kl = 0;  ///< KL term of the backward pass
+  bool sheaf_gradient_begun = false;  ///< has what follows the layers begun the derivative of the last sheaf?
+  bool input_bar_begun = false;       ///< is there a derivative in input_bar?
+  Buffer<S> input_bar;                ///< of what the learner of the last sheaf reads, from maps of pairs of nodes
+  double kl = 0;            ///< KL term of the backward pass, of sheaves
+  double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
 
  private:
   /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
@@ -156,6 +207,13 @@ struct NetworkSteps : NetworkParts<ModelType> {
     SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.keeps()};
     if (!pass.noise.empty()) {
       r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
+    }
+    return r;
+  }
+  [[nodiscard]] Noise<S> layer_noise(Index l) const {
+    Noise<S> r{pass.of_layer_noise(l, sample)};
+    if (!pass.layer_noise.empty()) {
+      r.values = pass.layer_noise[static_cast<std::size_t>(sample * this->layer_count() + l)].data();
     }
     return r;
   }

@@ -14,6 +14,7 @@
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
+#include "sheafnn/layers/layer_form.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/residual_options.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
@@ -85,6 +86,10 @@ struct ModelOptions {
   bool use_edges = true;
   /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
+  /// The equation of the layers (default: that of the first of the model's LayerKinds). Others than diffusion have kinds of layers
+  /// of their own: see every_layer.hpp.
+  std::optional<LayerForm> layer = {};
+  AttentionOptions attention = {};  ///< with the layer attention
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
@@ -103,7 +108,43 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.use_edges...);
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
+  visit({.key = "layer", .summary = "equation of the layers; edge weights of attention and copresheaf are off by default", .automatic = "diffusion", .since = "0.2"},
+        options.layer...);
+  for_each_option(visit, options.attention...);
 }
+
+namespace detail {
+
+/// Do layers have I − Δ in place of Δ? Takes any options.
+template <class Options>
+[[nodiscard]] bool averages(const Options& options) {
+  return options.residual.initial() || options.layer == LayerForm::convolution;
+}
+
+/// Checks what the layers of other forms cannot have. Unchecked: options.layer is set.
+///
+/// \throws std::invalid_argument  naming the option
+SHEAFNN_NOINLINE inline void check_layer_form(const ModelOptions& options) {
+  const LayerForm form = *options.layer;
+  if (form == LayerForm::diffusion) return;
+  const auto refuse = [&](std::string_view name, std::string_view value, std::string_view why) {
+    throw_invalid_argument(name, value, concat("the layer ", to_string(form), " ", why));
+  };
+  if (options.filter.active()) refuse("filter.basis", to_string(options.filter.basis), "has no filter");
+  if (options.residual.initial()) {
+    refuse("residual.form", to_string(options.residual.form), "has a residual of its own, or none");
+  }
+  const bool filters = has_laplacian(form);
+  if (options.add_lp && !filters) refuse("add_lp", "true", "has no fixed filters");
+  if (options.add_hp && !filters) refuse("add_hp", "true", "has no fixed filters");
+  if (form == LayerForm::copresheaf && *options.edge_weights) refuse("edge_weights", "true", "has no edge weights");
+  if (form == LayerForm::attention && options.attention.normalised &&
+      options.normalisation != Normalisation::augmented) {
+    refuse("normalisation", to_string(options.normalisation), "is normalised as augmented only");
+  }
+}
+
+}  // namespace detail
 
 /// Does a family's chart have a rotation parametrisation?
 template <class Family>
@@ -120,7 +161,8 @@ template <RestrictionMapFamily Family>
   constexpr bool rotations = sheaf::is_orthogonal<Family> && sheaf::is_learned<Family>;
   check_ranges(options);
   detail::check_plan(options.feature_plan, options.features);
-  if (!options.edge_weights.has_value()) options.edge_weights = rotations;
+  if (!options.layer) options.layer = LayerForm::diffusion;
+  if (!options.edge_weights.has_value()) options.edge_weights = rotations && has_laplacian(*options.layer);
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
   require(!*options.edge_weights || sheaf::may_have_edge_weights<Family>, "edge_weights", true,
@@ -133,13 +175,8 @@ template <RestrictionMapFamily Family>
   require(options.edge_features == 0 || sheaf::is_learned<Family>, "edge_features", options.edge_features,
           detail::concat(Family::name, " maps are not learned"));
   const bool published = options.spread == SpreadRange::published;
-  if (!options.sheaf_activation) {
-    options.sheaf_activation = rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
-  }
-  if (!options.parametrisation) {
-    options.parametrisation = published ? rotation::RotationParametrisation::householder
-                                        : rotation::RotationParametrisation::exponential;
-  }
+  if (!options.sheaf_activation) options.sheaf_activation = detail::default_sheaf_activation(rotations, published);
+  if (!options.parametrisation) options.parametrisation = detail::default_parametrisation(published);
   require(options.sheaf_activation == SheafActivation::tanh || sheaf::is_learned<Family>, "sheaf_activation",
           to_string(*options.sheaf_activation), detail::concat(Family::name, " maps are not learned"));
   const auto refuse = [&](const std::string& why) {
@@ -165,6 +202,7 @@ template <RestrictionMapFamily Family>
   validate(options.filter);
   require(!options.residual.initial() || !options.filter.active(), "residual.form",
           to_string(options.residual.form), "a polynomial filter has a gated residual only");
+  detail::check_layer_form(options);
   require(options.parametrisation != rotation::RotationParametrisation::euler || Family::stalk_dimension == 2 ||
               Family::stalk_dimension == 3 || !has_rotation_coordinates<Family>,
           "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");

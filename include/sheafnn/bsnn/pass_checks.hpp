@@ -11,15 +11,30 @@
 
 namespace sheafnn::detail {
 
+/// Explicit noise of a sample, `each` arrays. \throws std::invalid_argument  there are fewer
+SHEAFNN_NOINLINE inline void check_noise_count(std::string_view name, std::size_t count, Index sample, Index each,
+                                               std::string_view of) {
+  if (count == 0 || static_cast<Index>(count) >= (sample + 1) * each) return;
+  throw_invalid_argument(
+      name, count, concat("sample ", sample, " of ", each, " ", of, " needs ", (sample + 1) * each, " arrays"));
+}
 /// A sample of a pass. \throws std::invalid_argument  out of range, or one that the explicit noise does not have
 template <class S>
 void check_sample(const ForwardPass<S>& pass, Index sample, Index sheaf_count) {
   require(sample >= 0 && sample < 32768, "sample", sample, "must be between 0 and 32767");
-  if (!pass.noise.empty() && static_cast<Index>(pass.noise.size()) < (sample + 1) * sheaf_count) {
-    throw_invalid_argument("noise", pass.noise.size(),
-                           concat("sample ", sample, " of ", sheaf_count, " sheaves needs ",
-                                  (sample + 1) * sheaf_count, " arrays"));
+  check_noise_count("noise", pass.noise.size(), sample, sheaf_count, "sheaves");
+}
+/// Explicit noise of what layers draw, `size` numbers per layer; 0: they draw nothing.
+///
+/// \throws std::invalid_argument  of another size, or noise for nothing
+template <class S>
+void check_layer_noise(const ForwardPass<S>& pass, Index size, Index layers) {
+  require(size > 0 || pass.layer_noise.empty(), "layer_noise", pass.layer_noise.size(),
+          "the layers of this model draw nothing");
+  for (std::size_t i = 0; i < pass.layer_noise.size(); ++i) {
+    require_size(pass.layer_noise[i], size, concat("layer_noise[", i, "]"));
   }
+  check_noise_count("layer_noise", pass.layer_noise.size(), pass.sample, layers, "layers");
 }
 /// Rates, sample and nodes. \throws std::invalid_argument  out of range
 template <class S>

@@ -38,7 +38,7 @@ namespace detail {
 
 /// Calls use(network, outputs) for every sample's raw outputs, n × C, which are finite.
 template <class Model, class Use>
-void for_sampled_outputs(const Model& model, const Graph& graph, const NodeFeatures& features,
+void for_sampled_outputs(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                          const PredictOptions& options, const Use& use) {
   using S = typename Model::Scalar;
   require_between("samples", options.samples, 1, 32768);
@@ -67,10 +67,10 @@ void for_sampled_outputs(const Model& model, const Graph& graph, const NodeFeatu
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, features that do not fit, or outputs that are not finite
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const Graph& graph, const NodeFeatures& features,
+[[nodiscard]] Prediction predict(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                  const PredictOptions& options = {}) {
   using S = typename Model::Scalar;
-  const Index n = graph.node_count(), classes = model.options().classes;
+  const Index n = detail::output_rows<Model>(graph), classes = model.options().classes;
   uncertainty::SampledPredictionBuilder builder(n, classes);
   std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
   detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const MatrixView<S>& outputs) {
@@ -93,7 +93,7 @@ template <class Model>
 
 /// As above, of a dataset.
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {}) {
+[[nodiscard]] Prediction predict(const Model& model, const NodeDataset<GraphOf<Model>>& data, const PredictOptions& options = {}) {
   return predict(model, data.graph, data.features, options);
 }
 
@@ -104,10 +104,10 @@ template <class Model>
 /// \returns     n × C, row-major
 /// \throws std::invalid_argument  as predict()
 template <class Model, Loss<typename Model::Scalar> LossType>
-[[nodiscard]] std::vector<double> predict_targets(const Model& model, const Graph& graph,
+[[nodiscard]] std::vector<double> predict_targets(const Model& model, const GraphOf<Model>& graph,
                                                   const NodeFeatures& features, const LossType& loss,
                                                   const PredictOptions& options = {}) {
-  const Index n = graph.node_count(), outputs = model.options().classes;
+  const Index n = detail::output_rows<Model>(graph), outputs = model.options().classes;
   loss.validate(n, outputs);
   std::vector<double> sums(static_cast<std::size_t>(n * outputs), 0.0);
   const MatrixView<double> view(sums.data(), n, outputs);

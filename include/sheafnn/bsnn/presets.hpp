@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/bsnn/bundle_options.hpp"
+#include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/options.hpp"
@@ -134,11 +136,11 @@ struct TrainingValues {
 
   /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped, and hidden
   ///                  features, of which a sheaf is learned, are not dropped often.
-  /// \param cooperative  have the learners the other weights' learning rate?
-  void set(TrainOptions& training, Index features, bool cooperative = false) const {
+  /// \param one_rate  have the learners the other weights' learning rate?
+  void set(TrainOptions& training, Index features, bool one_rate = false) const {
     const bool few = features > 0 && features < 30;
     training.learning_rate = learning_rate;
-    if (cooperative) training.sheaf_learning_rate = 0;
+    if (one_rate) training.sheaf_learning_rate = 0;
     training.weight_decay = weight_decay;
     training.sheaf_decay = sheaf_decay;
     training.input_dropout = few ? 0 : input_dropout;
@@ -151,7 +153,7 @@ struct TrainingValues {
 
 }  // namespace detail
 
-/// Sets layers, channels, filters, feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
+/// Sets layers, channels, filters (none where model.layer has none), feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
 /// everything else as it is. Where model.features says that there are fewer than 30 columns, none of them is dropped out, and of the
 /// hidden features at most a share of 0.3.
 /// Takes any options.
@@ -171,10 +173,11 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
       {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},  // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
+  const bool filters = layers::has_laplacian(model.layer.value_or(LayerForm::diffusion));
   model.layers = v.layers;
   model.channels = v.channels;
-  model.add_lp = v.add_lp;
-  model.add_hp = v.add_hp;
+  model.add_lp = v.add_lp && filters;
+  model.add_hp = v.add_hp && filters;
   model.feature_treatment = v.features;
   v.training.set(training, model.features);
 }
@@ -200,6 +203,17 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   model.add_hp = v.add_hp;
   model.feature_treatment = FeatureTreatment::columns;
   v.training.set(training, model.features);
+}
+
+/// Of convolutions on a given sheaf: two layers, and channels, feature treatment and training of networks of layers. Takes any
+/// options.
+inline void apply(Preset preset, ConvolutionOptions& model, TrainOptions& training) {
+  ModelOptions of;
+  of.features = model.features;
+  apply(preset, of, training);
+  model.layers = 2;
+  model.channels = of.channels;
+  model.feature_treatment = of.feature_treatment;
 }
 
 /// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners with the other weights'
@@ -232,7 +246,33 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   model.learner_layers = v.learner_layers;
   model.learner_width = v.learner_width;
   model.layer_learners = bayesian;
-  v.training.set(training, model.features, /*cooperative*/ true);
+  v.training.set(training, model.features, /*one_rate*/ true);
+}
+
+/// Of a bundle network: layers, bundles, feature treatment, learners with the other weights' learning rate, and what is set of
+/// the training above. Published settings of five graphs: bundle_settings.hpp. Takes any options.
+inline void apply(Preset preset, BundleOptions& model, TrainOptions& training) {
+  struct Values {
+    Index layers, bundles;
+    BundleLearnerKind learner;
+    Index learner_layers;
+    detail::TrainingValues training;
+  };
+  using enum BundleLearnerKind;
+  constexpr std::array<Values, 5> values = {{
+      {2, 16, mlp, 1, {0.003, 5e-3, 5e-3, 0, 0.5, 0.003, 300, 100}},         // small
+      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 200, 60}},       // citation
+      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0, 0.5, 0.003, 300, 60}},         // heterophilic
+      {5, 32, sage_residual, 5, {0.001, 0, 0, 0, 0.2, 0.003, 400, 100}},  // large
+      {1, 32, mlp, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},        // dense
+  }};
+  const Values& v = values[static_cast<std::size_t>(preset)];
+  model.layers = v.layers;
+  model.bundles = v.bundles;
+  model.feature_treatment = FeatureTreatment::columns;
+  model.learner = v.learner;
+  model.learner_layers = v.learner_layers;
+  v.training.set(training, model.features, /*one_rate*/ true);
 }
 
 /// The same of networks of any kind. Only for cooperative ones does it matter whether they are Bayesian. Takes any

@@ -14,20 +14,21 @@
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/fit_features.hpp"
-#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
+#include "sheafnn/graph/selected_graphs.hpp"
 
 namespace sheafnn::detail {
 
 /// The plan of a model with these options, or one for these features. On a part of a graph, all parts call this.
 ///
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
-template <class Options>
-[[nodiscard]] FeaturePlan plan_of(const Options& options, const Graph& graph, const NodeFeatures& features) {
+template <class Options, class GraphType>
+[[nodiscard]] FeaturePlan plan_of(const Options& options, const GraphType& graph, const NodeFeatures& features) {
   // A plan has indicators of its own, whatever indicators the features have.
   const FeaturePlan& plan = options.feature_plan;
   const bool fits = !plan.empty() && features.given_columns() == plan.given_columns();
   check_input(graph.node_count(), features.rows(), fits ? plan.columns() : features.columns(), options.features);
-  return plan.empty() ? fit_features(features, options.feature_treatment, graph.part()) : plan;
+  return plan.empty() ? fit_features(features, options.feature_treatment, part_of(graph)) : plan;
 }
 
 /// Features as a network reads them.
@@ -37,12 +38,12 @@ struct SeenFeatures {
 };
 
 /// \throws std::invalid_argument  as plan_of()
-template <class Options>
-[[nodiscard]] SeenFeatures seen_features(const Options& options, const Graph& graph,
+template <class Options, class GraphType>
+[[nodiscard]] SeenFeatures seen_features(const Options& options, const GraphType& graph,
                                          const NodeFeatures& features) {
   const FeaturePlan plan = plan_of(options, graph, features);
-  SeenFeatures r{plan.apply(features, graph.own_node_count()), {}};
-  GraphPart* const part = graph.part();
+  SeenFeatures r{plan.apply(features, own_nodes_of(graph)), {}};
+  GraphPart* const part = part_of(graph);
   if (part == nullptr) return r;
   const PartNumbers& numbers = part->numbers();
   if (plan.keeps_entries(features)) {
@@ -67,10 +68,17 @@ template <class Options>
 template <class Model>
 class PlanOfTraining {
  public:
+  /// \param train  what is trained on: of graphs of a union, the features of no other one decide the plan
   /// \throws std::invalid_argument  as plan_of()
-  PlanOfTraining(Model& model, const Graph& graph, const NodeFeatures& features) {
+  PlanOfTraining(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
+                 std::span<const std::int32_t> train = {}) {
     if (!model.options().feature_plan.empty()) return;
-    model.set_feature_plan(plan_of(model.options(), graph, features));
+    if constexpr (requires { Model::output_rows(graph); }) {
+      const SelectedGraphs graphs(graph, features, train, false);
+      model.set_feature_plan(plan_of(model.options(), graphs.graph(), graphs.features()));
+    } else {
+      model.set_feature_plan(plan_of(model.options(), graph, features));
+    }
     model_ = &model;
   }
   PlanOfTraining(const PlanOfTraining&) = delete;

@@ -7,6 +7,8 @@
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/layers/limits.hpp"
+#include "sheafnn/posterior/sheaf_activation.hpp"
+#include "sheafnn/rotation/parametrisation.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
 namespace sheafnn::detail {
@@ -39,6 +41,36 @@ inline constexpr Option readout_option = {.key = "readout_layers",
                                           .range = OptionRange::between(1, 8),
                                           .since = "0.1"};
 
+inline constexpr Option separate_encoder_option = {.key = "separate_encoder",
+                                                   .summary = "give the sheaf learner an encoder of its own",
+                                                   .automatic = "on for Bayesian special-orthogonal"};
+inline constexpr Option normalisation_option = {"normalisation", "normalisation of the Laplacian"};
+inline constexpr Option sheaf_activation_option = {
+    .key = "sheaf_activation",
+    .summary =
+        "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
+        "general-linear; residual: "
+        "general-linear, diagonal)",
+    .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
+    .since = "0.1"};
+inline constexpr Option spread_option = {.key = "spread",
+                                         .summary =
+                                             "spread of Bayesian maps: where it begins and how far it reaches",
+                                         .since = "0.2"};
+inline constexpr Option parametrisation_option = {
+    .key = "parametrisation",
+    .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
+    .automatic = "exponential, with the published spread householder"};
+
+/// Of rotations, and of others and with the published spread.
+[[nodiscard]] constexpr SheafActivation default_sheaf_activation(bool rotations, bool published) {
+  return rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
+}
+[[nodiscard]] constexpr rotation::RotationParametrisation default_parametrisation(bool published) {
+  return published ? rotation::RotationParametrisation::householder
+                   : rotation::RotationParametrisation::exponential;
+}
+
 /// Declares the sizes that networks of all kinds have.
 template <class Visit, class... Options>
 void for_each_size(const Visit& visit, Options&... options) {
@@ -68,10 +100,7 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
   visit({"add_hp", "append a fixed high-pass stalk coordinate"}, options.add_hp...);
   visit({.key = "edge_weights", .summary = "learned edge weights", .automatic = "on for special-orthogonal"},
         options.edge_weights...);
-  visit({.key = "separate_encoder",
-         .summary = "give the sheaf learner an encoder of its own",
-         .automatic = "on for Bayesian special-orthogonal"},
-        options.separate_encoder...);
+  visit(separate_encoder_option, options.separate_encoder...);
   visit({"degree_input", "node degree as input of the sheaf encoder"}, options.degree_input...);
   visit({"learner_layers", "hidden layers of the sheaf learner", Range::between(0, max_learner_layers)},
         options.learner_layers...);
@@ -85,27 +114,15 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
          .flag = "",
          .since = "0.1"},
         options.edge_features...);
-  visit({.key = "sheaf_activation",
-         .summary = "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
-                    "general-linear; residual: "
-                    "general-linear, diagonal)",
-         .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
-         .since = "0.1"},
-        options.sheaf_activation...);
-  visit({.key = "spread",
-         .summary = "spread of Bayesian maps: where it begins and how far it reaches",
-         .since = "0.2"},
-        options.spread...);
+  visit(sheaf_activation_option, options.sheaf_activation...);
+  visit(spread_option, options.spread...);
   visit({"second_linear", "second linear layer in the encoder"}, options.second_linear...);
   visit(readout_option, options.readout_layers...);
   visit(left_weights_option, options.left_weights...);
   visit(right_weights_option, options.right_weights...);
   visit({"activation", "ELU in the encoder and after each diffusion"}, options.activation...);
-  visit({"normalisation", "normalisation of the Laplacian"}, options.normalisation...);
-  visit({.key = "parametrisation",
-         .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
-         .automatic = "exponential, with the published spread householder"},
-        options.parametrisation...);
+  visit(normalisation_option, options.normalisation...);
+  visit(parametrisation_option, options.parametrisation...);
   visit(
       {.key = "augmented_filters",
        .summary =

@@ -42,6 +42,8 @@ struct TrainOptions {
   KlEstimator kl_estimator = KlEstimator::automatic;
   Index training_samples = 1;  ///< K, sheaves drawn per training step
   SampleLoss sample_loss = SampleLoss::expected;
+  /// Training nodes, or graphs, of one step; an epoch takes all, in an order of its own. 0: one step with all.
+  Index batch_size = 0;
   Index samples = 3;            ///< posterior samples averaged at evaluation
   std::uint64_t seed = 0;       ///< of dropout and noise; initial weights have their own (SheafModel)
   int threads = 0;              ///< at most; 0: as many as the graph is worth. Results do not depend on it
@@ -103,6 +105,11 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.sample_loss...);
   visit({"training_samples", "sheaves drawn per training step", Range::between(1, 1024)},
         options.training_samples...);
+  visit({.key = "batch_size",
+         .summary = "training nodes or graphs of a step; 0: all",
+         .range = Range::between(0, many),
+         .since = "0.3"},
+        options.batch_size...);
   visit({"samples", "posterior samples averaged at evaluation", Range::between(1, 1024)}, options.samples...);
   visit({"seed", "seed of weights, dropout and noise"}, options.seed...);
   visit({"threads", "largest number of threads", Range::at_least(0, " (0: as many as the graph is worth)")},

@@ -23,6 +23,7 @@
 #include "sheafnn/bsnn/stop_metric.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/graph/splits.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/nn/adam.hpp"
 
@@ -78,7 +79,7 @@ class TrainingRun {
  public:
   using S = typename Model::Scalar;
 
-  TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+  TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
               const Split& split, const TrainOptions& options);
 
   /// Trains, and calls finish(result), which completes the result. Whatever goes wrong, the model is left as it was.
@@ -110,7 +111,13 @@ class TrainingRun {
     for (Index epoch = first; go_on; ++epoch) {
       schedule_.begin_epoch();
       step(epoch);
-      const ForwardPass<S> evaluation{.seed = options_.seed, .epoch = pass_.epoch, .nodes = evaluated_};
+      for (std::size_t b = 1; b < batches_.size(); ++b) {
+        take(batches_[b]);
+        schedule_.network().begin(pass_);
+        compute_objective(schedule_.network());
+        step(epoch);
+      }
+      const ForwardPass<S> evaluation{.seed = options_.seed, .epoch = pass_.epoch, .nodes = nodes_of_targets(loss_, evaluated_)};
       const bool last = epoch + 1 == options_.epochs;
       if (!last) prepare(epoch + 1);
       go_on = schedule_.run(
@@ -133,15 +140,43 @@ class TrainingRun {
     pass_.training = true;
     pass_.input_dropout = options_.input_dropout;
     pass_.dropout = options_.dropout;
-    pass_.nodes = split_.train;
-    kl_weight_ = Model::bayesian ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
+    cut_batches(epoch);
+    take(batches_.empty() ? split_.train : batches_.front());
+    of_epoch_ = {};
+    const bool draws = Model::bayesian || schedule_.network().draws();
+    kl_weight_ = draws ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
   }
+
+  /// The targets of a step.
+  void take(const std::vector<std::int32_t>& targets) {
+    targets_ = targets;
+    pass_.nodes = nodes_of_targets(loss_, targets);
+  }
+  /// The training nodes of the epoch's steps, in an order that seed and epoch decide; none: one step takes all.
+  void cut_batches(Index epoch) {
+    const std::size_t size = static_cast<std::size_t>(options_.batch_size);
+    batches_.clear();
+    if (size == 0 || size >= split_.train.size()) return;
+    std::vector<std::int32_t> nodes;
+    std::copy_if(split_.train.begin(), split_.train.end(), std::back_inserter(nodes),
+                 [&](std::int32_t u) { return loss_.known(u); });
+    shuffle(nodes, {options_.seed, Purpose::batch_order, static_cast<std::uint32_t>(epoch)});
+    for (std::size_t begin = 0; begin < nodes.size(); begin += size) {
+      const auto first = nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                 last = nodes.begin() + static_cast<std::ptrdiff_t>(std::min(begin + size, nodes.size()));
+      batches_.emplace_back(first, last);
+      std::sort(batches_.back().begin(), batches_.back().end());
+    }
+  }
+  /// Steps of an epoch.
+  [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }
 
   /// L and its derivative.
   void compute_objective(Network<Model>& network) {
     const auto start = Clock::now();
-    elbo_ = elbo_of_begun(network, loss_, split_.train,
-                          {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss});
+    elbo_ = elbo_of_begun(network, loss_, targets_,
+                          {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss},
+                          work_);
     result_.train_seconds += seconds_since(start);
   }
 
@@ -153,7 +188,11 @@ class TrainingRun {
     const bool finite = adam_.step(schedule_.execution(), parameters_, gradient, options_.weight_decay,
                                    options_.sheaf_decay, options_.decay);
     if (!finite) check_finite(parameters_, gradient, epoch, epoch > 0);
-    report_ = {epoch, elbo_.objective, elbo_.loss, elbo_.kl, kl_weight_};
+    const double share = 1 / static_cast<double>(step_count());
+    of_epoch_.objective += share * elbo_.objective;
+    of_epoch_.loss += share * elbo_.loss;
+    of_epoch_.kl += share * elbo_.kl;
+    report_ = {epoch, of_epoch_.objective, of_epoch_.loss, of_epoch_.kl, kl_weight_};
     result_.train_seconds += seconds_since(start);
   }
 
@@ -164,8 +203,13 @@ class TrainingRun {
     std::fill(predictions_.begin(), predictions_.end(), 0.0);
     // Without nodes to score, one sample of all nodes shows whether the parameters still give finite outputs.
     const Index samples = validated_ || tested_ ? options_.samples : 1;
+    begin_loss(network, loss_, evaluated_, evaluation_work_);
     network.draw_samples(samples, [&](const MatrixView<S>& outputs) {
-      loss_.predict(network.execution(), outputs, network.nodes(), sums);
+      if constexpr (has_own_targets<LossType>) {
+        loss_.predict(network, outputs, evaluated_, sums, evaluation_work_);
+      } else {
+        loss_.predict(network.execution(), outputs, network.nodes(), sums);
+      }
     });
     const double count = static_cast<double>(network.sample_count(samples));
     for (double& p : predictions_) p /= count;
@@ -223,7 +267,8 @@ class TrainingRun {
     copy(state.first_moment, adam_.first_moment);
     copy(state.second_moment, adam_.second_moment);
     copy(state.best_parameters, best_values_);
-    adam_.step_count = static_cast<Index>(state.history.size());
+    cut_batches(0);
+    adam_.step_count = static_cast<Index>(state.history.size()) * step_count();
     best_predictions_ = state.best_predictions;
     result_.history.assign(state.history.begin(), state.history.end());
     set_best(state.history[static_cast<std::size_t>(state.best_epoch)]);
@@ -271,7 +316,7 @@ class TrainingRun {
   const LossType& loss_;
   const Split& split_;
   const TrainOptions& options_;
-  Index outputs_;  ///< C
+  Index outputs_;  ///< C, or the numbers of a prediction
   EpochSchedule<Model> schedule_;
   Adam<S> adam_;
   Buffer<S> first_values_, best_values_;
@@ -279,9 +324,12 @@ class TrainingRun {
   bool validated_, tested_;              ///< are there such nodes?
   std::vector<double> predictions_, best_predictions_;
   StopMetric<LossType> stop_metric_;
+  LossWork<LossType, Model> work_, evaluation_work_;
   ForwardPass<S> pass_;
+  std::span<const std::int32_t> targets_;  ///< of the step
   double kl_weight_ = 0;
-  Elbo elbo_;
+  std::vector<std::vector<std::int32_t>> batches_;  ///< of the epoch; empty: one step takes all training nodes
+  Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over those of the epoch
   EpochReport report_;
   TrainResult result_;
   double best_score_ = std::numeric_limits<double>::infinity();
@@ -289,21 +337,21 @@ class TrainingRun {
 };
 
 template <class Model, class LossType>
-TrainingRun<Model, LossType>::TrainingRun(Model& model, const Graph& graph, const NodeFeatures& features,
+TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                           const LossType& loss, const Split& split, const TrainOptions& options)
-    : plan_(model, graph, features),
+    : plan_(model, graph, features, split.train),
       parameters_(model.parameters()),
       loss_(loss),
       split_(split),
       options_(options),
-      outputs_(model.options().classes),
+      outputs_(prediction_columns(loss, model.options().classes)),
       schedule_(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph)),
       adam_(parameters_.size(), options.learning_rate),
       first_values_(parameters_.values()),
       best_values_(parameters_.values()),
       validated_(has_nodes(loss, split.validation)),
       tested_(has_nodes(loss, split.test)),
-      predictions_(static_cast<std::size_t>(graph.node_count() * outputs_)),
+      predictions_(static_cast<std::size_t>(target_count(loss, output_rows<Model>(graph)) * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
   constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then

@@ -140,6 +140,7 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
   require(outputs >= data.class_count(), "classes", outputs,
           detail::concat("the data have ", data.class_count(), " classes"));
   static_cast<void>(uses_closed_form<typename Model::Posterior>(given.kl_estimator));
+  require(given.batch_size == 0, "batch_size", given.batch_size, "ranks take all training nodes in one step");
   sheafnn::detail::check_sample_loss<PartClassification, typename Model::Scalar>(given.sample_loss);
 
   TrainOptions options = given;

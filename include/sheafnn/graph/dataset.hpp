@@ -1,11 +1,13 @@
 /// \file
-/// Dataset: a graph with node features, node labels and splits into training, validation and test nodes.
+/// Dataset: a graph with node features, node labels and splits into training, validation and test nodes; HypergraphDataset,
+/// the same of a hypergraph.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,7 +16,9 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/graph/given_map_arrays.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/graph/labels.hpp"
 
 namespace sheafnn {
@@ -36,9 +40,12 @@ enum class DatasetUse {
 
 /// A node classification task. One that was loaded for prediction may lack labels (class_count is 0 then); one from a
 /// file without splits has none.
-struct Dataset {
+///
+/// \tparam GraphType  Graph, or Hypergraph
+template <class GraphType>
+struct NodeDataset {
   std::string name;                  ///< shown in tables and reports
-  Graph graph;                       ///< n nodes
+  GraphType graph;                   ///< n nodes
   NodeFeatures features;             ///< n × p
   std::vector<std::int32_t> labels;  ///< n classes, each in [0, class_count), or -1 where unknown
   Index class_count = 0;             ///< C
@@ -48,9 +55,15 @@ struct Dataset {
   std::vector<std::string> feature_names =
       {};  ///< of the features' columns but indicators of missing values, or empty
 
+  std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: none
+
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
 };
+
+/// A node classification task on a graph, and one on a hypergraph.
+using Dataset = NodeDataset<Graph>;
+using HypergraphDataset = NodeDataset<Hypergraph>;
 
 /// Those of `nodes` whose label is known, in the same order.
 ///
@@ -69,7 +82,8 @@ struct Dataset {
 namespace detail {
 
 /// What messages call a part of a dataset: "texas: labels", or "labels" where it has no name.
-[[nodiscard]] SHEAFNN_NOINLINE inline std::string part_name(const Dataset& data, std::string_view part) {
+template <class GraphType>
+[[nodiscard]] SHEAFNN_NOINLINE std::string part_name(const NodeDataset<GraphType>& data, std::string_view part) {
   return data.name.empty() ? std::string(part) : concat(data.name, ": ", part);
 }
 
@@ -102,7 +116,8 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
 /// it is.
 ///
 /// \throws std::invalid_argument  a label for which the dataset has no name; then it is left as it is as well
-inline void renumber_classes(Dataset& data, std::span<const std::string> class_names) {
+template <class GraphType>
+void renumber_classes(NodeDataset<GraphType>& data, std::span<const std::string> class_names) {
   if (data.class_names.empty() || class_names.empty()) return;
   std::vector<std::int32_t> number;
   for (const std::string& name : data.class_names) {
@@ -166,7 +181,8 @@ inline void validate(const Split& split, Index n, std::string_view name) {
 /// \throws std::invalid_argument  no nodes, no features, wrong number of rows, labels or names, a label that is neither
 ///         in [0, class_count) nor -1, or a split without training nodes or with an unsorted, overlapping or
 ///         out-of-range set
-inline void validate(const Dataset& data) {
+template <class GraphType>
+void validate(const NodeDataset<GraphType>& data) {
   const Index n = data.node_count();
   require(n > 0, detail::part_name(data, "nodes"), n, "a dataset needs at least one node");
   require(data.feature_count() > 0, detail::part_name(data, "feature columns"), data.feature_count(),

@@ -136,6 +136,24 @@ class Graph {
   [[nodiscard]] Index arc_feature_count() const noexcept { return arc_feature_count_; }
   [[nodiscard]] std::span<const double> arc_features() const noexcept { return arc_features_; }
 
+  /// Says that the graph is the disjoint union of graphs 0 … G − 1 of consecutive nodes, for networks with outputs per graph:
+  /// graph g has the nodes offsets[g] … offsets[g + 1] − 1. No offsets take that back.
+  ///
+  /// \param offsets  G + 1 numbers, or none
+  /// \throws std::invalid_argument  offsets that do not lead from 0 to n, a graph without nodes, an edge between two graphs
+  void set_graphs(std::vector<std::int32_t> offsets) {
+    if (!offsets.empty()) check_graphs(offsets);
+    graph_offsets_ = std::move(offsets);
+  }
+  /// Number of graphs that this one is the union of; 1 unless set_graphs() says otherwise.
+  [[nodiscard]] Index graph_count() const noexcept {
+    return graph_offsets_.empty() ? 1 : static_cast<Index>(graph_offsets_.size()) - 1;
+  }
+  /// First node of graph g; g = G is allowed.
+  [[nodiscard]] Index first_node(Index g) const noexcept {
+    return graph_offsets_.empty() ? g * node_count_ : graph_offsets_[static_cast<std::size_t>(g)];
+  }
+
   /// Makes the graph one of several parts of a whole (null: it is a whole). The part must outlive the graph and its
   /// copies. Unchecked: its numbers are of this graph.
   void set_part(GraphPart* part) noexcept { part_ = part; }
@@ -155,6 +173,25 @@ class Graph {
   [[nodiscard]] std::span<const Edge> edges() const noexcept { return edges_.view(); }
 
  private:
+  void check_graphs(std::span<const std::int32_t> offsets) const {
+    require(offsets.front() == 0 && offsets.back() == node_count_ && offsets.size() >= 2, "graph offsets",
+            detail::concat(offsets.front(), " … ", offsets.back()),
+            detail::concat("they must lead from 0 to the number of nodes, ", node_count_));
+    std::vector<std::int32_t> graph_of(static_cast<std::size_t>(node_count_));
+    for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
+      if (offsets[g + 1] <= offsets[g] || offsets[g + 1] > node_count_) {
+        throw_invalid_argument(detail::concat("nodes of graph ", g), Index{offsets[g + 1]} - offsets[g],
+                               "a graph needs at least one node, and offsets must increase up to the number of nodes");
+      }
+      std::fill(graph_of.begin() + offsets[g], graph_of.begin() + offsets[g + 1], static_cast<std::int32_t>(g));
+    }
+    for (const Edge& e : edges_) {
+      const std::int32_t one = graph_of[static_cast<std::size_t>(e.u)], other = graph_of[static_cast<std::size_t>(e.v)];
+      if (one == other) continue;
+      throw_invalid_argument("edge", detail::concat(e.u, "-", e.v),
+                             detail::concat("it joins graphs ", one, " and ", other, "; graphs of a set are disjoint"));
+    }
+  }
   void build_arcs(const std::vector<Edge>& sorted) {
     const Index m = static_cast<Index>(sorted.size());
     edges_.resize(m);
@@ -193,6 +230,7 @@ class Graph {
   Index node_count_ = 0, arc_feature_count_ = 0;
   GraphPart* part_ = nullptr;
   std::vector<double> arc_features_;
+  std::vector<std::int32_t> graph_offsets_;  ///< of a disjoint union; empty: one graph
   Index dropped_self_loops_ = 0;
   Index merged_duplicates_ = 0;
   Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1);

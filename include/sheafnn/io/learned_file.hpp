@@ -2,11 +2,11 @@
 /// What a model has learned and predicts on a graph as one .npz file, for other programs: numpy.load("learned.npz").
 ///
 /// The arrays of sheaf_file.hpp, the learned sheaf and, of Bayesian models, the spread of its posterior, or of
-/// cooperative models those of node_maps_file.hpp; and
+/// cooperative models those of node_maps_file.hpp, or of bundle networks those of bundle_file.hpp; and
 ///
 /// | key                | shape           | what                                                                    |
 /// | ------------------ | --------------- | ----------------------------------------------------------------------- |
-/// | model              | text            | bsnn, nsd, bcsnn, csnn, bflow or flow                                   |
+/// | model              | text            | bsnn, nsd, or another of network_kinds                                  |
 /// | normalisation      | text            | of the model's Laplacian; cooperative models have none to choose        |
 /// | layer_embeddings   | (L + 1) × n × h | features after 0 … L diffusion layers, h = d' · f (layer_features.hpp)  |
 /// | embeddings         | n × h           | the last of them, which the output layer reads                          |
@@ -27,9 +27,11 @@
 #include <vector>
 
 #include "sheafnn/bsnn/layer_features.hpp"
+#include "sheafnn/bsnn/learned_bundle.hpp"
 #include "sheafnn/bsnn/learned_node_maps.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/io/bundle_file.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/node_maps_file.hpp"
 #include "sheafnn/io/npz_writer.hpp"
@@ -78,6 +80,12 @@ void add_maps(NpzWriter& writer, const Model& model, const Dataset& data, const 
   } else {
     add_sheaf(writer, sheaf);
   }
+}
+/// … rotations per node and bundle, …
+template <int D, bool Bayesian, class S>
+void add_maps(NpzWriter& writer, const BundleModel<D, Bayesian, S>& model, const Dataset& data,
+              const LearnedSheafOptions& options) {
+  add_bundle(writer, learned_bundle(model, data, {.layer = options.layer, .threads = options.threads}), data.graph);
 }
 /// … or maps per node.
 template <int D, bool Bayesian, class S>

@@ -32,7 +32,8 @@ template <class Place>
 }
 
 /// Gives a dataset labels that stand for numbers. Class names are left out where they are 0, 1, …
-inline void take_labels(Dataset& data, EncodedLabels labels) {
+template <class GraphType>
+void take_labels(NodeDataset<GraphType>& data, EncodedLabels labels) {
   bool numbered = true;
   for (std::size_t c = 0; c < labels.class_names.size(); ++c)
     numbered = numbered && labels.class_names[c] == std::to_string(c);

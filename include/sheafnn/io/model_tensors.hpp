@@ -7,6 +7,7 @@
 /// beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes no model.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "sheafnn/bsnn/conventions.hpp"
+#include "sheafnn/bsnn/hypergraph_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network_options.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -36,13 +38,18 @@ struct CheckpointInfo {
   std::string posterior;    ///< its name; empty in files of versions that knew only the default
   std::string maps;         ///< name of the restriction-map family
   int stalk_dimension = 0;  ///< D
-  NetworkOptions networks;  ///< the options, in the struct of the model's kind
+  StoredOptions networks;         ///< the options, in the struct of the model's kind
+  HypergraphOptions hypergraph;  ///< of a network on hypergraphs
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 
   /// The options of a kind: ModelOptions, CooperativeOptions, … They have their defaults where the model is of another kind.
   template <class Options>
   [[nodiscard]] const Options& options() const noexcept {
-    return std::get<Options>(networks);
+    if constexpr (std::is_same_v<Options, HypergraphOptions>) {
+      return hypergraph;
+    } else {
+      return std::get<Options>(networks);
+    }
   }
 };
 
@@ -85,6 +92,10 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
   const Index version = detail::known_version(path.string(), file.metadata, checkpoint_version);
   CheckpointInfo info;
   info.model = detail::metadata_value(path, file, "model");
+  // What networks of layers with given maps are called in files of versions that had no convolutions.
+  if (info.model == ConvolutionOptions::kind.deterministic && !file.metadata.contains("widths")) {
+    info.model = Snn<Diagonal<1>>::kind;
+  }
   info.maps = detail::metadata_value(path, file, "maps");
   info.metadata = file.metadata;
   if (const auto found = file.metadata.find("posterior"); found != file.metadata.end()) {
@@ -100,15 +111,23 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
     const auto read = [&](const Option& option, auto& field) {
       if (option.since != nullptr && !file.metadata.contains(option.key)) return;  // it keeps its default
       const std::string& text = detail::metadata_value(path, file, option.key);
-      // What is not printable is no option, and belongs into no message; a plan is long, and checks that itself.
-      constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<decltype(field)>, FeaturePlan>;
-      parse_option(option.key, is_plan ? text : detail::printable(text), field);
+      // What is not printable is no option, and belongs into no message; plans and lists are long, and check that themselves.
+      using Field = std::remove_cvref_t<decltype(field)>;
+      constexpr bool is_long = std::is_same_v<Field, FeaturePlan> || std::is_same_v<Field, std::vector<double>>;
+      parse_option(option.key, is_long ? text : detail::printable(text), field);
     };
-    with_options_of(info.model, info.networks, [&](auto& options) {
+    const auto read_all = [&](auto& options) {
       for_each_option(read, options);
       detail::read_older_options(file.metadata, options);
-      sheafnn::detail::use_conventions(version, options);
-    });
+      if constexpr (requires { sheafnn::detail::use_conventions(version, options); }) {
+        sheafnn::detail::use_conventions(version, options);
+      }
+    };
+    if (HypergraphOptions::kind.has(info.model)) {
+      read_all(info.hypergraph);
+    } else {
+      with_options_of(info.model, info.networks, read_all);
+    }
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));
   }
@@ -139,26 +158,38 @@ namespace detail {
   return *tensor;
 }
 
+/// Parameters of a loss, whose names begin with `loss.`, follow the model's own in a file as in the model: these are added.
+template <class S>
+void add_loss_parameters(const TensorFile& file, layers::ParameterSet<S>& parameters) {
+  for (const Tensor& tensor : file.tensors) {
+    const auto is_same = [&](const layers::ParameterInfo& info) { return info.name == tensor.name; };
+    if (tensor.name.rfind("loss.", 0) != 0 || std::ranges::any_of(parameters.info(), is_same)) continue;
+    parameters.add(printable(tensor.name), tensor.shape, layers::ParameterGroup::network);
+  }
+  parameters.finish();
+}
+
 /// Copies all tensors into the model, after checking every one of them.
 template <class Model>
 void load_parameters(const std::filesystem::path& path, const TensorFile& file, Model& model) {
   using S = typename Model::Scalar;
   const layers::ParameterSet<S>& layout = model.parameters();
   layers::ParameterSet<S> loaded = layout;
-  for (std::size_t i = 0; i < layout.info().size(); ++i) {
-    const layers::ParameterInfo& info = layout.info()[i];
+  add_loss_parameters(file, loaded);
+  for (std::size_t i = 0; i < loaded.info().size(); ++i) {
+    const layers::ParameterInfo& info = loaded.info()[i];
     loaded.set(static_cast<layers::ParameterId>(i),
                tensor_of(path, file, info.name, info.shape).template values<S>());
   }
   for (const Tensor& tensor : file.tensors) {
     bool known = false;
-    for (const layers::ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
+    for (const layers::ParameterInfo& info : loaded.info()) known = known || info.name == tensor.name;
     if (!known) {
       throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name),
                                                        "' is in the file, but not in the model"));
     }
   }
-  for (const layers::ParameterInfo& info : layout.info()) {
+  for (const layers::ParameterInfo& info : loaded.info()) {
     for (Index i = 0; i < info.size; ++i) {
       const S value = loaded.values()[info.offset + i];
       if (std::isfinite(value)) continue;

@@ -272,12 +272,26 @@ inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph,
   return key.empty() ? usual : key;
 }
 
-/// Builds a dataset from an open archive; see load_npz.
-[[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
-                                          DatasetUse use = DatasetUse::training,
-                                          const MissingLabels& missing = {}) {
-  Dataset r = naming_file(archive.file(), [&] {
-    Dataset data;
+/// The graph of an archive of n nodes.
+[[nodiscard]] inline Graph read_graph(const NpzArchive& archive, Index n) {
+  const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
+  std::optional<NpyArray> array;
+  if (!plain.ends_with("data")) array = archive.array(edges);
+  const NpyArray* const dense = array ? &*array : nullptr;
+  const bool matrix = dense == nullptr || (plain.starts_with("adj") && !holds_edges(*dense, n));
+  Graph graph = matrix ? read_adjacency(archive, edges, dense, n) : read_edges(*dense, n, plain == "edgeindex");
+  check_edge_attributes(archive, graph, matrix ? nullptr : dense);
+  return graph;
+}
+
+/// Builds a dataset from an open archive.
+///
+/// \param read_graph  read_graph(archive, n): its graph of n nodes
+template <class GraphType, class ReadGraph>
+[[nodiscard]] NodeDataset<GraphType> read_tables(const NpzArchive& archive, std::string name, DatasetUse use,
+                                                 const MissingLabels& missing, const ReadGraph& read_graph) {
+  NodeDataset<GraphType> r = naming_file(archive.file(), [&] {
+    NodeDataset<GraphType> data;
     const std::string features = key_or(archive, feature_keys, "node_features");
     data.features = plain_word(features).ends_with("data") ? read_sparse_features(archive, features)
                                                            : read_features(archive.array(features));
@@ -288,13 +302,7 @@ inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph,
       const auto place = [&](std::size_t u) { return sheafnn::detail::concat(where, "[", u, "]"); };
       take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place));
     }
-    const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
-    std::optional<NpyArray> array;
-    if (!plain.ends_with("data")) array = archive.array(edges);
-    const NpyArray* const dense = array ? &*array : nullptr;
-    const bool matrix = dense == nullptr || (plain.starts_with("adj") && !holds_edges(*dense, n));
-    data.graph = matrix ? read_adjacency(archive, edges, dense, n) : read_edges(*dense, n, plain == "edgeindex");
-    check_edge_attributes(archive, data.graph, matrix ? nullptr : dense);
+    data.graph = read_graph(archive, n);
     if (use == DatasetUse::prediction) return data;
     if (use == DatasetUse::training) data.splits = read_splits(archive, n);
     validate(data);
@@ -302,6 +310,12 @@ inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph,
   });
   r.name = std::move(name);
   return r;
+}
+/// The same of a graph; see load_npz.
+[[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
+                                          DatasetUse use = DatasetUse::training,
+                                          const MissingLabels& missing = {}) {
+  return read_tables<Graph>(archive, std::move(name), use, missing, read_graph);
 }
 
 }  // namespace detail

@@ -30,6 +30,9 @@ inline constexpr std::string_view edge_keys[] = {"edges",         "edge",       
                                                  "edgelist",      "adj",          "adjacency",
                                                  "adjdata",       "adjmatrix",    "adjacencymatrix",
                                                  "adjmatrixdata", "adjacencydata"};
+/// Of the incident pairs (node, hyperedge) of a hypergraph.
+inline constexpr std::string_view incidence_keys[] = {"incidence", "incidences",     "incidentpairs", "hyperedgeindex",
+                                                      "hyperedges", "hyperedgelist", "hyperincidence"};
 /// What edges may carry and sheaves learn themselves.
 inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edgeweights", "weight",
                                                            "weights",       "edgeattr",    "edgeattrs",

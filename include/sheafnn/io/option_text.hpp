@@ -3,6 +3,7 @@
 /// has: core/option.hpp.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <map>
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -18,6 +20,14 @@
 #include "sheafnn/graph/feature_plan_text.hpp"
 
 namespace sheafnn::io {
+
+namespace detail {
+
+template <class Field>
+inline constexpr bool is_number_list =
+    std::same_as<Field, std::vector<double>> || std::same_as<Field, std::vector<Index>>;
+
+}  // namespace detail
 
 /// An option as a text. Takes any value.
 template <class Field>
@@ -28,6 +38,10 @@ template <class Field>
     return value ? "true" : "false";
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
     return to_text(value);
+  } else if constexpr (detail::is_number_list<Field>) {
+    std::string text;
+    for (const auto number : value) text += (text.empty() ? "" : ",") + option_text(number);
+    return text;
   } else if constexpr (NamedEnum<Field>) {
     return std::string(to_string(value));
   } else if constexpr (std::integral<Field>) {
@@ -51,6 +65,15 @@ void parse_option(std::string_view key, std::string_view text, Field& value) {
     value = text == "true";
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
     value = parse_feature_plan(text);
+  } else if constexpr (detail::is_number_list<Field>) {
+    require(text.find_first_not_of("0123456789+-.e,") == std::string_view::npos, key, "a text of other characters",
+            "must be numbers with commas between them");
+    value.clear();
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find(','), text.size());
+      parse_option(key, text.substr(0, end), value.emplace_back());
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
   } else if constexpr (NamedEnum<Field>) {
     value = parse_name<Field>(key, text);
   } else {

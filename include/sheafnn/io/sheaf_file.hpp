@@ -73,7 +73,7 @@ void add_sheaf(NpzWriter& writer, const CellularSheaf<Family, Scalar>& sheaf,
   for (Index e = 0; e < m; ++e) weights.push_back(sheaf.edge_weight(e));
   writer.add<std::int32_t>("arcs", {arc_count, 2}, arcs);
   if constexpr (Family::map_size > 0 && sheaf::is_dense_block<typename Family::template Map<Scalar>>) {
-    writer.add<Scalar>("maps", {arc_count, Family::stalk_dimension, Family::stalk_dimension}, maps);
+    writer.add<Scalar>("maps", {arc_count, sheaf::edge_stalk_dimension<Family>, Family::stalk_dimension}, maps);
   } else {
     writer.add<Scalar>("maps", {arc_count, Family::map_size}, maps);
   }

@@ -84,16 +84,18 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   return table;
 }
 
+/// What files of edges or hyperedges call the nodes: their names in the table, or else their numbers.
+[[nodiscard]] inline NodeNumbers numbers_of(const TextFiles& files, const NodeTable& table, Index n) {
+  if (!table.names.empty()) return {table.file, table.names};
+  return {table.file.empty() ? files.features.string() : table.file, n};
+}
 [[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n) {
   if (files.edges.extension() == ".mtx") {
     const MatrixEntries matrix = read_matrix_market(files.edges);
     if (matrix.rows != n) fail(matrix.file, "has ", matrix.rows, " rows; the dataset has ", n, " nodes");
     return to_graph(matrix);
   }
-  const bool named = !table.names.empty();
-  return read_edge_list(CsvReader(files.edges),
-                        named ? NodeNumbers(table.file, table.names)
-                              : NodeNumbers(table.file.empty() ? files.features.string() : table.file, n));
+  return read_edge_list(CsvReader(files.edges), numbers_of(files, table, n));
 }
 
 /// Takes the features from the file or the table that has them.
@@ -137,10 +139,13 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
   }
 }
 
-[[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
-                                               const TextOptions& options, DatasetUse use) {
-  Dataset r = naming_file(where, [&] {
-    Dataset data;
+/// \param read_graph  read_graph(table, n): the graph of a table of n nodes
+template <class GraphType, class ReadGraph>
+[[nodiscard]] NodeDataset<GraphType> read_text_tables(const std::string& where, std::string name, const TextFiles& files,
+                                                      const TextOptions& options, DatasetUse use,
+                                                      const ReadGraph& read_graph) {
+  NodeDataset<GraphType> r = naming_file(where, [&] {
+    NodeDataset<GraphType> data;
     NodeTable table;
     if (!files.nodes.empty()) table = read_nodes(files.nodes, options);
     if (files.nodes.empty() && files.features.empty()) {
@@ -148,7 +153,7 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
     }
     check_text_labels(table, where, options, use);
     data.features = text_features(files, table, options);
-    data.graph = read_text_graph(files, table, data.features.rows());
+    data.graph = read_graph(std::as_const(table), data.features.rows());
     data.labels = std::move(table.labels);
     data.class_count = static_cast<Index>(table.class_names.size());
     data.node_names = std::move(table.names);
@@ -161,7 +166,12 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
   r.name = std::move(name);
   return r;
 }
-
+[[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
+                                               const TextOptions& options, DatasetUse use) {
+  return read_text_tables<Graph>(where, std::move(name), files, options, use, [&](const NodeTable& table, Index n) {
+    return read_text_graph(files, table, n);
+  });
+}
 }  // namespace detail
 
 /// Whether a folder is one of load_text_folder(): it has a file edges.csv (.tsv, .txt, .edgelist) or edges.mtx.

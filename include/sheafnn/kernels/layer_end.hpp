@@ -4,6 +4,7 @@
 ///     X' = gain X − act(Z),   gain = 1 + tanh ε,   act = ELU or nothing       (math: "The model" (3.6))
 ///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                             (math: "Backward pass of one diffusion step" (3.19))
 ///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ               (math: "Deep networks" (3.39, 3.40))
+///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44))
 ///
 /// Takes any numbers.
 #pragma once
@@ -60,6 +61,35 @@ struct ResidualShare {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const T& g_bar) const {
     const T own = rest * g_bar;
     return {own, -own, alpha * g_bar};
+  }
+};
+
+/// The end of a convolution, act(Y − Z + b).
+template <class T>
+struct ConvolutionEnd {
+  static constexpr bool reads_input = false, reads_before = false, has_bias = true;
+  bool activation;
+
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
+    return activated(at.mixed - at.z + at.bias, activation);
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
+    const T z_bar = activated_bar(bar, at.mixed - at.z + at.bias, activation);
+    return {.z = z_bar, .mixed = -z_bar, .bias = -z_bar};
+  }
+};
+
+/// The end of a step of a wave, 2X − X_before − act(Z).
+template <class T>
+struct WaveEnd {
+  static constexpr bool reads_input = true, reads_before = true, has_bias = false;
+  bool activation;
+
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
+    return at.x + (at.x - at.before) - activated(at.z, activation);
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
+    return {.x = bar + bar, .z = activated_bar(bar, at.z, activation), .before = -bar};
   }
 };
 

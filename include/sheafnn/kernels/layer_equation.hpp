@@ -15,7 +15,8 @@
 ///       }
 ///     };
 ///
-/// An equation that reads X_1, which otherwise is 0, has the member `static constexpr bool reads_first = true;`.
+/// An equation that reads X_1, which otherwise is 0, has the member `static constexpr bool reads_first = true;`, and one that
+/// reads X_{l−1} has `reads_before`; batches have no such layers.
 ///
 /// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.
 #pragma once
@@ -36,9 +37,12 @@ namespace sheafnn::layers {
 /// What an equation reads at one number of the features, or the derivatives with respect to it.
 template <class T>
 struct LayerValues {
-  T x{};      ///< X, the layer's input after dropout
-  T z{};      ///< Δ X
-  T first{};  ///< X_1, the first layer's input
+  T x{};       ///< X, the layer's input after dropout
+  T z{};       ///< Δ X
+  T first{};   ///< X_1, the first layer's input
+  T before{};  ///< X_{l−1}, the input of the layer before; of the first layer X_1
+  T mixed{};   ///< Y = (I ⊗ A) X Bᵀ, of layers that mix; z is then Δ Y, and x has no dropout
+  T bias{};    ///< of the channel, of layers that have a bias
 };
 
 /// A weight of an equation, one number w_i for each of the d' stalk coordinates.
@@ -69,6 +73,13 @@ inline constexpr bool reads_first = false;
 template <class Equation>
   requires requires { Equation::reads_first; }
 inline constexpr bool reads_first<Equation> = Equation::reads_first;
+
+/// Does an equation read X_{l−1}?
+template <class Equation>
+inline constexpr bool reads_before = false;
+template <class Equation>
+  requires requires { Equation::reads_before; }
+inline constexpr bool reads_before<Equation> = Equation::reads_before;
 
 /// The rates of a coordinate from its weights, which lie `stride` numbers apart.
 template <class Equation, class S>

@@ -5,7 +5,6 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
-#include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -29,9 +28,12 @@ class Encoder {
   Encoder() = default;
   /// `input` must outlive the encoder.
   ///
+  /// \param graph  a Graph, or a Hypergraph
   /// \throws std::invalid_argument  width outside 1 … 2147483647, or a graph with another number of nodes
-  Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options);
-  Encoder(const SparseInput<S>&&, const Graph&, const EncoderOptions&) = delete;  // it would dangle
+  template <class GraphType>
+  Encoder(const SparseInput<S>& input, const GraphType& graph, const EncoderOptions& options);
+  template <class GraphType>
+  Encoder(const SparseInput<S>&&, const GraphType&, const EncoderOptions&) = delete;  // it would dangle
 
   /// n × h, valid after forward().
   [[nodiscard]] MatrixView<const S> output() const noexcept {
@@ -82,7 +84,8 @@ class Encoder {
 };
 
 template <class S>
-Encoder<S>::Encoder(const SparseInput<S>& input, const Graph& graph, const EncoderOptions& options)
+template <class GraphType>
+Encoder<S>::Encoder(const SparseInput<S>& input, const GraphType& graph, const EncoderOptions& options)
     : input_(&input),
       options_{checked_extent("width", options.width), options.activation, options.degrees},
       entries_(input.entries()),

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 
 #include "sheafnn/core/buffer.hpp"
@@ -27,6 +29,14 @@ namespace sheafnn::detail {
 struct NothingToPrepare {
   void operator()(Index, Index) const noexcept {}
 };
+
+/// A gain of 1 for every stalk coordinate.
+template <class S>
+inline constexpr auto unit_gain = [] {
+  std::array<S, static_cast<std::size_t>(layers::max_coordinates)> r;
+  r.fill(S(1));
+  return r;
+}();
 
 }  // namespace sheafnn::detail
 

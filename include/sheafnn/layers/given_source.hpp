@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sheafnn/core/buffer.hpp"
+#include "sheafnn/layers/given_lanes.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/given_maps.hpp"
@@ -61,9 +62,6 @@ class GivenSource {
     given.check_graph(graph);
     return given.count();
   }
-  void load(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blocks, SheafBlocks<Family, S>& to,
-            Buffer<S>& weights);
-
   SheafStack<Family, S> stack_;
   std::vector<Buffer<S>> weights_;  ///< of every sheaf; empty where all are 1
   std::vector<bool> built_;
@@ -76,30 +74,9 @@ GivenSource<Family, S>::GivenSource(const Graph& graph, const EdgeBlocks<S>& blo
     : stack_(graph, blocks, checked_count(graph, given, sheaves), normalisation),
       weights_(static_cast<std::size_t>(given.count())),
       built_(weights_.size(), false) {
-  for (Index s = 0; s < given.count(); ++s)
-    load(given[s], blocks, stack_[s], weights_[static_cast<std::size_t>(s)]);
-}
-
-template <RestrictionMapFamily Family, class S>
-void GivenSource<Family, S>::load(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blocks,
-                                  SheafBlocks<Family, S>& to, Buffer<S>& weights) {
-  constexpr int W = EdgeBlocks<S>::width, size = SheafBlocks<Family, S>::Sizes::map;
-  for (Index block = 0; block < blocks.block_count(); ++block) {
-    for (int side = 0; side < 2; ++side) {
-      S* maps = to.maps(block, side);
-      for (int lane = 0; lane < W; ++lane) {
-        const auto& map = from.map(blocks.arcs(block, side)[lane]);
-        for (int k = 0; k < size; ++k) maps[k * W + lane] = static_cast<S>(map.data()[k]);
-      }
-    }
-  }
-  if constexpr (may_have_edge_weights<Family>) {
-    const Index last = blocks.edge_count() - 1;
-    bool all_one = true;
-    for (Index e = 0; e <= last; ++e) all_one = all_one && from.edge_weight(e) == 1;
-    if (all_one) return;
-    weights.resize(blocks.block_count() * W);
-    for (Index i = 0; i < weights.size(); ++i) weights[i] = static_cast<S>(from.edge_weight(std::min(i, last)));
+  for (Index s = 0; s < given.count(); ++s) {
+    detail::load_given_maps<S>(given[s], blocks, [&](Index block, int side) { return stack_[s].maps(block, side); });
+    weights_[static_cast<std::size_t>(s)] = detail::given_weights(given[s], blocks);
   }
 }
 

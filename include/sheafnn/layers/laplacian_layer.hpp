@@ -52,7 +52,8 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   using Base::graph_, Base::diffusion_, Base::weights_, Base::weights_bar_, Base::nodes_, Base::output_;
 
   static constexpr int count = kernels::weight_count<Equation<S>>;
-  static constexpr bool with_first = kernels::reads_first<Equation<S>>;
+  static constexpr bool with_first = kernels::reads_first<Equation<S>>,
+                        with_before = kernels::reads_before<Equation<S>>;
 
  public:
   /// `graph` and `shape` must outlive the layer.
@@ -65,23 +66,24 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
         partial_(step_.chunks().count * count * max_coordinates) {}
 
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
-  [[nodiscard]] LayerReads reads() const noexcept override { return {.first = with_first}; }
+  [[nodiscard]] LayerReads reads() const noexcept override { return {.first = with_first, .before = with_before}; }
 
   /// \throws std::invalid_argument  see Layer
   void forward(const LayerCall<Family, S>& call) override {
     this->begin(call);
     this->check_scratch(call);
     first_ = call.first.data();
+    before_ = call.before.data();
     step_.begin(call);
     dropping_.forward(call.execution, {}, call.x.data(), call.active_dropout(), true,
                       [&](Index begin, Index nodes, const S* rows) {
                         step_.scale(call.sheaf, begin, nodes, rows);
                       });
     const Rates rates = this->rates();
-    const S *const x = dropping_.output(), *const first = first_;
+    const S* const x = dropping_.output();
     step_.diffuse(call, x, output_.data(),
-                  [=, &rates]<class T>(const auto& c, Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
-                    return Equation<T>(rates.of[i]).forward(values(c, x, z, first, in));
+                  [=, this, &rates]<class T>(const auto& c, Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
+                    return Equation<T>(rates.of[i]).forward(this->values(c, x, z, in));
                   });
   }
   /// \throws std::invalid_argument  see Layer
@@ -101,11 +103,15 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
         walk([&](const auto& c, Index in, Index at, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
           T rates_bar[kernels::weight_room<Equation<S>>] = {};
           const LayerValues<T> bars =
-              Equation<T>(rates.of[i]).backward(values(c, x, z, first_, in), c.load(bar + at), rates_bar);
+              Equation<T>(rates.of[i]).backward(values(c, x, z, in), c.load(bar + at), rates_bar);
           c.store(x_bar + in, bars.x);
           if constexpr (with_first) {
             S* const to = call.first_bar.data() + in;
             c.store(to, c.load(to) + bars.first);
+          }
+          if constexpr (with_before) {
+            S* const to = call.before_bar.data() + in;
+            c.store(to, c.load(to) + bars.before);
           }
           for (int k = 0; k < count; ++k) sums[k][i] += c.only(rates_bar[k]);
           return c.only(bars.z);
@@ -136,10 +142,10 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
     return r;
   }
   template <class Tile, class T>
-  [[nodiscard]] SHEAFNN_INLINE static LayerValues<T> values(const Tile& c, const S* x, const T& z, const S* first,
-                                                            Index in) {
-    LayerValues<T> r{c.load(x + in), z, {}};
-    if constexpr (with_first) r.first = c.load(first + in);
+  [[nodiscard]] SHEAFNN_INLINE LayerValues<T> values(const Tile& c, const S* x, const T& z, Index in) const {
+    LayerValues<T> r{c.load(x + in), z};
+    if constexpr (with_first) r.first = c.load(first_ + in);
+    if constexpr (with_before) r.before = c.load(before_ + in);
     return r;
   }
   /// Derivatives of the weights += sums over the chunks, times the slope of tanh where it is.
@@ -159,7 +165,7 @@ class LaplacianLayer : public WeightedLayer<Family, S, EquationWeights<Equation>
   FeatureMixing<S> dropping_;  ///< X̃ = dropout(X)
   LaplacianStep<Family, S> step_;
   Buffer<S> partial_;  ///< per chunk of nodes: derivatives of the rates
-  const S* first_ = nullptr;
+  const S *first_ = nullptr, *before_ = nullptr;
 };
 
 }  // namespace sheafnn::layers

@@ -1,6 +1,7 @@
 /// \file
 /// Layer: one of the layers of a network, X_l ↦ X_{l+1}, and the calls that its two passes get. The library's are
-/// DiffusionLayer, PolynomialDiffusionLayer and InitialResidualLayer; a layer of your own is a class template
+/// DiffusionLayer, PolynomialDiffusionLayer and InitialResidualLayer, and those of every_layer.hpp; a layer of your own is a
+/// class template
 ///
 ///     template <class Family, class S>
 ///     class MyLayer : public sheafnn::layers::WeightedLayer<Family, S, MyWeights> { … };
@@ -8,6 +9,7 @@
 /// whose constructor takes a graph, the shape of the features and a LayerSetting (docs/extending.md, "A new layer").
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/layer_setting.hpp"
+#include "sheafnn/layers/noise.hpp"
 #include "sheafnn/layers/polynomial_activation.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
 #include "sheafnn/nn/dropout.hpp"
@@ -36,14 +39,16 @@ template <RestrictionMapFamily Family, class S>
 struct LayerCall {
   Execution execution;
   const SheafBlocks<Family, S>& sheaf;
-  FeatureView<const S> x;      ///< X_l; stays in place until backward()
-  FeatureView<const S> first;  ///< X_1, the first layer's input; stays in place as well
-  NodeSelection nodes;         ///< at which the output is wanted; their list stays in place until backward()
-  Dropout dropout = {};        ///< of X_l in training; see active_dropout()
-  bool training = true;        ///< will backward() follow?
+  FeatureView<const S> x;           ///< X_l; stays in place until backward()
+  FeatureView<const S> first = {};  ///< X_1, the first layer's input; stays in place as well
+  NodeSelection nodes;              ///< at which the output is wanted; their list stays in place until backward()
+  Dropout dropout = {};             ///< of X_l in training; see active_dropout()
+  bool training = true;             ///< will backward() follow?
   MixedFeatures mixing = MixedFeatures::compute;  ///< of evaluations
   FeatureView<S> scratch = {};                    ///< of evaluations: of the shape of x, overwritten
   FilterWeights<const S> filter = {};             ///< what all layers share
+  FeatureView<const S> before = {};  ///< X_{l−1}, of the first layer X_1; stays in place until backward()
+  Noise<S> noise = {};               ///< of layers that draw something
 
   /// The dropout of X_l: none in evaluations.
   [[nodiscard]] Dropout active_dropout() const { return training ? dropout : Dropout{}; }
@@ -57,19 +62,30 @@ struct LayerBackwardCall {
   SheafBlocksGradient<Family, S>& sheaf_gradient;  ///< derivatives of the sheaf's blocks
   bool accumulate = false;                         ///< add to sheaf_gradient instead of overwriting it
   FeatureView<const S>
-      output_bar;             ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
-  FeatureView<S> x_bar;       ///< derivative of x, overwritten
-  FeatureView<S> first_bar;   ///< derivative of X_1: layers that read X_1 add to it, others leave it
-  FeatureView<S> scratch[2];  ///< of the shape of x, overwritten; the first may be output_bar
+      output_bar;                 ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
+  FeatureView<S> x_bar;           ///< derivative of x, overwritten
+  FeatureView<S> first_bar = {};  ///< derivative of X_1: layers that read X_1 add to it, others leave it
+  FeatureView<S> scratch[2] = {};  ///< of the shape of x, overwritten; the first may be output_bar
   FilterWeights<const S> filter = {};
   FilterWeights<S> filter_bar = {};  ///< added to
+  FeatureView<S> before_bar = {};    ///< derivative of X_{l−1}: layers that read it add to it, others leave it
+  double kl_weight = 0;              ///< factor of kl() in the loss
 };
 
 /// What a layer reads besides X_l at its nodes and their neighbours.
 struct LayerReads {
-  bool first = false;  ///< X_1
-  bool scales =
-      false;  ///< scalings of the neighbours' blocks, which have to be exchanged between parts of a graph
+  bool first = false;   ///< X_1
+  bool scales = false;  ///< scalings of the neighbours' blocks, which parts of a graph exchange
+  bool before = false;  ///< X_{l−1}
+  bool maps = false;    ///< the map of every arc, SheafBlocks::arc_map()
+  bool blocks = true;   ///< blocks of the Laplacian
+  Index scores = 0;     ///< numbers of noise for every arc and every node: layers that draw something
+
+  /// What the two read together. Takes any.
+  [[nodiscard]] LayerReads with(const LayerReads& other) const noexcept {
+    return {first || other.first, scales || other.scales, before || other.before,
+            maps || other.maps,   blocks || other.blocks, std::max(scores, other.scores)};
+  }
 };
 
 /// Buffers of one layer on one graph.
@@ -83,9 +99,14 @@ class Layer {
   Layer& operator=(Layer&&) = default;
   virtual ~Layer() = default;
 
-  /// Is it a layer of networks with these options? By default it is one of networks without filter and initial residual.
-  /// Takes any setting.
-  [[nodiscard]] static bool suits(const LayerSetting& of) { return !of.filter.active() && !of.residual.initial(); }
+  /// The form that ModelOptions::layer has by default, where this is the first kind of a model's LayerKinds.
+  static constexpr LayerForm form = LayerForm::diffusion;
+
+  /// Is it a layer of networks with these options? By default it is one of networks without another form of layer, filter and
+  /// initial residual. Takes any setting.
+  [[nodiscard]] static bool suits(const LayerSetting& of) {
+    return of.form == LayerForm::diffusion && !of.filter.active() && !of.residual.initial();
+  }
 
   /// X_{l+1} at the nodes of the last pass, one row of d' × f each.
   [[nodiscard]] virtual FeatureView<const S> output() const noexcept = 0;
@@ -106,6 +127,8 @@ class Layer {
   /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
   ///                                the graph, a training pass came before
   virtual void backward(const LayerBackwardCall<Family, S>& call) = 0;
+  /// KL(q ‖ prior) of what the last forward pass has drawn; 0 where a layer draws nothing.
+  [[nodiscard]] virtual double kl() const { return 0; }
 };
 
 /// A layer with weights, its output and what it is made from.
@@ -161,6 +184,7 @@ class WeightedLayer : public Layer<Family, S> {
   SHEAFNN_NOINLINE void begin(const LayerCall<Family, S>& call) {
     check_features(call.x, "x");
     if (this->reads().first) check_features(call.first, "first");
+    if (this->reads().before) check_features(call.before, "before");
     detail::require_over(*graph_, call.sheaf);
     nodes_ = call.nodes;
   }
@@ -168,6 +192,7 @@ class WeightedLayer : public Layer<Family, S> {
     require_shape(call.output_bar, nodes_.count(), diffusion_->coordinates, diffusion_->channels, "output_bar");
     check_features(call.x_bar, "x_bar");
     if (this->reads().first) check_features(call.first_bar, "first_bar");
+    if (this->reads().before) check_features(call.before_bar, "before_bar");
     detail::require_over(*graph_, call.sheaf);
   }
   void check_scratch(const LayerCall<Family, S>& call) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/layers/layer_form.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
 #include "sheafnn/layers/residual_options.hpp"
 
@@ -37,6 +38,8 @@ struct LayerSetting {
   Index number = 0;       ///< l, from 0
   Index coordinates = 0;  ///< d'
   Index channels = 0;     ///< f
+  LayerForm form = LayerForm::diffusion;
+  AttentionOptions attention = {};
 };
 
 }  // namespace sheafnn::layers

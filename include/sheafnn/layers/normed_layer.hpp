@@ -39,6 +39,7 @@ class NormedLayer final : public Layer<Family, S> {
     other_->forward(call);
     norm_.forward(call.execution, weights_, other_->output().rows());
   }
+  [[nodiscard]] double kl() const override { return other_->kl(); }
   /// The derivative of the other layer's output goes to scratch[0].
   ///
   /// \throws std::invalid_argument  as the other layer

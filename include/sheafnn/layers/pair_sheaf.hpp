@@ -146,7 +146,7 @@ class PairSheaf {
   Maps maps_;
   std::optional<SheafLearner<S>> learner_;
   typename Distribution::type distribution_;
-  SheafNoise<S> noise_;
+  Noise<S> noise_;
   Buffer<S> map_;       ///< lanes-innermost
   Buffer<S> dense_;     ///< per arc D × D, column by column
   Buffer<S> residual_;  ///< F_u x_u − F_v x_v per pair {u, v}, u < v, D × f

@@ -15,19 +15,25 @@ namespace sheafnn::layers {
 
 /// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves and blocks, that `blocks` are
 /// those of the graph, and the rows of `work`; learners check what they are given.
-template <RestrictionMapFamily Family, class S>
+///
+/// \tparam Maps  ArcMaps<S>, or HypergraphMaps<S>
+template <RestrictionMapFamily Family, class S, class Maps = ArcMaps<S>>
 class PointSource {
  public:
-  using Map = typename SheafBlocks<Family, S>::Map;
-  using P = typename SheafBlocks<Family, S>::P;
+  using GraphType = typename Maps::GraphType;
+  using Blocks = typename Maps::Blocks;
+  using Learner = typename Maps::Learner;
+  using Stack = typename Maps::template Stack<Family>;
+  using P = Pack<S, lanes<S>>;
+  using Map = typename Family::template Map<P>;
 
   /// `graph` and `blocks` must outlive the source.
-  PointSource(const Graph& graph, const EdgeBlocks<S>& blocks, const PointMap<Family>& point, Index sheaves,
-              Normalisation normalisation, const SheafLearnerOptions& learner);
+  PointSource(const GraphType& graph, const Blocks& blocks, const PointMap<Family>& point, Index sheaves,
+              const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner);
 
-  [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
-  [[nodiscard]] SheafStack<Family, S>& stack() noexcept { return stack_; }
-  [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
+  [[nodiscard]] const Stack& stack() const noexcept { return stack_; }
+  [[nodiscard]] Stack& stack() noexcept { return stack_; }
+  [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
   /// Edge weights w_e of a sheaf, lanes-innermost, or null where all are 1.
   [[nodiscard]] const S* edge_weights(Index sheaf) const noexcept {
     return learners_.empty() ? nullptr : learners_[static_cast<std::size_t>(sheaf)].edge_weights();
@@ -68,14 +74,14 @@ class PointSource {
 
  private:
   PointMap<Family> point_;
-  SheafStack<Family, S> stack_;
-  std::vector<SheafLearner<S>> learners_;
+  Stack stack_;
+  std::vector<Learner> learners_;
   std::vector<DropoutLayer<S>> inputs_;
 };
 
-template <RestrictionMapFamily Family, class S>
-PointSource<Family, S>::PointSource(const Graph& graph, const EdgeBlocks<S>& blocks, const PointMap<Family>& point,
-                                    Index sheaves, Normalisation normalisation, const SheafLearnerOptions& learner)
+template <RestrictionMapFamily Family, class S, class Maps>
+PointSource<Family, S, Maps>::PointSource(const GraphType& graph, const Blocks& blocks, const PointMap<Family>& point,
+                                    Index sheaves, const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner)
     : point_(point), stack_(graph, blocks, sheaves, normalisation) {
   if constexpr (is_learned<Family>) {
     learners_.reserve(static_cast<std::size_t>(sheaves));
@@ -86,8 +92,8 @@ PointSource<Family, S>::PointSource(const Graph& graph, const EdgeBlocks<S>& blo
   }
 }
 
-template <RestrictionMapFamily Family, class S>
-void PointSource<Family, S>::build(Execution execution, const SheafSourceWeights<const S>& weights,
+template <RestrictionMapFamily Family, class S, class Maps>
+void PointSource<Family, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>& weights,
                                    const SheafInput<S>& input) {
   const std::size_t s = static_cast<std::size_t>(input.sheaf);
   if constexpr (is_learned<Family>) {
@@ -98,14 +104,14 @@ void PointSource<Family, S>::build(Execution execution, const SheafSourceWeights
                             [&](Index block, Map(&map)[2]) { map_block(input.sheaf, block, map); });
 }
 
-template <RestrictionMapFamily Family, class S>
-void PointSource<Family, S>::backward(Execution execution, const SheafSourceWeights<const S>& weights,
+template <RestrictionMapFamily Family, class S, class Maps>
+void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSourceWeights<const S>& weights,
                                       const SheafInput<S>& input, double, const MatrixView<S>& x_bar,
                                       const MatrixView<S>& work, const SheafSourceWeights<S>& weights_bar) {
   if constexpr (is_learned<Family>) {
     constexpr int size = PointMap<Family>::size;
     const std::size_t s = static_cast<std::size_t>(input.sheaf);
-    SheafLearner<S>& learner = learners_[s];
+    Learner& learner = learners_[s];
     gradient().weight_bar.fill(S(0));
     stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
                                  [&](Index block, int side, const Map& map, const Map& map_bar) {

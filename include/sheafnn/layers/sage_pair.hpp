@@ -17,6 +17,7 @@
 #include "sheafnn/graph/directed_arcs.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/linear_pair.hpp"
+#include "sheafnn/layers/neighbour_rows.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
@@ -110,10 +111,10 @@ class SagePair {
       detail::for_tile_groups<S, 4>(row, [&]<class T, int Tiles>(auto c) {
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        for_rows<Tiles * T::width>(arcs_.in, u, product + c,
-                                   [&](std::int32_t, const S* from) SHEAFNN_INLINE_LAMBDA {
-                                     SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += c.load(t, from);
-                                   });
+        detail::for_neighbour_rows<Tiles * T::width>(
+            arcs_.in, arcs_.nodes, u, product + c, row, [&](std::int32_t, const S* from) SHEAFNN_INLINE_LAMBDA {
+              SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += c.load(t, from);
+            });
         S* to = z + u * row + c;
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) { c.store(t, to, c.load(t, to) + T(share) * sum[t]); }
       });
@@ -170,19 +171,6 @@ class SagePair {
   }
 
  private:
-  /// Calls body(v, row of v) for the neighbours of u, of rows as wide as those of Z of which `Numbers` are read. The
-  /// rows of arcs a few places on are asked for meanwhile.
-  template <Index Numbers, class Body>
-  SHEAFNN_INLINE void for_rows(const NeighbourLists& lists, Index u, const S* rows, const Body& body) const {
-    constexpr Index ahead = 16, line = 64 / sizeof(S);
-    const Index row = outputs();
-    const Index end = lists.offset[u + 1], last = lists.offset[arcs_.nodes] - 1;
-    for (Index k = lists.offset[u]; k < end; ++k) {
-      const S* coming = rows + static_cast<Index>(lists.node[std::min(k + ahead, last)]) * row;
-      SHEAFNN_UNROLL for (Index i = 0; i < Numbers; i += line) SHEAFNN_PREFETCH(coming + i);
-      body(lists.node[k], rows + static_cast<Index>(lists.node[k]) * row);
-    }
-  }
   /// Rows of the derivative of P W at some nodes, from that of Z.
   void spread_mean(Index first, Index count, const S* bar, S* product_bar) const {
     const Index row = outputs();
@@ -190,12 +178,11 @@ class SagePair {
       detail::for_tile_groups<S, 4>(row, [&]<class T, int Tiles>(auto c) {
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        for_rows<Tiles * T::width>(arcs_.out, u, bar + c,
-                                   [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
-                                     const T share = T(share_[v]);
-                                     SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] +=
-                                         share * c.load(t, from);
-                                   });
+        detail::for_neighbour_rows<Tiles * T::width>(
+            arcs_.out, arcs_.nodes, u, bar + c, row, [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
+              const T share = T(share_[v]);
+              SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += share * c.load(t, from);
+            });
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) c.store(t, product_bar + c, sum[t]);
       });
     }

@@ -16,6 +16,7 @@
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
+#include "sheafnn/layers/node_scalings.hpp"
 #include "sheafnn/sheaf/family.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -37,6 +38,7 @@ struct SheafBlocksGradient {
   Buffer<S> degree_bar;        ///< per node: derivative of D_u (input; the total after backward)
   Buffer<S> scale_bar;         ///< per node: derivative of S_u, not symmetrised (input)
   Buffer<S> weight_bar;        ///< lanes-innermost, per edge: derivative of w_e (output, added to)
+  Buffer<S> map_bar;           ///< per arc, where layers read maps: derivative of SheafBlocks::arc_map() (input)
 };
 
 /// Maps, node scalings and the Laplacian's blocks of one sheaf. Unchecked: numbers of nodes, edges and blocks, that
@@ -47,7 +49,7 @@ class SheafBlocks {
   using Sizes = BlockSizes<Family>;
   static constexpr int W = lanes<S>;
   /// Numbers stored per arc for its Gram matrix.
-  static constexpr int arc_stride = detail::to_quads(Sizes::triangle);
+  static constexpr int arc_stride = NodeScalings<Family, S>::gram_stride;
   using P = Pack<S, W>;
   using Map = typename Family::template Map<P>;
   using Gradient = SheafBlocksGradient<Family, S>;
@@ -76,13 +78,25 @@ class SheafBlocks {
     if constexpr (Sizes::map > 0) detail::load_lanes<Sizes::map>(lanes_of_map, map.data());
     return map;
   }
+  /// The maps of a block and side.
+  [[nodiscard]] Map map_of(Index block, int side) const { return load_map(maps(block, side)); }
   static void store_map(const Map& map, S* lanes_of_map) {
     if constexpr (Sizes::map > 0) detail::store_lanes<Sizes::map>(map.data(), lanes_of_map);
   }
 
+  /// Which parts build() makes and backward() reads: at first blocks of the Laplacian alone.
+  ///
+  /// \param maps, blocks  is there arc_map(), and are there D, S and Q?
+  void choose_parts(bool maps, bool blocks) {
+    has_blocks_ = blocks;
+    arc_map_.resize(maps ? graph_->arc_count() * Sizes::map : 0);
+  }
+  /// The map of an arc, in Eigen's order; see choose_parts().
+  [[nodiscard]] const S* arc_map(Index arc) const noexcept { return arc_map_.data() + arc * Sizes::map; }
+
   /// D_u and S_u per node, Q_e = w_e² F_aᵀ F_rev per edge (a from its smaller endpoint), in Eigen's order.
-  [[nodiscard]] const S* degree_block(Index u) const noexcept { return degree_block_.data() + u * Sizes::gram; }
-  [[nodiscard]] const S* scale(Index u) const noexcept { return scale_.data() + u * Sizes::gram; }
+  [[nodiscard]] const S* degree_block(Index u) const noexcept { return scalings_.degree_block(u); }
+  [[nodiscard]] const S* scale(Index u) const noexcept { return scalings_.scale(u); }
   [[nodiscard]] const S* transport_block(Index edge) const noexcept {
     return transport_.data() + edge * Sizes::transport;
   }
@@ -103,29 +117,26 @@ class SheafBlocks {
         const P square = weight != nullptr ? squared_weight(weight, block) : P(S(1));
         for (int side = 0; side < 2; ++side) {
           if (keep_maps) store_map(map[side], maps(block, side));
+          if constexpr (Sizes::map > 0) {
+            if (!arc_map_.empty()) {
+              detail::scatter_rows<Sizes::map>(map[side].data(), blocks_->arcs(block, side), count, arc_map_.data());
+            }
+          }
+          if (!has_blocks_) continue;
           Gram<Family, P> g = gram<Family, P>(map[side]);
           if (weight != nullptr) g = square * g;
           P numbers[Sizes::triangle];
-          to_triangle(g, numbers);
+          NodeScalings<Family, S>::to_triangle(g, numbers);
           detail::scatter_rows<Sizes::triangle, arc_stride>(numbers, blocks_->arcs(block, side), count, arc_grams);
         }
+        if (!has_blocks_) continue;
         Transport<Family, P> q = transport<Family, P>(map[0], map[1]);
         if (weight != nullptr) q = square * q;
         detail::store_rows<Sizes::transport>(q.data(), count, transport_.data() + block * W * Sizes::transport);
       }
     });
-    for_node_blocks(execution, [&](Index first, int count) {
-      const Gram<Family, P> degree_block = sum_arcs(first, count);
-      detail::store_rows<Sizes::gram>(degree_block.data(), count, degree_block_.data() + first * Sizes::gram);
-      const NodeScaling<Family, P> scaling =
-          node_scaling<Family, P>(normalisation_, degree_block, neighbours(first, count));
-      detail::store_rows<Sizes::gram>(scaling.scale.data(), count, scale_.data() + first * Sizes::gram);
-      if constexpr (Sizes::dense_gram) {
-        P eigen[Sizes::eigen];
-        pack_eigen(scaling, eigen);
-        detail::store_rows<Sizes::eigen>(eigen, count, eigen_.data() + first * Sizes::eigen);
-      }
-    });
+    if (!has_blocks_) return;
+    scalings_.build(execution, graph_->own_node_count(), graph_->offsets(), arc_grams);
   }
 
   /// The same for maps that are there.
@@ -140,7 +151,7 @@ class SheafBlocks {
   /// gives derivatives of these scalings back. Of a whole graph it does nothing.
   void fetch_scales() {
     if (graph_->part() == nullptr) return;
-    detail::fetch_halo(*graph_, scale_.data(), Index{Sizes::gram});
+    detail::fetch_halo(*graph_, scalings_.scales(), Index{Sizes::gram});
     has_halo_scales_ = true;
   }
 
@@ -150,27 +161,28 @@ class SheafBlocks {
   /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
   template <class Use>
   void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
+    if (!has_blocks_) {
+      parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
+        for (Index block = begin; block < end; ++block) {
+          for (int side = 0; side < 2; ++side) {
+            use(block, side, load_map(maps(block, side)), load_map_bar(block, side, gradient));
+          }
+        }
+      });
+      return;
+    }
     if (has_halo_scales_) {
       detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
     } else {
       share_cut_edges(gradient);
     }
-    for_node_blocks(execution, [&](Index first, int count) { backward_scaling(first, count, gradient); });
+    scalings_.backward(execution, graph_->own_node_count(), gradient.scale_bar.data(), gradient.degree_bar.data());
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
     });
   }
 
  private:
-  /// body(first node, count) for blocks of W owned nodes.
-  template <class Body>
-  void for_node_blocks(Execution execution, const Body& body) const {
-    parallel_for(execution, graph_->own_node_count(), W, [&](Index begin, Index end) {
-      for (Index first = begin; first < end; first += W) {
-        body(first, static_cast<int>(std::min<Index>(W, end - first)));
-      }
-    });
-  }
   /// Leaves half of the derivatives of cut edges to the other part.
   void share_cut_edges(Gradient& gradient) const {
     if (graph_->part() == nullptr) return;
@@ -179,77 +191,24 @@ class SheafBlocks {
       for (int k = 0; k < Sizes::transport; ++k) block[k] *= S(0.5);
     }
   }
-  [[nodiscard]] P neighbours(Index first, int count) const {
-    S values[W] = {};
-    for (int i = 0; i < count; ++i) values[i] = static_cast<S>(graph_->degree(first + i));
-    return P::load(values);
-  }
-  static void to_triangle(const Gram<Family, P>& g, P* numbers) {
-    int k = 0;
-    for (int j = 0; j < Sizes::gram_columns; ++j) {
-      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Sizes::gram_rows); ++i) numbers[k++] = g(i, j);
-    }
-  }
-  /// D_u = Σ over the arcs of u, for a block of nodes.
-  [[nodiscard]] Gram<Family, P> sum_arcs(Index first, int count) const {
-    constexpr int width = arc_stride % 4 == 0 ? 4 : 1, tiles = arc_stride / width;
-    using T = std::conditional_t<width == 1, S, Pack<S, width>>;
-    alignas(64) S sums[W * arc_stride];
-    for (int i = 0; i < count; ++i) {
-      T sum[tiles];
-      for (int k = 0; k < tiles; ++k) sum[k] = T(S(0));
-      const S* grams = arc_grams_->data() + graph_->first_arc(first + i) * arc_stride;
-      const S* end = arc_grams_->data() + graph_->first_arc(first + i + 1) * arc_stride;
-      for (; grams < end; grams += arc_stride) {
-        SHEAFNN_UNROLL for (int k = 0; k < tiles; ++k) sum[k] += detail::load<T>(grams + k * width);
-      }
-      for (int k = 0; k < tiles; ++k) detail::store(sums + i * arc_stride + k * width, sum[k]);
-    }
-    P numbers[Sizes::triangle];
-    detail::load_rows<Sizes::triangle, arc_stride>(sums, count, numbers);
-    Gram<Family, P> degree_block;
-    int k = 0;
-    for (int j = 0; j < Sizes::gram_columns; ++j) {
-      for (int i = 0; i < (Sizes::dense_gram ? j + 1 : Sizes::gram_rows); ++i, ++k) {
-        degree_block(i, j) = numbers[k];
-        if constexpr (Sizes::dense_gram) degree_block(j, i) = numbers[k];
-      }
-    }
-    return degree_block;
-  }
   [[nodiscard]] static P squared_weight(const S* weight, Index block) {
     const P w = P::load(weight + block * W);
     return w * w;
   }
 
-  static void pack_eigen(const NodeScaling<Family, P>& scaling, P* eigen) {
-    constexpr int D = Sizes::dimension;
-    for (int k = 0; k < D * D; ++k) eigen[k] = scaling.vectors(k % D, k / D);
-    for (int k = 0; k < D; ++k) eigen[D * D + k] = scaling.root(k);
-  }
-
-  /// Adds to gradient.degree_bar what comes through S_u.
-  void backward_scaling(Index first, int count, Gradient& gradient) const {
-    Gram<Family, P> scale_bar, degree_bar;
-    detail::load_rows<Sizes::gram>(gradient.scale_bar.data() + first * Sizes::gram, count, scale_bar.data());
-    detail::load_rows<Sizes::gram>(gradient.degree_bar.data() + first * Sizes::gram, count, degree_bar.data());
-    NodeScaling<Family, P> scaling;
-    detail::load_rows<Sizes::gram>(scale_.data() + first * Sizes::gram, count, scaling.scale.data());
-    if constexpr (Sizes::dense_gram) {
-      constexpr int D = Sizes::dimension;
-      P eigen[Sizes::eigen];
-      detail::load_rows<Sizes::eigen>(eigen_.data() + first * Sizes::eigen, count, eigen);
-      for (int k = 0; k < D * D; ++k) scaling.vectors(k % D, k / D) = eigen[k];
-      for (int k = 0; k < D; ++k) scaling.root(k) = eigen[D * D + k];
+  /// The derivative of the maps of a block as far as layers read them.
+  [[nodiscard]] Map load_map_bar(Index block, int side, const Gradient& gradient) const {
+    Map r = Map::Constant(P(S(0)));
+    if constexpr (Sizes::map > 0) {
+      if (gradient.map_bar.empty()) return r;
+      detail::gather_rows<Sizes::map>(gradient.map_bar.data(), blocks_->arcs(block, side), r.data());
     }
-    node_scaling_backward<Family, P>(normalisation_, scaling, scale_bar, degree_bar);
-    detail::store_rows<Sizes::gram>(degree_bar.data(), count, gradient.degree_bar.data() + first * Sizes::gram);
+    return r;
   }
-
   template <class Use>
   void backward_block(Index block, const S* weight, Gradient& gradient, const Use& use) const {
     const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
-    Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
+    Map map_bar[2] = {load_map_bar(block, 0, gradient), load_map_bar(block, 1, gradient)};
     Transport<Family, P> q_bar;
     detail::load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
                                         blocks_->lane_count(block), q_bar.data());
@@ -278,11 +237,13 @@ class SheafBlocks {
 
   const Graph* graph_ = nullptr;
   const EdgeBlocks<S>* blocks_ = nullptr;
-  Normalisation normalisation_ = Normalisation::augmented;
+  NodeScalings<Family, S> scalings_;
   Buffer<S> map_;
   std::shared_ptr<ArcGrams> arc_grams_;
-  Buffer<S> degree_block_, scale_, eigen_, transport_;
+  Buffer<S> transport_;
+  Buffer<S> arc_map_;
   bool has_halo_scales_ = false;  ///< fetch_scales()
+  bool has_blocks_ = true;        ///< choose_parts()
 };
 
 template <RestrictionMapFamily Family, class S>
@@ -290,12 +251,9 @@ SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blo
                                     std::shared_ptr<ArcGrams> arc_grams)
     : graph_(&graph),
       blocks_(&blocks),
-      normalisation_(normalisation),
+      scalings_(graph.node_count(), normalisation),
       map_(blocks.block_count() * 2 * Sizes::map * W),
       arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
-      degree_block_(graph.node_count() * Sizes::gram),
-      scale_(graph.node_count() * Sizes::gram),
-      eigen_(graph.node_count() * Sizes::eigen),
       transport_(graph.edge_count() * Sizes::transport) {
   if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_stride);
 }

@@ -44,6 +44,7 @@ class SheafLearner {
   SheafLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
 
   [[nodiscard]] bool has_edge_weights() const noexcept { return shape_.edge_weights; }
+  [[nodiscard]] Index outputs() const noexcept { return shape_.outputs(); }
   /// Raw outputs, lanes-innermost: outputs() numbers per incident pair.
   [[nodiscard]] const S* raw(Index block, int side) const noexcept {
     return raw_.data() + lane_offset(block, side);

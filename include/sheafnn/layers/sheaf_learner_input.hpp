@@ -33,12 +33,21 @@ class SheafLearnerInput {
   /// \param chunks  in which a backward pass is cut
   /// \throws std::invalid_argument  options out of range, a graph whose arcs have another number of features
   SheafLearnerInput(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape, Index chunks)
+      : SheafLearnerInput(shape, chunks) {
+    if (has_edge_features()) load_edge_features(graph, blocks);
+  }
+  /// Of a learner that reads no features of arcs.
+  ///
+  /// \param factor  of what it reads: 1/d' makes means of sums
+  /// \throws std::invalid_argument  options out of range
+  explicit SheafLearnerInput(const SheafLearnerOptions& shape, Index chunks = 1, S factor = S(1))
       : shape_((validate(shape), shape)),
         columns_(shape.first_outputs()),
         half_(shape.projection_width() / 2),
         weight_(shape.inputs * stride()),
         weight_back_(stride() * shape.inputs),
-        chunks_(chunks) {
+        chunks_(chunks),
+        factor_(factor) {
     const Index h = shape.inputs, pair = shape.pair_inputs();
     for (Index i = 0; i < 2 * h; ++i) {
       switch (shape.input) {
@@ -52,7 +61,6 @@ class SheafLearnerInput {
           column_of_.push_back(i % pair);
       }
     }
-    if (has_edge_features()) load_edge_features(graph, blocks);
   }
 
   /// Outputs of the first layer, those filled up to groups of four, and two of such halves.
@@ -75,7 +83,7 @@ class SheafLearnerInput {
         for (Index half = 0; half < 2; ++half) {
           S* out = weight_.data() + half * half_ + column + r;
           S* back = weight_back_.data() + (half * columns_ + column + r) * h;
-          for (Index i = 0; i < h; ++i) out[i * stride()] = back[i] = in[column_of(half * h + i, whole_pair)];
+          for (Index i = 0; i < h; ++i) out[i * stride()] = back[i] = factor_ * in[column_of(half * h + i, whole_pair)];
         }
         if (!whole_pair) std::copy_n(in + shape_.pair_inputs(), count(), edge_weight_.data() + (column + r) * count());
       }
@@ -95,7 +103,7 @@ class SheafLearnerInput {
         S* out = matrix.data() + r * matrix.stride();
         for (Index half = 0; half < 2; ++half) {
           const S* in = weight_.data() + half * columns_ + column + r;
-          for (Index i = 0; i < h; ++i) out[column_of(half * h + i, whole_pair)] += in[i * stride()];
+          for (Index i = 0; i < h; ++i) out[column_of(half * h + i, whole_pair)] += factor_ * in[i * stride()];
         }
         if (whole_pair) continue;
         for (Index chunk = 0; chunk < chunks_; ++chunk) {
@@ -179,6 +187,7 @@ class SheafLearnerInput {
   std::vector<Index> column_of_;  ///< of the first layer's weights, for the 2h numbers of [Z_u ‖ Z_v]
   Buffer<S> weight_, weight_back_;
   Index chunks_ = 1;
+  S factor_ = S(1);
   Buffer<S> edge_feature_;               ///< lanes-innermost
   Buffer<S> edge_weight_, edge_partial_;  ///< W_e, columns × features; and per chunk its derivative
 };

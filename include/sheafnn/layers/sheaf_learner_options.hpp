@@ -38,8 +38,11 @@ struct SheafLearnerOptions {
   LearnerInput input = LearnerInput::concatenation;
   Index channels = 0;       ///< f ≥ 1, of which h is a multiple; for sums
   Index edge_features = 0;  ///< numbers of the graph's arcs that are read as well
+  /// Rows of a table of spreads, one for each label of edges, that takes the place of the learner; 0: there is none.
+  Index labels = 0;
+  double first_dispersion = 0;  ///< initial value of such a table's entries
 
-  [[nodiscard]] Index outputs() const noexcept { return mean + spread; }
+  [[nodiscard]] Index outputs() const noexcept { return labels > 0 ? 0 : mean + spread; }
   /// Columns of the weights that read a pair, edge features not counted; those of edge weights have 2h.
   [[nodiscard]] Index pair_inputs() const noexcept {
     return 2 * (input == LearnerInput::concatenation ? inputs : channels);

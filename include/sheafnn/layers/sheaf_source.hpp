@@ -11,22 +11,13 @@
 
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/noise.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/dropout.hpp"
-#include "sheafnn/random/stream.hpp"
 
 namespace sheafnn::layers {
-
-/// Where the noise of a sampled sheaf comes from: a stream, or explicit values.
-///
-/// Explicit noise is row-major, one row per arc (sorted by source, target), e.g. N(0, 1) numbers of a diagonal (D) or
-/// general map (D², row-major), or a uniform rotation (D × D, row-major).
-template <class S>
-struct SheafNoise {
-  Stream stream;
-  const S* values = nullptr;
-};
 
 /// What the maps of one sheaf of a pass are made of; a source reads what concerns it.
 template <class S>
@@ -34,7 +25,7 @@ struct SheafInput {
   Index sheaf = 0;        ///< number of the sheaf, from 0
   MatrixView<const S> x;  ///< PointSource: features of the layer, n × h
   Dropout dropout;        ///< PointSource: of x
-  SheafNoise<S> noise;    ///< VariationalSource
+  Noise<S> noise;         ///< VariationalSource
   bool keep = false;      ///< keep what backward() reads
 };
 
@@ -53,6 +44,11 @@ class SheafStack {
     return sheaves_[static_cast<std::size_t>(s)];
   }
   [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return gradient_; }
+  /// See SheafBlocks::choose_parts(), of all sheaves.
+  void choose_parts(const Graph& graph, bool maps, bool blocks) {
+    for (SheafBlocks<Family, S>& sheaf : sheaves_) sheaf.choose_parts(maps, blocks);
+    gradient_.map_bar.resize(maps && is_learned<Family> ? graph.arc_count() * BlockSizes<Family>::map : 0);
+  }
 
  private:
   std::vector<SheafBlocks<Family, S>> sheaves_;
@@ -66,5 +62,17 @@ SheafStack<Family, S>::SheafStack(const Graph& graph, const EdgeBlocks<S>& block
   const auto arc_grams = std::make_shared<typename SheafBlocks<Family, S>::ArcGrams>();
   for (Index s = 0; s < count; ++s) sheaves_.emplace_back(graph, blocks, normalisation, arc_grams);
 }
+
+/// What sources have for the maps of a graph, one per arc. In its place HypergraphMaps has the same for the maps of a
+/// hypergraph (layers/incidence_sheaf.hpp).
+template <class S>
+struct ArcMaps {
+  using GraphType = Graph;
+  using Blocks = EdgeBlocks<S>;
+  using Learner = SheafLearner<S>;
+  using Scaling = Normalisation;  ///< what node scalings S_u are
+  template <class Family>
+  using Stack = SheafStack<Family, S>;
+};
 
 }  // namespace sheafnn::layers

@@ -1,6 +1,7 @@
 /// \file
 /// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time: parameters
-/// from the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each.
+/// from the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each. The same
+/// over the restriction maps of a hypergraph, 2W incident pairs at a time (layers/incidence_blocks.hpp).
 ///
 ///     Q(F | H) = Π_a q(F_a; θ_a),   θ_a = activate(learner(H)_a),   F_a = sample(θ_a, noise_a),
 ///     KL = 1/(2m) Σ_a KL(q(·; θ_a) ‖ prior),   sums and products over the 2m incident pairs a
@@ -15,16 +16,16 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
-#include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn::layers {
 
-/// Posterior of every incident pair of a graph. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
+/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
 /// are of this graph, and that weights are finite; maps of numbers that are not finite have such numbers.
-template <SheafPosterior Posterior, class S>
+///
+/// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: numbers of arcs are then numbers of incident pairs
+template <SheafPosterior Posterior, class S, class Blocks = EdgeBlocks<S>>
 class VariationalSheaf {
  public:
   using Q = Posterior;
@@ -34,25 +35,29 @@ class VariationalSheaf {
   using Map = typename Family::template Map<P>;
 
   VariationalSheaf() = default;
-  VariationalSheaf(const EdgeBlocks<S>& blocks, const Posterior& posterior)
+  VariationalSheaf(const Blocks& blocks, const Posterior& posterior)
       : blocks_(&blocks),
         q_(posterior),
         parameter_(blocks.block_count() * 2 * Q::parameter_size * W),
         gradient_(blocks.block_count() * 2 * Q::gradient_size * W),
         block_sum_(blocks.block_count()) {}
 
-  /// Parameters of all incident pairs from the learner's raw outputs.
-  void activate(Execution execution, const SheafLearner<S>& learner) {
+  /// Parameters of all incident pairs from raw outputs: of the mean and the spread, or of the spread alone, where the
+  /// posterior does without the others.
+  ///
+  /// \param learner  SheafLearner, or LabelledSpread
+  template <class Learner>
+  void activate(Execution execution, const Learner& learner) {
     for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size];
-      detail::load_lanes<raw_size>(learner.raw(block, side), raw);
+      load_raw(learner.outputs(), learner.raw(block, side), raw);
       q_.activate(raw, parameters);
       detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
     });
   }
 
   /// Draws the maps of one block of edges; for SheafBlocks::build().
-  void sample_block(const SheafNoise<S>& noise, Index block, Map (&map)[2]) const {
+  void sample_block(const Noise<S>& noise, Index block, Map (&map)[2]) const {
     for (int side = 0; side < 2; ++side) detail::prefetch_lanes<Q::sample_size>(parameter(block, side));
     P noise_of[2][Q::noise_size];
     draw_both(noise, block, noise_of);
@@ -76,7 +81,7 @@ class VariationalSheaf {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
 
-  /// KL(posterior ‖ prior), averaged over the 2m incident pairs; on a part of a graph its own pairs' share in that.
+  /// KL(posterior ‖ prior), averaged over the incident pairs; on a part of a graph its own pairs' share in that.
   [[nodiscard]] double mean_kl(Execution execution) requires Q::closed_form_kl {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size];
@@ -84,14 +89,15 @@ class VariationalSheaf {
       return q_.kl(parameters);
     });
   }
-  /// log q − log p of the maps in `sheaf`, which were drawn with this noise, averaged over the incident pairs.
-  [[nodiscard]] double monte_carlo_kl(Execution execution, const SheafNoise<S>& noise,
-                                      const SheafBlocks<Family, S>& sheaf) {
+  /// log q − log p of maps that were drawn with this noise, averaged over the incident pairs.
+  ///
+  /// \param map_of  map_of(block, side) are the maps of a block and side
+  template <class MapOf>
+  [[nodiscard]] double monte_carlo_kl(Execution execution, const Noise<S>& noise, const MapOf& map_of) {
     return mean_over_pairs(execution, [&](Index block, int side) {
       P parameters[Q::parameter_size], draw[Q::noise_size];
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
-      return q_.log_ratio(parameters, draw_again(noise, block, side, draw),
-                          SheafBlocks<Family, S>::load_map(sheaf.maps(block, side)));
+      return q_.log_ratio(parameters, draw_again(noise, block, side, draw), map_of(block, side));
     });
   }
 
@@ -111,8 +117,7 @@ class VariationalSheaf {
   }
   /// Adds the derivative through the maps of one block and side, which were drawn with this noise, and of
   /// monte_carlo_weight · monte_carlo_kl; `share` is pair_share(monte_carlo_weight).
-  void sample_backward(const SheafNoise<S>& noise, Index block, int side, const Map& map, const Map& map_bar,
-                       S share) {
+  void sample_backward(const Noise<S>& noise, Index block, int side, const Map& map, const Map& map_bar, S share) {
     P parameters[Q::parameter_size], bar[Q::gradient_size], draw[Q::noise_size];
     detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
     detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
@@ -123,20 +128,33 @@ class VariationalSheaf {
   /// The weight of one incident pair in `weight` times a mean over all of them.
   [[nodiscard]] S pair_share(double weight) const noexcept { return static_cast<S>(per_pair(weight)); }
   /// Ends the backward pass: derivatives of the raw outputs, into the learner.
-  void end_backward(Execution execution, SheafLearner<S>& learner) const {
+  template <class Learner>
+  void end_backward(Execution execution, Learner& learner) const {
     for_incident_pairs(execution, [&](Index block, int side) {
       P raw[raw_size], parameters[Q::parameter_size], bar[Q::gradient_size], raw_bar[raw_size];
-      detail::load_lanes<raw_size>(learner.raw(block, side), raw);
+      load_raw(learner.outputs(), learner.raw(block, side), raw);
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
       q_.activate_backward(raw, parameters, bar, raw_bar);
-      detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
+      if (raw_size == Q::spread_size || learner.outputs() == raw_size) {
+        detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
+      } else {
+        detail::store_lanes<Q::spread_size>(raw_bar + Q::mean_size, learner.raw_bar(block, side));
+      }
     });
   }
 
  private:
   static constexpr int raw_size = Q::mean_size + Q::spread_size;
 
+  static void load_raw(Index outputs, const S* from, P (&raw)[raw_size]) {
+    if (raw_size == Q::spread_size || outputs == raw_size) {
+      detail::load_lanes<raw_size>(from, raw);
+      return;
+    }
+    for (int k = 0; k < Q::mean_size; ++k) raw[k] = P(S(0));
+    detail::load_lanes<Q::spread_size>(from, raw + Q::mean_size);
+  }
   [[nodiscard]] S* parameter(Index block, int side) noexcept {
     return parameter_.data() + (block * 2 + side) * Q::parameter_size * W;
   }
@@ -180,7 +198,7 @@ class VariationalSheaf {
   }
 
   /// The noise of both sides; from a stream in packs of twice the width, whose halves hide each other's latency.
-  void draw_both(const SheafNoise<S>& noise, Index block, P (&draw)[2][Q::noise_size]) const {
+  void draw_both(const Noise<S>& noise, Index block, P (&draw)[2][Q::noise_size]) const {
     if (noise.values != nullptr) {
       for (int side = 0; side < 2; ++side) gather_explicit(noise.values, blocks_->arcs(block, side), draw[side]);
       return;
@@ -196,7 +214,7 @@ class VariationalSheaf {
     }
   }
   /// The noise of one side for backward passes; null where the posterior does without.
-  const P* draw_again([[maybe_unused]] const SheafNoise<S>& noise, [[maybe_unused]] Index block,
+  const P* draw_again([[maybe_unused]] const Noise<S>& noise, [[maybe_unused]] Index block,
                       [[maybe_unused]] int side, [[maybe_unused]] P (&draw)[Q::noise_size]) const {
     if constexpr (needs_noise<Q>) {
       if (noise.values != nullptr) {
@@ -217,7 +235,7 @@ class VariationalSheaf {
     for (int k = 0; k < Q::noise_size; ++k) draw[k] = rows[noise_index<Q>(k)];
   }
 
-  const EdgeBlocks<S>* blocks_ = nullptr;
+  const Blocks* blocks_ = nullptr;
   [[no_unique_address]] Posterior q_{};
   Buffer<S> parameter_, gradient_;
   Buffer<double> block_sum_;

@@ -4,13 +4,19 @@
 ///
 ///     Z = H, or ELU(X W_mᵀ + b_m) from an encoder of its own;  Q_a = activate(learner(Z)_a) for every arc a
 ///
+/// Around given maps (posterior/around_given.hpp) Q is the distribution of the deviation from them, and a table of spreads per
+/// label of edges may take the place of the learner.
+///
 /// Source: paper, "variational sheaf learner"; math: "The model".
 #pragma once
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/given_lanes.hpp"
+#include "sheafnn/layers/labelled_spread.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
 #include "sheafnn/layers/variational_sheaf.hpp"
@@ -19,34 +25,65 @@ namespace sheafnn::layers {
 
 /// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves, that `blocks` are those of the
 /// graph, explicit noise, and the rows of `work`; the learner and the encoder check what they are given.
-template <SheafPosterior Posterior, class S>
+///
+/// \tparam Posterior  SheafPosterior, or AroundGiven
+/// \tparam Maps       ArcMaps<S>, or HypergraphMaps<S>
+template <class Posterior, class S, class Maps = ArcMaps<S>>
 class VariationalSource {
  public:
   using Family = typename Posterior::family;
-  using Map = typename SheafBlocks<Family, S>::Map;
+  using GraphType = typename Maps::GraphType;
+  using Blocks = typename Maps::Blocks;
+  using Stack = typename Maps::template Stack<Family>;
+  using Draws = typename detail::DrawsOf<Posterior>::type;
+  using Posteriors = VariationalSheaf<Draws, S, Blocks>;
+  using Map = typename Family::template Map<Pack<S, lanes<S>>>;
 
   /// `graph` and `blocks` must outlive the source.
-  VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks, const Posterior& posterior, Index sheaves,
-                    Normalisation normalisation, const SheafLearnerOptions& learner);
+  ///
+  /// \throws std::invalid_argument  of given maps: no sheaf, or one over another graph
+  VariationalSource(const GraphType& graph, const Blocks& blocks, const Posterior& posterior, Index sheaves,
+                    const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner);
 
   VariationalSource(const VariationalSource&) = delete;
   VariationalSource& operator=(const VariationalSource&) = delete;
 
   /// Gives the source an encoder of its own; `features` must outlive it.
-  void add_encoder(const SparseInput<S>& features, const Graph& graph, const EncoderOptions& options) {
+  void add_encoder(const SparseInput<S>& features, const GraphType& graph, const EncoderOptions& options) {
     encoder_.emplace(features, graph, options);
   }
   /// Whether Q depends on the embeddings given to infer().
   [[nodiscard]] bool has_encoder() const noexcept { return encoder_.has_value(); }
 
-  [[nodiscard]] const SheafStack<Family, S>& stack() const noexcept { return stack_; }
-  [[nodiscard]] SheafStack<Family, S>& stack() noexcept { return stack_; }
-  [[nodiscard]] SheafBlocksGradient<Family, S>& gradient() noexcept { return stack_.gradient(); }
-  [[nodiscard]] const VariationalSheaf<Posterior, S>& posterior() const noexcept { return inferred_->posterior_; }
+  [[nodiscard]] const Stack& stack() const noexcept { return stack_; }
+  [[nodiscard]] Stack& stack() noexcept { return stack_; }
+  [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
+  /// Of the maps, or of their deviations from given ones.
+  [[nodiscard]] const Posteriors& posterior() const noexcept { return inferred_->posterior_; }
   /// Edge weights w_e, lanes-innermost, or null where all are 1.
-  [[nodiscard]] const S* edge_weights(Index = 0) const noexcept { return inferred_->learner_.edge_weights(); }
+  [[nodiscard]] const S* edge_weights(Index = 0) const noexcept {
+    if constexpr (is_around_given<Posterior>) {
+      return centre_.edge_weights();
+    } else {
+      return inferred_->learner_.edge_weights();
+    }
+  }
+  /// The means of the maps of a block of edges.
+  void mean_block(Index block, Map (&map)[2]) const {
+    posterior().mean_block(block, map);
+    for (int side = 0; side < 2; ++side) centre_.add_to(block, side, map[side]);
+  }
+  /// Draws the maps of a block of edges.
+  void sample_block(const Noise<S>& noise, Index block, Map (&map)[2]) const {
+    posterior().sample_block(noise, block, map);
+    for (int side = 0; side < 2; ++side) centre_.add_to(block, side, map[side]);
+  }
   template <class Use>
   void for_masks(const Use&) {}
+  /// Z, which the learner reads.
+  [[nodiscard]] MatrixView<const S> learner_input() const noexcept { return inferred_->z_; }
+  /// The next finish_backward() goes back from these derivatives of Z as well, n × h without gaps, which stay till then.
+  void add_to_input_bar(const S* bar) noexcept { more_input_bar_ = bar; }
 
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
   void infer(Execution execution, const SheafSourceWeights<const S>& weights,
@@ -58,7 +95,7 @@ class VariationalSource {
   void build(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input);
 
   /// KL(Q ‖ prior), averaged over the incident pairs.
-  [[nodiscard]] double kl(Execution execution) requires Posterior::closed_form_kl {
+  [[nodiscard]] double kl(Execution execution) requires Draws::closed_form_kl {
     return posterior_.mean_kl(execution);
   }
   /// log q − log p of the sheaf input.sheaf, which was built from this input, averaged over the incident pairs.
@@ -80,76 +117,106 @@ class VariationalSource {
                        const SheafSourceWeights<S>& weights_bar);
 
  private:
-  SheafStack<Family, S> stack_;
+  Stack stack_;
   std::optional<Encoder<S>> encoder_;
-  SheafLearner<S> learner_;
-  VariationalSheaf<Posterior, S> posterior_;
+  typename Maps::Learner learner_;
+  std::optional<LabelledSpread<S>> labelled_;  ///< in place of the learner
+  Posteriors posterior_;
+  [[no_unique_address]] GivenCentre<Posterior, S> centre_;
   MatrixView<const S> z_;
   const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
+  const S* more_input_bar_ = nullptr;
 };
 
-template <SheafPosterior Posterior, class S>
-VariationalSource<Posterior, S>::VariationalSource(const Graph& graph, const EdgeBlocks<S>& blocks,
-                                                   const Posterior& posterior, Index sheaves,
-                                                   Normalisation normalisation, const SheafLearnerOptions& learner)
+template <class Posterior, class S, class Maps>
+VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph, const Blocks& blocks,
+                                                         const Posterior& posterior, Index sheaves,
+                                                         const typename Maps::Scaling& normalisation,
+                                                         const SheafLearnerOptions& learner)
     : stack_(graph, blocks, sheaves, normalisation),
       learner_(graph, blocks, learner),
-      posterior_(blocks, posterior) {}
+      posterior_(blocks, posterior),
+      centre_(graph, blocks, posterior) {
+  if constexpr (is_around_given<Posterior>) {
+    if (learner.labels > 0) labelled_.emplace(blocks, posterior.labels(), Index{Draws::spread_size});
+  }
+}
 
-template <SheafPosterior Posterior, class S>
-void VariationalSource<Posterior, S>::infer(Execution execution, const SheafSourceWeights<const S>& weights,
-                                            const MatrixView<const S>& embedding) {
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::infer(Execution execution, const SheafSourceWeights<const S>& weights,
+                                                  const MatrixView<const S>& embedding) {
   z_ = embedding;
+  inferred_ = this;
+  if constexpr (is_around_given<Posterior>) {
+    if (labelled_) {
+      labelled_->forward(weights.learners[0].spread);
+      posterior_.activate(execution, *labelled_);
+      return;
+    }
+  }
   if (encoder_) {
     encoder_->forward(execution, weights.encoder);
     z_ = encoder_->output();
   }
   learner_.forward(execution, weights.learners[0], z_);
   posterior_.activate(execution, learner_);
-  inferred_ = this;
 }
 
-template <SheafPosterior Posterior, class S>
-void VariationalSource<Posterior, S>::build(Execution execution, const SheafSourceWeights<const S>&,
-                                            const SheafInput<S>& input) {
-  const VariationalSheaf<Posterior, S>& q = posterior();
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::build(Execution execution, const SheafSourceWeights<const S>&,
+                                                  const SheafInput<S>& input) {
   stack_[input.sheaf].build(execution, edge_weights(), input.keep,
-                            [&](Index block, Map(&map)[2]) { q.sample_block(input.noise, block, map); });
+                            [&](Index block, Map(&map)[2]) { sample_block(input.noise, block, map); });
 }
 
-template <SheafPosterior Posterior, class S>
-double VariationalSource<Posterior, S>::log_ratio(Execution execution, const SheafInput<S>& input) {
-  return posterior_.monte_carlo_kl(execution, input.noise, stack_[input.sheaf]);
+template <class Posterior, class S, class Maps>
+double VariationalSource<Posterior, S, Maps>::log_ratio(Execution execution, const SheafInput<S>& input) {
+  const auto& sheaf = stack_[input.sheaf];
+  return posterior_.monte_carlo_kl(execution, input.noise, [&](Index block, int side) -> Map {
+    return centre_.deviation(block, side, sheaf.map_of(block, side));
+  });
 }
 
-template <SheafPosterior Posterior, class S>
-void VariationalSource<Posterior, S>::begin_backward(Execution execution, double kl_weight) {
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::begin_backward(Execution execution, double kl_weight) {
   posterior_.begin_backward(execution, kl_weight);
   gradient().weight_bar.fill(S(0));
 }
 
-template <SheafPosterior Posterior, class S>
-void VariationalSource<Posterior, S>::backward(Execution execution, const SheafSourceWeights<const S>&,
-                                               const SheafInput<S>& input, double log_ratio_weight,
-                                               const MatrixView<S>&, const MatrixView<S>&,
-                                               const SheafSourceWeights<S>&) {
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::backward(Execution execution, const SheafSourceWeights<const S>&,
+                                                     const SheafInput<S>& input, double log_ratio_weight,
+                                                     const MatrixView<S>&, const MatrixView<S>&,
+                                                     const SheafSourceWeights<S>&) {
   const S share = posterior_.pair_share(log_ratio_weight);
   stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
                                [&](Index block, int side, const Map& map, const Map& map_bar) {
-                                 posterior_.sample_backward(input.noise, block, side, map, map_bar, share);
+                                 posterior_.sample_backward(input.noise, block, side,
+                                                            centre_.deviation(block, side, map),
+                                                            centre_.deviation_bar(block, side, map_bar), share);
                                });
 }
 
-template <SheafPosterior Posterior, class S>
-void VariationalSource<Posterior, S>::finish_backward(Execution execution,
-                                                      const SheafSourceWeights<const S>& weights,
-                                                      const MatrixView<S>& embedding_bar,
-                                                      const MatrixView<S>& work,
-                                                      const SheafSourceWeights<S>& weights_bar) {
+template <class Posterior, class S, class Maps>
+void VariationalSource<Posterior, S, Maps>::finish_backward(Execution execution,
+                                                            const SheafSourceWeights<const S>& weights,
+                                                            const MatrixView<S>& embedding_bar,
+                                                            const MatrixView<S>& work,
+                                                            const SheafSourceWeights<S>& weights_bar) {
+  if constexpr (is_around_given<Posterior>) {
+    if (labelled_) {
+      posterior_.end_backward(execution, *labelled_);
+      labelled_->backward(weights_bar.learners[0].spread);
+      return;
+    }
+  }
   posterior_.end_backward(execution, learner_);
   learner_.set_edge_weights_bar(gradient().weight_bar);
   learner_.backward(execution, weights.learners[0], z_, weights_bar.learners[0], encoder_ ? work : embedding_bar,
                     !encoder_);
+  if (const S* more = std::exchange(more_input_bar_, nullptr); more != nullptr) {
+    detail::add_array(execution, z_.rows() * z_.columns(), more, (encoder_ ? work : embedding_bar).data());
+  }
   if (encoder_) encoder_->backward(execution, work, weights_bar.encoder);
 }
 

@@ -79,7 +79,7 @@ template <class T>
 struct SheafLearnerWeights {
   std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
   WeightMatrix<T> mean;                                      ///< mean outputs × (inputs or width)
-  WeightMatrix<T> spread;                                    ///< spread outputs × (inputs or width)
+  WeightMatrix<T> spread;                                    ///< spread outputs × (inputs or width), or labels × spread outputs
   WeightMatrix<T> edge;                                      ///< 1 × 2h
 
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
@@ -88,6 +88,10 @@ struct SheafLearnerWeights {
       list.matrix(weight, detail::learner_weight_name(part, number, layer), rows, columns,
                   uniform_values(columns));
     };
+    if (options.labels > 0) {
+      list.matrix(spread, "sheaf.dispersion", options.labels, options.spread, constant_values(options.first_dispersion));
+      return;
+    }
     Index inputs = options.first_inputs();
     for (Index k = 0; k < options.hidden_layers; ++k) {
       add(hidden[static_cast<std::size_t>(k)], "hidden", options.width, inputs, k);
@@ -129,7 +133,38 @@ struct DiffusionWeights {
     if (of.diffusion.residual) require_size(epsilon, d, "epsilon");
   }
 };
-/// The same as matrices of its own, or their derivatives; converts to views.
+/// Of a layer that mixes features and adds a bias to each channel.
+template <class T>
+struct MixingWeights {
+  DiffusionWeights<T> mixing;  ///< A and B; no ε
+  WeightVector<T> bias;        ///< b, f numbers; empty without
+
+  /// A = I, B random orthogonal, b = 0.
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of, bool has_bias) {
+    mixing.declare(list, of);
+    if (has_bias) list.vector(bias, "bias", {of.channels}, {});
+  }
+  /// \throws std::invalid_argument  a weight of another shape
+  SHEAFNN_NOINLINE void check(const LayerSetting& of, bool has_bias) const {
+    mixing.check(of);
+    if (has_bias) require_size(bias, of.channels, "bias");
+  }
+};
+
+/// Of a layer with a bias. \tparam T const S, S or ParameterSlot
+template <class T>
+struct BiasedWeights : MixingWeights<T> {
+  void declare(ParameterList<T>& list, const LayerSetting& of) { MixingWeights<T>::declare(list, of, true); }
+  void check(const LayerSetting& of) const { MixingWeights<T>::check(of, true); }
+};
+/// Of a layer without. \tparam T const S, S or ParameterSlot
+template <class T>
+struct UnbiasedWeights : MixingWeights<T> {
+  void declare(ParameterList<T>& list, const LayerSetting& of) { MixingWeights<T>::declare(list, of, false); }
+  void check(const LayerSetting& of) const { MixingWeights<T>::check(of, false); }
+};
+
+/// DiffusionWeights as matrices of its own, or their derivatives; converts to views.
 template <class S>
 struct DiffusionParameters {
   Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> left;   ///< A, d' × d'; 0 × 0 without

@@ -175,6 +175,20 @@ void add_rows(Index rows, Index columns, const S* m, Index stride, S* out) {
   }
 }
 
+/// to = from, or to += from, row by row. \param from, to  of one shape, with any strides
+template <bool Add = false, class S>
+void copy_rows(Execution execution, const MatrixView<const std::type_identity_t<S>>& from, const MatrixView<S>& to) {
+  assert(from.rows() == to.rows() && from.columns() == to.columns());
+  const Index grain = std::max<Index>(1, 2048 / std::max<Index>(1, to.columns()));
+  parallel_for(execution, to.rows(), grain, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      const S* in = from.data() + i * from.stride();
+      S* out = to.data() + i * to.stride();
+      for (Index j = 0; j < to.columns(); ++j) out[j] = Add ? out[j] + in[j] : in[j];
+    }
+  });
+}
+
 /// out += in, for long arrays.
 template <class S>
 void add_array(Execution execution, Index count, const S* in, S* out) {

@@ -178,6 +178,21 @@ void extend_parameters(ParameterSet<S>& parameters, std::uint64_t seed, const De
 
 namespace sheafnn::detail {
 
+/// The view of one parameter in an array that is laid out like the table. Unchecked: the slot is of the table.
+template <class T>
+[[nodiscard]] MatrixView<T> matrix_at(const ParameterTable& table, ParameterSlot slot, T* array) {
+  const ParameterInfo& info = table.info(slot);
+  const Index rows = info.shape.front(), columns = info.size / rows;
+  return info.transposed ? MatrixView<T>(array + info.offset, columns, rows)
+                         : MatrixView<T>(array + info.offset, rows, columns);
+}
+/// As above.
+template <class T>
+[[nodiscard]] std::span<T> vector_at(const ParameterTable& table, ParameterSlot slot, T* array) {
+  const ParameterInfo& info = table.info(slot);
+  return {array + info.offset, static_cast<std::size_t>(info.size)};
+}
+
 /// Points views at the parameters in an array, unless they point there already.
 ///
 /// \param bound    where they point; null: nowhere, also after declare() has thrown

@@ -2,7 +2,9 @@
 /// ParameterSet: the named weight matrices of a network in one contiguous array. Networks have their gradients in another.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -106,16 +108,29 @@ class ParameterSet : public ParameterTable {
   ///
   /// \throws std::invalid_argument  an array of another size
   [[nodiscard]] std::vector<S> get(ParameterId id, const Buffer<S>& array) const;
+  /// The same into `values`. \throws std::invalid_argument  an array of another size, another number of values
+  void get(ParameterId id, const Buffer<S>& array, std::span<S> values) const;
   /// Inverse of get(). \throws std::invalid_argument  another number of values; before finish()
-  void set(ParameterId id, const std::vector<S>& values);
+  void set(ParameterId id, std::span<const S> values);
 
  private:
+  static void check_count(const ParameterInfo& p, Index count) {
+    require(count == p.size, p.name, count, detail::concat("expected ", p.size, " values"));
+  }
   template <class Body>
   static void for_each(const ParameterInfo& p, const Body& body) {
     const Index rows = p.shape.front();
     const Index columns = p.size / rows;
-    for (Index i = 0; i < rows; ++i) {
-      for (Index j = 0; j < columns; ++j) body(i * columns + j, p.transposed ? j * rows + i : i * columns + j);
+    if (!p.transposed) {
+      for (Index i = 0; i < p.size; ++i) body(i, i);
+      return;
+    }
+    constexpr Index block = 16;  // rows: what is read of them and what is written lie in a few cache lines
+    for (Index first = 0; first < rows; first += block) {
+      const Index last = std::min(rows, first + block);
+      for (Index j = 0; j < columns; ++j) {
+        for (Index i = first; i < last; ++i) body(i * columns + j, j * rows + i);
+      }
     }
   }
 
@@ -140,19 +155,25 @@ void ParameterSet<S>::initialise(std::uint64_t seed) {
 
 template <class S>
 std::vector<S> ParameterSet<S>::get(ParameterId id, const Buffer<S>& array) const {
-  const ParameterInfo& p = info(id);
-  require(array.size() == size(), "array", array.size(), "must have as many numbers as the parameters");
-  std::vector<S> r(static_cast<std::size_t>(p.size));
-  for_each(p,
-           [&](Index visible, Index stored) { r[static_cast<std::size_t>(visible)] = array[p.offset + stored]; });
+  std::vector<S> r(static_cast<std::size_t>(info(id).size));
+  get(id, array, r);
   return r;
 }
 
 template <class S>
-void ParameterSet<S>::set(ParameterId id, const std::vector<S>& values) {
+void ParameterSet<S>::get(ParameterId id, const Buffer<S>& array, std::span<S> values) const {
   const ParameterInfo& p = info(id);
-  require(static_cast<Index>(values.size()) == p.size, p.name, values.size(),
-          detail::concat("expected ", p.size, " values"));
+  require(array.size() == size(), "array", array.size(), "must have as many numbers as the parameters");
+  check_count(p, static_cast<Index>(values.size()));
+  for_each(p, [&](Index visible, Index stored) {
+    values[static_cast<std::size_t>(visible)] = array[p.offset + stored];
+  });
+}
+
+template <class S>
+void ParameterSet<S>::set(ParameterId id, std::span<const S> values) {
+  const ParameterInfo& p = info(id);
+  check_count(p, static_cast<Index>(values.size()));
   require(value_.size() == size(), p.name, value_.size(), "finish() allocates the values, after the last add()");
   for_each(p, [&](Index visible, Index stored) {
     value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];

@@ -21,6 +21,10 @@ struct DefaultPosterior<SpecialOrthogonal<D>> {
   using type = CayleyPosterior<SpecialOrthogonal<D>>;
 };
 template <int D>
+struct DefaultPosterior<Orthogonal<D>> {
+  using type = CayleyPosterior<Orthogonal<D>>;
+};
+template <int D>
 struct DefaultPosterior<Conformal<D>> {
   using type = ConformalPosterior<Conformal<D>>;
 };

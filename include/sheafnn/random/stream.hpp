@@ -30,8 +30,10 @@ enum class Purpose : std::uint32_t {
   sheaf_noise = 6,      ///< noise behind sampled restriction maps
   synthetic_graph = 7,  ///< generated graphs and features
   user = 8,             ///< sampling by users of the library
-  negative_pairs = 9,   ///< pairs of nodes without an edge
-  pair_noise = 10       ///< noise behind sampled restriction maps of pairs of nodes
+  layer_noise = 9,      ///< what layers draw themselves
+  negative_pairs = 10,  ///< pairs of nodes without an edge
+  pair_noise = 11,      ///< noise behind sampled restriction maps of pairs of nodes
+  batch_order = 12      ///< which training nodes or graphs a step takes
 };
 
 /// Address of random numbers; see the file comment for the ranges of its fields.

@@ -115,4 +115,9 @@ template <class T>
   }
 }
 
+/// A uniform number in (0, 1) of 53 bits from two words.
+[[nodiscard]] inline double fine_uniform(std::uint32_t high, std::uint32_t low) {
+  return (static_cast<double>(high) + (static_cast<double>(low >> 11) + 0.5) / 2097152.0) / 4294967296.0;
+}
+
 }  // namespace sheafnn::random

@@ -35,6 +35,7 @@ struct Fitting<AngularCentralGaussian<P, Scalar>> {
   using Sample = Column<Scalar, P>;
   using Result = AngularCentralGaussianFit<P, Scalar>;
   using Matrix = SquareMatrix<double, P>;
+  static constexpr int free_parameters = P * (P + 1) / 2 - 1;  // the size of Λ is free
 
   /// Unchecked: fit() checks samples, weights and options.
   static Result maximum_likelihood(std::span<const Sample> given, std::span<const Scalar> given_weights,

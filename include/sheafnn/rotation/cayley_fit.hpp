@@ -72,6 +72,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   using Result = RotationFit<Distribution>;
   static constexpr bool concentration_below_one = true;
   static constexpr int location_parameters = rotation_parameters<N>;
+  static constexpr int free_parameters = location_parameters + 1;
 
   /// Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,
@@ -171,6 +172,7 @@ struct Fitting<WrappedCauchy<Scalar>> {
   using Plane = Fitting<CayleyDistribution<2, Scalar>>;
   static constexpr bool concentration_below_one = true;
   static constexpr int location_parameters = 1;
+  static constexpr int free_parameters = location_parameters + 1;
 
   /// Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Scalar> angles, std::span<const Scalar> weights,

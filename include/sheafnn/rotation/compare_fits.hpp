@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@
 #include "sheafnn/rotation/cayley_fit.hpp"
 #include "sheafnn/rotation/goodness_of_fit.hpp"
 #include "sheafnn/rotation/haar_distribution.hpp"
+#include "sheafnn/rotation/isotropic_gaussian_angle.hpp"
+#include "sheafnn/rotation/isotropic_gaussian_fit.hpp"
 #include "sheafnn/rotation/leon_angle.hpp"
 #include "sheafnn/rotation/leon_fit.hpp"
 #include "sheafnn/rotation/matrix_fisher_angle.hpp"
@@ -96,8 +99,8 @@ template <class D>
 
 namespace sheafnn::rotation {
 
-/// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution; for N = 3 also the
-/// angular central Gaussian distribution of quaternions, which contains the Cayley distribution.
+/// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution; for N = 3 also the isotropic
+/// Gaussian distribution, and the angular central Gaussian distribution of quaternions, which contains the Cayley distribution.
 ///
 /// A family that has no fit to these samples (all equal, too few) is in the table with the reason.
 ///
@@ -110,7 +113,6 @@ template <int N, class Scalar = double>
   static_assert(N >= 2);
   require(!samples.empty(), "compare_fits: samples", "an empty list", "at least one is needed");
   const auto rotations = detail::checked_samples<N, Scalar>("compare_fits", samples, options);
-  constexpr int location = rotation_parameters<N>;
   FitComparison table{.rows = {}, .samples = rotations.size()};
   detail::add_comparison(table, "uniform", 0, rotations, [](const auto& r) {
     if constexpr (N <= 3) {
@@ -119,18 +121,17 @@ template <int N, class Scalar = double>
       return std::pair(0.0, std::numeric_limits<double>::quiet_NaN());
     }
   });
-  detail::add_comparison(table, "Cayley", location + 1, rotations,
-                         detail::fitted_rotations<CayleyDistribution<N>>);
-  detail::add_comparison(table, "Leon's Cayley", location + 1, rotations,
-                         detail::fitted_rotations<LeonCayleyDistribution<N>>);
-  if constexpr (N <= 3) {
-    detail::add_comparison(table, "matrix Fisher", N == 2 ? 2 : 9, rotations,
-                           detail::fitted_rotations<MatrixFisherDistribution<N>>);
-  }
+  const auto add = [&]<class D>(std::string_view name, std::type_identity<D>) {
+    detail::add_comparison(table, name, Fitting<D>::free_parameters, rotations, detail::fitted_rotations<D>);
+  };
+  add("Cayley", std::type_identity<CayleyDistribution<N>>());
+  add("Leon's Cayley", std::type_identity<LeonCayleyDistribution<N>>());
+  if constexpr (N <= 3) add("matrix Fisher", std::type_identity<MatrixFisherDistribution<N>>());
   if constexpr (N == 3) {
+    add("isotropic Gaussian", std::type_identity<IsotropicGaussian<N>>());
     std::vector<Column<double, 4>> quaternions;
     for (const auto& r : rotations) quaternions.push_back(rotation_quaternion<double>(r));
-    detail::add_comparison(table, "angular central Gaussian", 9, quaternions, [](const auto& q) {
+    detail::add_comparison(table, "angular central Gaussian", Fitting<AngularCentralGaussian<4>>::free_parameters, quaternions, [](const auto& q) {
       const auto result = fit<AngularCentralGaussian<4>>(q);
       std::vector<double> probabilities;
       for (const auto& x : q) {

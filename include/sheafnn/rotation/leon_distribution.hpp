@@ -118,11 +118,6 @@ template <int N, class Scalar>
   return shape * root * root * root;
 }
 
-/// A uniform number in (0, 1) of 53 bits from two words.
-[[nodiscard]] inline double fine_uniform(std::uint32_t high, std::uint32_t low) {
-  return (static_cast<double>(high) + (static_cast<double>(low >> 11) + 0.5) / 2097152.0) / 4294967296.0;
-}
-
 }  // namespace sheafnn::detail
 
 namespace sheafnn::rotation {
@@ -223,7 +218,7 @@ template <int N, class Scalar>
   for (int d = 2; d <= N; ++d) {
     const auto words = stream.words(id, draw++);
     a[0] = std::sqrt(
-        2 * detail::gamma_quantile(0.5 * (d - 1) + k, detail::fine_uniform(words.word[0], words.word[1])));
+        2 * detail::gamma_quantile(0.5 * (d - 1) + k, random::fine_uniform(words.word[0], words.word[1])));
     double squared = a[0] * a[0];
     for (int begin = 0; begin < d - 1; begin += 4) {
       const NormalBlock<double> block = normals_from_words<double>(stream.words(id, draw++));

@@ -95,6 +95,7 @@ struct Fitting<LeonCayleyDistribution<N, Scalar>> {
   using Result = RotationFit<Distribution>;
   static constexpr bool concentration_below_one = false;
   static constexpr int location_parameters = rotation_parameters<N>;
+  static constexpr int free_parameters = location_parameters + 1;
 
   /// Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,

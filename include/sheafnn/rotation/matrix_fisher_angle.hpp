@@ -16,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/rotation/angle_root.hpp"
 #include "sheafnn/rotation/matrix_fisher_distribution.hpp"
 #include "sheafnn/rotation/rotation_angle.hpp"
+#include "sheafnn/rotation/unit_quadrature.hpp"
 
 namespace sheafnn::detail {
 
@@ -83,17 +85,15 @@ template <int N, class Scalar>
   return static_cast<Scalar>(std::clamp(N == 3 ? mass : 0.5 + std::copysign(mass, angle), 0.0, 1.0));
 }
 
-/// angle_cdf at each of the angles of R³: the density is integrated from each to the next, by Gauss's formula of five
-/// points on parts that are short beside the width of the density. Absolute error about 1e-12.
+/// angle_cdf at each of the angles of R³: the density is integrated from each to the next, by Gauss's formula on
+/// parts that are short beside the width of the density. Absolute error about 1e-12.
 ///
 /// \throws std::invalid_argument  an angle out of its range
 template <class Scalar>
 [[nodiscard]] std::vector<double> angle_probabilities(const MatrixFisherDistribution<3, Scalar>& distribution,
                                                       const std::vector<Scalar>& angles) {
-  constexpr double node[3] = {0, 0.5384693101056831, 0.9061798459386640};
-  constexpr double weight[3] = {0.5 * 0.5688888888888889, 0.5 * 0.4786286704993665, 0.5 * 0.2369268850561891};
   const auto& s = distribution.singular_values();
-  const double width = 0.25 / std::sqrt(1 + s(0) + s(1)), log_scaled = distribution.normaliser().log_scaled;
+  const double width = 0.4 / std::sqrt(1 + s(0) + s(1)), log_scaled = distribution.normaliser().log_scaled;
   const auto density = [&](double r) {
     const double sine = std::sin(r / 2);
     return detail::haar_angle_pdf<3>(r) * detail::matrix_fisher_angle_ratio<3>(s, log_scaled, sine * sine);
@@ -110,15 +110,7 @@ template <class Scalar>
     if (parts > 64) {
       mass = detail::matrix_fisher_angle_mass<3>(s, log_scaled, angle);
     } else {
-      const double half = parts > 0 ? 0.5 * (angle - last) / parts : 0;
-      for (int k = 0; k < static_cast<int>(parts); ++k) {
-        const double middle = last + (2 * k + 1) * half;
-        double sum = weight[0] * density(middle);
-        for (int j = 1; j < 3; ++j) {
-          sum += weight[j] * (density(middle - node[j] * half) + density(middle + node[j] * half));
-        }
-        mass += 2 * half * sum;
-      }
+      mass += detail::integrate_parts(density, last, angle, static_cast<int>(parts));
     }
     last = angle;
     probabilities[i] = std::min(1.0, mass);
@@ -126,10 +118,7 @@ template <class Scalar>
   return probabilities;
 }
 
-/// The angle with a given probability P below, by Newton's method kept inside a bracket: up to the median for log P
-/// as a function of log r, which is a straight line near 0, and beyond for log(1 − P), nearly a parabola in r.
-///
-/// \throws std::invalid_argument  the probability is not in [0, 1]
+/// The angle with a given probability below. \throws std::invalid_argument  the probability is not in [0, 1]
 template <int N, class Scalar>
 [[nodiscard]] Scalar angle_quantile(const MatrixFisherDistribution<N, Scalar>& distribution,
                                     std::type_identity_t<Scalar> probability) {
@@ -137,28 +126,15 @@ template <int N, class Scalar>
   const Column<double, N>& s = distribution.singular_values();
   const double log_scaled = distribution.normaliser().log_scaled;
   const double whole = N == 3 ? 1.0 : 0.5, target = N == 3 ? p : std::abs(p - 0.5);
-  double low = 0, high = detail::pi;
-  if (target >= whole) low = high;
-  if (target <= 0) high = low;
   // The density relative to the uniform one is largest at 0: with that everywhere, P = target below the r sought.
   const double uniform_mass = target / detail::matrix_fisher_angle_ratio<N>(s, log_scaled, 0);
   const double start = N == 3 ? detail::haar_angle_quantile<N>(uniform_mass) : 2 * detail::pi * uniform_mass;
-  double r = std::min(0.5 * high, start);
-  for (int i = 0; i < 100 && high - low > 4e-16 * high; ++i) {
-    const double mass = detail::matrix_fisher_angle_mass<N>(s, log_scaled, r);
-    if (std::abs(mass - target) <= 4e-16 * target) break;
-    (mass > target ? high : low) = r;
-    const double sine = std::sin(r / 2);
-    const double density =
-        detail::haar_angle_pdf<N>(r) * detail::matrix_fisher_angle_ratio<N>(s, log_scaled, sine * sine);
-    double next = target < 0.5 * whole
-                      ? r * std::exp(std::log(target / mass) * mass / (r * density))
-                      : r + std::log((whole - mass) / (whole - target)) * (whole - mass) / density;
-    if (std::abs(next - r) <= 1e-14 * r) break;
-    if (!(next > low && next < high)) next = 0.5 * (low + high);
-    r = next;
-  }
-  if (low == high) r = low;
+  const double r = detail::angle_root(
+      target, whole, start, [&](double x) { return detail::matrix_fisher_angle_mass<N>(s, log_scaled, x); },
+      [&](double x) {
+        const double sine = std::sin(x / 2);
+        return detail::haar_angle_pdf<N>(x) * detail::matrix_fisher_angle_ratio<N>(s, log_scaled, sine * sine);
+      });
   return static_cast<Scalar>(N == 3 ? r : std::copysign(r, p - 0.5));
 }
 

@@ -10,7 +10,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <type_traits>
 
@@ -27,6 +26,7 @@
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/orthonormalise.hpp"
 #include "sheafnn/rotation/quaternion.hpp"
+#include "sheafnn/rotation/unit_quadrature.hpp"
 
 namespace sheafnn::detail {
 
@@ -169,19 +169,13 @@ template <int N, class Scalar>
 
 namespace sheafnn::detail {
 
-/// ∫₀¹ weight(t) H(ts) s dt with H the second derivatives of log c, by Gauss's formula of five points: for s₁ < 0.1 and a
-/// weight of degree up to 1 the error is below 1e-14, relative.
+/// ∫₀¹ weight(t) H(ts) s dt with H the second derivatives of log c, for s₁ < 0.1: to rounding.
 template <int N, class Weight>
 [[nodiscard]] Column<double, N> integrated_curvature(const Column<double, N>& s, const Weight& weight) {
-  constexpr double node[3] = {0, 0.5384693101056831, 0.9061798459386640};
-  constexpr double gauss[3] = {0.5688888888888889, 0.4786286704993665, 0.2369268850561891};
-  Column<double, N> sum = Column<double, N>::Zero();
-  for (int i = -2; i <= 2; ++i) {
-    const double t = 0.5 + (i < 0 ? -0.5 : 0.5) * node[std::abs(i)];
-    const auto at = matrix_fisher_normaliser(Column<double, N>(t * s));
-    sum += 0.5 * gauss[std::abs(i)] * weight(t) * (at.hessian * s);
-  }
-  return sum;
+  const auto curvature = [&](double t) -> Column<double, N> {
+    return weight(t) * (matrix_fisher_normaliser(Column<double, N>(t * s)).hessian * s);
+  };
+  return integrate_parts(curvature, 0, 1, 1);
 }
 
 /// ∂ log c/∂s: 1 − rest, or for small s, where that cancels, ∫₀¹ H(ts) s dt.

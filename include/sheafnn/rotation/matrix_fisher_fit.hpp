@@ -161,6 +161,7 @@ struct Fitting<MatrixFisherDistribution<N, Scalar>> {
   using Distribution = MatrixFisherDistribution<N, Scalar>;
   using Sample = SquareMatrix<Scalar, N>;
   using Result = MatrixFisherFit<N, Scalar>;
+  static constexpr int free_parameters = N == 2 ? 2 : 9;  // N = 2: the multiple of a rotation in F
 
   /// Moments are maximum likelihood. Unchecked: fit() checks samples, weights and options.
   static Result moments(std::span<const Sample> given, std::span<const Scalar> given_weights,

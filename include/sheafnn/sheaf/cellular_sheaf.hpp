@@ -32,6 +32,55 @@ using Cochain = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::Row
 template <class Scalar>
 using CochainRef = Eigen::Ref<const Cochain<Scalar>>;
 
+}  // namespace sheafnn::sheaf
+
+namespace sheafnn::detail {
+
+/// The map F = I of a family.
+template <class Family, class Scalar>
+[[nodiscard]] typename Family::template Map<Scalar> identity_map() {
+  using Map = typename Family::template Map<Scalar>;
+  if constexpr (is_dense_block<Map>) {
+    return Map::Identity();
+  } else {
+    return Map::Ones();
+  }
+}
+/// A map from its numbers row by row. Unchecked: there are map_size of them.
+template <class Family, class Scalar>
+[[nodiscard]] typename Family::template Map<Scalar> map_of_rows(const Scalar* row_major) {
+  typename Family::template Map<Scalar> r;
+  for (Index i = 0; i < r.rows(); ++i) {
+    for (Index j = 0; j < r.cols(); ++j) r(i, j) = row_major[i * r.cols() + j];
+  }
+  return r;
+}
+/// Checks map `index` of `count`, `what` one of which it belongs to ("arc").
+///
+/// \throws std::invalid_argument  index out of range, an entry that is NaN or infinite, or a map that is not of the family
+template <class Family, class Map>
+void check_map(Index index, Index count, std::string_view what, const Map& value) {
+  if (index < 0 || index >= count) throw_invalid_argument(what, index, concat("must be between 0 and ", count - 1));
+  for (Index j = 0; j < value.cols(); ++j) {
+    for (Index i = 0; i < value.rows(); ++i) {
+      if (!std::isfinite(value(i, j))) {
+        throw_invalid_argument(concat("maps[", index, "](", i, ", ", j, ")"), value(i, j), "entries must be finite");
+      }
+    }
+  }
+  if constexpr (requires { Family::validate(index, value); }) Family::validate(index, value);
+}
+/// \throws std::invalid_argument  unless there are map_size numbers for each of `count` arcs (or whatever `what` are)
+template <class Family>
+void check_map_numbers(std::size_t size, Index count, std::string_view what) {
+  require(static_cast<Index>(size) == count * Family::map_size, "maps", size,
+          concat("expected ", count, " ", what, " * ", Family::map_size, " numbers per ", Family::name, " map"));
+}
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::sheaf {
+
 /// Restriction maps of one family over a graph. Owns (a share of) its graph, so nothing it refers to can go away.
 ///
 /// The map of the incident pair u ⊴ e is addressed by its arc a = (u→v), e = {u, v}, or by (u, e). Rotations may
@@ -44,14 +93,15 @@ class CellularSheaf {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool has_edge_weights = may_have_edge_weights<Family>;
   using Map = typename Family::template Map<Scalar>;
-  using DenseMap = SquareMatrix<Scalar, stalk_dimension>;
+  static constexpr int edge_stalk_dimension = sheaf::edge_stalk_dimension<Family>;
+  using DenseMap = Eigen::Matrix<Scalar, edge_stalk_dimension, stalk_dimension>;
 
   /// The trivial sheaf: every map the identity, every weight 1.
   explicit CellularSheaf(Graph graph) : CellularSheaf(std::make_shared<const Graph>(std::move(graph))) {}
   /// As above, sharing a graph with others. \throws std::invalid_argument  a null pointer
   explicit CellularSheaf(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {
     require(graph_ != nullptr, "graph", "a null pointer", "a sheaf needs a graph");
-    maps_.assign(static_cast<std::size_t>(graph_->arc_count()), identity_map());
+    maps_.assign(static_cast<std::size_t>(graph_->arc_count()), detail::identity_map<Family, Scalar>());
     if constexpr (has_edge_weights) weights_.assign(static_cast<std::size_t>(graph_->edge_count()), Scalar(1));
   }
 
@@ -67,10 +117,9 @@ class CellularSheaf {
                 std::span<const Scalar> edge_weights = {})
       : CellularSheaf(std::move(graph)) {
     const Index arcs = graph_->arc_count();
-    require(static_cast<Index>(maps.size()) == arcs * Family::map_size, "maps", maps.size(),
-            detail::concat("expected ", arcs, " arcs * ", Family::map_size, " numbers per ", Family::name, " map"));
+    detail::check_map_numbers<Family>(maps.size(), arcs, "arcs");
     if constexpr (Family::map_size > 0) {
-      for (Index a = 0; a < arcs; ++a) set_map(a, unpack(maps.data() + a * Family::map_size));
+      for (Index a = 0; a < arcs; ++a) set_map(a, detail::map_of_rows<Family>(maps.data() + a * Family::map_size));
     }
     if (edge_weights.empty()) return;
     require(has_edge_weights, "edge_weights", edge_weights.size(),
@@ -87,8 +136,8 @@ class CellularSheaf {
   [[nodiscard]] const std::shared_ptr<const Graph>& shared_graph() const noexcept { return graph_; }
   /// dim C⁰ = nD.
   [[nodiscard]] Index node_dimension() const noexcept { return graph_->node_count() * stalk_dimension; }
-  /// dim C¹ = mD.
-  [[nodiscard]] Index edge_dimension() const noexcept { return graph_->edge_count() * stalk_dimension; }
+  /// dim C¹ = mD, or of edge stalks of another dimension mE.
+  [[nodiscard]] Index edge_dimension() const noexcept { return graph_->edge_count() * edge_stalk_dimension; }
 
   /// The arc of the incident pair u ⊴ e. \throws std::invalid_argument  no such edge, or u is not one of its ends
   [[nodiscard]] Index arc_of(Index node, Index edge) const {
@@ -125,18 +174,7 @@ class CellularSheaf {
   /// \throws std::invalid_argument  arc out of range, an entry that is NaN or infinite, or a map that is not of the
   ///         family (Family::validate)
   void set_map(Index arc, const Map& value) {
-    if (arc < 0 || arc >= graph_->arc_count()) {
-      throw_invalid_argument("arc", arc, detail::concat("must be between 0 and ", graph_->arc_count() - 1));
-    }
-    for (Index j = 0; j < value.cols(); ++j) {
-      for (Index i = 0; i < value.rows(); ++i) {
-        if (!std::isfinite(value(i, j))) {
-          throw_invalid_argument(detail::concat("maps[", arc, "](", i, ", ", j, ")"), value(i, j),
-                                 "entries must be finite");
-        }
-      }
-    }
-    if constexpr (requires { Family::validate(arc, value); }) Family::validate(arc, value);
+    detail::check_map<Family>(arc, graph_->arc_count(), "arc", value);
     maps_[static_cast<std::size_t>(arc)] = value;
   }
   /// As above, of an incident pair. \throws std::invalid_argument  also as arc_of()
@@ -163,22 +201,6 @@ class CellularSheaf {
   }
 
  private:
-  [[nodiscard]] static Map identity_map() {
-    if constexpr (is_dense_block<Map>) {
-      return Map::Identity();
-    } else {
-      return Map::Ones();
-    }
-  }
-
-  [[nodiscard]] static Map unpack(const Scalar* row_major) {
-    Map r;
-    for (Index i = 0; i < r.rows(); ++i) {
-      for (Index j = 0; j < r.cols(); ++j) r(i, j) = row_major[i * r.cols() + j];
-    }
-    return r;
-  }
-
   void check_edge(Index edge) const {
     if (edge < 0 || edge >= graph_->edge_count()) {
       throw_invalid_argument("edge", edge, detail::concat("must be between 0 and ", graph_->edge_count() - 1));

@@ -62,7 +62,7 @@ template <class Family, class Scalar>
   parallel_for(execution, graph.edge_count(), detail::stalk_grain, [&](Index begin, Index end) {
     for (Index e = begin; e < end; ++e) {
       const Index forward = graph.forward_arc(e);
-      auto y_e = detail::stalk<D>(y, e);
+      auto y_e = detail::stalk<edge_stalk_dimension<Family>>(y, e);
       y_e = sheaf.restriction_map(graph.reverse(forward)).lazyProduct(detail::stalk<D>(x, graph.edge(e).v));
       y_e -= sheaf.restriction_map(forward).lazyProduct(detail::stalk<D>(x, graph.edge(e).u));
     }
@@ -84,7 +84,7 @@ template <class Family, class Scalar>
       auto x_u = detail::stalk<D>(x, u);
       for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
         const auto product = sheaf.restriction_map(a).transpose().eval();
-        const auto y_e = detail::stalk<D>(y, graph.edge_of(a));
+        const auto y_e = detail::stalk<edge_stalk_dimension<Family>>(y, graph.edge_of(a));
         if (u < graph.target(a)) {
           x_u -= product.lazyProduct(y_e);
         } else {
@@ -101,21 +101,21 @@ template <class Family, class Scalar>
 /// \throws std::invalid_argument  more entries or columns than Eigen's 32-bit indices can count
 template <class Family, class Scalar>
 [[nodiscard]] Eigen::SparseMatrix<Scalar> coboundary_matrix(const CellularSheaf<Family, Scalar>& sheaf) {
-  constexpr int D = Family::stalk_dimension;
+  constexpr int D = Family::stalk_dimension, E = edge_stalk_dimension<Family>;
   constexpr bool only_diagonal = !BlockSizes<Family>::dense_transport;
   const Graph& graph = sheaf.graph();
-  const Index count = graph.arc_count() * (only_diagonal ? D : D * D);  // at least the number of rows
+  const Index count = graph.arc_count() * (only_diagonal ? D : E * D);  // at least the number of rows
   detail::require_sparse_coboundary(count, sheaf.node_dimension());
   std::vector<Eigen::Triplet<Scalar>> entries;
   entries.reserve(static_cast<std::size_t>(count));
   for (Index a = 0; a < graph.arc_count(); ++a) {
     const Index u = graph.source(a);
     const Scalar sign = u < graph.target(a) ? Scalar(-1) : Scalar(1);
-    const SquareMatrix<Scalar, D> map = sheaf.restriction_map(a);
-    for (int i = 0; i < D; ++i) {
+    const Eigen::Matrix<Scalar, E, D> map = sheaf.restriction_map(a);
+    for (int i = 0; i < E; ++i) {
       for (int j = 0; j < D; ++j) {
         if (only_diagonal && i != j) continue;
-        entries.emplace_back(static_cast<int>(graph.edge_of(a) * D + i), static_cast<int>(u * D + j),
+        entries.emplace_back(static_cast<int>(graph.edge_of(a) * E + i), static_cast<int>(u * D + j),
                              sign * map(i, j));
       }
     }

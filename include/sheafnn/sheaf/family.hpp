@@ -29,6 +29,16 @@ inline constexpr int max_stalk_dimension = 8;
 template <int D>
 concept StalkDimension = 1 <= D&& D <= max_stalk_dimension;
 
+/// Dimension of the stalks of edges: F::edge_stalk_dimension where a family has it, otherwise that of nodes.
+template <class F>
+inline constexpr int edge_stalk_dimension = [] {
+  if constexpr (requires { F::edge_stalk_dimension; }) {
+    return F::edge_stalk_dimension;
+  } else {
+    return F::stalk_dimension;
+  }
+}();
+
 /// F_aᵀF_a of a family, over T.
 template <class F, class T>
 using Gram = typename F::template Gram<T>;
@@ -49,7 +59,7 @@ concept FamilyOver = requires(const typename F::template Map<T>& map, typename F
   { F::transport(map, map) } -> std::same_as<Transport<F, T>>;
   F::gram_backward(map, gram_bar, map_bar);
   F::transport_backward(map, map, transport_bar, map_bar, map_bar);
-  { F::dense(map) } -> std::same_as<SquareMatrix<T, F::stalk_dimension>>;
+  { F::dense(map) } -> std::same_as<Eigen::Matrix<T, edge_stalk_dimension<F>, F::stalk_dimension>>;
   F::from_coordinates(z, map_bar);
   F::from_coordinates_backward(z, map, z_bar);
 };
@@ -71,6 +81,7 @@ namespace sheafnn::sheaf {
 
 /// Compile-time form of a restriction map; see the file comment. A family may also have
 ///   - `orthogonal` = true: F_aᵀF_a = I for every map;
+///   - `edge_stalk_dimension`: of edges, where it is another than stalk_dimension;
 ///   - `attention` = true: its coordinates are the D² entries of F row by row, so that F may be I − softmax;
 ///   - `has_edge_weights` = true: the model may learn a weight w_e beside the maps (default: if orthogonal);
 ///   - `validate(index, map)`: throws std::invalid_argument for maps that a user must not set;
@@ -108,7 +119,8 @@ inline constexpr bool may_attend = [] {
 template <class F>
 inline constexpr bool may_be_residual = [] {
   constexpr int D = F::stalk_dimension;
-  return coordinates_are_entries<F> && (F::coordinate_count == D || F::coordinate_count == D * D);
+  return coordinates_are_entries<F> && edge_stalk_dimension<F> == D &&
+         (F::coordinate_count == D || F::coordinate_count == D * D);
 }();
 /// May the model learn an edge weight w_e beside the maps?
 template <class F>

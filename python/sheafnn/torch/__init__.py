@@ -19,13 +19,23 @@ except ImportError as _error:
 
 from . import rotations
 from ._graphs import Graph
-from .layers import BayesianSheafConv, PolynomialSheafConv, SheafConv, SheafDiffusion, SheafLearner
+from .layers import (
+    BayesianCooperativeSheafConv,
+    BayesianSheafConv,
+    CooperativeSheafConv,
+    PolynomialSheafConv,
+    SheafConv,
+    SheafDiffusion,
+    SheafLearner,
+)
 from .networks import Bcsnn, Bsnn, Csnn, Nsd
 
 __all__ = [
+    "BayesianCooperativeSheafConv",
     "BayesianSheafConv",
     "Bcsnn",
     "Bsnn",
+    "CooperativeSheafConv",
     "Csnn",
     "Graph",
     "Nsd",

@@ -62,7 +62,7 @@ class Architecture:
         names = list(self.shapes)
         return tuple(names) if self.kind == "diffusion" else tuple(names[number] for number in self.used)
 
-    @property
+    @functools.cached_property
     def width(self) -> int:
         """d' · channels."""
         return int(self.narrow.width)
@@ -76,9 +76,19 @@ class Architecture:
     def learns_edge_weights(self) -> bool:
         return any(name.startswith("edge.") for name in self.shapes)
 
-    @property
+    @functools.cached_property
     def bayesian(self) -> bool:
         return self.kind in ("bsnn", "bcsnn")
+
+    @functools.cached_property
+    def drops(self) -> bool:
+        """Whether trainings drop something whatever the rates of a call say: the learner has a rate of its own."""
+        return self.options.get("learner") == "sage-projected"
+
+    @functools.cached_property
+    def directed(self) -> bool:
+        """Whether edges may be there in one direction only."""
+        return self.options.get("directed") == "true"
 
 
 def describe(

@@ -14,6 +14,7 @@ from ._architectures import Architecture
 
 _lock = threading.RLock()
 _graphs: Any = WeakIdKeyDictionary()  #: edge_index: (version, nodes, _Entry)
+_directed: Any = WeakIdKeyDictionary()  #: the same, of graphs whose edges may be there in one direction only
 _features: Any = WeakIdKeyDictionary()  #: x: (version, C++ features, key)
 _counts: Any = WeakIdKeyDictionary()  #: x: (version, entries that are not 0)
 _edgeless: Any = WeakIdKeyDictionary()  #: x: (key, C++ graph, plans by architecture)
@@ -45,24 +46,28 @@ def check_edge_index(edge_index: torch.Tensor) -> None:
 
 
 def check_device(name: str, tensor: torch.Tensor) -> None:
-    if tensor.device.type not in ("cpu", "meta"):
+    if not (tensor.is_cpu or tensor.is_meta):
         raise ValueError(
             f"{name}: a tensor on {tensor.device} is not allowed; this build computes on the CPU: call .cpu() first"
         )
 
 
-def entry_of(edge_index: torch.Tensor, nodes: int) -> _Entry:
-    """The graph of a tensor that is there, built where it is not the one of the last call."""
+def entry_of(edge_index: torch.Tensor, nodes: int, directed: bool = False) -> _Entry:
+    """The graph of a tensor that is there, built where it is not the one of the last call.
+
+    :param directed: whether edges may be there in one direction only
+    """
+    graphs = _directed if directed else _graphs
     with _lock:
         version = _version(edge_index)
-        found = _graphs.get(edge_index)
+        found = graphs.get(edge_index)
         if found is not None and version is not None and found[:2] == (version, nodes):
             return found[2]
         check_edge_index(edge_index)
         columns = edge_index.detach().to(torch.int64).contiguous()
-        entry = _Entry(_torch.graph(nodes, columns.shape[1], columns.data_ptr()))
+        entry = _Entry(_torch.graph(nodes, columns.shape[1], columns.data_ptr(), directed))
         if version is not None:
-            _graphs[edge_index] = (version, nodes, entry)
+            graphs[edge_index] = (version, nodes, entry)
         return entry
 
 
@@ -84,7 +89,7 @@ def features_of(x: torch.Tensor) -> tuple[Any, Any]:
 def plan_of(of: Architecture, edge_index: torch.Tensor, x: torch.Tensor) -> Any:
     """Where passes over this graph come from."""
     wide = x.dtype == torch.float64
-    entry = entry_of(edge_index, x.shape[0])
+    entry = entry_of(edge_index, x.shape[0], of.directed)
     with _lock:
         features, key = (None, None) if of.layer else features_of(x)
         plan = entry.plans.get((of.text, wide))
@@ -118,7 +123,7 @@ def edgeless_plan_of(of: Architecture, x: torch.Tensor) -> Any:
         features, key = features_of(x)
         found = _edgeless.get(x)
         if found is None or found[0] is not key:
-            found = (key, _torch.graph(x.shape[0], 0, 0), {})
+            found = (key, _torch.graph(x.shape[0], 0, 0, False), {})
             _edgeless[x] = found
         plan = found[2].get(of.text)
         if plan is None:
@@ -134,16 +139,17 @@ class Graph:
     :param edge_index: 2 x m, node numbers; both directions of every edge. Loops are left out, and repeated columns
         count once
     :param num_nodes: n; None: the largest number and 1
+    :param directed: whether edges may be there in one direction only, for layers with the option of that name
     :raises ValueError: names the argument, its value and the limit
     """
 
-    def __init__(self, edge_index: torch.Tensor, num_nodes: int | None = None) -> None:
+    def __init__(self, edge_index: torch.Tensor, num_nodes: int | None = None, *, directed: bool = False) -> None:
         check_edge_index(edge_index)
         if num_nodes is None:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         self.num_nodes = whole("num_nodes", num_nodes, 0, 2**31 - 1)
         self.edge_index = edge_index
-        self.num_edges = int(entry_of(edge_index, self.num_nodes).graph.edge_count)
+        self.num_edges = int(entry_of(edge_index, self.num_nodes, directed).graph.edge_count)
 
     def __repr__(self) -> str:
         return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges})"

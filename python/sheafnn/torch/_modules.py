@@ -114,10 +114,15 @@ class Module(_Modes):
         of = self._architecture
         parameters = [self._named(name) for name in of.names]
         parameters += more
+        columns = self._columns(edge_index)
+        noise = self._next_noise(of.bayesian or (self.training and (dropout > 0 or input_dropout > 0 or of.drops)))
+        return _operators.run(of.text, columns, x, parameters, noise, dropout, input_dropout, self.training)
+
+    @staticmethod
+    def _columns(edge_index: Tensor | Graph) -> Tensor:
         columns = edge_index.edge_index if isinstance(edge_index, Graph) else edge_index
         check_edge_index(columns)
-        noise = self._next_noise(of.bayesian or (self.training and (dropout > 0 or input_dropout > 0)))
-        return _operators.run(of.text, columns, x, parameters, noise, dropout, input_dropout, self.training)
+        return columns
 
 
 def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, name: str = "x") -> None:

@@ -16,6 +16,17 @@ from . import _graphs
 from ._architectures import Architecture, architecture, describe
 
 
+#: number of the activation that leaves numbers as they are
+_IDENTITY = _torch.activations.index("identity")
+
+
+def check_activation(name: str, value: Any) -> str:
+    """:raises ValueError: no activation of that name"""
+    if value not in _torch.activations:
+        raise ValueError(f"{name}: {value!r} is not allowed; choose from {', '.join(_torch.activations)}")
+    return str(value)
+
+
 def _output_shape(of: Architecture, edge_index: Tensor, x: Tensor) -> tuple[Any, ...]:
     if of.kind == "learner":
         columns = edge_index.shape[1]
@@ -33,8 +44,14 @@ def _forward(
     input_dropout: float,
     training: bool,
     keep: bool,
+    activation: int = _IDENTITY,
+    stays: bool = False,
 ) -> Tuple[Tensor, float, Any]:
-    """Output, KL term, and an array that owns what the backward pass reads."""
+    """Output, KL term, and an array that owns what the backward pass reads.
+
+    :param activation: of layers, after all their steps
+    :param stays: the caller keeps x, which is contiguous, until the last backward pass
+    """
     of = architecture(name)
     plan = _graphs.plan_of(of, edge_index, x)
     output = torch.empty(_output_shape(of, edge_index, x), dtype=x.dtype)
@@ -50,6 +67,8 @@ def _forward(
         training,
         keep,
         torch.get_num_threads(),
+        activation,
+        stays,
         [(number, value.data_ptr()) for number, value in zip(of.used, values)],
         rows.data_ptr() if of.layer else 0,
         output.data_ptr(),
@@ -68,9 +87,10 @@ def forward(
     input_dropout: float,
     training: bool,
     keep: bool,
+    activation: int,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     output, kl, ticket = _forward(
-        name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep
+        name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, activation
     )
     return output, x.new_full((), kl), torch.from_numpy(ticket)
 
@@ -86,6 +106,7 @@ def _(
     input_dropout: float,
     training: bool,
     keep: bool,
+    activation: int,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     output = x.new_empty(_output_shape(architecture(name), edge_index, x))
     return output, x.new_empty(()), x.new_empty((1,), dtype=torch.int64)
@@ -162,7 +183,7 @@ def _differentiate(ctx: Any, output_bar: Tensor, kl_bar: Tensor, ticket_bar: Any
         ctx.name, ticket, output_bar, kl_bar, ctx.rows, ctx.columns, parameters, needs
     )
     wanted = [bar if need else None for bar, need in zip(bars, needs)]
-    return None, None, wanted[0], wanted[1:], None, None, None, None, None
+    return None, None, wanted[0], wanted[1:], None, None, None, None, None, None
 
 
 forward.register_autograd(_differentiate, setup_context=_keep)
@@ -215,7 +236,7 @@ def run(
     keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
     if _is_traced(x):
         output, kl, _ = torch.ops.sheafnn.forward(
-            name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep
+            name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, _IDENTITY
         )
         return output, kl
     if keep:
@@ -236,7 +257,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor
     output = torch.empty((x.shape[0], weight.shape[0]), dtype=x.dtype)
     values = [weight.contiguous(), bias.contiguous()]
     _, ticket = _torch.forward(
-        _graphs.edgeless_plan_of(of, x), 0, 0, 0.0, 0.0, False, keep, torch.get_num_threads(),
+        _graphs.edgeless_plan_of(of, x), 0, 0, 0.0, 0.0, False, keep, torch.get_num_threads(), _IDENTITY, False,
         [(number, value.data_ptr()) for number, value in enumerate(values)], 0, output.data_ptr(),
     )
     return output, ticket
@@ -285,25 +306,80 @@ def _differentiate_linear(ctx: Any, output_bar: Tensor, ticket_bar: Any) -> Any:
 linear.register_autograd(_differentiate_linear, setup_context=_keep_linear)
 
 
-class _Linear(torch.autograd.Function):
+class _Convolution(torch.autograd.Function):
+    """A convolution in eager calls: linear layer, pass and activation in one step."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        output, ctx.ticket = _linear(x, weight, bias, True)
-        ctx.save_for_backward(x)
-        return output
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        name, edge_index, x, noise, dropout, training, activation, weight, bias, *parameters = inputs
+        dense = ctx.needs_input_grad[2]
+        h, ctx.linear = (torch.nn.functional.linear(x, weight, bias), None) if dense else _linear(x, weight, bias, True)
+        output, kl, ctx.ticket = _forward(
+            name, edge_index, h, parameters, noise, dropout, 0.0, training, True, activation, True
+        )
+        ctx.save_for_backward(x, weight if dense else None)
+        ctx.h = h  # the pass reads it where it is
+        ctx.name, ctx.shapes = name, [parameter.shape for parameter in parameters]
+        ctx.set_materialize_grads(False)
+        return output, x.new_full((), kl)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, output_bar: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
-        return None, *_linear_backward(x, 0 if ctx.ticket is None else int(ctx.ticket[0]), output_bar)
+    def backward(ctx: Any, output_bar: Tensor | None, kl_bar: Tensor | None) -> Any:
+        x, weight = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        before = needs[2] or needs[7] or needs[8]
+        wanted = [before, *needs[9:]]
+        if output_bar is None:  # the loss has the KL term alone
+            output_bar = torch.zeros_like(ctx.h)
+        rows, columns = ctx.h.shape
+        weight_of_kl = 0.0 if kl_bar is None else float(kl_bar)
+        bars: List[Any] = _backward(
+            ctx.name, int(ctx.ticket[0]), output_bar, weight_of_kl, rows, columns, ctx.shapes, wanted
+        )
+        own = [bar if want else None for bar, want in zip(bars, wanted)]
+        x_bar = weight_bar = bias_bar = None
+        if before:
+            h_bar = bars[0]
+            x_bar = h_bar @ weight if needs[2] else None
+            weight_bar, bias_bar = _linear_backward(x, 0 if ctx.linear is None else int(ctx.linear[0]), h_bar)
+        return None, None, x_bar, None, None, None, None, weight_bar, bias_bar, *own[1:]
 
 
-def run_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x Wᵀ + b, with gradients; of features without gradient that are mostly 0 by the entries that are not."""
-    if x.requires_grad:
-        return torch.nn.functional.linear(x, weight, bias)
-    keep = torch.is_grad_enabled() and (weight.requires_grad or bias.requires_grad)
+def run_convolution(
+    name: str,
+    edge_index: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    parameters: Sequence[Tensor],
+    noise: Tensor,
+    dropout: float,
+    training: bool,
+    activation: str,
+) -> Tuple[Tensor, Tensor]:
+    """act(layer(x Wᵀ + b)) and the KL term, with gradients; the product of features without gradient that are mostly 0
+    reads the entries that are not.
+    """
+    keep = torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or bias.requires_grad or any(p.requires_grad for p in parameters)
+    )
+    number = _torch.activations.index(activation)
     if _is_traced(x):
-        return torch.ops.sheafnn.linear(x, weight, bias, keep)[0]
-    return _Linear.apply(x, weight, bias) if keep else _linear(x, weight, bias, False)[0]
+        if x.requires_grad:
+            h = torch.nn.functional.linear(x, weight, bias)
+        else:
+            h = torch.ops.sheafnn.linear(x, weight, bias, keep)[0]
+        output, kl, _ = torch.ops.sheafnn.forward(
+            name, edge_index, h, parameters, noise, dropout, 0.0, training, keep, number
+        )
+        return output, kl
+    if keep:
+        return _Convolution.apply(
+            name, edge_index, x, noise, dropout, training, number, weight, bias, *parameters
+        )
+    h, _ = _linear(x, weight, bias, False)
+    output, value, _ = _forward(
+        name, edge_index, h, parameters, noise, dropout, 0.0, training, False, number, True
+    )
+    return output, x.new_full((), value)

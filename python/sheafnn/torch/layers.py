@@ -13,7 +13,15 @@ from ._architectures import _INPUT, _OUTPUT, describe
 from ._graphs import Graph
 from ._modules import Module, check_features, rate, refuse
 
-__all__ = ["BayesianSheafConv", "PolynomialSheafConv", "SheafConv", "SheafDiffusion", "SheafLearner"]
+__all__ = [
+    "BayesianCooperativeSheafConv",
+    "BayesianSheafConv",
+    "CooperativeSheafConv",
+    "PolynomialSheafConv",
+    "SheafConv",
+    "SheafDiffusion",
+    "SheafLearner",
+]
 
 
 def _coordinates(stalk_dim: int, options: dict[str, Any]) -> int:
@@ -28,48 +36,27 @@ def _channels(name: str, width: int, stalk_dim: int, options: dict[str, Any]) ->
     return width // d
 
 
-class SheafConv(Module):
-    """A graph convolution: a linear layer, a sheaf that is learned from what it gives, and one diffusion over that
-    sheaf,
+class _Convolution(Module):
+    """A linear layer, one layer of a network, and an activation."""
 
-    X' = (1 + tanh ε) ∘ H − ELU(Δ_F (I ⊗ A) H Bᵀ),  H = x Wᵀ + b,  F = maps(H),
+    _kind = ""
+    #: options of networks that a layer does not have
+    _refused: tuple[str, ...] = ()
 
-    for ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs,
-    channels innermost.
-    Source: Neural Sheaf Diffusion (Bodnar et al.), math: "The model" (3.6).
-
-    :param in_channels: p, at least 1
-    :param out_channels: a multiple of the number of stalk coordinates, stalk_dim and one more for each of
-        ``add_lp``, ``add_hp``
-    :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
-    :param stalk_dim: 1 to 5
-    :param dropout: of what the diffusion mixes, in [0, 1); in training
-    :param seed: of initial values and dropout; None: from PyTorch's generator
-    :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
-    :param options: of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
-        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``,
-        ``layer_norm``,
-        ``normalisation``, ``parametrisation`` and those of filters (docs/options.md)
-    :raises ValueError: names the argument, its value and the limit
-    """
-
-    _kind = "nsd"
-
-    def __init__(
+    def _start(
         self,
         in_channels: int,
         out_channels: int,
-        maps: str = "special-orthogonal",
-        stalk_dim: int = 3,
-        *,
-        dropout: float = 0.0,
-        seed: int | None = None,
-        dtype: torch.dtype | None = None,
-        **options: Any,
+        maps: str,
+        stalk_dim: int,
+        act: str,
+        dropout: float,
+        seed: int | None,
+        dtype: torch.dtype | None,
+        options: dict[str, Any],
     ) -> None:
         refuse(options, ("channels",), "out_channels says it")
-        refuse(options, ("layers", "linear", "second_linear", "readout_layers", "separate_encoder", "degree_input",
-                         "feature_treatment", "edge_features", "use_edges"), "it is an option of whole networks")
+        refuse(options, ("layers", *self._refused), "it is an option of whole networks")
         self.in_channels = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
         self.out_channels = _checks.whole("out_channels", out_channels, 1, 2**31 - 1)
         own = _checks.whole("stalk_dim", stalk_dim, 1, 5)
@@ -78,7 +65,8 @@ class SheafConv(Module):
         if self._kind == "bsnn":
             options["separate_encoder"] = False
         of = describe(self._kind, maps, own, layer=True, features=self.in_channels, classes=1, options=options)
-        super().__init__(of, seed, dtype, _OUTPUT)
+        Module.__init__(self, of, seed, dtype, _OUTPUT)
+        self.act = _operators.check_activation("act", act)
         self.dropout = rate("dropout", dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
@@ -90,14 +78,86 @@ class SheafConv(Module):
         return self._pass(x, edge_index)[0]
 
     def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor]:
-        check_features(x, self.in_channels, edge_index, self.dtype)
+        of = self._architecture
         weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
-        h = _operators.run_linear(x, weight, bias)
-        return self._run(h, edge_index, dropout=self.dropout)
+        check_features(x, self.in_channels, edge_index, weight.dtype)
+        columns = self._columns(edge_index)
+        noise = self._next_noise(of.bayesian or (self.training and (self.dropout > 0 or of.drops)))
+        return _operators.run_convolution(
+            of.text, columns, x, weight, bias, [self._named(name) for name in of.names], noise, self.dropout,
+            self.training, self.act,
+        )
 
     def extra_repr(self) -> str:
         of = self._architecture
         return f"{self.in_channels}, {self.out_channels}, maps={of.maps!r}, stalk_dim={of.stalk_dim}"
+
+
+class _Drawn(_Convolution):
+    """A convolution whose maps are drawn in every call."""
+
+    def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
+        output, self._last_kl = self._pass(x, edge_index)
+        return output
+
+    def kl(self) -> Tensor:
+        """KL(Q ‖ prior) of the last call, the mean over what is drawn, with gradient.
+
+        :raises RuntimeError: there was no call
+        """
+        if getattr(self, "_last_kl", None) is None:
+            raise RuntimeError("kl() needs a forward pass before it")
+        return self._last_kl
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_last_kl"}
+
+
+class SheafConv(_Convolution):
+    """A graph convolution: a linear layer, a sheaf that is learned from what it gives, and one diffusion over that
+    sheaf,
+
+    X' = act((1 + tanh ε) ∘ H − ELU(Δ_F (I ⊗ A) H Bᵀ)),  H = x Wᵀ + b,  F = maps(H),
+
+    for ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs,
+    channels innermost.
+    Source: Neural Sheaf Diffusion (Bodnar et al.), math: "The model" (3.6).
+
+    :param in_channels: p, at least 1
+    :param out_channels: a multiple of the number of stalk coordinates, stalk_dim and one more for each of
+        ``add_lp``, ``add_hp``
+    :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
+    :param stalk_dim: 1 to 5
+    :param act: an activation of the output: ``"identity"``, ``"elu"``, ``"gelu"``, ``"relu"``, ``"tanh"`` or
+        ``"sigmoid"``; faster here than after the call
+    :param dropout: of what the diffusion mixes, in [0, 1); in training
+    :param seed: of initial values and dropout; None: from PyTorch's generator
+    :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
+    :param options: of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
+        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``,
+        ``layer_norm``,
+        ``normalisation``, ``parametrisation`` and those of filters (docs/options.md)
+    :raises ValueError: names the argument, its value and the limit
+    """
+
+    _kind = "nsd"
+    _refused = ("linear", "second_linear", "readout_layers", "separate_encoder", "degree_input", "feature_treatment",
+                "feature_plan", "edge_features", "use_edges")
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        act: str = "identity",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        self._start(in_channels, out_channels, maps, stalk_dim, act, dropout, seed, dtype, options)
 
 
 class PolynomialSheafConv(SheafConv):
@@ -123,31 +183,66 @@ class PolynomialSheafConv(SheafConv):
         )
 
 
-class BayesianSheafConv(SheafConv):
+class BayesianSheafConv(_Drawn, SheafConv):
     """As :class:`SheafConv`, with a sheaf that is drawn in every call, in training and in evaluation, from a
     distribution that the
-    learner predicts. ``kl()`` is its divergence from the prior (paper, "variational sheaf learner"; math:
-    "Posteriors").
+    learner predicts. ``kl()`` is its divergence from the prior, per incidence of node and edge (paper, "variational
+    sheaf learner"; math: "Posteriors").
     """
 
     _kind = "bsnn"
 
-    def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
-        output, kl = self._pass(x, edge_index)
-        self._last_kl = kl
-        return output
 
-    def kl(self) -> Tensor:
-        """KL(Q ‖ prior) of the last call, the mean over node-edge incidences, with gradient.
+class CooperativeSheafConv(_Convolution):
+    """A graph convolution whose maps live on nodes: every node sends through a map S and receives through a map T,
 
-        :raises RuntimeError: there was no call
-        """
-        if getattr(self, "_last_kl", None) is None:
-            raise RuntimeError("kl() needs a forward pass before it")
-        return self._last_kl
+    X' = act(norm((1 + tanh ε) ∘ X̃ − φ(dropout(Δ_inᵀ Δ_out (I ⊗ A) X̃ Bᵀ)))),  X̃ = dropout(H),  H = x Wᵀ + b,
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_last_kl"}
+    with T and S that two learners read from X̃. Source: Cooperative Sheaf Neural Networks (Ribeiro et al.), math:
+    "Cooperative sheaves".
+
+    :param in_channels: p, at least 1
+    :param out_channels: a multiple of stalk_dim
+    :param stalk_dim: 2 to 5
+    :param act: as of :class:`SheafConv`
+    :param dropout: the two above, in [0, 1); in training
+    :param seed, dtype: as of :class:`SheafConv`
+    :param options: of the library's cooperative networks, by name: ``learner``, ``learner_layers``,
+        ``learner_width``, ``learner_dropout``, ``conformal``, ``activation`` (φ), ``norm``, ``left_weights``,
+        ``right_weights``, ``residual``, ``directed``, ``in_degree_diagonal``, of Bayesian layers ``layer_learners``
+        (docs/options.md). With ``directed``, ``edge_index`` may have edges in one direction only
+    :raises ValueError: names the argument, its value and the limit
+    """
+
+    _kind = "csnn"
+    _refused = ("readout_layers", "separate_encoder", "feature_treatment", "feature_plan")
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        stalk_dim: int = 3,
+        *,
+        act: str = "identity",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        self._start(in_channels, out_channels, "cooperative", stalk_dim, act, dropout, seed, dtype, options)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, stalk_dim={self._architecture.stalk_dim}"
+
+
+class BayesianCooperativeSheafConv(_Drawn, CooperativeSheafConv):
+    """As :class:`CooperativeSheafConv`, with maps that are drawn in every call, in training and in evaluation, from
+    distributions
+    that the learners predict from H, or with ``layer_learners`` from X̃. ``kl()`` is their divergence from the prior,
+    per node and side (math: "Bayesian cooperative sheaves").
+    """
+
+    _kind = "bcsnn"
 
 
 class SheafDiffusion(Module):

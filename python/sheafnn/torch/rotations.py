@@ -24,7 +24,7 @@ from torch import Tensor
 from .. import _checks, _torch
 from ._graphs import check_device
 
-__all__ = ["Cayley", "Haar", "LeonCayley", "MatrixFisher"]
+__all__ = ["Cayley", "Haar", "IsotropicGaussian", "LeonCayley", "MatrixFisher"]
 
 
 def _call(what: str, kind: str, like: Tensor, count: int, noise: Tensor | None = None, **arrays: Tensor) -> None:
@@ -109,27 +109,30 @@ def _(kind: str, parameter: Tensor, concentration: Tensor, noise: Tensor) -> Ten
     return torch.empty_like(parameter)
 
 
-@torch.library.custom_op("sheafnn::cayley_sample_backward", mutates_args=(), device_types="cpu")
-def _sample_bars(parameter: Tensor, concentration: Tensor, noise: Tensor, bar: Tensor) -> Tuple[Tensor, Tensor]:
+@torch.library.custom_op("sheafnn::rotation_sample_backward", mutates_args=(), device_types="cpu")
+def _sample_bars(kind: str, parameter: Tensor, concentration: Tensor, noise: Tensor, bar: Tensor) -> Tuple[Tensor, Tensor]:
     parameter, concentration, bar = parameter.contiguous(), concentration.contiguous(), bar.contiguous()
     parameter_bar, kappa_bar = torch.empty_like(parameter), torch.empty_like(concentration)
-    _call("sample_backward", "cayley", parameter, len(parameter), noise, parameter=parameter, concentration=concentration,
+    _call("sample_backward", kind, parameter, len(parameter), noise, parameter=parameter, concentration=concentration,
           value=bar, parameter_bar=parameter_bar, concentration_bar=kappa_bar)
     return parameter_bar, kappa_bar
 
 
 @_sample_bars.register_fake
-def _(parameter: Tensor, concentration: Tensor, noise: Tensor, bar: Tensor) -> Tuple[Tensor, Tensor]:
+def _(kind: str, parameter: Tensor, concentration: Tensor, noise: Tensor, bar: Tensor) -> Tuple[Tensor, Tensor]:
     return torch.empty_like(parameter), torch.empty_like(concentration)
 
 
 def _sample_backward(ctx: Any, bar: Tensor) -> Any:
-    return (None, *torch.ops.sheafnn.cayley_sample_backward(*ctx.saved_tensors, bar), None)
+    return (None, *torch.ops.sheafnn.rotation_sample_backward(ctx.kind, *ctx.saved_tensors, bar), None)
 
 
-_sample.register_autograd(
-    _sample_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs[1:])
-)
+def _keep_sample(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.kind = inputs[0]
+    ctx.save_for_backward(*inputs[1:])
+
+
+_sample.register_autograd(_sample_backward, setup_context=_keep_sample)
 
 
 def _matrices(name: str, value: Any) -> Tensor:
@@ -273,6 +276,27 @@ class LeonCayley(_Located):
     """
 
     _kind = "leon"
+
+
+class IsotropicGaussian(_Located):
+    """The isotropic Gaussian distribution on SO(3), IGSO(3), of :class:`sheafnn.rotations.IsotropicGaussian`.
+
+    Derivatives of samples are those of the flow that moves the distribution when its scale grows: expectations have the right
+    derivative, while a sample itself, drawn by rejection, is no smooth function of the scale.
+
+    :param location: ... x 3 x 3, rotations M
+    :param scale: between 1e-30 and 1e30, in radians while it is small; broadcasts with location
+    """
+
+    _kind = "isotropic-gaussian"
+    has_rsample = True
+
+    def __init__(self, location: Tensor, scale: Tensor | float) -> None:
+        super().__init__(location, scale)
+
+    @property
+    def scale(self) -> Tensor:
+        return self._concentration
 
 
 class MatrixFisher(_Distribution):

@@ -1,8 +1,11 @@
 /// \file
 /// The linear layer of sparse features for sheafnn.torch, by the library's Encoder: its products read the entries that are not 0.
 #include <algorithm>
+#include <array>
+#include <sheafnn/core/tile.hpp>
 #include <sheafnn/layers/encoder.hpp>
 #include <sheafnn/nn/sparse_input.hpp>
+#include <span>
 
 #include "pass.hpp"
 #include "shared.hpp"
@@ -32,12 +35,18 @@ class LinearPass final : public Pass {
 
   void set_parameter(std::size_t number, const void* values) override {
     const auto id = static_cast<sheafnn::layers::ParameterId>(number);
-    const S* from = static_cast<const S*>(values);
-    parameters_.set(id, std::vector<S>(from, from + parameters_.info(id).size));
+    const std::span own(static_cast<const S*>(values), static_cast<std::size_t>(parameters_.info(id).size));
+    std::vector<S>& last = given_[number];
+    if (std::equal(own.begin(), own.end(), last.begin(), last.end())) return;
+    computed_ = false;
+    last.assign(own.begin(), own.end());
+    parameters_.set(id, own);
   }
+  /// The output of the last call, where its parameters are the same: those of an evaluation and the training step after it.
   double forward(const PassOptions& options, const void*, void* output) override {
     execution_ = options.threads;
-    encoder_.forward(execution_, weights_);
+    if (!computed_) encoder_.forward(execution_, weights_);
+    computed_ = true;
     std::copy_n(encoder_.output().data(), bar_.size(), static_cast<S*>(output));
     return 0;
   }
@@ -48,9 +57,10 @@ class LinearPass final : public Pass {
                       weights_bar_);
   }
   void gradient(std::size_t number, void* values) const override {
-    const std::vector<S> own = parameters_.get(static_cast<sheafnn::layers::ParameterId>(number), gradient_);
-    std::copy(own.begin(), own.end(), static_cast<S*>(values));
+    const auto id = static_cast<sheafnn::layers::ParameterId>(number);
+    parameters_.get(id, gradient_, {static_cast<S*>(values), static_cast<std::size_t>(parameters_.info(id).size)});
   }
+  [[nodiscard]] bool keeps_nothing() const override { return true; }
 
  private:
   std::shared_ptr<const ColumnGraph> graph_;
@@ -62,6 +72,8 @@ class LinearPass final : public Pass {
   sheafnn::layers::LinearWeights<S> weights_bar_;
   sheafnn::Buffer<S> gradient_, bar_;
   sheafnn::Execution execution_;
+  std::array<std::vector<S>, 2> given_;  ///< the parameters of the last call, as they came
+  bool computed_ = false;                ///< is the encoder's output that of these parameters?
 };
 
 template <class S>
@@ -93,7 +105,37 @@ class LinearArchitecture final : public Architecture {
   sheafnn::layers::ParameterSet<S> parameters_;
 };
 
+/// body.template operator()<A, T>(tile) for all numbers.
+template <class S, class Body>
+void for_numbers(int threads, sheafnn::layers::Activation activation, Index count, const Body& body) {
+  sheafnn::layers::with_activation(activation, [&]<sheafnn::layers::Activation A>() {
+    sheafnn::parallel_for(threads, count, 2048, [&](Index begin, Index end) {
+      sheafnn::detail::for_tiles<S>(begin, end, [&]<class T>(auto i) { body.template operator()<A, T>(i); });
+    });
+  });
+}
+
 }  // namespace
+
+template <class S>
+void activate_numbers(int threads, sheafnn::layers::Activation activation, Index count, const S* z, S* y) {
+  for_numbers<S>(threads, activation, count, [&]<sheafnn::layers::Activation A, class T>(auto i) {
+    i.store(y + i, sheafnn::layers::activate<A>(T(i.load(z + i))));
+  });
+}
+template <class S>
+void activate_numbers_backward(int threads, sheafnn::layers::Activation activation, Index count, const S* z,
+                               const S* y_bar, S sign, S* z_bar) {
+  for_numbers<S>(threads, activation, count, [&]<sheafnn::layers::Activation A, class T>(auto i) {
+    i.store(z_bar + i, T(sign) * sheafnn::layers::activation_derivative<A>(T(i.load(z + i))) * i.load(y_bar + i));
+  });
+}
+template void activate_numbers(int, sheafnn::layers::Activation, Index, const float*, float*);
+template void activate_numbers(int, sheafnn::layers::Activation, Index, const double*, double*);
+template void activate_numbers_backward(int, sheafnn::layers::Activation, Index, const float*, const float*, float,
+                                        float*);
+template void activate_numbers_backward(int, sheafnn::layers::Activation, Index, const double*, const double*,
+                                        double, double*);
 
 std::shared_ptr<const Architecture> make_linear(const Setting& setting) {
   if (setting.wide) return std::make_shared<LinearArchitecture<double>>(setting);

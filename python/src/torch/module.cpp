@@ -29,8 +29,9 @@ template <class T>
 
 /// \param columns   number of columns of edge_index
 /// \param address   2 × columns numbers
+/// \param directed  whether edges may be there in one direction only
 /// \throws std::invalid_argument  a node out of range, an arc without its reverse
-std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::uintptr_t address) {
+std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::uintptr_t address, bool directed) {
   const GilRelease release;
   sheafnn::require(nodes >= 0 && nodes <= 2147483647, "nodes", nodes, "must be between 0 and 2147483647");
   const std::int64_t *source = at<const std::int64_t>(address), *target = source + columns;
@@ -51,7 +52,7 @@ std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::u
   r->columns = columns;
   r->graph = sheafnn::Graph(nodes, pairs);
   const sheafnn::Graph& graph = r->graph;
-  for (Index arc = 0; arc < graph.arc_count(); ++arc) {
+  for (Index arc = 0; arc < graph.arc_count() && !directed; ++arc) {
     if (graph.listed(arc)) continue;
     const auto pair = [&](Index u, Index v) { return sheafnn::detail::concat("(", u, ", ", v, ")"); };
     sheafnn::throw_invalid_argument(
@@ -87,7 +88,8 @@ struct Lease {
   std::unique_ptr<Pass> pass;
   std::mutex mutex;
 
-  ~Lease() {
+  ~Lease() { give_back(); }
+  void give_back() {
     if (pass) plan->give_back(std::move(pass));
   }
 };
@@ -121,10 +123,12 @@ struct Ticket {
   return nb::cast(Output<std::int64_t>(&owned->number, 1, shape, owner));
 }
 
-/// \param parameters  address of each; 0: as it is
+/// \param activation     of a layer, by its number in the enumeration
+/// \param features_stay  the features of a layer stay where they are until the last backward pass
+/// \param parameters     number and address of each
 /// \returns the KL term, and an array of one number that owns what backward() reads
 nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::uint32_t epoch, double dropout,
-                  double input_dropout, bool training, bool keep, int threads,
+                  double input_dropout, bool training, bool keep, int threads, int activation, bool features_stay,
                   const std::vector<std::pair<std::size_t, std::uintptr_t>>& parameters, std::uintptr_t features,
                   std::uintptr_t output) {
   auto lease = std::make_shared<Lease>();
@@ -134,9 +138,14 @@ nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::ui
     lease->plan = plan;
     lease->pass = plan->take();
     for (const auto& [number, address] : parameters) lease->pass->set_parameter(number, at<const void>(address));
-    kl = lease->pass->forward({seed, epoch, dropout, input_dropout, training, keep, threads},
+    kl = lease->pass->forward({seed, epoch, dropout, input_dropout, training, keep, threads,
+                               static_cast<sheafnn::layers::Activation>(activation), features_stay},
                               features == 0 ? nullptr : at<const void>(features), at<void>(output));
-    if (!keep) lease.reset();
+    if (!keep) {
+      lease.reset();
+    } else if (lease->pass->keeps_nothing()) {
+      lease->give_back();
+    }
   }
   return nb::make_tuple(kl, ticket_array(std::move(lease)));
 }
@@ -154,8 +163,17 @@ void backward(std::int64_t number, std::uintptr_t output_bar, double kl_bar, std
   }
   if (!lease) throw std::runtime_error("backward: the forward pass has kept nothing for it");
   const std::lock_guard lock(lease->mutex);
+  if (!lease->pass) lease->pass = lease->plan->take();
   lease->pass->backward(at<const void>(output_bar), kl_bar, features_bar == 0 ? nullptr : at<void>(features_bar));
   for (const auto& [parameter, address] : gradients) lease->pass->gradient(parameter, at<void>(address));
+  if (lease->pass->keeps_nothing()) lease->give_back();
+}
+
+/// Texts of the activations, in the order of their numbers.
+[[nodiscard]] nb::list activation_texts() {
+  nb::list r;
+  for (const std::string_view name : sheafnn::layers::activation_names) r.append(std::string(name));
+  return r;
 }
 
 }  // namespace
@@ -183,8 +201,8 @@ NB_MODULE(_torch, module) {
     return std::const_pointer_cast<Architecture>(
         make_architecture({kind, maps, stalk_dim, wide, features, classes, options}));
   });
-  module.def("graph", [](Index nodes, Index columns, std::uintptr_t address) {
-    return std::const_pointer_cast<ColumnGraph>(make_graph(nodes, columns, address));
+  module.def("graph", [](Index nodes, Index columns, std::uintptr_t address, bool directed) {
+    return std::const_pointer_cast<ColumnGraph>(make_graph(nodes, columns, address, directed));
   });
   module.def("features", [](std::uintptr_t address, bool wide, Index rows, Index columns) {
     return std::const_pointer_cast<sheafnn::NodeFeatures>(dense_features(address, wide, rows, columns));
@@ -198,5 +216,6 @@ NB_MODULE(_torch, module) {
       nb::arg(), nb::arg(), nb::arg().none());
   module.def("forward", &forward);
   module.def("backward", &backward);
+  module.attr("activations") = activation_texts();
   bind_torch_rotations(module);
 }

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <sheafnn/bsnn/forward_pass.hpp>
 #include <sheafnn/core/buffer.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/io/option_text.hpp>
+#include <span>
 
 #include "../options.hpp"
 #include "pass.hpp"
@@ -45,16 +47,18 @@ class NetworkPass final : public Pass {
 
   void set_parameter(std::size_t number, const void* values) override {
     const auto id = static_cast<sheafnn::layers::ParameterId>(number);
-    const S* from = static_cast<const S*>(values);
-    model_.parameters().set(id, std::vector<S>(from, from + model_.parameters().info(id).size));
+    model_.parameters().set(id, {static_cast<const S*>(values), count_of(id)});
   }
   double forward(const PassOptions& options, const void* features, void* output) override {
     options_ = options;
     from_outside_ = features != nullptr;
     if (from_outside_) {
-      const Index size = graph_->graph.node_count() * model_.hidden_width();
-      embedding_.resize(size);
-      std::copy_n(static_cast<const S*>(features), size, embedding_.data());
+      embedding_at_ = static_cast<const S*>(features);
+      if (!options.features_stay) {
+        embedding_.resize(rows() * columns());
+        std::copy_n(embedding_at_, embedding_.size(), embedding_.data());
+        embedding_at_ = embedding_.data();
+      }
     }
     compute(static_cast<S*>(output));
     ready_ = options.keep;
@@ -67,9 +71,10 @@ class NetworkPass final : public Pass {
     sign_ = kl_bar < 0 ? S(-1) : S(1);
     const Index size = rows() * columns();
     const S* bar = static_cast<const S*>(output_bar);
-    if (kl_bar < 0) {
+    if (kl_bar < 0 || options_.activation != sheafnn::layers::Activation::identity) {
       bar_.resize(size);
-      for (Index i = 0; i < size; ++i) bar_[i] = -bar[i];
+      activate_numbers_backward(options_.threads, options_.activation, size, result_.data(), bar, sign_,
+                                bar_.data());
       bar = bar_.data();
     }
     network_.begin_backward({.kl_weight = std::abs(kl_bar)});
@@ -90,10 +95,10 @@ class NetworkPass final : public Pass {
     network_.finish_backward();
   }
   void gradient(std::size_t number, void* values) const override {
-    const std::vector<S> own =
-        model_.parameters().get(static_cast<sheafnn::layers::ParameterId>(number), network_.gradient());
-    S* to = static_cast<S*>(values);
-    for (std::size_t i = 0; i < own.size(); ++i) to[i] = sign_ * own[i];
+    const auto id = static_cast<sheafnn::layers::ParameterId>(number);
+    const std::span to(static_cast<S*>(values), count_of(id));
+    model_.parameters().get(id, network_.gradient(), to);
+    if (sign_ < 0) std::transform(to.begin(), to.end(), to.begin(), std::negate<S>());
   }
 
  private:
@@ -107,6 +112,9 @@ class NetworkPass final : public Pass {
     return sheafnn::NodeFeatures::from_csr(std::vector<Index>(static_cast<std::size_t>(nodes + 1)), {}, {},
                                            columns);
   }
+  [[nodiscard]] std::size_t count_of(sheafnn::layers::ParameterId id) const {
+    return static_cast<std::size_t>(model_.parameters().info(id).size);
+  }
   [[nodiscard]] Index rows() const { return graph_->graph.node_count(); }
   [[nodiscard]] Index columns() const { return from_outside_ ? model_.hidden_width() : model_.options().classes; }
 
@@ -119,15 +127,20 @@ class NetworkPass final : public Pass {
                                        .keep = options_.keep,
                                        .input_dropout = options_.training ? options_.input_dropout : 0.0,
                                        .dropout = options_.training ? options_.dropout : 0.0};
-    sheafnn::MatrixView<const S> result;
+    result_ = {};
     if constexpr (takes_embeddings) {
       if (from_outside_) {
-        network_.begin(pass, sheafnn::MatrixView<const S>(embedding_.data(), rows(), columns()));
-        result = network_.diffuse(0).rows();
+        network_.begin(pass, sheafnn::MatrixView<const S>(embedding_at_, rows(), columns()));
+        result_ = network_.diffuse(0).rows();
       }
     }
-    if (result.empty()) result = network_.forward(pass);
-    if (output != nullptr) sheafnn::MatrixView<S>(output, rows(), columns()).eigen() = result.eigen();
+    if (result_.empty()) result_ = network_.forward(pass);
+    if (output == nullptr) return;
+    if (from_outside_) {
+      activate_numbers(options_.threads, options_.activation, rows() * columns(), result_.data(), output);
+    } else {
+      sheafnn::MatrixView<S>(output, rows(), columns()).eigen() = result_.eigen();
+    }
   }
 
   std::shared_ptr<const ColumnGraph> graph_;
@@ -138,6 +151,8 @@ class NetworkPass final : public Pass {
   bool from_outside_ = false;
   bool ready_ = false;  ///< does the network hold what a backward pass reads?
   S sign_ = 1;
+  sheafnn::MatrixView<const S> result_;  ///< of the network, before the activation
+  const S* embedding_at_ = nullptr;
   sheafnn::Buffer<S> embedding_, embedding_bar_, bar_;
 };
 
@@ -160,7 +175,9 @@ class NetworkArchitecture final : public Architecture {
   [[nodiscard]] std::unique_ptr<Pass> make_pass(
       std::shared_ptr<const ColumnGraph> graph,
       std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
-    return std::make_unique<NetworkPass<Model>>(model_.options(), std::move(graph), std::move(features));
+    Options options = model_.options();
+    if (!features) options.features = 1;  // of a layer: PyTorch has the weights of the encoder, which are not read
+    return std::make_unique<NetworkPass<Model>>(options, std::move(graph), std::move(features));
   }
 
  private:

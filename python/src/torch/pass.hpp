@@ -12,6 +12,7 @@
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/features.hpp>
 #include <sheafnn/graph/graph.hpp>
+#include <sheafnn/nn/activation.hpp>
 #include <sheafnn/nn/parameters.hpp>
 #include <string>
 #include <string_view>
@@ -50,7 +51,18 @@ struct PassOptions {
   bool training = false;
   bool keep = false;  ///< a backward pass may follow
   int threads = 1;
+  /// Of layers, after all their steps.
+  sheafnn::layers::Activation activation = sheafnn::layers::Activation::identity;
+  bool features_stay = false;  ///< the features of a layer stay where they are until the last backward pass
 };
+
+/// y = act(z), for numbers of arrays.
+template <class S>
+void activate_numbers(int threads, sheafnn::layers::Activation activation, Index count, const S* z, S* y);
+/// z_bar = sign · act′(z) ∘ y_bar.
+template <class S>
+void activate_numbers_backward(int threads, sheafnn::layers::Activation activation, Index count, const S* z,
+                               const S* y_bar, S sign, S* z_bar);
 
 /// Parameters as users and files see them.
 struct Shapes {
@@ -73,7 +85,8 @@ template <class S>
   parameters.initialise(seed);
   std::vector<std::vector<double>> r;
   for (std::size_t i = 0; i < parameters.info().size(); ++i) {
-    const std::vector<S> values = parameters.get(static_cast<sheafnn::layers::ParameterId>(i), parameters.values());
+    const std::vector<S> values =
+        parameters.get(static_cast<sheafnn::layers::ParameterId>(i), parameters.values());
     r.emplace_back(values.begin(), values.end());
   }
   return r;
@@ -99,6 +112,8 @@ class Pass {
   virtual void backward(const void* output_bar, double kl_bar, void* features_bar) = 0;
   /// Of the last backward(). \param values  overwritten
   virtual void gradient(std::size_t number, void* values) const = 0;
+  /// Whether backward() reads nothing of forward(), so that any pass over the same graph and features can do it.
+  [[nodiscard]] virtual bool keeps_nothing() const { return false; }
 };
 
 /// A layer or a network in one precision, without its parameters' values.

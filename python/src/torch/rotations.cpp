@@ -10,6 +10,7 @@
 #include <sheafnn/rotation/cayley_distribution.hpp>
 #include <sheafnn/rotation/cayley_gradient.hpp>
 #include <sheafnn/rotation/haar_distribution.hpp>
+#include <sheafnn/rotation/isotropic_gaussian.hpp>
 #include <sheafnn/rotation/leon_distribution.hpp>
 #include <sheafnn/rotation/matrix_fisher_distribution.hpp>
 #include <stdexcept>
@@ -68,6 +69,10 @@ struct Fisher {
   template <int N, class S>
   using Distribution = sheafnn::rotation::MatrixFisherDistribution<N, S>;
 };
+struct Gaussian {
+  template <int N, class S>
+  using Distribution = sheafnn::rotation::IsotropicGaussian<N, S>;
+};
 struct Haar {
   template <int N, class S>
   using Distribution = sheafnn::rotation::HaarDistribution<N, S>;
@@ -98,6 +103,10 @@ void with_kind(const std::string& kind, Index n, const F& f) {
   };
   if (kind == "cayley") return with_dimension.template operator()<Cayley>();
   if (kind == "leon") return with_dimension.template operator()<Leon>();
+  if (kind == "isotropic-gaussian") {
+    sheafnn::require_between("dimension", n, 3, 3);
+    return f.template operator()<Gaussian, 3>();
+  }
   if (kind == "matrix-fisher") return with_dimension.template operator()<Fisher>();
   with_dimension.template operator()<Haar>();
 }
@@ -116,7 +125,11 @@ void log_prob(const Arrays<S>& of) {
     } else if constexpr (!std::is_same_v<Kind, Haar>) {
       const auto g = logpdf_gradient(d, p);
       store<N>(g.location, of.parameter_bar, i);
-      of.concentration_bar[i] = g.concentration;
+      if constexpr (std::is_same_v<Kind, Gaussian>) {
+        of.concentration_bar[i] = g.scale;
+      } else {
+        of.concentration_bar[i] = g.concentration;
+      }
       store<N>(g.argument, of.value_bar, i);
     }
   });
@@ -142,6 +155,17 @@ void cayley_sample_backward(const Arrays<S>& of, const sheafnn::Stream& stream) 
   });
 }
 
+/// The same for isotropic Gaussian samples.
+template <class S>
+void gaussian_sample_backward(const Arrays<S>& of, const sheafnn::Stream& stream) {
+  for_each(of.count, [&](Index i) {
+    const auto d = distribution<Gaussian, 3>(of, i);
+    const auto bar = sample_backward(d, sample(d, stream, static_cast<std::uint32_t>(i)), load<3>(of.value, i));
+    store<3>(bar.location, of.parameter_bar, i);
+    of.concentration_bar[i] = bar.scale;
+  });
+}
+
 /// KL to the uniform distribution and its derivative in the concentration, of Fisher's in the matrix.
 template <class Kind, int N, class S>
 void kl(const Arrays<S>& of) {
@@ -150,6 +174,8 @@ void kl(const Arrays<S>& of) {
     of.out[i] = kl_to_uniform(d);
     if constexpr (std::is_same_v<Kind, Cayley>) {
       of.concentration_bar[i] = sheafnn::rotation::cayley_kl_derivative<N>(d.concentration());
+    } else if constexpr (std::is_same_v<Kind, Gaussian>) {
+      of.concentration_bar[i] = kl_derivative(d);
     } else if constexpr (std::is_same_v<Kind, Leon>) {
       of.concentration_bar[i] = d.concentration() * fisher_information(d).concentration;
     } else if constexpr (std::is_same_v<Kind, Fisher>) {
@@ -205,6 +231,7 @@ void run(const std::string& what, const std::string& kind, Index dimension, bool
       if (what == "kl") return kl<Kind, N>(arrays);
       if (what == "mean") return mean_of<Kind, N>(arrays);
       if constexpr (std::is_same_v<Kind, Cayley>) cayley_sample_backward<N>(arrays, stream);
+      if constexpr (std::is_same_v<Kind, Gaussian>) gaussian_sample_backward(arrays, stream);
     });
   };
   wide ? in.operator()<double>() : in.operator()<float>();

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 // core/eigen.hpp goes before other parts of Eigen.
 // clang-format off
@@ -30,6 +31,19 @@ template <class Scalar>
 [[nodiscard]] inline Scalar orthogonality_tolerance() {
   return std::sqrt(std::numeric_limits<Scalar>::epsilon());
 }
+
+namespace detail {
+
+/// \throws std::invalid_argument  not orthogonal within orthogonality_tolerance. \param what  what the map has to be
+template <class Scalar, int D>
+void require_orthogonal(Index index, const Eigen::Matrix<Scalar, D, D>& map, std::string_view what) {
+  const Scalar defect = rotation::orthogonality_defect<Scalar, D>(map);
+  if (defect <= orthogonality_tolerance<Scalar>()) return;
+  throw_invalid_argument(concat("maps[", index, "]"), concat("a matrix with |RᵀR - I| = ", defect),
+                         concat(what, " must be orthogonal within ", orthogonality_tolerance<Scalar>()));
+}
+
+}  // namespace detail
 
 /// The coordinates are the D(D − 1)/2 parameters of a rotation parametrisation, by default Householder's.
 template <int D>
@@ -72,11 +86,7 @@ struct SpecialOrthogonal : sheaf::DenseMaps<D> {
   /// \throws std::invalid_argument  not orthogonal within orthogonality_tolerance, or determinant −1
   template <class Scalar>
   static void validate(Index index, const Eigen::Matrix<Scalar, D, D>& map) {
-    const Scalar defect = rotation::orthogonality_defect<Scalar, D>(map);
-    if (!(defect <= orthogonality_tolerance<Scalar>())) {
-      throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix with |RᵀR - I| = ", defect),
-                             detail::concat("a rotation must be orthogonal within ", orthogonality_tolerance<Scalar>()));
-    }
+    detail::require_orthogonal<Scalar, D>(index, map, "a rotation");
     const Scalar determinant = detail::pivoted_determinant<Scalar, D>(map);
     if (!(determinant > 0)) {
       throw_invalid_argument(detail::concat("maps[", index, "]"), detail::concat("a matrix with determinant ", determinant),

@@ -1,0 +1,59 @@
+/// \file
+/// The models of the program hypergraph: a family of maps each is compiled apart.
+#pragma once
+
+#include <cstdint>
+#include <sheafnn/bsnn/hypergraph_options.hpp>
+#include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/io/tensor_file.hpp>
+#include <string>
+#include <string_view>
+
+namespace hypergraph_program {
+
+/// One training.
+struct Job {
+  const sheafnn::HypergraphDataset& data;
+  const sheafnn::Split& split;
+  const sheafnn::HypergraphOptions& model;
+  const sheafnn::TrainOptions& train;
+  bool bayesian = false;
+};
+/// What is left of it.
+struct Outcome {
+  sheafnn::TrainResult result;
+  sheafnn::Index parameters = 0;
+  sheafnn::io::TensorFile checkpoint;
+};
+/// A trained model, to predict with.
+struct Trained {
+  std::string path;
+  const sheafnn::io::TensorFile& checkpoint;
+  bool bayesian = false;
+};
+
+/// Networks of a family with one stalk dimension.
+struct Models {
+  Outcome (*train)(const Job& job);
+  sheafnn::Prediction (*predict)(const Trained& model, const sheafnn::HypergraphDataset& data,
+                                 const sheafnn::PredictOptions& options);
+};
+inline constexpr int least_dimension = 2, largest_dimension = 4;
+
+// By stalk dimension, from the least to the largest.
+extern const Models diagonal[], special_orthogonal[], general_linear[];
+
+/// \throws std::invalid_argument  a family or a stalk dimension that there is not
+[[nodiscard]] inline const Models& find_models(std::string_view maps, int stalk_dimension) {
+  sheafnn::require_between("stalk dimension", stalk_dimension, least_dimension, largest_dimension);
+  const Models* family = maps == "diagonal"             ? diagonal
+                         : maps == "special-orthogonal" ? special_orthogonal
+                         : maps == "general-linear"     ? general_linear
+                                                        : nullptr;
+  sheafnn::require(family != nullptr, "maps", maps, "must be diagonal, special-orthogonal or general-linear");
+  return family[stalk_dimension - least_dimension];
+}
+
+}  // namespace hypergraph_program

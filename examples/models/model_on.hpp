@@ -1,0 +1,54 @@
+/// \file
+/// Models made for a dataset: where maps are given, they come with it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <sheafnn/bsnn/given_posterior.hpp>
+#include <sheafnn/bsnn/network_options.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/io/model_tensors.hpp>
+#include <type_traits>
+
+namespace programs {
+
+/// Has a model maps that are given with a dataset?
+template <class Model>
+inline constexpr bool reads_given_sheaf = std::is_same_v<typename Model::Options, sheafnn::ConvolutionOptions>;
+
+/// A new model.
+template <class Model>
+[[nodiscard]] Model model_on(const sheafnn::Dataset& data, const typename Model::Options& options, std::uint64_t seed) {
+  if constexpr (reads_given_sheaf<Model>) {
+    return Model(options, seed, sheafnn::given_posterior<typename Model::Posterior>(data, options.deviation));
+  } else {
+    return Model(options, seed);
+  }
+}
+/// That of a checkpoint.
+template <class Model>
+[[nodiscard]] Model loaded_on(const sheafnn::Dataset& data, const std::filesystem::path& path,
+                              const sheafnn::io::TensorFile& checkpoint) {
+  if constexpr (reads_given_sheaf<Model>) {
+    const auto& options =
+        std::get<sheafnn::ConvolutionOptions>(sheafnn::io::checkpoint_info(path, checkpoint).networks);
+    return sheafnn::io::from_tensors<Model>(
+        path, checkpoint, sheafnn::given_posterior<typename Model::Posterior>(data, options.deviation));
+  } else {
+    return sheafnn::io::from_tensors<Model>(path, checkpoint);
+  }
+}
+/// Checks the options of a model.
+///
+/// \throws std::invalid_argument  options that the model does not have, or out of range
+template <class Model>
+void check_model_options(const typename Model::Options& options) {
+  if constexpr (reads_given_sheaf<Model>) {
+    static_cast<void>(
+        resolve(options, Model::stalk_dimension, sheafnn::sheaf::is_orthogonal<typename Model::Family>));
+  } else {
+    static_cast<void>(Model(options));
+  }
+}
+
+}  // namespace programs

@@ -1,0 +1,93 @@
+// A picture of a learned distribution of sheaves: sixteen edges on a ring, from the least to the most reliable relation. Each dial
+// shows how the transport of its edge turns: forty draws, the sector that holds four fifths of them, and the true angle.
+//
+//     ring > ring.svg      (docs/pictures/ring.svg)
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numbers>
+#include <sheafnn/bsnn.hpp>
+#include <sheafnn/sheaf/planted.hpp>
+#include <vector>
+
+using Maps = sheafnn::SpecialOrthogonal<2>;
+constexpr double pi = std::numbers::pi;
+
+// By how much F_{u⊴e}ᵀ F_{v⊴e} turns.
+double turn(const sheafnn::CellularSheaf<Maps>& sheaf, sheafnn::Index arc) {
+  const auto transport = (sheaf.map(arc).transpose() * sheaf.map(sheaf.graph().reverse(arc))).eval();
+  return std::atan2(transport(1, 0), transport(0, 0));
+}
+
+int main() {
+  const auto task = sheafnn::planted_unreliable<2>({.nodes = 2000, .spread = 0.5});
+  const sheafnn::Dataset& data = task.data;
+  sheafnn::Bsnn<Maps> model(
+      {.features = data.feature_count(), .channels = 16, .layers = 1, .classes = data.class_count}, /*seed*/ 2);
+  train(model, data, data.splits[0],
+        {.epochs = 400,
+         .patience = 400,
+         .input_dropout = 0,
+         .dropout = 0,
+         .training_samples = 4,
+         .sample_loss = sheafnn::SampleLoss::predictive});
+
+  constexpr int dials = 16, draws = 40;
+  std::vector<sheafnn::CellularSheaf<Maps>> sheaves;
+  for (int k = 0; k < draws; ++k) sheaves.push_back(draw_sheaf(model, data, {.sample = k}));
+  const auto mean = learned_sheaf(model, data);
+  std::vector<sheafnn::Index> arcs;  // one of each edge, by the reliability of the edge
+  for (sheafnn::Index a = 0; a < data.graph.arc_count(); ++a) {
+    if (data.graph.source(a) < data.graph.target(a)) arcs.push_back(a);
+  }
+  const auto reliability = [&](sheafnn::Index a) {
+    return task.concentration[static_cast<std::size_t>(data.graph.edge_of(a))];
+  };
+  std::stable_sort(arcs.begin(), arcs.end(), [&](auto a, auto b) { return reliability(a) < reliability(b); });
+  // Draws say nothing of the plane's orientation: the sign that more edges agree with.
+  double agreement = 0;
+  for (sheafnn::Index a = 0; a < data.graph.arc_count(); ++a)
+    agreement += std::sin(turn(mean, a)) * std::sin(turn(task.sheaf, a));
+  const double sign = agreement < 0 ? -1 : 1;
+
+  std::printf(
+      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 640' font-family='sans-serif' font-size='15' "
+      "text-anchor='middle'>\n"
+      "<style>text{fill:#333}.dial{fill:none;stroke:#bbb}.sector{fill:#2f7fd1;opacity:.28}.draw{stroke:#2f7fd1}."
+      "true{fill:#d9480f}\n"
+      "@media "
+      "(prefers-color-scheme:dark){text{fill:#ddd}.dial{stroke:#555}.draw{stroke:#74b3f0}.sector{fill:#74b3f0}."
+      "true{fill:#ff9a5c}}</style>\n");
+  for (int i = 0; i < dials; ++i) {
+    const sheafnn::Index arc = arcs[static_cast<std::size_t>(2 * i + 1) * arcs.size() / (2 * dials)];
+    const double at = pi * (0.5 + (2 * i + 1.0) / dials), r = 46;
+    const auto point = [&](double angle, double radius) {
+      return std::pair(320 + 258 * std::cos(at) + radius * std::cos(angle),
+                       320 + 258 * std::sin(at) - radius * std::sin(angle));
+    };
+    const double centre = turn(mean, arc);
+    std::vector<double> angles;  // of the draws, beside the mean
+    for (const auto& sheaf : sheaves) angles.push_back(std::remainder(turn(sheaf, arc) - centre, 2 * pi));
+    std::sort(angles.begin(), angles.end());
+    const double low = angles[draws / 10], high = angles[draws - 1 - draws / 10];
+    const auto [ox, oy] = point(0, 0);
+    const auto [ax, ay] = point(sign * (centre + low), r);
+    const auto [bx, by] = point(sign * (centre + high), r);
+    std::printf("<circle class='dial' cx='%.1f' cy='%.1f' r='%.0f'/>\n", ox, oy, r);
+    std::printf("<path class='sector' d='M%.1f %.1fL%.1f %.1fA%.0f %.0f 0 %d %d %.1f %.1fZ'/>\n", ox, oy, ax, ay,
+                r, r, high - low > pi ? 1 : 0, sign > 0 ? 0 : 1, bx, by);
+    for (const double angle : angles) {
+      const auto [x, y] = point(sign * (centre + angle), r);
+      std::printf("<line class='draw' stroke-width='.7' x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f'/>\n", ox, oy, x,
+                  y);
+    }
+    const auto [tx, ty] = point(turn(task.sheaf, arc), r);
+    std::printf("<circle class='true' cx='%.1f' cy='%.1f' r='4.5'/>\n", tx, ty);
+  }
+  std::printf(
+      "<text x='320' y='284' font-size='20'>a distribution of sheaves</text>\n"
+      "<text x='320' y='316'>how the maps of sixteen edges turn:</text>\n"
+      "<text x='320' y='338'>draws, their central 80%%, the true angle</text>\n"
+      "<text x='320' y='372'>clockwise from below:</text>\n"
+      "<text x='320' y='394'>random relations to reliable ones</text>\n</svg>\n");
+}

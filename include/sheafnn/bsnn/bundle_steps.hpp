@@ -1,0 +1,260 @@
+/// \file
+/// BundleSteps: the layers and buffers of a bundle network, and the steps of its passes.
+#pragma once
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "sheafnn/layers/activated_encoder.hpp"
+#include "sheafnn/bsnn/bundle_model.hpp"
+#include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/seen_features.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/bundle_layer.hpp"
+#include "sheafnn/layers/bundle_learner.hpp"
+#include "sheafnn/layers/bundle_rotations.hpp"
+#include "sheafnn/layers/dropout_layer.hpp"
+#include "sheafnn/layers/heat_operator.hpp"
+#include "sheafnn/layers/layer_norm.hpp"
+#include "sheafnn/layers/readout_head.hpp"
+#include "sheafnn/nn/sparse_input.hpp"
+
+namespace sheafnn::detail {
+
+/// Neither copied nor moved: parts refer to each other.
+template <int D, bool Bayesian, class S>
+struct BundleSteps {
+  using Model = BundleModel<D, Bayesian, S>;
+  static constexpr bool is_sampled = Bayesian;
+
+  BundleSteps(const Model& of, const Graph& on, const NodeFeatures& features, Execution with)
+      : BundleSteps(of, on, seen_features(of.options(), whole(on), features), with) {}
+  /// \param seen  features as the model reads them
+  BundleSteps(const Model& of, const Graph& on, const SeenFeatures& seen, Execution with)
+      : model(of),
+        graph(on),
+        execution(with),
+        input(seen.features),
+        encoder(input, on, of.hidden_width(), Activation::gelu),
+        hidden(on.node_count(), of.hidden_width()),
+        mean(on, AdjacencyNormalisation::random_walk, false),
+        heat(with, on, of.options().heat(), of.options().bundles, D * of.options().channels),
+        point(*of.options().parametrisation),
+        work(on.node_count(), 2 * std::max(of.hidden_width(), of.options().learner_width)),
+        norm(on.node_count(), of.hidden_width()),
+        output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
+        selected(on.node_count() * of.hidden_width()),
+        raw_bar(on.node_count() * of.learner().outputs) {
+    const BundleOptions& o = of.options();
+    const Index n = on.node_count();
+    for (std::size_t l = 0; l < of.layout().learners.size(); ++l) learners.emplace_back(mean, of.learner());
+    for (Index l = 0; l < o.layers; ++l) {
+      layers.emplace_back(n, o.bundles, o.channels, BundleLayerOptions{o.mixing, o.layer_norm, o.residual, o.activation});
+    }
+    if constexpr (Bayesian) posterior.emplace_back(n * o.bundles, *o.parametrisation);
+    for (Buffer<S>* one : {&bar, &x_bar, &embedding_bar}) one->resize(n * of.hidden_width());
+    gradient.resize(of.parameters().size());
+  }
+  BundleSteps(const BundleSteps&) = delete;
+  BundleSteps& operator=(const BundleSteps&) = delete;
+
+  [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(layers.size()); }
+  [[nodiscard]] Index sheaf_count() const noexcept { return layer_count(); }
+  /// X_{l+1}, n × h.
+  [[nodiscard]] MatrixView<const S> features(Index l) const noexcept {
+    return l == 0 ? hidden.output() : layers[static_cast<std::size_t>(l - 1)].output();
+  }
+  [[nodiscard]] MatrixView<S> matrix(Buffer<S>& buffer) const noexcept {
+    return {buffer.data(), graph.node_count(), model.hidden_width()};
+  }
+
+  void set_pass(const ForwardPass<S>& of) {
+    check_pass(of, graph.node_count());
+    if constexpr (Bayesian) {
+      check_noise(of, graph.node_count() * model.options().bundles * Model::Posterior::noise_size, layer_count());
+    } else {
+      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
+    }
+    kept = false;  // what an earlier draw has kept is of another pass
+    pass = of;
+    nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
+    bind(pass.keeps());
+  }
+  /// Points the views at the parameters, and at the gradient before a training pass.
+  void bind(bool training) {
+    point_at(model.parameters(), model.parameters().values().data(), bound_,
+             [&](ParameterList<const S>& list) { model.declare(list, weights); });
+    if (!training) return;
+    point_at(model.parameters(), gradient.data(), bound_gradient_,
+             [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
+  }
+  /// Zeros what backward passes add to: all but the encoder's weight, which they write.
+  void clear_gradient() {
+    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
+      const ParameterInfo& info = model.parameters().info()[id];
+      if (static_cast<ParameterId>(id) == model.layout().encoder.weight) continue;
+      std::fill_n(gradient.data() + info.offset, info.size, S(0));
+    }
+  }
+
+  /// X_1, and of Bayesian models the distributions of the rotations.
+  void embed() {
+    encoder.forward(execution, weights.encoder, pass.of_features(), pass.keeps());
+    const MatrixView<const S> x(encoder.output.data(), graph.node_count(), model.hidden_width());
+    hidden.forward(execution, x, pass.of_hidden());
+    if constexpr (Bayesian) {
+      learn(0, 0);
+      posterior[0].infer(execution, learners[0].raw(), layers[0].maps());
+    }
+  }
+  /// X_{L+1} from X_1.
+  void diffuse() {
+    for (Index l = 0; l < layer_count(); ++l) {
+      BundleLayer<D, S>& layer = layers[static_cast<std::size_t>(l)];
+      if (!given_maps.empty()) {
+        layer.maps().set_values(given_maps[static_cast<std::size_t>(l)]);
+      } else if constexpr (Bayesian) {
+        const S* noise =
+            pass.noise.empty() ? nullptr : pass.noise[static_cast<std::size_t>(sample * layer_count() + l)].data();
+        posterior[0].draw(execution, pass.of_sheaf(l, sample), noise, layer.maps());
+      } else {
+        learn(l, sample);
+        point.predict(execution, learners[static_cast<std::size_t>(l)].raw(), layer.maps());
+      }
+      layer.forward(execution, heat, weights.layers[static_cast<std::size_t>(l)], features(l),
+                    pass.of_layer(hidden_dropouts + l, sample), pass.of_layer(l, sample));
+    }
+  }
+  /// Y at the requested nodes.
+  void read_out() {
+    output.forward(execution, weights.readout, weights.output, normed(end_rows()));
+  }
+  /// From the derivative of Y to that of X_{L+1}, in bar.
+  void read_out_backward(const MatrixView<const S>& outputs_bar) {
+    const Index h = model.hidden_width();
+    const bool normalises = model.options().layer_norm;
+    const MatrixView<S> rows = nodes.all() ? matrix(bar) : MatrixView<S>(work.rows[0].data(), nodes.count(), h);
+    output.backward(execution, weights.readout, weights.output, normalises ? norm.output() : last_rows, outputs_bar, rows,
+                    weights_bar.readout, weights_bar.output);
+    if (normalises) norm.backward(execution, weights.norm, last_rows, rows, rows, weights_bar.norm);
+    if (nodes.all()) return;
+    std::fill_n(bar.data(), bar.size(), S(0));
+    for (Index i = 0; i < nodes.count(); ++i) std::copy_n(rows.row(i).data(), h, bar.data() + nodes[i] * h);
+  }
+  /// From the derivative of X_{L+1}, in bar, to that of X_1, there too, and to those of weights and distributions.
+  void diffuse_backward() {
+    const double share = 1 / static_cast<double>(options.samples * layer_count());
+    for (Index l = layer_count() - 1; l >= 0; --l) {
+      const std::size_t i = static_cast<std::size_t>(l);
+      layers[i].backward(execution, heat, weights.layers[i], features(l), matrix(bar), matrix(x_bar), work,
+                         weights_bar.layers[i]);
+      if constexpr (Bayesian) {
+        if (!closed_form) kl += share * posterior[0].mean_log_ratio(execution, layers[i].maps());
+        posterior[0].add_backward(execution, layers[i].maps(), closed_form ? 0.0 : options.kl_weight * share);
+      } else {
+        point.backward(execution, learners[i].raw(), layers[i].maps(), raw_bar_view());
+        learners[i].backward(execution, weights.learners[i], features(l), raw_bar_view(), work, matrix(x_bar),
+                             weights_bar.learners[i]);
+      }
+      std::swap(bar, x_bar);
+    }
+  }
+  void begin_posterior([[maybe_unused]] double kl_weight) {
+    if constexpr (Bayesian) posterior[0].begin_backward(execution, kl_weight);
+  }
+  /// From the derivatives of X_1 and of the distributions to those of the learner's and the encoder's weights.
+  void embed_backward() {
+    if constexpr (Bayesian) {
+      posterior[0].end_backward(execution, learners[0].raw(), layers[0].maps(), raw_bar_view());
+      learners[0].backward(execution, weights.learners[0], features(0), raw_bar_view(), work, matrix(embedding_bar),
+                           weights_bar.learners[0]);
+    }
+    hidden.backward_in_place(execution, matrix(embedding_bar));
+    encoder.backward(execution, matrix(embedding_bar), weights_bar.encoder);
+  }
+  [[nodiscard]] double mean_kl() {
+    if constexpr (Bayesian) {
+      return posterior[0].mean_kl(execution);
+    } else {
+      return 0;
+    }
+  }
+  void require_kept() const {
+    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+  }
+
+  const Model& model;
+  const Graph& graph;
+  Execution execution;
+  SparseInput<S> input;
+  ActivatedEncoder<S> encoder;
+  DropoutLayer<S> hidden;       ///< its output is X_1
+  NormalisedAdjacency<S> mean;  ///< over neighbours, of the learners
+  HeatOperator<S> heat;
+  PointBundle<D, S> point;
+  std::vector<VariationalBundle<D, S>> posterior;  ///< one, of Bayesian models
+  std::vector<BundleLearner<S>> learners;          ///< one per layer; of Bayesian models one
+  std::vector<BundleLayer<D, S>> layers;
+  std::vector<Buffer<S>> given_maps;  ///< in place of the model's, one per layer; empty: the model's
+  BundleWorkspace<S> work;
+  LayerNorm<S> norm;  ///< before the readout
+  ReadoutHead<S> output;
+  BundleNetworkWeights<const S> weights;
+  BundleNetworkWeights<S> weights_bar;
+  Buffer<S> gradient;
+  Buffer<S> selected;  ///< X_{L+1} at the requested nodes, where these are not all
+  MatrixView<const S> last_rows;
+  Buffer<S> raw_bar, bar, x_bar, embedding_bar;
+
+  ForwardPass<S> pass;
+  NodeSelection nodes;  ///< of the rows of outputs
+  Index sample = 0;     ///< that is drawn
+  BackwardOptions options;
+  bool kept = false;  ///< do the layers hold what a backward pass reads?
+  bool closed_form = true, first_sample = true;
+  double kl = 0;  ///< KL term of the backward pass
+
+ private:
+  /// Numbers of the dropouts of hidden units begin here; those of the layers' own are below. No model has more layers.
+  static constexpr Index hidden_dropouts = 64;
+
+  static const Graph& whole(const Graph& graph) {
+    require(graph.part() == nullptr, "graph", "a part of a larger one", "bundle networks need a whole one");
+    return graph;
+  }
+  [[nodiscard]] MatrixView<S> raw_bar_view() noexcept {
+    return {raw_bar.data(), graph.node_count(), model.learner().outputs};
+  }
+  /// The numbers of a learner, with its dropouts.
+  void learn(Index l, Index number) {
+    const std::size_t i = static_cast<std::size_t>(l);
+    learners[i].forward(execution, weights.learners[i], features(l), [&](Index k) {
+      Dropout r = pass.of_learner(l + hidden_dropouts * k, number);
+      if (pass.training) r.rate = pass.dropout;  // also in the first layer
+      return r;
+    });
+  }
+  [[nodiscard]] MatrixView<const S> end_rows() {
+    last_rows = features(layer_count());
+    if (nodes.all()) return last_rows;
+    const Index h = model.hidden_width();
+    for (Index i = 0; i < nodes.count(); ++i) {
+      std::copy_n(features(layer_count()).row(nodes[i]).data(), h, selected.data() + i * h);
+    }
+    last_rows = {selected.data(), nodes.count(), h};
+    return last_rows;
+  }
+  [[nodiscard]] MatrixView<const S> normed(const MatrixView<const S>& x) {
+    if (!model.options().layer_norm) return x;
+    norm.forward(execution, weights.norm, x);
+    return norm.output();
+  }
+
+  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
+};
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,130 @@
+/// \file
+/// ConnectionModel: networks of layers on a connection, a sheaf of orthogonal maps that every network computes from the features
+/// before anything is learned (sheaf/connection.hpp).
+///
+///     using Model = sheafnn::ConnNsd<3>;    // Conn-NSD: diffusion layers without a sheaf learner
+///     using Model = sheafnn::BconnNsd<3>;   // F_a = möb(U_a, κ_a) M_a around the connection M, κ_a learned per arc
+///
+/// A model holds no sheaf: a network computes that of its own graph and features, as the feature plan leaves them, and the
+/// same data give the same sheaf. Networks: network.hpp. Source: Sheaf Neural Networks with Connection Laplacians (Barbero et
+/// al., arXiv 2206.08702); math: "Connections".
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "sheafnn/bsnn/connection_options.hpp"
+#include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/sheaf/connection.hpp"
+
+namespace sheafnn::detail {
+
+/// The last sheaf that was computed, with what it was computed from: trainings make several networks of the same data.
+template <class Family>
+class ConnectionCache {
+ public:
+  /// Unchecked: the options are those of the calls before.
+  [[nodiscard]] CellularSheaf<Family> sheaf(const Graph& graph, const NodeFeatures& features,
+                                            const ConnectionOptions& options) {
+    const std::lock_guard lock(mutex_);
+    if (!sheaf_ || !same(graph, features)) {
+      sheaf_.emplace(connection_sheaf<Family>(graph, features, options, hardware_threads()));
+      features_ = features;
+    }
+    return *sheaf_;
+  }
+
+ private:
+  [[nodiscard]] bool same(const Graph& graph, const NodeFeatures& features) const {
+    const Graph& of = sheaf_->graph();
+    const auto equal = [](const auto& a, const auto& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    };
+    return of.node_count() == graph.node_count() && equal(of.edges(), graph.edges()) &&
+           features_.columns() == features.columns() && equal(features_.offsets(), features.offsets()) &&
+           equal(features_.column_of(), features.column_of()) && equal(features_.values(), features.values());
+  }
+  std::mutex mutex_;
+  std::optional<CellularSheaf<Family>> sheaf_;
+  NodeFeatures features_;
+};
+
+/// The model without its sheaf.
+template <int D, bool Bayesian, class S>
+using ConnectionBase =
+    SheafModel<Orthogonal<D>, std::conditional_t<Bayesian, AroundGiven<Orthogonal<D>>, GivenMaps<Orthogonal<D>>>,
+               S>;
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn {
+
+/// Architecture and parameters.
+///
+/// \tparam D         stalk dimension; networks need as many features
+/// \tparam Bayesian  have the maps distributions around the connection?
+/// \tparam S         float (default) or double
+template <int D, bool Bayesian, std::floating_point S = float>
+  requires sheaf::StalkDimension<D>
+class ConnectionModel : public detail::ConnectionBase<D, Bayesian, S> {
+  using Base = detail::ConnectionBase<D, Bayesian, S>;
+
+ public:
+  using typename Base::Family, typename Base::Posterior;
+  using Options = ConnectionModelOptions;
+  /// As checkpoints and programs name it.
+  static constexpr std::string_view kind = Bayesian ? Options::kind.bayesian : Options::kind.deterministic;
+
+  /// Builds the model with initial parameters, as SheafModel does.
+  ///
+  /// \param seed  selects the initial parameters
+  /// \throws std::invalid_argument  an option out of range (see resolve()), learned edge weights, or no edges
+  explicit ConnectionModel(const ConnectionModelOptions& options, std::uint64_t seed = 0)
+      : ConnectionModel(detail::LayoutOnly{}, options) {
+    this->parameters().initialise(seed);
+  }
+  /// The same without values of the parameters.
+  ConnectionModel(detail::LayoutOnly, const ConnectionModelOptions& options)
+      : Base(detail::LaterSheaf{}, options), options_{Base::options(), options.connection} {
+    check_ranges(options_.connection);
+  }
+
+  [[nodiscard]] const ConnectionModelOptions& options() const noexcept { return options_; }
+  /// What happens to the features that networks of the model read; empty: what suits the first of them.
+  ///
+  /// \throws std::invalid_argument  a plan of another number of columns
+  void set_feature_plan(FeaturePlan plan) {
+    options_.feature_plan = plan;
+    Base::set_feature_plan(std::move(plan));
+  }
+  /// The maps of a graph with these features, as the model reads them.
+  ///
+  /// \throws std::invalid_argument  a part of a larger graph, or as connection_sheaf()
+  [[nodiscard]] Posterior posterior_of(const Graph& graph, const NodeFeatures& features) const {
+    require(graph.part() == nullptr, "graph", "a part of a larger graph", "connections are over whole graphs");
+    Posterior r(cache_->sheaf(graph, features, options_.connection));
+    detail::set_posterior(options_, r);
+    return r;
+  }
+
+ private:
+  ConnectionModelOptions options_;
+  std::shared_ptr<detail::ConnectionCache<Family>> cache_ = std::make_shared<detail::ConnectionCache<Family>>();
+};
+
+/// Conn-NSD: diffusion on a connection.
+template <int D, std::floating_point S = float>
+using ConnNsd = ConnectionModel<D, false, S>;
+/// Bayesian Conn-NSD: distributions around a connection.
+template <int D, std::floating_point S = float>
+using BconnNsd = ConnectionModel<D, true, S>;
+
+}  // namespace sheafnn

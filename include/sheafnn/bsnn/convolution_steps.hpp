@@ -1,0 +1,266 @@
+/// \file
+/// ConvolutionSteps: the layers and buffers of a network of sheaf convolutions, and what a pass remembers.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "sheafnn/bsnn/convolution_model.hpp"
+#include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/bsnn/network_parts.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
+#include "sheafnn/bsnn/seen_features.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/activated_encoder.hpp"
+#include "sheafnn/layers/readout_head.hpp"
+#include "sheafnn/layers/sheaf_convolution.hpp"
+#include "sheafnn/nn/sparse_input.hpp"
+
+namespace sheafnn::detail {
+
+/// Outputs of a network whose last layer may be what gives them.
+template <class S>
+struct ConvolutionOutput {
+  std::optional<ReadoutHead<S>> head;
+  Index classes;
+  Buffer<S> values, bar;  ///< without a head
+  Index rows = 0;
+
+  ConvolutionOutput(Index nodes, Index inputs, Index outputs, bool readout) : classes(outputs) {
+    if (readout) {
+      head.emplace(nodes, inputs, outputs, 0);
+    } else {
+      values.resize(nodes * outputs);
+      bar.resize(nodes * outputs);
+    }
+  }
+  [[nodiscard]] MatrixView<S> output() noexcept {
+    return head ? head->output() : MatrixView<S>(values.data(), rows, classes);
+  }
+  [[nodiscard]] MatrixView<const S> output() const noexcept {
+    return head ? head->output() : MatrixView<const S>(values.data(), rows, classes);
+  }
+  [[nodiscard]] MatrixView<S> output_bar() noexcept {
+    return head ? head->output_bar() : MatrixView<S>(bar.data(), rows, classes);
+  }
+};
+
+/// Neither copied nor moved: parts refer to each other.
+template <class ModelType>
+struct ConvolutionSteps {
+  using Model = ModelType;
+  using Family = typename Model::Family;
+  using Posterior = typename Model::Posterior;
+  using S = typename Model::Scalar;
+  using Layer = SheafConvolution<Family, S>;
+  using Source = std::conditional_t<Model::bayesian, VariationalSource<Posterior, S>, GivenSource<Family, S>>;
+  static constexpr bool is_sampled = Model::bayesian;
+
+  ConvolutionSteps(const Model& of, const Graph& on, const NodeFeatures& given, Execution with)
+      : ConvolutionSteps(of, on, seen_features(of.options(), on, given), with) {}
+  /// \param seen  features as the model reads them
+  ConvolutionSteps(const Model& of, const Graph& on, SeenFeatures seen, Execution with)
+      : model(of),
+        graph(on),
+        features(std::move(seen.features)),
+        input(features),
+        blocks(on),
+        source(on, blocks, of.posterior(), of.sheaf_count(), of.options().normalisation, of.learner()),
+        output(on.node_count(), Family::stalk_dimension * of.options().widths.back(), of.options().classes,
+               of.options().readout),
+        execution(with) {
+    const ConvolutionOptions& architecture = of.options();
+    if (architecture.encoder) encoder.emplace(input, on, start_width(), architecture.activation);
+    for (Index l = 0; l < architecture.layers; ++l) {
+      layers.push_back(
+          std::make_unique<Layer>(on, convolution_of(architecture, l), l == 0 && !encoder ? &input : nullptr));
+    }
+    if (encoder) {
+      embedding_bar.resize(on.node_count() * start_width());
+      x_bar.resize(embedding_bar.size());
+    }
+    gradient.resize(of.parameters().size());
+  }
+  ConvolutionSteps(const ConvolutionSteps&) = delete;
+  ConvolutionSteps& operator=(const ConvolutionSteps&) = delete;
+
+  [[nodiscard]] Index layer_count() const noexcept { return static_cast<Index>(layers.size()); }
+  [[nodiscard]] Layer& layer(Index l) const noexcept { return *layers[static_cast<std::size_t>(l)]; }
+  /// Sheaves of a sample.
+  [[nodiscard]] Index sheaf_count() const noexcept { return model.sheaf_count(); }
+  [[nodiscard]] Index start_width() const noexcept {
+    return Family::stalk_dimension * model.options().widths.front();
+  }
+  /// X_1, rows of d · c_0; the features themselves are written out when they are first needed.
+  [[nodiscard]] MatrixView<const S> start() const {
+    if (encoder) return {encoder->output.data(), graph.node_count(), start_width()};
+    if (dense.empty()) {
+      dense.resize(graph.node_count() * start_width());
+      for (Index u = 0; u < graph.node_count(); ++u) {
+        for (Index k = features.offsets()[static_cast<std::size_t>(u)];
+             k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
+          const std::size_t i = static_cast<std::size_t>(k);
+          dense[u * start_width() + features.column_of()[i]] = static_cast<S>(features.values()[i]);
+        }
+      }
+    }
+    return {dense.data(), graph.node_count(), start_width()};
+  }
+  /// X_{l+1}, l = −1 … L − 1.
+  [[nodiscard]] FeatureView<const S> features_after(Index count) const {
+    if (count > 0) return layer(count - 1).output();
+    return {start().data(), graph.node_count(), Family::stalk_dimension, model.options().widths.front()};
+  }
+
+  void set_pass(const ForwardPass<S>& of) {
+    check_pass(of, graph.node_count());
+    if constexpr (is_sampled) {
+      check_noise(of, graph.arc_count() * Posterior::noise_size, sheaf_count());
+    } else {
+      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
+    }
+    kept = false;
+    pass = of;
+    nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
+    point_at(model.parameters(), model.parameters().values().data(), bound_,
+             [&](ParameterList<const S>& list) { model.declare(list, weights); });
+    if (!pass.keeps()) return;
+    point_at(model.parameters(), gradient.data(), bound_gradient_,
+             [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
+  }
+  /// X_1 and, of Bayesian models, Q(F | X_1).
+  void embed() {
+    if (encoder) encoder->forward(execution, weights.encoder, pass.of_features(), pass.keeps());
+    if constexpr (is_sampled) {
+      const bool reads = model.learner().outputs() > 0;
+      source.infer(execution, {{}, weights.learners}, reads ? start() : MatrixView<const S>());
+    }
+  }
+  [[nodiscard]] const SheafBlocks<Family, S>& sheaf_of(Index l) const noexcept {
+    return source.stack()[std::min(l, source.stack().count() - 1)];
+  }
+  [[nodiscard]] SheafInput<S> sheaf_input(Index l) const {
+    SheafInput<S> r{.sheaf = l, .x = {}, .dropout = {}, .noise = {pass.of_sheaf(l, sample)}, .keep = pass.keeps()};
+    if (!pass.noise.empty())
+      r.noise.values = pass.noise[static_cast<std::size_t>(sample * sheaf_count() + l)].data();
+    return r;
+  }
+  /// X_{L+1} and the outputs.
+  void diffuse() {
+    for (Index l = 0; l < layer_count(); ++l) {
+      if (l < source.stack().count()) source.build(execution, {{}, weights.learners}, sheaf_input(l));
+      const FeatureView<const S> x = l == 0 && !encoder ? FeatureView<const S>() : features_after(l);
+      layer(l).forward(execution, weights.layers[static_cast<std::size_t>(l)], sheaf_of(l), x,
+                       l + 1 == layer_count() ? nodes : NodeSelection(graph.node_count()),
+                       l == 0 && !encoder ? pass.of_features() : pass.of_layer(l, sample), pass.keeps());
+    }
+    const MatrixView<const S> last = layer(layer_count() - 1).output().rows();
+    if (output.head) {
+      output.head->forward(execution, {}, weights.output, last);
+      return;
+    }
+    output.rows = last.rows();
+    std::copy_n(last.data(), last.rows() * last.columns(), output.values.data());
+  }
+  /// From the derivative of the outputs to those of the weights, of Q's parameters and of X_1, which add up.
+  void diffuse_backward(const MatrixView<const S>& outputs_bar) {
+    const FeatureView<S> last_bar = layer(layer_count() - 1).output_bar();
+    if (output.head) {
+      output.head->backward(execution, {}, weights.output, layer(layer_count() - 1).output().rows(), outputs_bar,
+                            last_bar.rows(), {}, weights_bar.output);
+    } else {
+      require_shape(outputs_bar, output.rows, output.classes, "output_bar");
+      last_bar.rows().eigen() = outputs_bar.eigen();
+    }
+    for (Index l = layer_count(); l-- > 0;) {
+      const std::size_t i = static_cast<std::size_t>(l);
+      FeatureView<S> bar;
+      if (l > 0) bar = layer(l - 1).output_bar();
+      if (l == 0 && encoder)
+        bar = {x_bar.data(), graph.node_count(), Family::stalk_dimension, model.options().widths.front()};
+      layer(l).backward(execution, weights.layers[i], sheaf_of(l), source.gradient(), bar, weights_bar.layers[i]);
+      if constexpr (is_sampled) sheaf_backward(l);
+    }
+    if (encoder) {
+      if (first_sample) std::fill(embedding_bar.begin(), embedding_bar.end(), S(0));
+      add_array(execution, x_bar.size(), x_bar.data(), embedding_bar.data());
+    }
+  }
+  void sheaf_backward(Index l) requires is_sampled {
+    const SheafInput<S> read = sheaf_input(l);
+    const double share = 1 / static_cast<double>(options.samples * sheaf_count());
+    if (!closed_form) kl += share * source.log_ratio(execution, read);
+    source.backward(execution, {{}, weights.learners}, read, closed_form ? 0.0 : options.kl_weight * share, {}, {},
+                    {{}, weights_bar.learners});
+  }
+  /// From what diffuse_backward() has gathered to the derivatives of the learner and the encoder.
+  void embed_backward() {
+    if constexpr (is_sampled) {
+      if (closed_form) kl = mean_kl();
+      if (!encoder && embedding_bar.empty() && model.learner().outputs() > 0) {
+        embedding_bar.resize(graph.node_count() * start_width());
+      }
+      source.finish_backward(execution, {{}, weights.learners}, start_bar(), {}, {{}, weights_bar.learners});
+    }
+    if (encoder) encoder->backward(execution, start_bar(), weights_bar.encoder);
+  }
+  [[nodiscard]] MatrixView<S> start_bar() {
+    return embedding_bar.empty() ? MatrixView<S>()
+                                 : MatrixView<S>(embedding_bar.data(), graph.node_count(), start_width());
+  }
+
+  // What NetworkPasses asks for:
+
+  void clear_gradient() {
+    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
+      const ParameterInfo& info = model.parameters().info()[id];
+      // The encoder writes that of its weight.
+      if (static_cast<ParameterId>(id) == model.layout().encoder.weight) continue;
+      std::fill_n(gradient.data() + info.offset, info.size, S(0));
+    }
+  }
+  void begin_posterior(double kl_weight) { source.begin_backward(execution, kl_weight); }
+  [[nodiscard]] double mean_kl() {
+    if constexpr (is_sampled && closed_form_kl<Posterior>) {
+      return source.kl(execution);
+    } else {
+      return 0;
+    }
+  }
+  void require_kept() const {
+    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+  }
+
+  const Model& model;
+  const Graph& graph;
+  NodeFeatures features;
+  SparseInput<S> input;
+  EdgeBlocks<S> blocks;
+  std::optional<ActivatedEncoder<S>> encoder;
+  Source source;
+  std::vector<std::unique_ptr<Layer>> layers;
+  ConvolutionOutput<S> output;
+  ConvolutionWeights<const S> weights;
+  ConvolutionWeights<S> weights_bar;
+  Buffer<S> gradient, x_bar, embedding_bar;
+  mutable Buffer<S> dense;
+  Execution execution;
+  ForwardPass<S> pass;
+  NodeSelection nodes;
+  BackwardOptions options;
+  Index sample = 0;
+  double kl = 0;
+  bool kept = false, closed_form = true, first_sample = true;
+
+ private:
+  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
+};
+
+}  // namespace sheafnn::detail

@@ -1,0 +1,82 @@
+/// \file
+/// The score of a network with other maps of nodes in place of its own, for figures that show whether its sheaf is used
+/// (sheaf_use.hpp): of networks that take given maps.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/sheaf_use.hpp"
+
+namespace sheafnn::detail {
+
+/// What takes the place of the maps of a layer, Rows.
+template <class Rows>
+struct ChangedNodeMaps {
+  std::function<Rows(const Rows&, const Stream&)> permuted, drawn;
+  std::function<Rows()> identity;
+};
+
+/// A permutation of n nodes.
+[[nodiscard]] inline std::vector<std::int32_t> permuted_nodes(Index nodes, const Stream& stream) {
+  std::vector<std::int32_t> r(static_cast<std::size_t>(nodes));
+  std::iota(r.begin(), r.end(), 0);
+  shuffle(r, stream);
+  return r;
+}
+
+/// Fills in the losses of a network whose pass has begun. Unchecked: nodes that are labelled, options.
+///
+/// \tparam Rows    what Network::give_maps() takes of each layer
+/// \param rows_of  rows_of(l): those of layer l in the last draw
+template <class Rows, class Model, class RowsOf>
+void score_given_maps(Network<Model>& network, std::span<const std::int32_t> labels, std::span<const std::int32_t> labelled,
+                      const SheafUseOptions& options, const RowsOf& rows_of, const ChangedNodeMaps<Rows>& change,
+                      SheafUse& use) {
+  const Index n = network.graph().node_count(), layers = network.model().options().layers,
+              classes = network.model().options().classes;
+  const auto losses = [&] { return NodeLosses(labels, labelled, Model::bayesian); };
+  NodeLosses own = losses(), permuted = losses(), prior = losses(), identity = losses();
+  const auto draw = [&](Index k, std::vector<Rows> maps, NodeLosses& to) {
+    network.give_maps(std::move(maps));
+    const auto outputs = network.draw(k);
+    log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
+    Prediction prediction;
+    prediction.class_count = classes;
+    for (Index u = 0; u < n; ++u) {
+      for (Index c = 0; c < classes; ++c)
+        prediction.probabilities.push_back(std::exp(static_cast<double>(outputs(u, c))));
+    }
+    to.add(prediction);
+  };
+  std::vector<Rows> maps;  // the model's own
+  for (Index k = 0; k < options.samples; ++k) {
+    if (Model::bayesian || k == 0) {
+      draw(k, {}, own);
+      maps.clear();
+      for (Index l = 0; l < layers; ++l) maps.push_back(rows_of(l));
+    }
+    std::vector<Rows> others, drawn, trivial;
+    for (Index l = 0; l < layers; ++l) {
+      const Rows& of_layer = maps[static_cast<std::size_t>(l)];
+      const auto stream = [&](Index part) {
+        return Stream{options.seed, Purpose::user, options.epoch, static_cast<std::uint32_t>(2 * l + part),
+                      static_cast<std::uint32_t>(k)};
+      };
+      others.push_back(change.permuted(of_layer, stream(0)));
+      drawn.push_back(change.drawn(of_layer, stream(1)));
+      trivial.push_back(change.identity());
+    }
+    if (k == 0) draw(k, std::move(trivial), identity);
+    draw(k, std::move(drawn), prior);
+    draw(k, std::move(others), permuted);
+  }
+  fill_score(own, permuted, prior, identity, use);
+}
+
+}  // namespace sheafnn::detail

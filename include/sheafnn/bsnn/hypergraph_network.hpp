@@ -1,0 +1,316 @@
+/// \file
+/// Network of a HypergraphModel: a sheaf hypergraph network at work on one hypergraph, with the passes of every Network, so
+/// that elbo(), train(), predict() and own loops work with it.
+///
+///     H = ELU(X W₁ᵀ + b₁),  F^l from a learner that reads X_l, or drawn from Q(F | H),  X_1 = H,
+///     X_{l+1} = layer_l(X_l; F^l),  Y = X_{L+1} W_outᵀ + b_out
+///
+/// Layers: layers/hypergraph_layer.hpp. Explicit noise (ForwardPass::noise) has a row per incident pair, sorted by node and
+/// hyperedge. Source: Sheaf Hypergraph Networks (Duta et al.); math: "Hypergraphs".
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/hypergraph_model.hpp"
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/bsnn/seen_features.hpp"
+#include "sheafnn/layers/encoder.hpp"
+#include "sheafnn/layers/incidence_sheaf.hpp"
+#include "sheafnn/layers/point_source.hpp"
+#include "sheafnn/layers/readout_head.hpp"
+#include "sheafnn/layers/variational_source.hpp"
+
+namespace sheafnn::detail {
+
+/// Layers, buffers, and what a pass remembers between its steps.
+template <class ModelType>
+struct HypergraphSteps {
+  using Model = ModelType;
+  using Family = typename Model::Family;
+  using Posterior = typename Model::Posterior;
+  using S = typename Model::Scalar;
+  using Maps = HypergraphMaps<S>;
+  static constexpr bool is_sampled = Model::bayesian;
+
+  template <class P>
+  struct SourceOf {
+    using type = VariationalSource<P, S, Maps>;
+  };
+  template <class P>
+    requires is_point_mass<P>
+  struct SourceOf<P> {
+    using type = PointSource<Family, S, Maps>;
+  };
+
+  HypergraphSteps(const Model& of, const Hypergraph& on, const NodeFeatures& features, Execution with)
+      : model(of),
+        graph(on),
+        execution(with),
+        input(seen_features(of.options(), on, features).features),
+        encoder(input, on, of.layout().encoder),
+        blocks(on),
+        source(on, blocks, state_of(of), of.sheaf_count(), of.options().laplacian, of.layout().learner),
+        output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1) {
+    if constexpr (is_sampled) {
+      if (*of.options().separate_encoder) source.add_encoder(input, on, of.layout().sheaf_encoder);
+    }
+    for (Index l = 0; l < layer_count(); ++l) layers.emplace_back(on, of.layer_setting(l));
+    gradient.resize(of.parameters().size());
+  }
+  HypergraphSteps(const HypergraphSteps&) = delete;  // parts refer to each other
+  HypergraphSteps& operator=(const HypergraphSteps&) = delete;
+
+  [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
+  [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
+  [[nodiscard]] FeatureView<const S> start_features() const {
+    return {encoder.output().data(), graph.node_count(), model.coordinates(), model.options().channels};
+  }
+  [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) const {
+    return {buffer.data(), graph.node_count(), model.coordinates(), model.options().channels};
+  }
+  [[nodiscard]] SheafSourceWeights<const S> source_weights() const {
+    return {weights.sheaf_encoder, weights.learners};
+  }
+  [[nodiscard]] SheafSourceWeights<S> source_weights_bar() const {
+    return {weights_bar.sheaf_encoder, weights_bar.learners};
+  }
+
+  void check(const ForwardPass<S>& of) const {
+    check_pass(of, graph.node_count());
+    if constexpr (is_sampled) {
+      check_noise(of, graph.pair_count() * Posterior::noise_size, sheaf_count());
+    } else {
+      require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
+    }
+  }
+  /// Points the views at the parameters, and at the gradient before a training pass; takes the pass.
+  void set_pass(const ForwardPass<S>& of) {
+    check(of);
+    point_at(model.parameters(), model.parameters().values().data(), bound_,
+             [&](ParameterList<const S>& list) { model.declare(list, weights, layer_weights); });
+    if (of.keeps()) {
+      point_at(model.parameters(), gradient.data(), bound_gradient_,
+               [&](ParameterList<S>& list) { model.declare(list, weights_bar, layer_weights_bar); });
+      const Index size = graph.node_count() * model.hidden_width();
+      for (Buffer<S>* buffer : {&bar, &x_bar, &embedding_bar, &scratch.z_bar, &scratch.r_bar}) {
+        if (buffer->empty()) buffer->resize(size);
+      }
+      if (scratch.slots.empty()) {
+        for (const auto& layer : layers) {
+          scratch.slots.resize(std::max(scratch.slots.size(), layer.terms().slots() * model.hidden_width()));
+        }
+      }
+    }
+    kept = false;
+    pass = of;
+    nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
+  }
+  /// H, and of Bayesian models Q(F | H).
+  void embed() {
+    encoder.forward(execution, weights.encoder, pass.of_features(), pass.of_hidden());
+    source.infer(execution, source_weights(), encoder.output());
+  }
+  /// X_{L+1} of a sample.
+  FeatureView<const S> diffuse() {
+    FeatureView<const S> x = start_features();
+    for (Index l = 0; l < layer_count(); ++l) {
+      if (l < sheaf_count()) source.build(execution, source_weights(), sheaf_input(l, x));
+      const bool last = l + 1 == layer_count();
+      layers[at(l)].forward(execution, layer_weights[at(l)], sheaf_of(l), x,
+                            last ? nodes : NodeSelection(graph.node_count()), pass.of_layer(l, sample),
+                            pass.keeps());
+      x = layers[at(l)].output();
+    }
+    return x;
+  }
+  /// From the derivative of X_{L+1}, in `bar`, to that of X_1, which is added to embedding_bar.
+  void diffuse_backward() {
+    for (Index l = layer_count(); l-- > 0;) {
+      const FeatureView<const S> out = view(bar).first(layers[at(l)].output().nodes());
+      const bool shares_sheaf = l + 1 < layer_count() && l + 1 >= sheaf_count();  // with the layer after it
+      layers[at(l)].backward(execution, layer_weights[at(l)], sheaf_of(l), source.gradient(), shares_sheaf, out,
+                             view(x_bar), scratch, layer_weights_bar[at(l)]);
+      if (l < sheaf_count()) sheaf_backward(l);
+      std::swap(bar, x_bar);
+    }
+    if (first_sample) {
+      std::swap(bar, embedding_bar);
+    } else {
+      add_array(execution, bar.size(), bar.data(), embedding_bar.data());
+    }
+    first_sample = false;
+  }
+  /// From the sum of all samples' derivatives to those of the encoders' and the learner's weights.
+  void embed_backward() {
+    source.finish_backward(execution, source_weights(), view(embedding_bar).rows(), view(x_bar).rows(),
+                           source_weights_bar());
+    encoder.backward(execution, view(embedding_bar).rows(), weights_bar.encoder);
+  }
+
+  // As NetworkPasses takes them:
+
+  void begin_posterior(double kl_weight) { source.begin_backward(execution, kl_weight); }
+  void clear_gradient() { gradient.fill(S(0)); }
+  void require_kept() const {
+    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+  }
+  /// KL(Q ‖ prior) per incident pair; 0 without closed form.
+  [[nodiscard]] double mean_kl() {
+    if constexpr (closed_form_kl<Posterior>) {
+      return source.kl(execution);
+    } else {
+      return 0;
+    }
+  }
+
+  const Model& model;
+  const Hypergraph& graph;
+  Execution execution;
+  SparseInput<S> input;
+  Encoder<S> encoder;
+  IncidenceBlocks<S> blocks;
+  typename SourceOf<Posterior>::type source;
+  std::vector<HypergraphLayer<Family, S>> layers;
+  ReadoutHead<S> output;
+  NetworkWeights<const S> weights;
+  NetworkWeights<S> weights_bar;
+  std::vector<HypergraphLayerWeights<const S>> layer_weights;
+  std::vector<HypergraphLayerWeights<S>> layer_weights_bar;
+  Buffer<S> gradient;
+  Buffer<S> bar, x_bar, embedding_bar;
+  HypergraphScratch<S> scratch;
+  ForwardPass<S> pass;
+  NodeSelection nodes;  ///< of the rows of outputs
+  Index sample = 0;     ///< that is drawn
+  BackwardOptions options;
+  bool kept = false;  ///< do the layers hold what a backward pass reads?
+  bool closed_form = true, first_sample = true;
+  double kl = 0;  ///< KL term of the backward pass
+
+ private:
+  [[nodiscard]] static std::size_t at(Index layer) { return static_cast<std::size_t>(layer); }
+  [[nodiscard]] const IncidenceSheaf<Family, S>& sheaf_of(Index layer) const {
+    return source.stack()[std::min(layer, sheaf_count() - 1)];
+  }
+  static auto state_of(const Model& of) {
+    if constexpr (is_sampled) {
+      return of.posterior();
+    } else {
+      return PointMap<Family>{*of.options().parametrisation, *of.options().sheaf_activation};
+    }
+  }
+  [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
+    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.keeps()};
+    if (!pass.noise.empty()) r.noise.values = pass.noise[at(sample * sheaf_count() + l)].data();
+    return r;
+  }
+  /// From the derivatives of a sheaf to those of Q's parameters, or of X_l and the learner's weights.
+  void sheaf_backward(Index l) {
+    const SheafInput<S> read = sheaf_input(l, start_features());
+    const double share = 1 / static_cast<double>(options.samples * sheaf_count());
+    if constexpr (is_sampled) {
+      if (!closed_form) kl += share * source.log_ratio(execution, read);
+    }
+    source.backward(execution, source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
+                    view(x_bar).rows(), view(bar).rows(), source_weights_bar());
+  }
+
+  const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
+};
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn {
+
+/// Refers to the model, whose parameters may change between passes, and to the hypergraph; both must outlive it.
+template <RestrictionMapFamily FamilyType, SheafSource Posterior, std::floating_point Scalar>
+class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
+    : public detail::NetworkPasses<Network<HypergraphModel<FamilyType, Posterior, Scalar>>,
+                                   detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>> {
+  using Passes =
+      detail::NetworkPasses<Network, detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>>;
+  using Passes::steps_;
+
+ public:
+  using typename Passes::Family, typename Passes::Model;
+  using S = Scalar;
+
+  /// Allocates all buffers but those of backward passes.
+  ///
+  /// \param features  n × p
+  /// \throws std::invalid_argument  features that do not fit the model or the hypergraph, or a hypergraph without nodes
+  Network(const Model& model, const Hypergraph& hypergraph, const NodeFeatures& features, Execution execution = {})
+      : Passes(model, hypergraph, features, execution) {}
+  Network(const Model&&, const Hypergraph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
+  Network(const Model&, const Hypergraph&&, const NodeFeatures&, Execution = {}) = delete;
+
+  /// Features after this many layers, of the last draw and valid until the next pass: H after none, and after all, at
+  /// nodes() only, what the readout reads. \param layer_count  0 … layers of the model
+  ///
+  /// \throws std::invalid_argument  layer_count out of range
+  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
+  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
+    this->check_layer_count(layer_count, steps_.layer_count());
+    return layer_count == 0 ? steps_.start_features() : layer(layer_count - 1).output();
+  }
+  /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
+  [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
+  /// A layer of the last draw; its terms() has the pairs that a non-linear Laplacian has selected.
+  /// \param number  0 … layers − 1
+  ///
+  /// \throws std::invalid_argument  number out of range
+  [[nodiscard]] const layers::HypergraphLayer<Family, S>& layer(Index number) const {
+    require_between("layer", number, 0, steps_.layer_count() - 1);
+    return steps_.layers[static_cast<std::size_t>(number)];
+  }
+
+  /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
+  ///
+  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
+  void begin(const ForwardPass<S>& pass) {
+    this->begin_pass(pass);
+    steps_.set_pass(pass);
+    steps_.embed();
+  }
+  /// Draws the sheaves of a sample and computes its outputs.
+  ///
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::logic_error       begin() did not come before
+  MatrixView<S> draw(Index sample) {
+    this->begin_draw(sample);
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
+                          steps_.diffuse().rows());
+    this->end_draw();
+    return steps_.output.output();
+  }
+  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of H,
+  /// which add up.
+  ///
+  /// \throws std::invalid_argument  outputs_bar of another shape
+  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
+  void accumulate(const MatrixView<const S>& outputs_bar) {
+    this->check_accumulate();
+    const FeatureView<const S> x = features_after(steps_.layer_count());
+    steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
+                           steps_.view(steps_.bar).first(x.nodes()).rows(), steps_.weights_bar.readout,
+                           steps_.weights_bar.output);
+    steps_.diffuse_backward();
+    steps_.kept = false;
+  }
+  /// From what accumulate() has gathered to gradient().
+  ///
+  /// \returns the KL term, per incident pair
+  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  double finish_backward() {
+    this->check_finish();
+    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
+    steps_.embed_backward();
+    return steps_.kl;
+  }
+};
+
+}  // namespace sheafnn

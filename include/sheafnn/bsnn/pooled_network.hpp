@@ -1,0 +1,307 @@
+/// \file
+/// Network of a PooledModel: a row of outputs per graph of a union, with the passes of every Network, so that elbo(), train(),
+/// predict() and own loops work with it. Where they number nodes, they number graphs here.
+///
+///     X_{L+1} of the node network,   r_g = pool(X_{L+1} at the nodes of graph g),   Y = r W_outᵀ + b_out
+///
+/// A pass over some of the graphs (ForwardPass::nodes) computes on these alone: no other graph has a part in its outputs, its
+/// KL term, the mean over incident pairs of these graphs, or its derivatives. Random numbers are those of the whole union.
+/// Source: math: "Pooling".
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/bsnn/pooled_model.hpp"
+#include "sheafnn/graph/selected_graphs.hpp"
+#include "sheafnn/layers/graph_pooling.hpp"
+#include "sheafnn/layers/harmonic_pooling.hpp"
+#include "sheafnn/layers/readout_head.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// The network and the buffers for some graphs of a union, or all.
+template <class NodeModel>
+class PooledPart {
+ public:
+  using S = typename NodeModel::Scalar;
+  using Family = typename NodeModel::Family;
+  using Model = PooledModel<NodeModel>;
+
+  /// \param graphs  empty: all. Unchecked: numbers
+  PooledPart(const Model& model, const Graph& whole, const SeenFeatures& seen,
+             std::span<const std::int32_t> graphs)
+      : graphs_(graphs.begin(), graphs.end()) {
+    const bool all = graphs.empty();
+    SeenFeatures own;
+    if (!all) {
+      selected_.emplace(whole, seen.features, graphs, sees_edges(model.options()));
+      own = {selected_->features(), selected_->numbers().first_entry};
+    }
+    const Graph& graph = all ? whole : selected_->graph();
+    network_.emplace(model.node_model(), graph, all ? seen : own);
+    const Index width = model.hidden_width();
+    x_bar_.resize(graph.node_count() * width);
+    pooled_bar_.resize(graph.graph_count() * width);
+    if (model.options().pooling == Pooling::harmonic) {
+      for (Buffer<S>& scratch : scratch_) scratch.resize(x_bar_.size());
+      harmonic_.emplace(graph, network_->shape(), model.options().pooling_steps);
+    } else {
+      pooling_.emplace(graph, width, model.options().pooling);
+    }
+    readout.emplace(graph.graph_count(), width, model.options().classes, model.options().readout_layers - 1);
+  }
+  PooledPart(const PooledPart&) = delete;
+  PooledPart& operator=(const PooledPart&) = delete;
+
+  [[nodiscard]] bool is_of(std::span<const std::int32_t> graphs) const {
+    return std::equal(graphs.begin(), graphs.end(), graphs_.begin(), graphs_.end());
+  }
+  [[nodiscard]] Network<NodeModel>& network() noexcept { return *network_; }
+
+  /// r of a sample.
+  MatrixView<const S> pool(Index sample, std::span<const S> attention, bool keeps) {
+    x_ = network_->diffuse(sample);
+    if (!harmonic_) {
+      pooling_->forward(network_->execution(), x_.rows(), attention);
+      return pooling_->output();
+    }
+    harmonic_->forward({.execution = network_->execution(),
+                        .sheaf = network_->last_sheaf(),
+                        .x = x_,
+                        .first = x_,
+                        .nodes = NodeSelection(x_.nodes()),
+                        .training = keeps,
+                        .scratch = view(scratch_[0])});
+    return harmonic_->output();
+  }
+  /// From the derivative of r, in pooled_bar(), to those of the layers' weights, of Q's parameters and of H.
+  void accumulate(std::span<const S> attention, std::span<S> attention_bar) {
+    const FeatureView<S> bar = view(x_bar_);
+    if (!harmonic_) {
+      pooling_->backward(network_->execution(), x_.rows(), attention, pooled_bar(), bar.rows(), attention_bar);
+      network_->accumulate_features(bar);
+      return;
+    }
+    harmonic_->backward({.execution = network_->execution(),
+                         .sheaf = network_->last_sheaf(),
+                         .sheaf_gradient = network_->last_sheaf_gradient(),
+                         .output_bar = {},
+                         .x_bar = bar,
+                         .first_bar = {},
+                         .scratch = {view(scratch_[0]), view(scratch_[1])}},
+                        pooled_bar());
+    network_->accumulate_features_and_sheaf(bar);
+  }
+  [[nodiscard]] MatrixView<S> pooled_bar() noexcept {
+    return {pooled_bar_.data(), network_->graph().graph_count(), network_->shape().row()};
+  }
+  [[nodiscard]] MatrixView<const S> pooled() const noexcept {
+    return harmonic_ ? harmonic_->output() : pooling_->output();
+  }
+
+  std::optional<ReadoutHead<S>> readout;
+
+ private:
+  [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) const {
+    return {buffer.data(), x_.nodes(), x_.coordinates(), x_.channels()};
+  }
+
+  std::vector<std::int32_t> graphs_;
+  std::optional<SelectedGraphs> selected_;
+  std::optional<Network<NodeModel>> network_;
+  std::optional<GraphPooling<S>> pooling_;
+  std::optional<HarmonicPooling<Family, S>> harmonic_;
+  FeatureView<const S> x_;  ///< X_{L+1} of the last draw
+  Buffer<S> x_bar_, pooled_bar_, scratch_[2];
+};
+
+}  // namespace detail
+
+/// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it.
+template <class NodeModel>
+class Network<PooledModel<NodeModel>> {
+ public:
+  using Model = PooledModel<NodeModel>;
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
+
+  /// \param graph     a union, or one graph
+  /// \param features  n × p
+  /// \throws std::invalid_argument  features that do not fit the model or the graph, a graph without nodes, or a part of a
+  ///                                larger one
+  Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
+      : model_(model), graph_(graph), execution_(execution), gradient_(model.parameters().size()) {
+    require(graph.part() == nullptr, "graph", "a part of a larger one", "outputs per graph need whole graphs");
+    seen_.features = detail::plan_of(model.options(), graph, features).apply(features);
+    nodes_ = NodeSelection(Index{0});
+  }
+  Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
+  Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
+
+  [[nodiscard]] const Model& model() const noexcept { return model_; }
+  /// The union.
+  [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
+  [[nodiscard]] Execution execution() const noexcept { return execution_; }
+  void set_execution(Execution execution) noexcept { execution_ = execution; }
+  /// Is anything random, beside dropout?
+  [[nodiscard]] bool draws() const {
+    const layers::LayerSetting setting = model_.node_model().layer_setting();
+    return detail::NetworkParts<NodeModel>::is_sampled ||
+           (setting.form == LayerForm::attention && setting.attention.random);
+  }
+  /// Samples that make sense: one where nothing is random. Takes any number.
+  [[nodiscard]] Index sample_count(Index requested) const { return draws() ? requested : 1; }
+  /// Graphs of the rows of outputs.
+  [[nodiscard]] const NodeSelection& nodes() const noexcept { return nodes_; }
+  /// As of every Network, of the pass that has begun. \throws std::logic_error  none has
+  [[nodiscard]] MatrixView<const S> outputs() const { return std::as_const(*begun("outputs").readout).output(); }
+  [[nodiscard]] MatrixView<S> output_bar() { return begun("output_bar").readout->output_bar(); }
+  /// Derivatives of the last backward pass, laid out like the model's parameters.
+  [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
+
+  /// Begins a pass over the graphs pass.nodes; explicit noise is that of their arcs, in order.
+  ///
+  /// \throws std::invalid_argument  rates, samples, graphs or noise out of range or of a wrong length
+  void begin(const ForwardPass<S>& pass) {
+    part_ = nullptr;
+    detail::check_pass(pass, graph_.graph_count());
+    std::span<const std::int32_t> graphs = pass.nodes;
+    if (static_cast<Index>(graphs.size()) == graph_.graph_count()) graphs = {};
+    // Training passes and evaluations have parts of their own: their graphs stay the same from epoch to epoch.
+    std::unique_ptr<detail::PooledPart<NodeModel>>& part = parts_[pass.training ? 0 : 1];
+    if (part == nullptr || !part->is_of(graphs)) {
+      part.reset();
+      part = std::make_unique<detail::PooledPart<NodeModel>>(model_, graph_, seen_, graphs);
+    }
+    part->network().set_execution(execution_);
+    ForwardPass<S> of_nodes = pass;
+    of_nodes.nodes = {};
+    part->network().begin(of_nodes);
+    nodes_ = pass.nodes.empty() ? NodeSelection(graph_.graph_count()) : NodeSelection(pass.nodes);
+    keeps_ = pass.keeps();
+    part_ = part.get();
+  }
+  /// Draws the sheaves of a sample and computes its outputs.
+  ///
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::logic_error       begin() did not come before
+  MatrixView<S> draw(Index sample) {
+    detail::PooledPart<NodeModel>& part = begun("draw");
+    const auto weights = weights_at<const S>(model_.parameters().values().data());
+    const MatrixView<const S> pooled = part.pool(sample, weights.attention, keeps_);
+    part.readout->forward(execution_, weights.hidden, weights.output, pooled);
+    return part.readout->output();
+  }
+  /// Draws samples 0 … count − 1 after begin(): use(outputs of one) is called for each.
+  ///
+  /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
+  /// \throws std::logic_error       begin() did not come before
+  template <class Use>
+  void draw_samples(Index count, const Use& use) {
+    require_between("samples", count, 1, 32768);
+    for (Index k = 0; k < sample_count(count); ++k) use(draw(k));
+  }
+  /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass. \throws std::invalid_argument  as begin()
+  MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
+    begin(pass);
+    return draw(pass.sample);
+  }
+
+  /// Clears the gradient and takes the options of the backward pass.
+  ///
+  /// \throws std::invalid_argument  options out of range
+  /// \throws std::logic_error       begin() did not come before
+  void begin_backward(const BackwardOptions& options) {
+    begun("begin_backward").network().begin_backward(options);
+    gradient_.fill(S(0));
+  }
+  /// Backwards from the derivative of the last draw's outputs; derivatives add up.
+  ///
+  /// \throws std::invalid_argument  outputs_bar of another shape
+  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
+  void accumulate(const MatrixView<const S>& outputs_bar) {
+    detail::PooledPart<NodeModel>& part = begun("accumulate");
+    if (!keeps_) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+    const auto weights = weights_at<const S>(model_.parameters().values().data());
+    const auto bars = weights_at<S>(gradient_.data());
+    part.readout->backward(execution_, weights.hidden, weights.output, part.pooled(), outputs_bar,
+                           part.pooled_bar(), bars.hidden, bars.output);
+    part.accumulate(weights.attention, bars.attention);
+  }
+  /// From what accumulate() has gathered to gradient().
+  ///
+  /// \returns the KL term, per incident pair of the graphs of the pass
+  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  double finish_backward() {
+    Network<NodeModel>& network = begun("finish_backward").network();
+    const double kl = network.finish_backward();
+    const S* const of_layers = network.gradient().data();
+    for (Index i = 0; i < gradient_.size(); ++i) gradient_[i] += of_layers[i];  // each is 0 where the other is not
+    return kl;
+  }
+  /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL in every parameter, into gradient().
+  ///
+  /// \returns the KL term
+  /// \throws std::logic_error       no forward pass with training = true came before
+  /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
+  double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
+    begin_backward(options);
+    accumulate(outputs_bar);
+    return finish_backward();
+  }
+  /// Graphs of a set are no parts of a larger graph: does nothing. Takes any numbers.
+  void sum_over_parts(double&, double&) const noexcept {}
+  /// KL(Q ‖ prior), as Network::kl(), of the graphs of the pass. \throws std::logic_error  begin() did not come before
+  [[nodiscard]] double kl() { return begun("kl").network().kl(); }
+  /// The node network of the pass that has begun, on the graphs of that pass. \throws std::logic_error  none has
+  [[nodiscard]] Network<NodeModel>& node_network() { return begun("node_network").network(); }
+
+ private:
+  template <class T>
+  struct Weights {
+    std::vector<layers::LinearWeights<T>> hidden;
+    layers::LinearWeights<T> output;
+    std::span<T> attention;
+  };
+  template <class T>
+  [[nodiscard]] Weights<T> weights_at(T* array) const {
+    const layers::ParameterTable& table = model_.parameters();
+    const auto linear = [&](const layers::LinearWeights<layers::ParameterSlot>& at) {
+      return layers::LinearWeights<T>{detail::matrix_at(table, at.weight, array),
+                                      detail::vector_at(table, at.bias, array)};
+    };
+    const auto& at = model_.node_model().layout().at;
+    Weights<T> r;
+    for (const auto& hidden : at.readout) r.hidden.push_back(linear(hidden));
+    r.output = linear(at.output);
+    if (model_.attention().id >= 0) r.attention = detail::vector_at(table, model_.attention(), array);
+    return r;
+  }
+  [[nodiscard]] detail::PooledPart<NodeModel>& begun(std::string_view step) const {
+    if (part_ == nullptr) throw std::logic_error(detail::concat(step, "() needs begin() before it"));
+    return *part_;
+  }
+
+  const Model& model_;
+  const Graph& graph_;
+  Execution execution_;
+  detail::SeenFeatures seen_;  ///< of the whole union
+  std::unique_ptr<detail::PooledPart<NodeModel>> parts_[2];
+  detail::PooledPart<NodeModel>* part_ = nullptr;  ///< of the pass that has begun
+  NodeSelection nodes_;
+  bool keeps_ = false;
+  Buffer<S> gradient_;
+};
+
+}  // namespace sheafnn

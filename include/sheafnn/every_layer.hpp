@@ -1,0 +1,55 @@
+/// \file
+/// All layers of the library as kinds of one model, and the networks named after them. The list is apart from LibraryLayers of
+/// bsnn.hpp, since each kind takes the compiler's time. The option `layer` chooses among the kinds of a model:
+///
+///     #include <sheafnn/every_layer.hpp>
+///     sheafnn::SheafAttention<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2});
+///     sheafnn::AnyBsnn<sheafnn::Diagonal<3>> wave({.features = 34, .classes = 2, .layer = sheafnn::LayerForm::wave});
+#pragma once
+
+#include <concepts>
+
+#include "sheafnn/bsnn.hpp"
+#include "sheafnn/layers/attention_layer.hpp"
+#include "sheafnn/layers/copresheaf_layer.hpp"
+#include "sheafnn/layers/mixing_layer.hpp"
+
+namespace sheafnn {
+
+/// The kinds of all layers.
+using EveryLayer =
+    LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer,
+               layers::ConvolutionLayer, layers::WaveLayer, layers::AttentionLayer, layers::CopresheafLayer>;
+
+/// Bsnn, Nsd and Snn with a choice of all layers.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using AnyBsnn = SheafModel<Family, DefaultPosterior<Family>, S, EveryLayer>;
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using AnyNsd = SheafModel<Family, PointMass<Family>, S, EveryLayer>;
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using AnySnn = SheafModel<Family, GivenMaps<Family>, S, EveryLayer>;
+
+/// Sheaf convolution, X' = ELU((I − Δ)(I ⊗ A) X Bᵀ + b), with maps that are given as GivenMaps.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using SheafConvolution = SheafModel<Family, GivenMaps<Family>, S, LayerKinds<layers::ConvolutionLayer>>;
+/// Neural sheaf propagation: a wave along learned maps.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using SheafWave = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::WaveLayer>>;
+/// The same with a distribution of the maps.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using BayesianSheafWave = SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::WaveLayer>>;
+/// Sheaf attention network.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using SheafAttention = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::AttentionLayer>>;
+/// The same with a distribution of the maps.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using BayesianSheafAttention = SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::AttentionLayer>>;
+/// Copresheaf message passing network.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using CopresheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::CopresheafLayer>>;
+/// The same with a distribution of the maps.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using BayesianCopresheafNetwork =
+    SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::CopresheafLayer>>;
+
+}  // namespace sheafnn

@@ -1,0 +1,125 @@
+/// \file
+/// A given sheaf in the order of EdgeBlocks: maps and edge weights, lanes-innermost, in a layer's precision; and GivenCentre,
+/// the given maps that draws of a posterior deviate from (posterior/around_given.hpp).
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/posterior/around_given.hpp"
+#include "sheafnn/sheaf/cellular_sheaf.hpp"
+
+namespace sheafnn::detail {
+
+/// maps(block, side) is where the maps of a block go. Unchecked: the sheaf is over the blocks' graph.
+template <class S, class Family, class Maps>
+void load_given_maps(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blocks, const Maps& maps) {
+  constexpr int W = EdgeBlocks<S>::width, size = BlockSizes<Family>::map;
+  for (Index block = 0; block < blocks.block_count(); ++block) {
+    for (int side = 0; side < 2; ++side) {
+      S* to = maps(block, side);
+      for (int lane = 0; lane < W; ++lane) {
+        const auto& map = from.map(blocks.arcs(block, side)[lane]);
+        for (int k = 0; k < size; ++k) to[k * W + lane] = static_cast<S>(map.data()[k]);
+      }
+    }
+  }
+}
+/// The edge weights; none where all are 1. Unchecked: as above.
+template <class S, class Family>
+[[nodiscard]] Buffer<S> given_weights(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blocks) {
+  Buffer<S> weights;
+  if constexpr (may_have_edge_weights<Family>) {
+    const Index last = blocks.edge_count() - 1;
+    bool all_one = true;
+    for (Index e = 0; e <= last; ++e) all_one = all_one && from.edge_weight(e) == 1;
+    if (all_one) return weights;
+    weights.resize(blocks.block_count() * EdgeBlocks<S>::width);
+    for (Index i = 0; i < weights.size(); ++i) weights[i] = static_cast<S>(from.edge_weight(std::min(i, last)));
+  }
+  return weights;
+}
+
+}  // namespace sheafnn::detail
+
+namespace sheafnn::layers {
+
+/// Of posteriors that have no given centre: draws are the maps. Takes any maps.
+template <class Posterior, class S>
+class GivenCentre {
+ public:
+  template <class GraphType, class Blocks>
+  GivenCentre(const GraphType&, const Blocks&, const Posterior&) {}
+  template <class Map>
+  SHEAFNN_INLINE void add_to(Index, int, Map&) const {}
+  template <class Map>
+  [[nodiscard]] SHEAFNN_INLINE const Map& deviation(Index, int, const Map& map) const {
+    return map;
+  }
+  template <class Map>
+  [[nodiscard]] SHEAFNN_INLINE const Map& deviation_bar(Index, int, const Map& map_bar) const {
+    return map_bar;
+  }
+};
+
+/// The maps F⁰. Unchecked: numbers of blocks, that sides are 0 or 1, and that maps are of the blocks.
+template <class Family, class S>
+class GivenCentre<AroundGiven<Family>, S> {
+ public:
+  using Blocks = SheafBlocks<Family, S>;
+  using Map = typename Blocks::Map;
+
+  /// \throws std::invalid_argument  no sheaf, or one over another graph
+  GivenCentre(const Graph& graph, const EdgeBlocks<S>& blocks, const AroundGiven<Family>& around) {
+    around.centre().check_count(1);
+    around.centre().check_graph(graph);
+    maps_.resize(blocks.block_count() * 2 * stride);
+    detail::load_given_maps<S>(around.centre()[0], blocks,
+                               [&](Index block, int side) { return place(block, side); });
+    weights_ = detail::given_weights(around.centre()[0], blocks);
+  }
+
+  /// Lanes-innermost edge weights, null where all are 1.
+  [[nodiscard]] const S* edge_weights() const noexcept { return weights_.size() == 0 ? nullptr : weights_.data(); }
+  /// From a deviation G to the map F: G F⁰ or F⁰ + G.
+  void add_to(Index block, int side, Map& map) const {
+    const Map centre = load(block, side);
+    if constexpr (is_orthogonal<Family>) {
+      map = math::multiply(map, centre);
+    } else {
+      map += centre;
+    }
+  }
+  /// From F back to G.
+  [[nodiscard]] Map deviation(Index block, int side, const Map& map) const {
+    const Map centre = load(block, side);
+    if constexpr (is_orthogonal<Family>) {
+      return math::multiply_nt(map, centre);
+    } else {
+      return map - centre;
+    }
+  }
+  /// From the derivative of F to that of G.
+  [[nodiscard]] Map deviation_bar(Index block, int side, const Map& map_bar) const {
+    if constexpr (is_orthogonal<Family>) {
+      return math::multiply_nt(map_bar, load(block, side));
+    } else {
+      return map_bar;
+    }
+  }
+
+ private:
+  static constexpr Index stride = BlockSizes<Family>::map * EdgeBlocks<S>::width;
+  [[nodiscard]] S* place(Index block, int side) { return maps_.data() + (block * 2 + side) * stride; }
+  [[nodiscard]] Map load(Index block, int side) const {
+    return Blocks::load_map(maps_.data() + (block * 2 + side) * stride);
+  }
+
+  Buffer<S> maps_, weights_;
+};
+
+}  // namespace sheafnn::layers

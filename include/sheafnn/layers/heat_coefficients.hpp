@@ -1,0 +1,119 @@
+/// \file
+/// HeatCoefficients: a heat operator as a polynomial Σ_k c_k M^k for every bundle, with the derivatives of what c_k are made
+/// of, t = max(time, 0):
+///
+///     taylor    M = −𝓛,  c_k = t^k / k!;         shifted   M = Â,  c_k = e^{−t} t^k / k!;
+///     hops      M = Â,   c_k = softmax(a)_j for k = hop_powers[j], else 0.
+///
+/// Source: math: "Heat on a flat bundle" (5.33).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/layers/heat_options.hpp"
+#include "sheafnn/layers/heat_weights.hpp"
+
+namespace sheafnn::layers {
+
+/// Unchecked: numbers of powers and bundles, and weights of other bundles.
+class HeatCoefficients {
+ public:
+  HeatCoefficients(const HeatOptions& options, Index bundles)
+      : options_(options),
+        bundles_(bundles),
+        degree_(options.expansion == HeatExpansion::hops ? hop_powers.back() : options.terms),
+        values_(static_cast<std::size_t>((degree_ + 1) * bundles)),
+        bars_(values_.size()) {}
+
+  /// K, the highest power.
+  [[nodiscard]] Index degree() const noexcept { return degree_; }
+  /// Is M = −𝓛? Otherwise it is Â.
+  [[nodiscard]] bool of_laplacian() const noexcept { return options_.expansion == HeatExpansion::taylor; }
+  /// Are any of the coefficients of a power not 0?
+  [[nodiscard]] bool used(Index power) const noexcept {
+    return options_.expansion != HeatExpansion::hops ||
+           std::find(hop_powers.begin(), hop_powers.end(), power) != hop_powers.end();
+  }
+  /// c_k of a bundle.
+  [[nodiscard]] double operator()(Index power, Index bundle) const noexcept { return values_[at(power, bundle)]; }
+  /// Its derivative.
+  [[nodiscard]] double& bar(Index power, Index bundle) noexcept { return bars_[at(power, bundle)]; }
+
+  /// Takes the weights of a pass.
+  template <class S>
+  void set(const HeatWeights<const S>& weights) {
+    for (Index b = 0; b < bundles_; ++b) {
+      if (options_.expansion == HeatExpansion::hops) {
+        std::fill_n(&values_[at(0, b)], degree_ + 1, 0.0);
+        double share[hop_powers.size()];
+        shares(weights.hops.row(b), share);
+        for (std::size_t j = 0; j < hop_powers.size(); ++j) values_[at(hop_powers[j], b)] = share[j];
+        continue;
+      }
+      const double t = time_of(options_, weights.time, b);
+      double value = of_laplacian() ? 1 : std::exp(-t);
+      for (Index k = 0; k <= degree_; ++k, value *= t / static_cast<double>(k)) values_[at(k, b)] = value;
+    }
+  }
+  /// Adds the derivatives of the weights that follow from bar().
+  template <class S>
+  void backward(const HeatWeights<const S>& weights, const HeatWeights<S>& weights_bar) const {
+    for (Index b = 0; b < bundles_; ++b) {
+      if (options_.expansion == HeatExpansion::hops) {
+        double share[hop_powers.size()], mean = 0;
+        shares(weights.hops.row(b), share);
+        for (std::size_t j = 0; j < hop_powers.size(); ++j) mean += share[j] * bars_[at(hop_powers[j], b)];
+        for (std::size_t j = 0; j < hop_powers.size(); ++j) {
+          weights_bar.hops(b, static_cast<Index>(j)) +=
+              static_cast<S>(share[j] * (bars_[at(hop_powers[j], b)] - mean));
+        }
+        continue;
+      }
+      if (!is_positive(weights.time, b)) continue;
+      double sum = 0;  // ∂c_k/∂t is c_{k−1}, without c_k of a series in Â
+      for (Index k = 0; k <= degree_; ++k) {
+        const double before = k > 0 ? values_[at(k - 1, b)] : 0;
+        sum += bars_[at(k, b)] * (of_laplacian() ? before : before - values_[at(k, b)]);
+      }
+      weights_bar.time[static_cast<std::size_t>(b)] += static_cast<S>(sum);
+    }
+  }
+
+  /// t of a bundle.
+  template <class S>
+  [[nodiscard]] static double time_of(const HeatOptions& options, std::span<const S> time, Index b) {
+    if (time.empty()) return options.time;
+    return std::max(0.0, static_cast<double>(time[static_cast<std::size_t>(b)]));
+  }
+  /// Is there a time, and does t move with it?
+  template <class S>
+  [[nodiscard]] static bool is_positive(std::span<const S> time, Index b) {
+    return !time.empty() && time[static_cast<std::size_t>(b)] > 0;
+  }
+
+ private:
+  [[nodiscard]] std::size_t at(Index power, Index bundle) const noexcept {
+    return static_cast<std::size_t>(bundle * (degree_ + 1) + power);
+  }
+  template <class S>
+  static void shares(std::span<const S> logits, double* share) {
+    const double largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+    double sum = 0;
+    for (std::size_t j = 0; j < logits.size(); ++j) {
+      share[j] = std::exp(static_cast<double>(logits[j]) - largest);
+      sum += share[j];
+    }
+    for (std::size_t j = 0; j < logits.size(); ++j) share[j] /= sum;
+  }
+
+  HeatOptions options_;
+  Index bundles_, degree_;
+  std::vector<double> values_, bars_;  ///< by bundle and power
+};
+
+}  // namespace sheafnn::layers

@@ -1,0 +1,76 @@
+/// \file
+/// HeatOptions: which function of a graph's Laplacian 𝓛 = I − Â diffuses features (heat_operator.hpp).
+///
+/// Source: math: "Heat on a flat bundle".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/names.hpp"
+
+namespace sheafnn::layers {
+
+/// Â = D^{-1/2} A D^{-1/2}, or D^{-1} A; rows of nodes without neighbours are 0.
+enum class AdjacencyNormalisation : std::uint8_t { symmetric, random_walk };
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 2> adjacency_normalisation_names = {"symmetric", "random-walk"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(AdjacencyNormalisation) { return adjacency_normalisation_names; }
+
+/// How exp(−t𝓛) is computed, or what takes its place.
+enum class HeatExpansion : std::uint8_t {
+  taylor,    ///< Σ_{k ≤ K} (−t𝓛)^k / k!
+  shifted,   ///< e^{−t} Σ_{k ≤ K} (tÂ)^k / k!
+  spectral,  ///< V e^{−tΛ} Vᵀ with the K smallest eigenpairs of 𝓛
+  limit,     ///< t → ∞: the projection on the kernel of 𝓛
+  hops       ///< Σ_j softmax(a)_j Â^k, k of hop_powers
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 5> heat_expansion_names = {"taylor", "shifted", "spectral", "limit",
+                                                                         "hops"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(HeatExpansion) { return heat_expansion_names; }
+
+/// The powers that HeatExpansion::hops mixes.
+inline constexpr std::array<Index, 5> hop_powers = {1, 2, 4, 8, 16};
+
+/// Most terms of a series, and most eigenpairs.
+inline constexpr Index max_heat_terms = 4096;
+
+/// How the times of the bundles start: all at t, uniform in t ± ½, or at t/B, 2t/B, …, t.
+enum class HeatStart : std::uint8_t { equal, spread, range };
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 3> heat_start_names = {"equal", "spread", "range"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(HeatStart) { return heat_start_names; }
+
+/// See the file comment.
+struct HeatOptions {
+  HeatExpansion expansion = HeatExpansion::shifted;
+  AdjacencyNormalisation normalisation = AdjacencyNormalisation::symmetric;
+  bool self_loops = false;  ///< A + I in place of A
+  Index terms = 8;          ///< K: the degree of a series, or the number of eigenpairs, at most n
+  double time = 1;          ///< t, where it is not learned, and where it starts
+  bool learned = true;      ///< is there a time for every bundle among the parameters?
+  HeatStart start = HeatStart::equal;
+
+  /// Does the time matter?
+  [[nodiscard]] constexpr bool timed() const noexcept {
+    return expansion != HeatExpansion::limit && expansion != HeatExpansion::hops;
+  }
+
+  friend bool operator==(const HeatOptions&, const HeatOptions&) = default;
+};
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::AdjacencyNormalisation;
+using layers::HeatExpansion;
+using layers::HeatStart;
+
+}  // namespace sheafnn

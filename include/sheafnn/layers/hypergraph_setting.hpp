@@ -1,0 +1,81 @@
+/// \file
+/// Choices of the layers of sheaf hypergraph networks, and HypergraphSetting, what a layer is made from.
+/// Source: Sheaf Hypergraph Networks (Duta et al.); math: "Hypergraphs".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/layers/layer_setting.hpp"
+#include "sheafnn/layers/sheaf_learner_options.hpp"
+
+namespace sheafnn::layers {
+
+/// What takes the place of the sheaf Laplacian Δ of a graph.
+enum class HypergraphLaplacian : std::uint8_t {
+  linear,     ///< S δᵀδ S, S = (D + I)^{-1/2}: every member against the mean of its hyperedge (SheafHyperGNN)
+  published,  ///< the matrix formula of the paper, with scalar degrees and the identity on scaled features
+  nonlinear   ///< the graph Laplacian of each hyperedge's most discrepant pair (SheafHyperGCN)
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 3> hypergraph_laplacian_names = {"linear", "published", "nonlinear"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(HypergraphLaplacian) { return hypergraph_laplacian_names; }
+
+/// How a layer ends.
+enum class HypergraphUpdate : std::uint8_t {
+  plain,    ///< X' = ELU(Y − ΔY + b), in the last layer without ELU, as published
+  residual  ///< X' = (1 + tanh ε) ∘ X − ELU(ΔY + b), as the layers of networks on graphs
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 2> hypergraph_update_names = {"plain", "residual"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(HypergraphUpdate) { return hypergraph_update_names; }
+
+/// What the sheaf learner reads of the embeddings (d × f per node) of a node and a hyperedge.
+enum class HypergraphLearner : std::uint8_t {
+  concatenation,  ///< all coordinates, 2h numbers
+  averaged        ///< the means over the d stalk coordinates, 2f numbers, as published
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 2> hypergraph_learner_names = {"concatenation", "averaged"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(HypergraphLearner) { return hypergraph_learner_names; }
+
+/// What a learner of this kind reads: the mean is a sum whose weights have the factor 1/d. Takes any kind.
+[[nodiscard]] constexpr LearnerInput learner_input(HypergraphLearner learner) {
+  return learner == HypergraphLearner::averaged ? LearnerInput::summed : LearnerInput::concatenation;
+}
+
+/// Options of a network that concern its layers.
+struct HypergraphSetting {
+  HypergraphLaplacian laplacian = HypergraphLaplacian::linear;
+  HypergraphUpdate update = HypergraphUpdate::plain;
+  bool mediators = false;  ///< of the non-linear Laplacian
+  std::span<const double> projection =
+      {};                          ///< r of the non-linear Laplacian, f numbers; empty: norms of all entries
+  bool left = true, right = true;  ///< A, B
+  bool bias = true;                ///< b
+  bool last = false;               ///< the last layer, which ends without ELU if the update is plain
+  Index coordinates = 0;           ///< d
+  Index channels = 0;              ///< f
+
+  /// The part that A, B and ε are declared by.
+  [[nodiscard]] LayerSetting weights() const noexcept {
+    return {.diffusion = {left, right, true, update == HypergraphUpdate::residual},
+            .coordinates = coordinates,
+            .channels = channels};
+  }
+};
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::HypergraphLaplacian, layers::HypergraphLearner, layers::HypergraphUpdate;
+
+}  // namespace sheafnn

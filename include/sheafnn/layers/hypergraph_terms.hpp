@@ -1,0 +1,256 @@
+/// \file
+/// HypergraphTerms: what a Laplacian over a hypergraph adds up at a node,
+///
+///     (L w)_v = D̃_v w_v − Σ_{i = (v, e)} F_iᵀ m_{s(i)},   D̃_v = Σ_{i = (v, e)} a_i F_iᵀF_i,
+///
+/// with one vector m per hyperedge (linear) or two (non-linear), each a sum over members, and weights a_i:
+///
+///     linear       a_i = 1        m_e = (1/δ_e) Σ_{j ∈ e} F_j w_j
+///     published    a_i = 2/δ_e    the same
+///     non-linear   between the most discrepant pair (p, q) of e: a_p = a_q = c, m_{s(p)} = c F_q w_q, m_{s(q)} = c F_p w_p,
+///                  c = 1/δ_e, and nothing for other members; with mediators c = 1/(2δ_e − 3), a_p = a_q = c δ_e with
+///                  m = c Σ_j F_j w_j, and a_k = 2c with m = c (F_p w_p + F_q w_q) for the other members k
+///
+/// The most discrepant pair is the first in (lower, higher) order of members with the largest ‖F_p x_p − F_q x_q‖ over all
+/// entries, or with a projection r of (F_p x_p − F_q x_q) r. Source: Sheaf Hypergraph Networks (Duta et al.), "Linear sheaf
+/// hypergraph Laplacian", "Non-linear sheaf hypergraph Laplacian"; math: "Hypergraphs".
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
+#include "sheafnn/graph/hypergraph.hpp"
+#include "sheafnn/kernels/block.hpp"
+#include "sheafnn/layers/hypergraph_setting.hpp"
+#include "sheafnn/layers/incidence_sheaf.hpp"
+
+namespace sheafnn::layers {
+
+/// The terms of one layer. Unchecked: numbers of pairs and nodes, sizes of arrays, that sheaves are of the hypergraph, and
+/// that r has f numbers.
+template <RestrictionMapFamily Family, class S>
+class HypergraphTerms {
+ public:
+  using Sizes = BlockSizes<Family>;
+  using Sheaf = IncidenceSheaf<Family, S>;
+  static constexpr int D = Family::stalk_dimension;
+
+  /// `hypergraph` must outlive the terms.
+  HypergraphTerms(const Hypergraph& hypergraph, const HypergraphSetting& setting)
+      : hypergraph_(&hypergraph),
+        laplacian_(setting.laplacian),
+        mediators_(setting.mediators),
+        channels_(setting.channels),
+        projection_(static_cast<Index>(setting.projection.size())) {
+    for (Index c = 0; c < projection_.size(); ++c) {
+      projection_[c] = static_cast<S>(setting.projection[static_cast<std::size_t>(c)]);
+    }
+    if (linear()) return;
+    weight_.resize(hypergraph.pair_count());
+    degree_block_.resize(hypergraph.node_count() * Sizes::gram);
+    if (!nonlinear()) {
+      for (Index i = 0; i < weight_.size(); ++i) weight_[i] = S(2) * share(hypergraph.hyperedge(i));
+      return;
+    }
+    end_.resize(2 * hypergraph.hyperedge_count());
+    slot_.resize(hypergraph.pair_count());
+    chunks_ = std::clamp<Index>(hypergraph.hyperedge_count() / 8, 1, 32);
+    candidate_.resize(chunks_ * hypergraph.largest_size() * candidate_size());
+  }
+
+  [[nodiscard]] bool linear() const noexcept { return laplacian_ == HypergraphLaplacian::linear; }
+  /// Vectors m.
+  [[nodiscard]] Index slots() const noexcept { return hypergraph_->hyperedge_count() * (nonlinear() ? 2 : 1); }
+  /// s(i), or −1 where the pair has no term.
+  [[nodiscard]] const std::int32_t* slot() const noexcept {
+    return nonlinear() ? slot_.data() : hypergraph_->hyperedges().data();
+  }
+  /// a_i, but of the linear Laplacian.
+  [[nodiscard]] S weight(Index pair) const noexcept { return weight_[pair]; }
+  /// D̃_v.
+  [[nodiscard]] const S* degree_block(const Sheaf& sheaf, Index v) const noexcept {
+    return linear() ? sheaf.degree_block(v) : degree_block_.data() + v * Sizes::gram;
+  }
+  /// The two pairs (p, q) of a hyperedge of the non-linear Laplacian, p before q; −1 where it has fewer members.
+  [[nodiscard]] std::pair<Index, Index> ends(Index e) const noexcept { return {end_[2 * e], end_[2 * e + 1]}; }
+
+  /// Selects pairs by the features x (n × D × f), and sums D̃.
+  void prepare(Execution execution, const Sheaf& sheaf, const S* x) {
+    if (linear()) return;
+    if (nonlinear()) {
+      const Index hyperedges = hypergraph_->hyperedge_count();
+      parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
+        for (Index chunk = begin; chunk < end; ++chunk) {
+          S* room = candidate_.data() + chunk * hypergraph_->largest_size() * candidate_size();
+          for (Index e = hyperedges * chunk / chunks_; e < hyperedges * (chunk + 1) / chunks_; ++e) {
+            select(sheaf, x, e, room);
+          }
+        }
+      });
+    }
+    parallel_for(execution, hypergraph_->node_count(), 16, [&](Index begin, Index end) {
+      for (Index v = begin; v < end; ++v) sum_grams(sheaf, v);
+    });
+  }
+
+  /// m of all slots from w (n × D × f).
+  void sum_members(Execution execution, const Sheaf& sheaf, const S* w, S* m) const {
+    parallel_for(execution, hypergraph_->hyperedge_count(), 8, [&](Index begin, Index end) {
+      detail::for_tiles<S>(0, channels_, [&]<class T>(auto c) {
+        for (Index e = begin; e < end; ++e) {
+          if (nonlinear()) {
+            sum_of_ends<T>(c, sheaf, e, w, m);
+          } else {
+            T sum[D];
+            sum_of_all<T>(c, sheaf, e, w, share(e), sum);
+            detail::store_coordinates<D>(c, sum, channels_, m + e * row() + c);
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  [[nodiscard]] bool nonlinear() const noexcept { return laplacian_ == HypergraphLaplacian::nonlinear; }
+  [[nodiscard]] Index row() const noexcept { return D * channels_; }
+  [[nodiscard]] Index candidate_size() const noexcept { return projection_.empty() ? row() : D; }
+  /// 1/δ_e.
+  [[nodiscard]] S share(Index e) const noexcept {
+    return S(1) / static_cast<S>(std::max<Index>(1, hypergraph_->size(e)));
+  }
+  /// c of the non-linear Laplacian.
+  [[nodiscard]] S pair_weight(Index e) const noexcept {
+    return mediators_ ? S(1) / static_cast<S>(2 * hypergraph_->size(e) - 3) : share(e);
+  }
+
+  /// F_i x at a tile of channels.
+  template <class T, class At>
+  SHEAFNN_INLINE void image(const At& c, const Sheaf& sheaf, Index pair, const S* x, T* out) const {
+    T own[D];
+    detail::load_coordinates<D>(c, x + hypergraph_->node(pair) * row() + c, channels_, own);
+    kernels::block_times<D, Sizes::map>(sheaf.map(pair), own, out);
+  }
+  template <class T, class At>
+  SHEAFNN_INLINE void sum_of_all(const At& c, const Sheaf& sheaf, Index e, const S* w, S factor, T* sum) const {
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(S(0));
+    for (Index k = hypergraph_->first_member(e); k < hypergraph_->first_member(e + 1); ++k) {
+      const Index pair = hypergraph_->member(k);
+      T own[D];
+      detail::load_coordinates<D>(c, w + hypergraph_->node(pair) * row() + c, channels_, own);
+      kernels::add_block_times<D, Sizes::map, false, false>(sheaf.map(pair), own, sum);
+    }
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] = T(factor) * sum[i];
+  }
+  template <class T, class At>
+  SHEAFNN_INLINE void sum_of_ends(const At& c, const Sheaf& sheaf, Index e, const S* w, S* m) const {
+    if (end_[2 * e] < 0) return;
+    const S factor = pair_weight(e);
+    T first[D], second[D];
+    image<T>(c, sheaf, end_[2 * e], w, first);
+    image<T>(c, sheaf, end_[2 * e + 1], w, second);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+      first[i] = T(factor) * first[i];
+      second[i] = T(factor) * second[i];
+    }
+    if (mediators_) {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) first[i] = first[i] + second[i];
+      sum_of_all<T>(c, sheaf, e, w, factor, second);
+    }
+    detail::store_coordinates<D>(c, second, channels_, m + 2 * e * row() + c);
+    detail::store_coordinates<D>(c, first, channels_, m + (2 * e + 1) * row() + c);
+  }
+
+  /// Selects the pair of hyperedge e. \param room  numbers for F x of every member
+  void select(const Sheaf& sheaf, const S* x, Index e, S* room) {
+    const Index first = hypergraph_->first_member(e), size = hypergraph_->size(e), width = candidate_size();
+    for (Index k = 0; k < size; ++k) {
+      slot_[hypergraph_->member(first + k)] = -1;
+      weight_[hypergraph_->member(first + k)] = S(0);
+    }
+    end_[2 * e] = end_[2 * e + 1] = -1;
+    if (size < 2) return;
+    for (Index k = 0; k < size; ++k) set_candidate(sheaf, x, hypergraph_->member(first + k), room + k * width);
+    Index best[2] = {0, 1};
+    S largest = S(-1);
+    for (Index p = 0; p < size; ++p) {
+      for (Index q = p + 1; q < size; ++q) {
+        const S distance = squared_distance(room + p * width, room + q * width, width);
+        if (distance > largest) {
+          largest = distance;
+          best[0] = p;
+          best[1] = q;
+        }
+      }
+    }
+    const S c = pair_weight(e);
+    const std::int32_t slot = static_cast<std::int32_t>(2 * e);
+    for (Index k = 0; mediators_ && k < size; ++k) {
+      slot_[hypergraph_->member(first + k)] = slot + 1;
+      weight_[hypergraph_->member(first + k)] = S(2) * c;
+    }
+    for (int side = 0; side < 2; ++side) {
+      const Index pair = hypergraph_->member(first + best[side]);
+      end_[2 * e + side] = static_cast<std::int32_t>(pair);
+      // Without mediators the first end reads what the second one sends, and the other way round.
+      slot_[pair] = slot + (mediators_ ? 0 : side);
+      weight_[pair] = mediators_ ? c * static_cast<S>(size) : c;
+    }
+  }
+  /// F_i x_v, or (F_i x_v) r = F_i (x_v r).
+  void set_candidate(const Sheaf& sheaf, const S* x, Index pair, S* out) const {
+    if (projection_.empty()) {
+      detail::for_tiles<S>(0, channels_, [&]<class T>(auto c) {
+        T value[D];
+        image<T>(c, sheaf, pair, x, value);
+        detail::store_coordinates<D>(c, value, channels_, out + c);
+      });
+      return;
+    }
+    const S* own = x + hypergraph_->node(pair) * row();
+    S projected[D];
+    for (int i = 0; i < D; ++i) {
+      projected[i] = S(0);
+      for (Index c = 0; c < channels_; ++c) projected[i] += own[i * channels_ + c] * projection_[c];
+    }
+    kernels::block_times<D, Sizes::map>(sheaf.map(pair), projected, out);
+  }
+  [[nodiscard]] static S squared_distance(const S* a, const S* b, Index width) {
+    S sum = S(0);
+    detail::for_tiles<S>(0, width, [&]<class T>(auto c) {
+      const T difference = c.load(a + c) - c.load(b + c);
+      sum += reduce_add(difference * difference);
+    });
+    return sum;
+  }
+  /// D̃_v from the triangles of the Gram matrices.
+  void sum_grams(const Sheaf& sheaf, Index v) {
+    S sum[Sizes::triangle] = {};
+    for (Index i = hypergraph_->first_pair(v); i < hypergraph_->first_pair(v + 1); ++i) {
+      const S* gram = sheaf.gram(i);
+      for (int k = 0; k < Sizes::triangle; ++k) sum[k] += weight_[i] * gram[k];
+    }
+    S* block = degree_block_.data() + v * Sizes::gram;
+    if constexpr (Sizes::dense_gram) {
+      int k = 0;
+      for (int j = 0; j < D; ++j) {
+        for (int i = 0; i <= j; ++i, ++k) block[j * D + i] = block[i * D + j] = sum[k];
+      }
+    } else {
+      std::copy_n(sum, Sizes::gram, block);
+    }
+  }
+
+  const Hypergraph* hypergraph_;
+  HypergraphLaplacian laplacian_;
+  bool mediators_;
+  Index channels_, chunks_ = 1;
+  Buffer<S> projection_;
+  Buffer<S> weight_, degree_block_;  ///< but of the linear Laplacian
+  Buffer<std::int32_t> end_, slot_;  ///< of the non-linear one
+  Buffer<S> candidate_;              ///< F x of the members of a hyperedge, per chunk of hyperedges
+};
+
+}  // namespace sheafnn::layers

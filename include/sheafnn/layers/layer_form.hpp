@@ -1,0 +1,91 @@
+/// \file
+/// LayerForm: which equation the layers of a network have, and AttentionOptions, what the attention layers have besides.
+/// Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves" (3.50).
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/names.hpp"
+#include "sheafnn/core/option.hpp"
+
+namespace sheafnn::layers {
+
+/// The equations of layers, with Y = (I ⊗ A) X Bᵀ.
+enum class LayerForm {
+  diffusion,    ///< X' = (1 + tanh ε) ∘ X − ELU(Δ Y), or what a filter or an initial residual makes of it
+  convolution,  ///< X' = ELU(Y − Δ Y + b)
+  wave,         ///< X' = 2 X − X_before − ELU(Δ Y), X_before the input of the layer before
+  attention,    ///< X' = ELU((Λ ⊙ Â) Y), or X + ELU((Λ ⊙ Â) Y − Y)
+  copresheaf    ///< X' = X + ELU((I ⊗ A) m Bᵀ + b), m the mean of the neighbours' ρ X
+};
+/// Their texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 5> layer_form_names = {"diffusion", "convolution", "wave",
+                                                                     "attention", "copresheaf"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(LayerForm) { return layer_form_names; }
+
+/// Do layers of a form have a Laplacian, and with it fixed filters? Takes any form.
+[[nodiscard]] constexpr bool has_laplacian(LayerForm form) {
+  return form != LayerForm::attention && form != LayerForm::copresheaf;
+}
+
+/// Options of attention layers. Source: math: "Sheaf attention" (3.47); Barbero et al. 2022, Sheaf Attention Networks.
+struct AttentionOptions {
+  Index heads = 1;           ///< K, over which Λ is the mean
+  Index width = 8;           ///< g, rows of W in each head
+  bool transported = false;  ///< scores read Â_uv x_v in place of x_v
+  bool residual = false;     ///< X' = X + ELU(M − Y) in place of ELU(M)
+  bool normalised = false;   ///< Â = I − Δ in place of transports as they are, with I at the node itself
+  bool random = false;       ///< scores have normal noise of a learned scale, with a KL term
+
+  friend bool operator==(const AttentionOptions&, const AttentionOptions&) = default;
+};
+
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<AttentionOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  using Range = OptionRange;
+  visit({.key = "attention_heads",
+         .summary = "with the layer attention: heads, over which the weights are averaged",
+         .range = Range::between(1, 64),
+         .field = "attention.heads",
+         .since = "0.2"},
+        options.heads...);
+  visit({.key = "attention_width",
+         .summary = "with the layer attention: features of a node that the scores of a head read",
+         .range = Range::between(1, 1024),
+         .field = "attention.width",
+         .since = "0.2"},
+        options.width...);
+  visit({.key = "attention_transported",
+         .summary = "with the layer attention: scores read neighbours as transported to the node",
+         .field = "attention.transported",
+         .since = "0.2"},
+        options.transported...);
+  visit({.key = "attention_residual",
+         .summary = "with the layer attention: add to the layer's input instead of replacing it",
+         .field = "attention.residual",
+         .since = "0.2"},
+        options.residual...);
+  visit({.key = "attention_normalised",
+         .summary = "with the layer attention: transports normalised as in the Laplacian",
+         .field = "attention.normalised",
+         .since = "0.2"},
+        options.normalised...);
+  visit({.key = "random_attention",
+         .summary = "with the layer attention: scores with normal noise of a learned scale, and a KL term",
+         .field = "attention.random",
+         .since = "0.2"},
+        options.random...);
+}
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::AttentionOptions;
+using layers::LayerForm;
+
+}  // namespace sheafnn

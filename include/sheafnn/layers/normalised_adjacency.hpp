@@ -1,0 +1,91 @@
+/// \file
+/// NormalisedAdjacency: products of rows of features with Â = D^{-1/2} A D^{-1/2} or D^{-1} A, or with Âᵀ, where A is the
+/// adjacency matrix of a graph, with or without self-loops, and D its row sums. Rows of nodes without neighbours are 0.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/core/tile.hpp"
+#include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/layers/heat_options.hpp"
+#include "sheafnn/layers/neighbour_rows.hpp"
+
+namespace sheafnn::layers {
+
+/// Â_uv = l_u r_v for neighbours. Unchecked: numbers of nodes and the sizes of arrays.
+template <class S>
+class NormalisedAdjacency {
+ public:
+  /// \param graph  undirected; must outlive it
+  NormalisedAdjacency(const Graph& graph, AdjacencyNormalisation normalisation, bool self_loops)
+      : arcs_(arc_lists(graph)), self_loops_(self_loops) {
+    for (Buffer<S>* one : {&left_, &right_}) one->resize(nodes());
+    for (Index u = 0; u < nodes(); ++u) {
+      const double d = degree(u), inverse = d > 0 ? 1 / d : 0;
+      const bool symmetric = normalisation == AdjacencyNormalisation::symmetric;
+      left_[u] = static_cast<S>(symmetric ? std::sqrt(inverse) : inverse);
+      right_[u] = static_cast<S>(symmetric ? std::sqrt(inverse) : 1.0);
+    }
+  }
+  NormalisedAdjacency(const Graph&&, AdjacencyNormalisation, bool) = delete;  // it would dangle
+
+  [[nodiscard]] Index nodes() const noexcept { return arcs_.nodes; }
+  [[nodiscard]] NeighbourLists neighbours() const noexcept { return arcs_.out; }
+  /// The row sum of A.
+  [[nodiscard]] double degree(Index u) const noexcept {
+    return static_cast<double>(arcs_.out.degree(u)) + (self_loops_ ? 1 : 0);
+  }
+  [[nodiscard]] bool self_loops() const noexcept { return self_loops_; }
+
+  /// Calls use.template operator()<T, Tiles>(u, c, row) for the rows of Â x at nodes [begin, end), in groups c of tiles;
+  /// `row` has the tiles' numbers.
+  ///
+  /// \param transposed  Âᵀ x instead
+  /// \param x           rows of `width` numbers, `stride` apart
+  template <class Use>
+  void product_rows(bool transposed, Index begin, Index end, const S* x, Index stride, Index width,
+                    const Use& use) const {
+    const S* own = transposed ? right_.data() : left_.data();
+    const S* other = transposed ? left_.data() : right_.data();
+    for (Index u = begin; u < end; ++u) {
+      detail::for_tile_groups<S, 4>(width, [&]<class T, int Tiles>(auto c) {
+        T sum[Tiles];
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
+          sum[t] = self_loops_ ? T(other[u]) * c.load(t, x + u * stride + c) : T(S(0));
+        }
+        detail::for_neighbour_rows<Tiles * T::width>(
+            arcs_.out, nodes(), u, x + c, stride, [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
+              const T share = T(other[v]);
+              SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += share * c.load(t, from);
+            });
+        SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(own[u]) * sum[t];
+        use.template operator()<T, Tiles>(u, c, sum);
+      });
+    }
+  }
+  /// y = (y +) Â x, or Âᵀ x. \param x, y  n rows of as many numbers; they do not overlap
+  void multiply(Execution execution, bool transposed, const MatrixView<const S>& x, const MatrixView<S>& y,
+                bool accumulate) const {
+    parallel_for(execution, nodes(), 16, [&](Index begin, Index end) {
+      product_rows(transposed, begin, end, x.data(), x.stride(), x.columns(),
+                   [&]<class T, int Tiles>(Index u, auto c, const T (&row)[Tiles]) SHEAFNN_INLINE_LAMBDA {
+                     S* to = y.row(u).data() + c;
+                     SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
+                       c.store(t, to, accumulate ? c.load(t, to) + row[t] : row[t]);
+                     }
+                   });
+    });
+  }
+
+ private:
+  ArcLists arcs_;
+  bool self_loops_;
+  Buffer<S> left_, right_;  ///< l and r
+};
+
+}  // namespace sheafnn::layers

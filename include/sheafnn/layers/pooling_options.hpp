@@ -1,0 +1,23 @@
+/// \file
+/// Pooling: how a network makes one row of numbers of the features of a graph's nodes.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace sheafnn {
+
+/// With the features x_u of the nodes u of a graph of n nodes, a row of d' × f numbers each. math: "Pooling".
+enum class Pooling {
+  sum,        ///< Σ_u x_u
+  mean,       ///< Σ_u x_u / n
+  max,        ///< the largest number of each coordinate and channel
+  attention,  ///< Σ_u α_u x_u, α the softmax of the scores ⟨a, x_u⟩ over the nodes, a learned
+  harmonic  ///< norms of each channel after low passes of the last layer's sheaf, which approach the projection on H⁰
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 5> pooling_names = {"sum", "mean", "max", "attention", "harmonic"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(Pooling) { return pooling_names; }
+
+}  // namespace sheafnn

@@ -1,0 +1,338 @@
+"""Hypergraphs, whose hyperedges join any number of nodes, and sheaf hypergraph networks."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from . import _checks, _core, _masks
+from ._estimator import Progress, _text
+from ._labels import encode as _encode
+from ._labels import same_classes
+from .classifier import Uncertainty
+from .dataset import Split, _class_names, _feature_arrays, _feature_names
+
+
+class Hypergraph:
+    """A node classification task on a hypergraph: n nodes, n x p features, labels and splits.
+
+    Made by :meth:`from_numpy`, :meth:`from_lists`, :func:`load_hypergraph` and :func:`synthetic_hypergraph`.
+    """
+
+    def __init__(self, core: _core.HypergraphDataset, classes: np.ndarray | None = None):
+        self._core = core
+        if classes is None:
+            classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
+        self._classes = classes
+
+    @classmethod
+    def from_numpy(
+        cls,
+        incidence: Any,
+        features: Any,
+        labels: Any = None,
+        *,
+        hyperedge_count: int | None = None,
+        splits: Iterable[Any] = (),
+        name: str = "hypergraph",
+        feature_names: Sequence[str] | None = None,
+        missing_labels: Sequence[str] | None = None,
+    ) -> "Hypergraph":
+        """A hypergraph of arrays.
+
+        :param incidence: nnz x 2 numbers, a node and a hyperedge that it belongs to, each pair once
+        :param features: as Dataset.from_numpy
+        :param labels: as Dataset.from_numpy
+        :param hyperedge_count: None: one more than the largest number of a hyperedge
+        :param splits: as Dataset.with_splits
+        :param name: shown in messages
+        :param feature_names: as Dataset.from_numpy
+        :param missing_labels: as Dataset.from_numpy
+        :raises ValueError: names the argument, its value and the limit
+
+        >>> data = Hypergraph.from_numpy([[0, 0], [1, 0], [2, 0], [2, 1]], [[1.0], [2.0], [0.0]], ["a", "b", "b"])
+        >>> data.node_count, data.hyperedge_count, list(map(str, data.classes))
+        (3, 2, ['a', 'b'])
+        """
+        offsets, columns, values, (count, width) = _feature_arrays(features)
+        if labels is None:
+            codes, classes = np.empty(0, np.int32), np.empty(0, int)
+        else:
+            codes, classes = _encode(labels, count, minus_one=True, missing_labels=missing_labels)
+        pairs = np.asarray(_masks.plain(incidence))
+        if pairs.size == 0:
+            pairs = np.empty((0, 2), np.int64)
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise ValueError(f"incidence: shape {pairs.shape} is not allowed; must be nnz x 2")
+        if pairs.dtype.kind not in "iu":
+            raise ValueError(f"incidence: numbers of type {pairs.dtype} are not allowed; must be whole numbers")
+        largest = int(pairs[:, 1].max()) + 1 if len(pairs) else 0
+        hyperedges = max(largest, 0) if hyperedge_count is None else _checks.whole("hyperedge_count", hyperedge_count, 0, 2**31 - 1)
+        core = _core.make_hypergraph(
+            str(name), count, hyperedges, np.ascontiguousarray(pairs, np.int64), offsets, columns, values, width, codes,
+            len(classes), _class_names(classes), _feature_names(feature_names, features, width),
+        )
+        data, own_splits = cls(core, classes), list(splits)
+        return data.with_splits(own_splits) if own_splits else data
+
+    @classmethod
+    def from_lists(cls, hyperedges: Iterable[Iterable[int]], features: Any, labels: Any = None, **more: Any) -> "Hypergraph":
+        """A hypergraph of lists of node numbers, one for each hyperedge.
+
+        :param more: as from_numpy
+
+        >>> Hypergraph.from_lists([[0, 1, 2], [2]], [[1.0], [2.0], [0.0]]).incidence.tolist()
+        [[0, 0], [1, 0], [2, 0], [2, 1]]
+        """
+        members = [list(nodes) for nodes in hyperedges]
+        pairs = [(node, number) for number, nodes in enumerate(members) for node in nodes]
+        return cls.from_numpy(np.array(pairs or np.empty((0, 2), int)), features, labels, **{"hyperedge_count": len(members), **more})
+
+    @property
+    def name(self) -> str:
+        return self._core.name
+
+    @property
+    def node_count(self) -> int:
+        return self._core.node_count
+
+    @property
+    def hyperedge_count(self) -> int:
+        return self._core.hyperedge_count
+
+    @property
+    def feature_count(self) -> int:
+        return self._core.feature_count
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The labels that there are, sorted."""
+        return self._classes
+
+    @property
+    def codes(self) -> np.ndarray:
+        """n numbers of classes, -1 where unknown; empty without labels."""
+        return self._core.labels
+
+    @property
+    def incidence(self) -> np.ndarray:
+        """nnz x 2, sorted by node and hyperedge."""
+        return self._core.incidence
+
+    @property
+    def splits(self) -> list[Split]:
+        return [Split(*parts) for parts in self._core.splits()]
+
+    def with_splits(self, splits: Iterable[Any]) -> "Hypergraph":
+        """The same data with other splits, as Dataset.with_splits."""
+        numbers: list[_masks.Sets] = []
+        for s, split in enumerate(splits):
+            parts = _masks.parts_of(split, f"splits[{s}]")
+            numbers += _masks.split_sets(parts, self.node_count, [f"splits[{s}].{name}" for name in Split._fields])
+        core = _core.copy_hypergraph(self._core)
+        core.set_splits(numbers)
+        return Hypergraph(core, self._classes)
+
+    def __repr__(self) -> str:
+        return f"<Hypergraph {self.name!r}: {self.node_count} nodes, {self.hyperedge_count} hyperedges, {self.feature_count} features>"
+
+
+def load_hypergraph(path: str | os.PathLike[str], *, prediction: bool = False) -> Hypergraph:
+    """A hypergraph in an .npz file, or in a folder with hyperedges.csv and nodes.csv (docs/data.md).
+
+    :param prediction: labels may be missing, splits are not looked at
+    :raises RuntimeError: names the file, the line or key, the value and the limit
+    """
+    return Hypergraph(_core.load_hypergraph(os.fspath(path), bool(prediction)))
+
+
+def synthetic_hypergraph(
+    nodes: int = 1000,
+    classes: int = 5,
+    features: int = 100,
+    words: int = 10,
+    hyperedges: int = 1000,
+    least_size: int = 2,
+    largest_size: int = 6,
+    homophily: float = 0.7,
+    feature_noise: float = 0.5,
+    splits: int = 10,
+    seed: _checks.Seed = 0,
+) -> Hypergraph:
+    """A seeded task whose hyperedges have a class each: a member is of that class with probability ``homophily``, and
+    otherwise any node. Features are counts of words.
+
+    :raises ValueError: names the option, its value and the limit
+    """
+    return Hypergraph(
+        _core.synthetic_hypergraph(
+            nodes, classes, features, words, hyperedges, least_size, largest_size, float(homophily), float(feature_noise), splits,
+            _checks.seed(seed),
+        )
+    )
+
+
+class HypergraphClassifier(ClassifierMixin, BaseEstimator):
+    """Classifies the nodes of a hypergraph with a sheaf hypergraph network.
+
+    :param model: ``"shgnn"``, or ``"bshgnn"`` (Bayesian)
+    :param maps: ``"diagonal"``, ``"special-orthogonal"`` or ``"general-linear"``
+    :param stalk_dim: stalk dimension, 2 to 4
+    :param channels: feature channels per stalk coordinate, 1 to 1024; None: 16
+    :param layers: diffusion layers, 1 to 64; None: 2
+    :param epochs: largest number of epochs; None: 500
+    :param predict_samples: posterior samples averaged by ``predict`` and the like
+    :param network: further options of the network (``HypergraphOptions`` of docs/options.md), e.g. ``{"laplacian": "nonlinear"}``;
+        ``projection`` is a list of numbers, one for each channel
+    :param training: further options of the training (``TrainOptions``), e.g. ``{"learning_rate": 0.02}``
+    :param random_state: seed of weights, dropout and noise
+    :param threads: 0: as many as the hypergraph is worth
+    :param progress: show a progress bar
+    :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
+
+    After ``fit``: ``classes_``, ``n_features_in_``, and ``result_``, figures of the best epoch.
+
+    >>> import sheafnn
+    >>> data = sheafnn.synthetic_hypergraph(nodes=100, classes=2, hyperedges=100, homophily=0.9, splits=1)
+    >>> model = HypergraphClassifier(epochs=30).fit(data)
+    >>> model.predict_proba(data).shape
+    (100, 2)
+    """
+
+    def __init__(
+        self,
+        model: str = "shgnn",
+        maps: str = "diagonal",
+        stalk_dim: int = 2,
+        *,
+        channels: int | None = None,
+        layers: int | None = None,
+        epochs: int | None = None,
+        predict_samples: int = 20,
+        network: Mapping[str, Any] | None = None,
+        training: Mapping[str, Any] | None = None,
+        random_state: int = 0,
+        threads: int = 0,
+        progress: bool = False,
+        callback: Callable[[Any], Any] | None = None,
+    ):
+        self.model = model
+        self.maps = maps
+        self.stalk_dim = stalk_dim
+        self.channels = channels
+        self.layers = layers
+        self.epochs = epochs
+        self.predict_samples = predict_samples
+        self.network = network
+        self.training = training
+        self.random_state = random_state
+        self.threads = threads
+        self.progress = progress
+        self.callback = callback
+
+    def fit(self, X: Hypergraph, y: Any = None, *, split: int = 0) -> "HypergraphClassifier":
+        """Trains the network.
+
+        :param X: a Hypergraph with labels and splits
+        :param y: none: a Hypergraph has its own labels
+        :param split: which of its splits
+        :raises ValueError: names the argument, its value and the limit
+        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        """
+        data = self._checked(X)
+        if y is not None:
+            raise ValueError("y: a Hypergraph has its own labels")
+        if not data.splits:
+            raise ValueError("split: the hypergraph has no splits; make some with with_splits()")
+        network = self._options("network", self.network, channels=self.channels, layers=self.layers)
+        training = self._options("training", self.training, epochs=self.epochs, threads=self.threads)
+        with Progress(self.progress, self.callback) as report:
+            model, result = _core.train_hypergraph(
+                data._core, _checks.whole("split", split, 0, len(data.splits) - 1), self.model, self.maps,
+                _checks.whole("stalk_dim", self.stalk_dim, 2, 4), network, training, _checks.seed(self.random_state, "random_state"),
+                report,
+            )
+        self.model_, self.result_ = model, result
+        self.classes_ = data.classes
+        self.n_features_in_ = data.feature_count
+        self.split_ = split
+        return self
+
+    def uncertainty(self, X: Hypergraph) -> Uncertainty:
+        """Probabilities, entropy, mutual information and epistemic variance of every node of a hypergraph."""
+        check_is_fitted(self, "model_")
+        data = self._checked(X)
+        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
+        seed = _checks.seed(self.random_state, "random_state")
+        return Uncertainty(**self.model_.predict(data._core, samples, seed, _checks.whole("threads", self.threads, 0, 1_000_000)))
+
+    def predict_proba(self, X: Hypergraph) -> np.ndarray:
+        """Class probabilities, n x C, of every node; a column for each of ``classes_``."""
+        return self.uncertainty(X).probabilities
+
+    def predict(self, X: Hypergraph) -> np.ndarray:
+        """The most probable class of every node."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def score(self, X: Hypergraph, y: Any = None, nodes: Any = None) -> float:
+        """Share of the nodes whose class is predicted.
+
+        :param nodes: mask or numbers of the nodes to look at; None: the test nodes of the split that the network was trained
+            on, or all nodes of a Hypergraph without splits
+        :raises ValueError: none of them has a known label
+        """
+        probabilities = self.predict_proba(X)
+        if y is not None:
+            raise ValueError("y: a Hypergraph has its own labels")
+        chosen: np.ndarray
+        if nodes is not None:
+            chosen = _masks.node_numbers(nodes, X.node_count, "nodes", distinct=False)
+        else:
+            chosen = X.splits[self.split_].test if X.splits else np.arange(X.node_count)
+        chosen = chosen[X.codes[chosen] >= 0] if len(X.codes) else chosen[:0]
+        if len(chosen) == 0:
+            raise ValueError("nodes: none of them has a known label")
+        same = same_classes(self.classes_, X.classes)
+        return float(np.mean(probabilities.argmax(axis=1)[chosen] == same[X.codes[chosen]]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the network to a .safetensors file, which C++ and the program hypergraph read."""
+        check_is_fitted(self, "model_")
+        self.model_.save(os.fspath(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, split: int = 0, **parameters: Any) -> "HypergraphClassifier":
+        """The classifier with the network of a file.
+
+        :param split: the one that it was trained on, for score()
+        :param parameters: predict_samples, random_state and the like
+        """
+        model = _core.HypergraphModel.load(os.fspath(path))
+        self = cls(model.kind, model.maps, model.stalk_dimension, **parameters)
+        self.model_, self.split_ = model, split
+        self.classes_ = np.array(model.class_names) if model.class_names else np.arange(model.class_count)
+        return self
+
+    @staticmethod
+    def _checked(data: Any) -> Hypergraph:
+        if not isinstance(data, Hypergraph):
+            raise TypeError(f"X: {type(data).__name__} is not allowed; expected a Hypergraph")
+        return data
+
+    @staticmethod
+    def _options(name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
+        """Options as texts: parameters of the classifier, and options in the mapping ``name``."""
+        if more is not None and not isinstance(more, Mapping):
+            raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
+        for key, value in (more or {}).items():
+            if key in own:
+                raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is a parameter of the classifier")
+        options = {key: value for key, value in {**own, **(more or {})}.items() if value is not None}
+        return {
+            key: ",".join(_text(key, number) for number in value) if key == "projection" else _text(key, value)
+            for key, value in options.items()
+        }

@@ -1,0 +1,201 @@
+/// \file
+/// Hypergraphs and networks on them.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <sheafnn/bsnn/hypergraph_options.hpp>
+#include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/graph/hypergraph.hpp>
+#include <sheafnn/graph/synthetic_hypergraph.hpp>
+#include <sheafnn/io/checkpoint.hpp>
+#include <sheafnn/io/hypergraph.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "hypergraph/models.hpp"
+#include "interpreter.hpp"
+#include "models/class_names.hpp"
+#include "module.hpp"
+#include "node_arrays.hpp"
+#include "options.hpp"
+#include "prediction.hpp"
+#include "supervisor.hpp"
+
+namespace python {
+
+namespace {
+
+using sheafnn::HypergraphDataset;
+constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
+
+/// A trained network: a checkpoint.
+class HypergraphModel {
+ public:
+  /// \throws std::runtime_error      it is no checkpoint
+  /// \throws std::invalid_argument   of a network on graphs
+  HypergraphModel(std::filesystem::path path, sheafnn::io::TensorFile file)
+      : path_(std::move(path)), file_(std::move(file)), info_(sheafnn::io::checkpoint_info(path_, file_)) {
+    sheafnn::require(kind.has(info_.model), "model", info_.model, "works on graphs: SheafClassifier loads it");
+  }
+  [[nodiscard]] const sheafnn::io::TensorFile& file() const { return file_; }
+  [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
+  [[nodiscard]] Index classes() const { return info_.options<sheafnn::HypergraphOptions>().classes; }
+  [[nodiscard]] std::vector<std::string> class_names() const {
+    return programs::checkpoint_class_names(path_.string(), file_.metadata, classes());
+  }
+  [[nodiscard]] sheafnn::Prediction predict(const HypergraphDataset& data,
+                                            const sheafnn::PredictOptions& options) const {
+    sheafnn::check_feature_names(data.feature_names,
+                                 programs::checkpoint_feature_names(path_.string(), file_.metadata));
+    return hypergraph_program::find_models(info_.maps, info_.stalk_dimension)
+        .predict({path_.string(), file_, info_.model == kind.bayesian}, data, options);
+  }
+
+ private:
+  std::filesystem::path path_;
+  sheafnn::io::TensorFile file_;
+  sheafnn::io::CheckpointInfo info_;
+};
+
+/// \param incidence  nnz × 2: nodes and hyperedges
+HypergraphDataset make_hypergraph(std::string name, Index nodes, Index hyperedges,
+                                  const Input<std::int64_t>& incidence, const Input<std::int64_t>& offsets,
+                                  const Input<std::int32_t>& columns, const Input<double>& values,
+                                  Index feature_count, const Input<std::int32_t>& labels, Index class_count,
+                                  std::vector<std::string> class_names, std::vector<std::string> feature_names) {
+  const std::span<const std::int64_t> numbers = span_of(incidence);
+  std::vector<sheafnn::Incidence> pairs(numbers.size() / 2);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    for (const std::size_t part : {0, 1}) {
+      const std::int64_t number = numbers[2 * i + part];
+      const Index count = part == 0 ? nodes : hyperedges;
+      if (number >= 0 && number < count) continue;
+      sheafnn::throw_invalid_argument(sheafnn::detail::concat("incidence[", i, ", ", part, "]"), number,
+                                      sheafnn::detail::concat("must be between 0 and ", count - 1));
+    }
+    pairs[i] = {static_cast<std::int32_t>(numbers[2 * i]), static_cast<std::int32_t>(numbers[2 * i + 1])};
+  }
+  HypergraphDataset data;
+  data.name = std::move(name);
+  data.graph = sheafnn::Hypergraph(nodes, hyperedges, pairs);
+  set_nodes(data, nodes, offsets, columns, values, feature_count, labels);
+  data.class_count = class_count;
+  data.class_names = std::move(class_names);
+  data.feature_names = std::move(feature_names);
+  return data;
+}
+
+Output<std::int32_t> incidence_of(const HypergraphDataset& data) {
+  std::vector<std::int32_t> r;
+  for (Index i = 0; i < data.graph.pair_count(); ++i) {
+    r.push_back(static_cast<std::int32_t>(data.graph.node(i)));
+    r.push_back(static_cast<std::int32_t>(data.graph.hyperedge(i)));
+  }
+  return to_numpy(std::move(r), {static_cast<std::size_t>(data.graph.pair_count()), 2});
+}
+
+/// \returns  the model and figures of its best epoch
+nb::tuple train(const HypergraphDataset& data, std::size_t split, std::string_view model, const std::string& maps,
+                int stalk_dimension, Texts network, Texts training, std::uint64_t seed, nb::object report) {
+  sheafnn::require(split < data.splits.size(), "split", split,
+                   sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
+  sheafnn::require(kind.has(model), "model", model,
+                   sheafnn::detail::concat("must be ", kind.deterministic, " or ", kind.bayesian));
+  sheafnn::HypergraphOptions options{.features = data.feature_count(), .classes = data.class_count};
+  for (const auto& [key, text] : network) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
+  set_options(std::move(network), options, "network", model);
+  sheafnn::TrainOptions train;
+  set_options(std::move(training), train, "training", "a training");
+  train.seed = seed;
+  Supervisor supervisor(std::move(report), train.epochs, false);
+  train.on_epoch = [&](const sheafnn::EpochReport& epoch) { return supervisor(epoch); };
+  hypergraph_program::Outcome outcome;
+  {
+    const GilRelease release;
+    outcome = hypergraph_program::find_models(maps, stalk_dimension)
+                  .train({data, data.splits[split], options, train, model == kind.bayesian});
+  }
+  const sheafnn::TrainResult& r = outcome.result;
+  nb::dict figures;
+  figures["best_epoch"] = r.best_epoch;
+  figures["epochs"] = r.history.size();
+  figures["stop_reason"] = std::string(to_string(r.stop_reason));
+  figures["validation_loss"] = r.validation_loss;
+  figures["validation_accuracy"] = r.validation_accuracy;
+  figures["test_accuracy"] = r.test_accuracy;
+  figures["test_nll"] = r.test_nll;
+  figures["test_ece"] = r.test_ece;
+  figures["epoch_seconds"] = r.epoch_seconds;
+  figures["parameters"] = outcome.parameters;
+  return nb::make_tuple(HypergraphModel("trained model", std::move(outcome.checkpoint)), figures);
+}
+
+}  // namespace
+
+void bind_hypergraph(nb::module_& module) {
+  nb::class_<HypergraphDataset>(module, "HypergraphDataset")
+      .def_ro("name", &HypergraphDataset::name)
+      .def_prop_ro("node_count", &HypergraphDataset::node_count)
+      .def_prop_ro("hyperedge_count", [](const HypergraphDataset& data) { return data.graph.hyperedge_count(); })
+      .def_prop_ro("feature_count", [](const HypergraphDataset& data) { return data.features.given_columns(); })
+      .def_ro("class_count", &HypergraphDataset::class_count)
+      .def_ro("class_names", &HypergraphDataset::class_names)
+      .def_ro("feature_names", &HypergraphDataset::feature_names)
+      .def_prop_ro(
+          "labels", [](const HypergraphDataset& data) { return to_numpy(data.labels, {data.labels.size()}); },
+          nb::rv_policy::reference)
+      .def_prop_ro("incidence", &incidence_of, nb::rv_policy::reference)
+      .def("set_splits", &set_splits<sheafnn::Hypergraph>)
+      .def("splits", &get_splits<sheafnn::Hypergraph>);
+  nb::class_<HypergraphModel>(module, "HypergraphModel")
+      .def_static("load",
+                  [](const std::filesystem::path& path) {
+                    return HypergraphModel(path, sheafnn::io::read_safetensors(path));
+                  })
+      .def("save", [](const HypergraphModel& model,
+                      const std::filesystem::path& path) { sheafnn::io::write_safetensors(path, model.file()); })
+      .def_prop_ro("kind", [](const HypergraphModel& model) { return model.info().model; })
+      .def_prop_ro("maps", [](const HypergraphModel& model) { return model.info().maps; })
+      .def_prop_ro("stalk_dimension", [](const HypergraphModel& model) { return model.info().stalk_dimension; })
+      .def_prop_ro("class_names", &HypergraphModel::class_names)
+      .def_prop_ro("class_count", &HypergraphModel::classes)
+      .def("predict", [](const HypergraphModel& model, const HypergraphDataset& data, Index samples,
+                         std::uint64_t seed, int threads) {
+        sheafnn::Prediction p;
+        {
+          const GilRelease release;
+          p = model.predict(data, {.samples = samples, .seed = seed, .threads = threads});
+        }
+        return prediction_of(p, static_cast<std::size_t>(p.class_count));
+      });
+  module.def("make_hypergraph", &make_hypergraph);
+  module.def("copy_hypergraph", [](const HypergraphDataset& data) { return data; });
+  module.def("synthetic_hypergraph",
+             [](Index nodes, Index classes, Index features, Index words, Index hyperedges, Index least_size,
+                Index largest_size, double homophily, double feature_noise, Index splits, std::uint64_t seed) {
+               const GilRelease release;
+               return sheafnn::synthetic_hypergraph({nodes, classes, features, words, hyperedges, least_size,
+                                                     largest_size, homophily, feature_noise, splits, seed});
+             });
+  module.def("load_hypergraph", [](const std::string& path, bool prediction) {
+    const GilRelease release;
+    return sheafnn::io::load_hypergraph(path, {},
+                                        prediction ? sheafnn::DatasetUse::prediction
+                                                   : sheafnn::DatasetUse::training);
+  });
+  module.def("train_hypergraph", &train, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg().none());
+}
+
+}  // namespace python

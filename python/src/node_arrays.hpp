@@ -1,0 +1,69 @@
+/// \file
+/// What datasets have of their nodes, from and to NumPy arrays: features, labels and splits.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+
+namespace python {
+
+using sheafnn::Index;
+
+/// A split of masks or node numbers, which Python has made numbers.
+using SplitArrays = std::tuple<Input<std::int32_t>, Input<std::int32_t>, Input<std::int32_t>>;
+
+/// Sets features, from a CSR matrix, and labels, one for each node or none.
+///
+/// \throws std::invalid_argument  arrays that do not fit the number of nodes
+template <class GraphType>
+void set_nodes(sheafnn::NodeDataset<GraphType>& data, Index nodes, const Input<std::int64_t>& offsets,
+               const Input<std::int32_t>& columns, const Input<double>& values, Index feature_count,
+               const Input<std::int32_t>& labels) {
+  data.features =
+      sheafnn::NodeFeatures::from_csr({offsets.data(), offsets.data() + offsets.size()}, vector_of(columns),
+                                      vector_of(values), feature_count, sheafnn::MissingValues::mark);
+  sheafnn::require(data.features.rows() == nodes, "features", data.features.rows(),
+                   sheafnn::detail::concat("must have one row for each of ", nodes, " nodes"));
+  data.labels = vector_of(labels);
+  sheafnn::require(data.labels.empty() || static_cast<Index>(data.labels.size()) == nodes, "labels",
+                   data.labels.size(), sheafnn::detail::concat("must be one for each of ", nodes, " nodes"));
+}
+
+[[nodiscard]] inline std::vector<std::int32_t> sorted(const Input<std::int32_t>& nodes) {
+  std::vector<std::int32_t> r = vector_of(nodes);
+  std::sort(r.begin(), r.end());
+  return r;
+}
+
+template <class GraphType>
+void set_splits(sheafnn::NodeDataset<GraphType>& data, const std::vector<SplitArrays>& splits) {
+  std::vector<sheafnn::Split> r;
+  for (const auto& [train, validation, test] : splits) {
+    r.push_back({sorted(train), sorted(validation), sorted(test)});
+    validate(r.back(), data.node_count(), sheafnn::detail::concat("splits[", r.size() - 1, "]"));
+  }
+  data.splits = std::move(r);
+}
+
+template <class GraphType>
+[[nodiscard]] nb::list get_splits(const sheafnn::NodeDataset<GraphType>& data) {
+  nb::list r;
+  const auto part = [](const std::vector<std::int32_t>& nodes) { return to_numpy(nodes, {nodes.size()}); };
+  for (const sheafnn::Split& split : data.splits) {
+    r.append(nb::make_tuple(part(split.train), part(split.validation), part(split.test)));
+  }
+  return r;
+}
+
+}  // namespace python

@@ -1,0 +1,96 @@
+"""Hypergraphs and the classifier of their nodes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import sheafnn
+from sheafnn import Hypergraph, HypergraphClassifier
+
+
+def task(**more):
+    options = dict(nodes=120, classes=3, features=30, words=6, hyperedges=150, homophily=0.9, splits=2)
+    return sheafnn.synthetic_hypergraph(**{**options, **more})
+
+
+def test_arrays_and_lists():
+    features, labels = np.eye(4), ["a", "b", None, "b"]
+    data = Hypergraph.from_lists([[2, 0], [], [3, 1, 0]], features, labels, splits=[([0, 1], [3], [])])
+    assert (data.node_count, data.hyperedge_count, data.feature_count) == (4, 3, 4)
+    assert_array_equal(data.incidence, [[0, 0], [0, 2], [1, 2], [2, 0], [3, 2]])
+    assert_array_equal(data.codes, [0, 1, -1, 1])
+    assert_array_equal(data.splits[0].validation, [3])
+    same = Hypergraph.from_numpy(data.incidence, features, labels)
+    assert_array_equal(same.incidence, data.incidence)
+    assert Hypergraph.from_numpy([], features).hyperedge_count == 0
+
+
+@pytest.mark.parametrize(
+    ("incidence", "more", "text"),
+    [
+        ([[0, 0], [0, 0]], {}, "node 0 twice in hyperedge 0"),
+        ([[4, 0]], {}, r"incidence\[0, 0\]: 4 is not allowed; must be between 0 and 3"),
+        ([[0, -1]], {}, r"incidence\[0, 1\]: -1"),
+        ([[0, 2]], {"hyperedge_count": 2}, r"incidence\[0, 1\]: 2"),
+        ([[0.5, 0]], {}, "must be whole numbers"),
+        ([0, 1], {}, "must be nnz x 2"),
+    ],
+)
+def test_refused(incidence, more, text):
+    with pytest.raises(ValueError, match=text):
+        Hypergraph.from_numpy(incidence, np.eye(4), **more)
+
+
+@pytest.mark.parametrize(
+    ("model", "maps", "stalk_dim", "network"),
+    [
+        ("shgnn", "diagonal", 2, {}),
+        ("bshgnn", "special-orthogonal", 3, {"laplacian": "nonlinear", "mediators": True, "projection": [0.1, 0.5, 0.9, 0.2]}),
+        ("shgnn", "general-linear", 2, {"update": "residual", "learner": "averaged", "static_sheaf": True}),
+    ],
+)
+def test_classifier(tmp_path, model, maps, stalk_dim, network):
+    data = task()
+    classifier = HypergraphClassifier(model, maps, stalk_dim, channels=4, epochs=60, network=network, training={"learning_rate": 0.02})
+    classifier.fit(data, split=1)
+    assert classifier.score(data) > 0.75
+    assert classifier.result_["test_accuracy"] > 0.75
+    uncertainty = classifier.uncertainty(data)
+    assert uncertainty.probabilities.shape == (120, 3)
+    np.testing.assert_allclose(uncertainty.probabilities.sum(axis=1), 1, atol=1e-6)
+    assert (uncertainty.mutual_information.max() > 1e-6) == (model == "bshgnn")
+    classifier.save(tmp_path / "model.safetensors")
+    loaded = HypergraphClassifier.load(tmp_path / "model.safetensors", split=1)
+    assert_array_equal(loaded.predict(data), classifier.predict(data))
+
+
+def test_training_refuses():
+    data = task()
+    with pytest.raises(ValueError, match="mediators: true is not allowed"):
+        HypergraphClassifier(network={"mediators": True}).fit(data)
+    with pytest.raises(ValueError, match="shgnn has no such option"):
+        HypergraphClassifier(network={"add_lp": True}).fit(data)
+    with pytest.raises(ValueError, match="model: bsnn is not allowed; must be shgnn or bshgnn"):
+        HypergraphClassifier("bsnn").fit(data)
+    with pytest.raises(ValueError, match="split: the hypergraph has no splits"):
+        HypergraphClassifier().fit(Hypergraph.from_numpy([[0, 0]], np.eye(2), [0, 1]))
+    with pytest.raises(TypeError, match="expected a Hypergraph"):
+        HypergraphClassifier().fit(sheafnn.karate_club())
+
+
+def test_callback_ends_a_training():
+    epochs = []
+    classifier = HypergraphClassifier(epochs=50, callback=lambda epoch: epochs.append(epoch.epoch) or epoch.epoch < 4)
+    assert classifier.fit(task()).result_["epochs"] == len(epochs) == 5
+
+
+def test_files(tmp_path):
+    (tmp_path / "nodes.csv").write_text("node,label,a\nx,cat,1\ny,dog,2\nz,cat,3\n")
+    (tmp_path / "hyperedges.csv").write_text("x,y\ny,z,x\n")
+    data = sheafnn.load_hypergraph(tmp_path)
+    assert_array_equal(data.incidence, [[0, 0], [0, 1], [1, 0], [1, 1], [2, 1]])
+    assert data.classes.tolist() == ["cat", "dog"]
+    np.savez(tmp_path / "h.npz", incidence=data.incidence, features=np.eye(3), labels=[0, 1, 0])
+    assert_array_equal(sheafnn.load_hypergraph(tmp_path / "h.npz").incidence, data.incidence)
+    with pytest.raises(RuntimeError, match="no such hypergraph"):
+        sheafnn.load_hypergraph(tmp_path / "nothing")

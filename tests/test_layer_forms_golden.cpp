@@ -1,0 +1,84 @@
+/// \file
+/// Waves, attention and copresheaves against the golden values of golden3/: outputs, hidden features and gradients.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "golden2_case.hpp"
+#include "sheafnn/every_layer.hpp"
+
+namespace test_layer_forms_golden {
+namespace {
+
+using namespace sheafnn;
+
+/// The options of a case; numbers of models as the files have them.
+ModelOptions options_of(const golden::Case& given) {
+  const std::vector<double>& config = given.file.at("config").values;
+  const auto number = [&](std::size_t i) { return static_cast<Index>(config.at(i)); };
+  ModelOptions r = given.options;
+  r.channels = number(1);
+  r.layers = number(2);
+  r.edge_weights = false;
+  switch (static_cast<int>(given.file.at("model").values.at(0))) {
+    case 3:
+      REQUIRE(number(7) == 1);
+      REQUIRE(number(8) == 0);
+      r.layer = LayerForm::wave;
+      r.add_lp = number(3) != 0;
+      r.add_hp = number(4) != 0;
+      r.separate_encoder = number(6) != 0;
+      break;
+    case 4:
+      r.layer = LayerForm::attention;
+      r.separate_encoder = number(4) != 0;
+      r.attention = {.heads = number(8),
+                     .width = number(11),
+                     .transported = number(9) != 0,
+                     .residual = number(7) != 0,
+                     .normalised = number(6) != 0,
+                     .random = number(10) != 0};
+      break;
+    default:
+      REQUIRE(given.file.at("model").values.at(0) == 8);
+      r.layer = LayerForm::copresheaf;
+      r.separate_encoder = number(4) != 0;
+  }
+  return r;
+}
+
+template <class Model>
+void check(const std::string& name) {
+  CAPTURE(name);
+  golden::Case given = golden::read_inputs("golden3", name);
+  given.options = options_of(given);
+  for (auto& [key, array] : given.file) {
+    if (key.ends_with("log_scale")) array.shape = {1};  // a scalar in the file
+  }
+  golden::check<Model>(given, golden::double_bounds);
+
+  const Model model = golden::model_of<Model>(given);
+  const auto noise = golden::noise_of<Model>(given);
+  const auto layer_noise = golden::layer_noise_of<double>(given);
+  Network<Model> network(model, given.graph, given.features);
+  static_cast<void>(network.forward(
+      {.noise = {noise.begin(), noise.end()}, .layer_noise = {layer_noise.begin(), layer_noise.end()}}));
+  for (Index l = 0; l <= given.options.layers; ++l) {
+    const auto x = network.features_after(l);
+    CHECK(golden2::distance({x.data(), x.data() + x.size()},
+                            given.file.at("hidden." + std::to_string(l)).values) <= golden::double_bounds.output);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("golden values: waves") { check<SheafWave<GeneralLinear<2>, double>>("wave_nsd_gen2"); }
+TEST_CASE("golden values: copresheaves") { check<CopresheafNetwork<GeneralLinear<2>, double>>("copresheaf_gen2"); }
+TEST_CASE("golden values: sheaf attention") {
+  check<SheafAttention<SpecialOrthogonal<3>, double>>("san_so3");
+  check<SheafAttention<Diagonal<2>, double>>("res_san_diag2_heads");
+  check<BayesianSheafAttention<SpecialOrthogonal<2>, double>>("bsan_so2_random_attention");
+}
+
+}  // namespace test_layer_forms_golden
