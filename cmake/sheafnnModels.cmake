@@ -1,5 +1,6 @@
 # Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D, FlowFAMILY_D in
-# continuous time, GivenFAMILY_D with given maps, Cooperative_D, Connection_D and Bundle_D. Each is made from one template and compiled once, whichever programs contain it.
+# continuous time, GivenFAMILY_D with given maps, Cooperative_D, Connection_D and Bundle_D. Each is made from one template and
+# compiled once, whichever programs contain it.
 set(sheafnn_all_models "")
 foreach(d RANGE 1 5)
   foreach(family Identity Diagonal SpecialOrthogonal GeneralLinear)
@@ -14,20 +15,15 @@ set(sheafnn_batch_models ${sheafnn_all_models})  # those that the batch engine k
 set(sheafnn_usual_batch_models ${sheafnn_all_models})
 # In continuous time: all can be chosen, a part is built unless it is said.
 set(sheafnn_usual_models ${sheafnn_all_models})
-set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
-foreach(d RANGE 2 5)
-  list(APPEND sheafnn_all_models Bundle_${d})
-  list(APPEND sheafnn_usual_models Bundle_${d})
-endforeach()
 foreach(model IN LISTS sheafnn_pair_models)
   list(APPEND sheafnn_all_models Flow${model})
   list(APPEND sheafnn_batch_models Flow${model})
-  list(APPEND sheafnn_mpi_models Flow${model})
   if(NOT model MATCHES "^Identity|_[15]$")
     list(APPEND sheafnn_usual_models Flow${model})
     list(APPEND sheafnn_usual_batch_models Flow${model})
   endif()
 endforeach()
+set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
 # On connections, and with given maps.
 foreach(d RANGE 1 5)
   list(APPEND sheafnn_all_models Connection_${d})
@@ -37,6 +33,10 @@ foreach(d RANGE 1 5)
 endforeach()
 list(APPEND sheafnn_usual_models Connection_2 Connection_3 Connection_4 Connection_5 GivenDiagonal_1 GivenDiagonal_2
      GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3)
+foreach(d RANGE 2 5)
+  list(APPEND sheafnn_all_models Bundle_${d})
+  list(APPEND sheafnn_usual_models Bundle_${d})
+endforeach()
 set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING
     "Models the programs contain, as FAMILY:D or FAMILY_D")
 string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")

@@ -32,7 +32,8 @@ sheafnn::BundleOptions options_of(const golden::Case& given, int dimension, bool
   r.layers = index(3);
   r.learner = config[5] == 0 ? sheafnn::BundleLearnerKind::mlp : sheafnn::BundleLearnerKind::sage;
   if (config[5] == 0) {
-    r.learner_width = given.file.at(bayesian ? "param.maps.hidden.weight" : "param.maps.0.hidden.weight").shape.at(0);
+    r.learner_width =
+        given.file.at(bayesian ? "param.maps.hidden.weight" : "param.maps.0.hidden.weight").shape.at(0);
   }
   r.parametrisation = config[6] == 0 ? sheafnn::rotation::RotationParametrisation::householder
                                      : sheafnn::rotation::RotationParametrisation::euler;

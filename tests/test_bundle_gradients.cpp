@@ -62,9 +62,10 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
       });
     }
   }
-  for (const auto parametrisation :
-       {sheafnn::rotation::RotationParametrisation::householder, sheafnn::rotation::RotationParametrisation::cayley,
-        sheafnn::rotation::RotationParametrisation::exponential, sheafnn::rotation::RotationParametrisation::euler}) {
+  for (const auto parametrisation : {sheafnn::rotation::RotationParametrisation::householder,
+                                     sheafnn::rotation::RotationParametrisation::cayley,
+                                     sheafnn::rotation::RotationParametrisation::exponential,
+                                     sheafnn::rotation::RotationParametrisation::euler}) {
     add(std::string(to_string(parametrisation)), [=](Setting& s) { s.model.parametrisation = parametrisation; });
   }
   for (const auto expansion : {HeatExpansion::taylor, HeatExpansion::shifted, HeatExpansion::spectral,
@@ -82,7 +83,8 @@ std::vector<Setting> settings(int dimension, bool bayesian) {
   add("self loops", [](Setting& s) { s.model.self_loops = true; });
   add("no terms", [](Setting& s) { s.model.terms = 0; });
   add("times that are given", [](Setting& s) { s.model.learned_time = false; });
-  add("times that are negative", [](Setting& s) { s.model.time_start = sheafnn::HeatStart::spread, s.model.time = 0; });
+  add("times that are negative",
+      [](Setting& s) { s.model.time_start = sheafnn::HeatStart::spread, s.model.time = 0; });
   add("times in a range", [](Setting& s) { s.model.time_start = sheafnn::HeatStart::range, s.model.time = 3; });
   add("no norm", [](Setting& s) { s.model.layer_norm = false; });
   add("no residual", [](Setting& s) { s.model.residual = false; });
@@ -145,8 +147,9 @@ void check_model() {
     sheafnn::Network<Model> network(model, task.graph, task.sparse, 1);
     const double loss = test::train_pass(network, pass).loss;
     const sheafnn::Buffer<double> gradient = network.gradient();
-    const model_gradient::Comparison comparison =
-        model_gradient::compare_gradient(parameters, gradient, [&] { return test::train_pass(network, pass).loss; });
+    const model_gradient::Comparison comparison = model_gradient::compare_gradient(parameters, gradient, [&] {
+      return test::train_pass(network, pass).loss;
+    });
     INFO(comparison.where);
     CHECK(comparison.worst <= 1);
     sheafnn::Network<Model> threaded(model, task.graph, task.sparse, 3);

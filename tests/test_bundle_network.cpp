@@ -108,8 +108,9 @@ void check_training() {
   const sheafnn::Prediction same = sheafnn::predict(model, data, {.samples = 2});
   double loss = 0;
   for (const std::int32_t u : data.splits[0].train) {
-    loss -= std::log(same.probabilities[static_cast<std::size_t>(2 * u + data.labels[static_cast<std::size_t>(u)])]) /
-            static_cast<double>(use.nodes);
+    loss -=
+        std::log(same.probabilities[static_cast<std::size_t>(2 * u + data.labels[static_cast<std::size_t>(u)])]) /
+        static_cast<double>(use.nodes);
   }
   CHECK(use.loss == doctest::Approx(loss));
 }
@@ -127,7 +128,7 @@ std::string refused(const sheafnn::BundleOptions& options, int dimension = 2) {
 /// A part of a graph that is never exchanged.
 class Part final : public sheafnn::GraphPart {
  public:
-  Part() : GraphPart({.own = 7, .interior = 7, .total_nodes = 7}) {}
+  Part() : GraphPart(numbers_of_whole()) {}
   void begin_fetch(float*, Index) override {}
   void begin_fetch(double*, Index) override {}
   void end_fetch() override {}
@@ -136,6 +137,13 @@ class Part final : public sheafnn::GraphPart {
   void sum(std::span<float>, std::span<double>) override {}
   void sum(std::span<double>, std::span<double>) override {}
   double largest(double value) override { return value; }
+
+ private:
+  static sheafnn::PartNumbers numbers_of_whole() {
+    sheafnn::PartNumbers r;
+    r.own = r.interior = r.total_nodes = 7;
+    return r;
+  }
 };
 
 }  // namespace bundle_network_test
@@ -152,9 +160,9 @@ TEST_CASE("bundle networks on graphs without edges and of one node") {
     std::vector<double> x(static_cast<std::size_t>(n * 3));
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = tiny::number(1, static_cast<Index>(i));
     const auto features = sheafnn::NodeFeatures::from_dense(std::span<const double>(x), n, 3);
-    for (const auto expansion : {sheafnn::HeatExpansion::taylor, sheafnn::HeatExpansion::shifted,
-                                 sheafnn::HeatExpansion::spectral, sheafnn::HeatExpansion::limit,
-                                 sheafnn::HeatExpansion::hops}) {
+    for (const auto expansion :
+         {sheafnn::HeatExpansion::taylor, sheafnn::HeatExpansion::shifted, sheafnn::HeatExpansion::spectral,
+          sheafnn::HeatExpansion::limit, sheafnn::HeatExpansion::hops}) {
       sheafnn::BundleOptions o{.features = 3, .bundles = 2, .layers = 2, .classes = 2};
       o.expansion = expansion;
       o.learner = sheafnn::BundleLearnerKind::sage_residual;
@@ -167,7 +175,8 @@ TEST_CASE("bundle networks on graphs without edges and of one node") {
       const auto bar = network.output_bar();
       for (Index u = 0; u < n; ++u) std::fill_n(bar.row(u).data(), 2, 1.0F);
       network.backward(bar, {.kl_weight = 1});
-      CHECK(std::all_of(network.gradient().begin(), network.gradient().end(), [](float g) { return std::isfinite(g); }));
+      CHECK(std::all_of(network.gradient().begin(), network.gradient().end(),
+                        [](float g) { return std::isfinite(g); }));
     }
   }
 }
@@ -187,7 +196,8 @@ TEST_CASE("bundle networks refuse") {
   CHECK(says(with([](auto& o) { o.terms = 0, o.expansion = sheafnn::HeatExpansion::spectral; }), "eigenpair"));
   CHECK(with([](auto& o) { o.terms = 500, o.expansion = sheafnn::HeatExpansion::spectral; }).empty());
   CHECK(says(with([](auto& o) { o.time = -1; }), "time"));
-  CHECK(says(with([](auto& o) { o.learner = sheafnn::BundleLearnerKind::mlp, o.learner_layers = 2; }), "learner_layers"));
+  CHECK(says(with([](auto& o) { o.learner = sheafnn::BundleLearnerKind::mlp, o.learner_layers = 2; }),
+             "learner_layers"));
   sheafnn::BundleOptions euler{.features = 4, .classes = 3};
   euler.parametrisation = sheafnn::rotation::RotationParametrisation::euler;
   CHECK(says(refused(euler, 4), "parametrisation"));
@@ -198,7 +208,8 @@ TEST_CASE("bundle networks refuse") {
   CHECK_THROWS_AS(static_cast<void>(network.features_after(2)), const std::logic_error&);
   CHECK_THROWS_AS(static_cast<void>(network.bundle_maps(0)), const std::logic_error&);
   CHECK_THROWS_WITH_AS(network.give_maps(std::vector<sheafnn::Buffer<float>>(2)),
-                       "maps: 2 is not allowed; must be 0, or one for each of 1 layers", const std::invalid_argument&);
+                       "maps: 2 is not allowed; must be 0, or one for each of 1 layers",
+                       const std::invalid_argument&);
   const std::vector<float> noise(4);
   CHECK_THROWS_AS(network.begin({.noise = {noise}}), const std::invalid_argument&);
   // On several ranks.

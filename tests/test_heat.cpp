@@ -52,8 +52,8 @@ Matrix features(Index rows, Index columns, std::uint64_t seed) {
   return r;
 }
 /// p(𝓛) x with two bundles of `row` numbers.
-Matrix diffused(const sheafnn::Graph& graph, const sheafnn::layers::HeatOptions& options, std::vector<double> times,
-                const Matrix& x, int threads = 1) {
+Matrix diffused(const sheafnn::Graph& graph, const sheafnn::layers::HeatOptions& options,
+                std::vector<double> times, const Matrix& x, int threads = 1) {
   sheafnn::layers::HeatOperator<double> heat(threads, graph, options, 2, x.cols() / 2);
   sheafnn::layers::HeatWeights<const double> weights;
   weights.time = times;
@@ -81,7 +81,9 @@ TEST_CASE("heat: series, eigenpairs and the exponential of a matrix") {
           expected.middleCols(b * row, row) = exponential(-times[b] * laplacian) * x.middleCols(b * row, row);
         }
         const std::vector<double> t(times, times + 2);
-        sheafnn::layers::HeatOptions options{.normalisation = normalisation, .self_loops = self_loops, .terms = 30};
+        sheafnn::layers::HeatOptions options{.normalisation = normalisation,
+                                             .self_loops = self_loops,
+                                             .terms = 30};
         for (const auto expansion : {HeatExpansion::taylor, HeatExpansion::shifted, HeatExpansion::spectral}) {
           options.expansion = expansion;
           CAPTURE(to_string(expansion));
@@ -107,7 +109,10 @@ TEST_CASE("heat: a few terms and a few eigenpairs") {
     taylor += taylor_term;
     shifted += shifted_term;
   }
-  sheafnn::layers::HeatOptions options{.expansion = HeatExpansion::taylor, .terms = 4, .time = t, .learned = false};
+  sheafnn::layers::HeatOptions options{.expansion = HeatExpansion::taylor,
+                                       .terms = 4,
+                                       .time = t,
+                                       .learned = false};
   CHECK(distance(diffused(task.graph, options, {}, x), taylor * x) < 256 * epsilon);
   options.expansion = HeatExpansion::shifted;
   CHECK(distance(diffused(task.graph, options, {}, x), std::exp(-t) * shifted * x) < 256 * epsilon);

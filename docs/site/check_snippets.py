@@ -78,11 +78,26 @@ BLOCKS = {
     "docs/learned_sheaf.md 2": ("function", LAPLACIAN, ""),
     "docs/learned_sheaf.md 3": ("function", MODEL, ""),
     "docs/learned_sheaf.md 4": (
+        "function",
+        "const sheafnn::CellularSheaf<sheafnn::GeneralLinear<2>> sheaf(sheafnn::karate_club().graph);\n"
+        "const std::vector<std::int32_t> labels;\n",
+        "",
+    ),
+    "docs/learned_sheaf.md 5": (
+        "function", MODEL + "const sheafnn::Index p = 3;\nconst std::vector<double> signs;\n", ""
+    ),
+    "docs/learned_sheaf.md 6": ("function", MODEL, ""),
+    "docs/learned_sheaf.md 7": (
         "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
         "",
     ),
     "docs/networks.md 0": ("function", "", ""),
     "docs/rotations.md 0": ("function", "", ""),
+    "docs/rotations.md 1": (
+        "function",
+        "using Cayley = sheafnn::rotation::CayleyDistribution<3>;\nstd::vector<Cayley::Matrix> samples(100);\n",
+        "",
+    ),
     "docs/training.md 0": ("function", DATA, ""),
     "docs/training.md 1": (
         "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""

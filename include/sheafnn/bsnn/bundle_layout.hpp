@@ -18,7 +18,8 @@ namespace sheafnn {
 ///
 /// \param h        width of the features
 /// \param outputs  of each, per node
-[[nodiscard]] inline layers::BundleLearnerOptions bundle_learner(const BundleOptions& options, Index h, Index outputs) {
+[[nodiscard]] inline layers::BundleLearnerOptions bundle_learner(const BundleOptions& options, Index h,
+                                                                 Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};
 }
 
@@ -26,7 +27,7 @@ namespace sheafnn {
 template <class T>
 struct BundleNetworkWeights {
   layers::LinearWeights<T> encoder, output;
-  std::vector<layers::LinearWeights<T>> readout;           ///< of the hidden layers of the readout
+  std::vector<layers::LinearWeights<T>> readout;          ///< of the hidden layers of the readout
   std::vector<layers::BundleLearnerWeights<T>> learners;  ///< one per layer, or one for all
   std::vector<layers::BundleWeights<T>> layers;
   layers::NormWeights<T> norm;  ///< before the readout; empty without
@@ -45,7 +46,8 @@ struct BundleNetworkWeights {
     encoder.declare(list, "lin1", h, options.features);
     list.group = layers::ParameterGroup::sheaf_learner;
     std::vector<std::pair<Index, double>> raised;
-    for (Index b = 0; bayesian && b < options.bundles; ++b) raised.emplace_back((b + 1) * each - 1, raw_concentration);
+    for (Index b = 0; bayesian && b < options.bundles; ++b)
+      raised.emplace_back((b + 1) * each - 1, raw_concentration);
     learners.resize(static_cast<std::size_t>(bayesian ? 1 : options.layers));
     for (std::size_t l = 0; l < learners.size(); ++l) {
       learners[l].declare(list, bayesian ? std::string("maps") : detail::concat("maps.", l),

@@ -31,7 +31,7 @@ namespace sheafnn {
 /// \tparam Bayesian  do the rotations have distributions?
 /// \tparam S         float (default) or double
 template <int D, bool Bayesian, std::floating_point S = float>
-  requires(sheaf::StalkDimension<D> && D > 1)
+  requires(sheaf::StalkDimension<D>&& D > 1)
 class BundleModel {
  public:
   using Family = SpecialOrthogonal<D>;

@@ -22,7 +22,8 @@ namespace sheafnn {
 /// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it.
 template <int D, bool Bayesian, std::floating_point Scalar>
 class Network<BundleModel<D, Bayesian, Scalar>>
-    : public detail::NetworkPasses<Network<BundleModel<D, Bayesian, Scalar>>, detail::BundleSteps<D, Bayesian, Scalar>> {
+    : public detail::NetworkPasses<Network<BundleModel<D, Bayesian, Scalar>>,
+                                   detail::BundleSteps<D, Bayesian, Scalar>> {
   using Passes = detail::NetworkPasses<Network, detail::BundleSteps<D, Bayesian, Scalar>>;
   using Passes::steps_;
 

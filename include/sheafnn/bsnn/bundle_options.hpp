@@ -48,8 +48,8 @@ struct BundleOptions {
   AdjacencyNormalisation normalisation = AdjacencyNormalisation::symmetric;  ///< of Â in 𝓛 = I − Â
   bool self_loops = false;                                                   ///< Â is that of A + I
   HeatExpansion expansion = HeatExpansion::shifted;                          ///< of exp(−t𝓛)
-  Index terms = 8;         ///< K: the degree of a series, at most 64, or the number of eigenpairs, at most 4096
-  double time = 1;         ///< t, where it is not learned, and where it starts
+  Index terms = 8;           ///< K: the degree of a series, at most 64, or the number of eigenpairs, at most 4096
+  double time = 1;           ///< t, where it is not learned, and where it starts
   bool learned_time = true;  ///< a time for every bundle and layer among the parameters
   HeatStart time_start = HeatStart::equal;  ///< where the times of the bundles start
 
@@ -78,11 +78,14 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::layers_option, options.layers...);
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
-  visit({.key = "learner",
-         .summary = "what predicts the rotations: mlp, or GraphSAGE layers (sage; sage-residual: with residuals and norms)",
-         .flag = "--bundle-learner"},
-        options.learner...);
-  visit({"learner_layers", "layers of the learners sage and sage-residual", Range::between(1, layers::max_learner_layers)},
+  visit(
+      {.key = "learner",
+       .summary =
+           "what predicts the rotations: mlp, or GraphSAGE layers (sage; sage-residual: with residuals and norms)",
+       .flag = "--bundle-learner"},
+      options.learner...);
+  visit({"learner_layers", "layers of the learners sage and sage-residual",
+         Range::between(1, layers::max_learner_layers)},
         options.learner_layers...);
   visit({"learner_width", "hidden width of the learners; 0: that of the network", Range::between(0, 10240)},
         options.learner_width...);
@@ -94,12 +97,17 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.normalisation...);
   visit({"self_loops", "the graph of diffusion has a loop at every node"}, options.self_loops...);
   visit({"expansion", "how exp(-tL) is computed, or what takes its place"}, options.expansion...);
-  visit({"terms", "degree of a series, at most 64, or number of eigenpairs", Range::between(0, layers::max_heat_terms)},
+  visit({"terms", "degree of a series, at most 64, or number of eigenpairs",
+         Range::between(0, layers::max_heat_terms)},
         options.terms...);
-  visit({.key = "time", .summary = "diffusion time t, or where it starts", .range = Range::at_least(0), .flag = "--heat-time"},
+  visit({.key = "time",
+         .summary = "diffusion time t, or where it starts",
+         .range = Range::at_least(0),
+         .flag = "--heat-time"},
         options.time...);
   visit({"learned_time", "every bundle of every layer learns its time"}, options.learned_time...);
-  visit({"time_start", "where learned times start: at t, uniform in t +- 1/2, or from t/B to t"}, options.time_start...);
+  visit({"time_start", "where learned times start: at t, uniform in t +- 1/2, or from t/B to t"},
+        options.time_start...);
   visit({"mixing", "a linear layer before diffusion, or a feed-forward network behind it"}, options.mixing...);
   visit({"layer_norm", "LayerNorm before each layer and before the readout"}, options.layer_norm...);
   visit({.key = "residual",
@@ -133,8 +141,8 @@ void for_each_option(const Visit& visit, Options&... options) {
     options.parametrisation = stalk_dimension == 2 ? rotation::RotationParametrisation::euler
                                                    : rotation::RotationParametrisation::householder;
   }
-  require(options.parametrisation != rotation::RotationParametrisation::euler || stalk_dimension <= 3, "parametrisation",
-          "euler", "Euler angles exist for stalk dimensions 2 and 3");
+  require(options.parametrisation != rotation::RotationParametrisation::euler || stalk_dimension <= 3,
+          "parametrisation", "euler", "Euler angles exist for stalk dimensions 2 and 3");
   return options;
 }
 

@@ -21,8 +21,8 @@ namespace sheafnn {
 /// The graph of a setting.
 enum class BundleSetting : std::uint8_t { roman_empire, amazon_ratings, minesweeper, tolokers, questions };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> bundle_setting_names = {"roman-empire", "amazon-ratings", "minesweeper",
-                                                                         "tolokers", "questions"};
+inline constexpr std::array<std::string_view, 5> bundle_setting_names = {"roman-empire", "amazon-ratings",
+                                                                         "minesweeper", "tolokers", "questions"};
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(BundleSetting) { return bundle_setting_names; }
 

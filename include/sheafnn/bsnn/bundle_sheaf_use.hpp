@@ -106,10 +106,8 @@ template <int D, bool Bayesian, class S>
   using Rows = Buffer<S>;
   detail::score_given_maps<Rows>(
       network, data.labels, labelled, options, [&](Index l) { return network.bundle_maps(l).values(); },
-      {.permuted =
-           [=](const Rows& rows, const Stream& stream) {
-             return detail::permuted_bundle(rows, bundles * D * D, stream);
-           },
+      {.permuted = [=](const Rows& rows,
+                       const Stream& stream) { return detail::permuted_bundle(rows, bundles * D * D, stream); },
        .drawn = [=](const Rows&, const Stream& stream) { return detail::drawn_bundle<D, S>(count, stream); },
        .identity = [=] { return detail::identity_bundle<D, S>(count); }},
       r);

@@ -53,7 +53,8 @@ struct BundleSteps {
     const Index n = on.node_count();
     for (std::size_t l = 0; l < of.layout().learners.size(); ++l) learners.emplace_back(mean, of.learner());
     for (Index l = 0; l < o.layers; ++l) {
-      layers.emplace_back(n, o.bundles, o.channels, BundleLayerOptions{o.mixing, o.layer_norm, o.residual, o.activation});
+      layers.emplace_back(n, o.bundles, o.channels,
+                          BundleLayerOptions{o.mixing, o.layer_norm, o.residual, o.activation});
     }
     if constexpr (Bayesian) posterior.emplace_back(n * o.bundles, *o.parametrisation);
     for (Buffer<S>* one : {&bar, &x_bar, &embedding_bar}) one->resize(n * of.hidden_width());
@@ -130,16 +131,14 @@ struct BundleSteps {
     }
   }
   /// Y at the requested nodes.
-  void read_out() {
-    output.forward(execution, weights.readout, weights.output, normed(end_rows()));
-  }
+  void read_out() { output.forward(execution, weights.readout, weights.output, normed(end_rows())); }
   /// From the derivative of Y to that of X_{L+1}, in bar.
   void read_out_backward(const MatrixView<const S>& outputs_bar) {
     const Index h = model.hidden_width();
     const bool normalises = model.options().layer_norm;
     const MatrixView<S> rows = nodes.all() ? matrix(bar) : MatrixView<S>(work.rows[0].data(), nodes.count(), h);
-    output.backward(execution, weights.readout, weights.output, normalises ? norm.output() : last_rows, outputs_bar, rows,
-                    weights_bar.readout, weights_bar.output);
+    output.backward(execution, weights.readout, weights.output, normalises ? norm.output() : last_rows,
+                    outputs_bar, rows, weights_bar.readout, weights_bar.output);
     if (normalises) norm.backward(execution, weights.norm, last_rows, rows, rows, weights_bar.norm);
     if (nodes.all()) return;
     std::fill_n(bar.data(), bar.size(), S(0));
@@ -170,8 +169,8 @@ struct BundleSteps {
   void embed_backward() {
     if constexpr (Bayesian) {
       posterior[0].end_backward(execution, learners[0].raw(), layers[0].maps(), raw_bar_view());
-      learners[0].backward(execution, weights.learners[0], features(0), raw_bar_view(), work, matrix(embedding_bar),
-                           weights_bar.learners[0]);
+      learners[0].backward(execution, weights.learners[0], features(0), raw_bar_view(), work,
+                           matrix(embedding_bar), weights_bar.learners[0]);
     }
     hidden.backward_in_place(execution, matrix(embedding_bar));
     encoder.backward(execution, matrix(embedding_bar), weights_bar.encoder);

@@ -35,9 +35,9 @@ struct ChangedNodeMaps {
 /// \tparam Rows    what Network::give_maps() takes of each layer
 /// \param rows_of  rows_of(l): those of layer l in the last draw
 template <class Rows, class Model, class RowsOf>
-void score_given_maps(Network<Model>& network, std::span<const std::int32_t> labels, std::span<const std::int32_t> labelled,
-                      const SheafUseOptions& options, const RowsOf& rows_of, const ChangedNodeMaps<Rows>& change,
-                      SheafUse& use) {
+void score_given_maps(Network<Model>& network, std::span<const std::int32_t> labels,
+                      std::span<const std::int32_t> labelled, const SheafUseOptions& options,
+                      const RowsOf& rows_of, const ChangedNodeMaps<Rows>& change, SheafUse& use) {
   const Index n = network.graph().node_count(), layers = network.model().options().layers,
               classes = network.model().options().classes;
   const auto losses = [&] { return NodeLosses(labels, labelled, Model::bayesian); };

@@ -54,12 +54,14 @@ template <int D, bool Bayesian, class S>
 /// \throws std::invalid_argument  an option out of range, or features that do not fit
 template <int D, bool Bayesian, class S>
 [[nodiscard]] LearnedBundle learned_bundle(const BundleModel<D, Bayesian, S>& model, const Graph& graph,
-                                           const NodeFeatures& features, const LearnedBundleOptions& options = {}) {
+                                           const NodeFeatures& features,
+                                           const LearnedBundleOptions& options = {}) {
   require_between("layer", options.layer, 0, model.options().layers - 1);
   require(options.threads >= 0, "threads", options.threads,
           "must be at least 0 (0: as many as the graph is worth)");
   Network<BundleModel<D, Bayesian, S>> network(model, graph, features,
-                                               options.threads > 0 ? options.threads : suggested_threads(model, graph));
+                                               options.threads > 0 ? options.threads
+                                                                   : suggested_threads(model, graph));
   network.begin({});
   network.draw(0);
   return detail::bundle_table(network, options.layer);

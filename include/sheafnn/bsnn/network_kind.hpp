@@ -21,7 +21,7 @@ struct NetworkKind {
   bool batched = true;      ///< does the batch engine train them, on the host and on CUDA devices?
   bool distributed = true;  ///< do the ranks of MPI train them?
 
-  /// Is a model one of the two?
+  /// Is a model one of the two? Takes any name.
   [[nodiscard]] constexpr bool has(std::string_view model) const {
     return model == bayesian || model == deterministic;
   }

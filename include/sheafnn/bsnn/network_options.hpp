@@ -34,21 +34,21 @@ inline constexpr auto network_kinds = []<class... Options>(std::type_identity<st
   return std::array{Options::kind...};
 }(std::type_identity<NetworkOptions>());
 
-/// The kind of a model; of names that belong to none, the first.
+/// The kind of a model; of names that belong to none, the first. Takes any name.
 [[nodiscard]] constexpr const NetworkKind& kind_of(std::string_view model) {
   for (const NetworkKind& kind : network_kinds) {
     if (kind.has(model)) return kind;
   }
   return network_kinds.front();
 }
-/// Does a model of that name have a posterior?
+/// Does a model of that name have a posterior? Takes any name.
 [[nodiscard]] constexpr bool is_bayesian(std::string_view model) {
   return !model.empty() && kind_of(model).bayesian == model;
 }
 
 /// Calls f with the options, of those of all kinds, that a model has.
 ///
-/// \param options  a tuple as NetworkOptions
+/// \param options  a tuple as NetworkOptions. Takes any name of a model
 template <class Tuple, class F, std::size_t Last = std::tuple_size_v<Tuple> - 1>
 decltype(auto) with_options_of(std::string_view model, Tuple& options, const F& f) {
   if constexpr (Last > 0) {
@@ -58,7 +58,7 @@ decltype(auto) with_options_of(std::string_view model, Tuple& options, const F& 
   }
   return f(std::get<Last>(options));
 }
-/// Calls f with the options of each kind in turn.
+/// Calls f with the options of each kind in turn. Takes any tuple of options.
 template <class Tuple, class F>
 void for_each_kind(Tuple& options, const F& f) {
   std::apply([&](auto&... of) { (f(of), ...); }, options);

@@ -38,7 +38,8 @@ inline void add_bundle(NpzWriter& writer, const LearnedBundle& bundle, const Gra
   }
   writer.add<std::int32_t>("arcs", {graph.arc_count(), 2}, arcs);
   writer.add<double>("bundle_rotations", {n, bundle.bundles, d, d}, bundle.rotations);
-  if (!bundle.concentrations.empty()) writer.add<double>("bundle_kappa", {n, bundle.bundles}, bundle.concentrations);
+  if (!bundle.concentrations.empty())
+    writer.add<double>("bundle_kappa", {n, bundle.bundles}, bundle.concentrations);
 }
 
 }  // namespace sheafnn::io

@@ -5,7 +5,7 @@
 ///     linear          V = dropout(p(𝓛) (R W) + 1 bᵀ),        X' = [X +] act(Oᵀ V);
 ///     feed_forward    V = dropout(FF([Z ‖ p(𝓛) R])),         X' = [X +] Oᵀ V,
 ///
-/// with its backward pass. p(𝓛) is a HeatOperator, FF a FeedForward. Source: math: "Flat bundles" (5.31); Bundle Neural
+/// with its backward pass. p(𝓛) is a HeatOperator, FF a FeedForward. Source: math: "Flat bundles" (9.2); Bundle Neural
 /// Networks (Bamberger et al.).
 #pragma once
 
@@ -105,24 +105,27 @@ class BundleLayer {
   /// \param bar    n × h, overwritten
   /// \param x_bar  n × h, overwritten: without the derivative through O
   void backward(Execution execution, HeatOperator<S>& heat, const BundleWeights<const S>& weights,
-                const MatrixView<const S>& x, const MatrixView<S>& bar, const MatrixView<S>& x_bar, BundleWorkspace<S>& work,
-                const BundleWeights<S>& weights_bar) {
+                const MatrixView<const S>& x, const MatrixView<S>& bar, const MatrixView<S>& x_bar,
+                BundleWorkspace<S>& work, const BundleWeights<S>& weights_bar) {
     const MatrixView<const S> z = norm_ ? norm_->output() : x;
     const MatrixView<S> v_bar = rows(work.rows[0]), r_bar = rows(work.rows[1]);
-    const MatrixView<S> pair_bar(work.rows[2].data(), nodes_, 2 * width_), left(pair_bar.data(), nodes_, width_, 2 * width_);
+    const MatrixView<S> pair_bar(work.rows[2].data(), nodes_, 2 * width_),
+        left(pair_bar.data(), nodes_, width_, 2 * width_);
     if (options_.residual) detail::copy_rows(execution, bar, x_bar);
     leave_backward(execution, bar, v_bar);
     dropout_.backward_in_place(execution, v_bar);
     if (forward_) {
       forward_->backward(execution, weights.forward, pair(), v_bar, r_bar, pair_bar, false, weights_bar.forward);
       heat.backward(execution, weights.heat, rows(rotated_),
-                    MatrixView<const S>(pair_bar.data() + width_, nodes_, width_, 2 * width_), r_bar, weights_bar.heat);
+                    MatrixView<const S>(pair_bar.data() + width_, nodes_, width_, 2 * width_), r_bar,
+                    weights_bar.heat);
     } else {
       detail::add_column_sums(nodes_, width_, v_bar.data(), width_, weights_bar.linear.bias.data());
       heat.backward(execution, weights.heat, rows(mixed_), v_bar, bar, weights_bar.heat);
       detail::multiply_dense(execution, detail::transposed(rows(rotated_)), bar, weights_bar.linear.weight, true);
       detail::transpose_into(width_, width_, weights.linear.weight.data(), transposed_.data(), width_);
-      detail::multiply_dense(execution, bar, MatrixView<const S>(transposed_.data(), width_, width_), r_bar, false);
+      detail::multiply_dense(execution, bar, MatrixView<const S>(transposed_.data(), width_, width_), r_bar,
+                             false);
     }
     // Z̄ takes the place of V̄.
     for_groups(execution, [&](Index first, Index count) {
@@ -139,9 +142,13 @@ class BundleLayer {
   }
 
  private:
-  [[nodiscard]] Activation activation() const noexcept { return forward_ ? Activation::identity : options_.activation; }
+  [[nodiscard]] Activation activation() const noexcept {
+    return forward_ ? Activation::identity : options_.activation;
+  }
   [[nodiscard]] MatrixView<S> rows(Buffer<S>& of) const noexcept { return {of.data(), nodes_, width_}; }
-  [[nodiscard]] MatrixView<const S> rows(const Buffer<S>& of) const noexcept { return {of.data(), nodes_, width_}; }
+  [[nodiscard]] MatrixView<const S> rows(const Buffer<S>& of) const noexcept {
+    return {of.data(), nodes_, width_};
+  }
   [[nodiscard]] MatrixView<const S> pair() const noexcept { return {pair_.data(), nodes_, 2 * width_}; }
   [[nodiscard]] S* at(Buffer<S>& of, Index node) const noexcept { return of.data() + node * width_; }
   template <class Body>
@@ -152,7 +159,8 @@ class BundleLayer {
     for_groups(execution, [&](Index first, Index count) {
       for (Index u = first; u < first + count; ++u) {
         S* row = at(diffused_, u);
-        detail::for_tiles<S>(0, width_, [&]<class T>(auto c) { c.store(row + c, c.load(row + c) + c.load(bias + c)); });
+        detail::for_tiles<S>(0, width_,
+                             [&]<class T>(auto c) { c.store(row + c, c.load(row + c) + c.load(bias + c)); });
       }
     });
   }
@@ -180,10 +188,10 @@ class BundleLayer {
   std::optional<LayerNorm<S>> norm_;
   std::optional<FeedForward<S>> forward_;
   DropoutLayer<S> dropout_;
-  Buffer<S> rotated_;               ///< R
-  Buffer<S> mixed_, diffused_;      ///< R W and what becomes of it, of linear
-  Buffer<S> transposed_;            ///< Wᵀ
-  Buffer<S> pair_;                  ///< [Z ‖ p(𝓛) R], of feed_forward
+  Buffer<S> rotated_;           ///< R
+  Buffer<S> mixed_, diffused_;  ///< R W and what becomes of it, of linear
+  Buffer<S> transposed_;        ///< Wᵀ
+  Buffer<S> pair_;              ///< [Z ‖ p(𝓛) R], of feed_forward
   Buffer<S> output_;
 };
 

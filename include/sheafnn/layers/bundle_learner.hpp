@@ -69,7 +69,9 @@ class BundleLearner {
 
   /// The learner's numbers, n × o.
   [[nodiscard]] MatrixView<const S> raw() const noexcept {
-    return last_ ? last_->output() : convolutions_.empty() ? forward_.back().output() : convolutions_.back().output();
+    return last_                   ? last_->output()
+           : convolutions_.empty() ? forward_.back().output()
+                                   : convolutions_.back().output();
   }
 
   /// Computes raw() from x, which must not change until backward().
@@ -82,7 +84,8 @@ class BundleLearner {
       forward_[0].forward(execution, weights.ends, x, dropout_of(0));
     } else if (options_.kind == BundleLearnerKind::sage) {
       for (std::size_t k = 0; k < convolutions_.size(); ++k) {
-        convolutions_[k].forward(execution, *mean_, weights.convolutions[k], k == 0 ? x : dropouts_[k - 1].output());
+        convolutions_[k].forward(execution, *mean_, weights.convolutions[k],
+                                 k == 0 ? x : dropouts_[k - 1].output());
         if (k + 1 == convolutions_.size()) break;
         detail::apply_activation(execution, Activation::gelu, kept_[k].size(), convolutions_[k].output().data(),
                                  kept_[k].data());
@@ -109,8 +112,8 @@ class BundleLearner {
           break;
         }
         const MatrixView<S> before(work.rows[k % 2].data(), n, g);
-        convolutions_[k].backward(execution, *mean_, weights.convolutions[k], dropouts_[k - 1].output(), bar, before,
-                                  false, weights_bar.convolutions[k]);
+        convolutions_[k].backward(execution, *mean_, weights.convolutions[k], dropouts_[k - 1].output(), bar,
+                                  before, false, weights_bar.convolutions[k]);
         dropouts_[k - 1].backward_in_place(execution, before);
         detail::multiply_by_derivative(execution, Activation::gelu, n * g, convolutions_[k - 1].output().data(),
                                        before.data());
@@ -130,8 +133,8 @@ class BundleLearner {
   }
 
   template <class DropoutOf>
-  void residual_forward(Execution execution, const BundleLearnerWeights<const S>& weights, const MatrixView<const S>& x,
-                        const DropoutOf& dropout_of) {
+  void residual_forward(Execution execution, const BundleLearnerWeights<const S>& weights,
+                        const MatrixView<const S>& x, const DropoutOf& dropout_of) {
     const Index n = mean_->nodes(), g = options_.width;
     first_->forward(execution, weights.ends.hidden, x);
     dropouts_[0].forward(execution, first_->output(), dropout_of(0));
@@ -139,7 +142,8 @@ class BundleLearner {
     for (std::size_t k = 0; k < forward_.size(); ++k) {
       norms_[k].forward(execution, weights.norms[k], rows(kept_[k]));
       detail::copy_rows(execution, norms_[k].output(), MatrixView<S>(pairs_[k].data(), n, g, 2 * g));
-      mean_->multiply(execution, false, norms_[k].output(), MatrixView<S>(pairs_[k].data() + g, n, g, 2 * g), false);
+      mean_->multiply(execution, false, norms_[k].output(), MatrixView<S>(pairs_[k].data() + g, n, g, 2 * g),
+                      false);
       forward_[k].forward(execution, weights.blocks[k], pair(k), dropout_of(static_cast<Index>(2 * k + 1)));
       dropouts_[k + 1].forward(execution, forward_[k].output(), dropout_of(static_cast<Index>(2 * k + 2)));
       detail::copy_rows(execution, rows(kept_[k]), MatrixView<S>(kept_[k + 1].data(), n, g));
@@ -148,9 +152,9 @@ class BundleLearner {
     norms_.back().forward(execution, weights.norms.back(), rows(kept_.back()));
     last_->forward(execution, weights.ends.output, norms_.back().output());
   }
-  void residual_backward(Execution execution, const BundleLearnerWeights<const S>& weights, const MatrixView<const S>& x,
-                         const MatrixView<S>& raw_bar, BundleWorkspace<S>& work, const MatrixView<S>& x_bar,
-                         const BundleLearnerWeights<S>& weights_bar) {
+  void residual_backward(Execution execution, const BundleLearnerWeights<const S>& weights,
+                         const MatrixView<const S>& x, const MatrixView<S>& raw_bar, BundleWorkspace<S>& work,
+                         const MatrixView<S>& x_bar, const BundleLearnerWeights<S>& weights_bar) {
     const Index n = mean_->nodes(), g = options_.width;
     // Ē; that of a block's output, then of N; FeedForward's own, then the derivative of the pair.
     Buffer<S>&kept = work.rows[0], &inner = work.rows[1], &outer = work.rows[2];
@@ -158,11 +162,13 @@ class BundleLearner {
     const MatrixView<S> pair_bar(outer.data(), n, 2 * g);
     last_->backward(execution, weights.ends.output, norms_.back().output(), raw_bar, e_bar, false,
                     weights_bar.ends.output);
-    norms_.back().backward(execution, weights.norms.back(), rows(kept_.back()), e_bar, e_bar, weights_bar.norms.back());
+    norms_.back().backward(execution, weights.norms.back(), rows(kept_.back()), e_bar, e_bar,
+                           weights_bar.norms.back());
     for (std::size_t k = forward_.size(); k-- > 0;) {
       detail::copy_rows(execution, e_bar, one);
       dropouts_[k + 1].backward_in_place(execution, one);
-      forward_[k].backward(execution, weights.blocks[k], pair(k), one, other, pair_bar, false, weights_bar.blocks[k]);
+      forward_[k].backward(execution, weights.blocks[k], pair(k), one, other, pair_bar, false,
+                           weights_bar.blocks[k]);
       const MatrixView<const S> means(pair_bar.data() + g, n, g, 2 * g);
       mean_->multiply(execution, true, means, one, false);
       detail::copy_rows<true>(execution, MatrixView<const S>(pair_bar.data(), n, g, 2 * g), one);
@@ -178,7 +184,7 @@ class BundleLearner {
   std::vector<FeedForward<S>> forward_;  ///< of mlp, or of the blocks
   std::vector<SageLayer<S>> convolutions_;
   std::optional<DenseLayer<S>> first_, last_;  ///< of sage_residual
-  std::vector<Buffer<S>> kept_;                ///< GELU of Z after each convolution but the last; E before every block
+  std::vector<Buffer<S>> kept_;  ///< GELU of Z after each convolution but the last; E before every block
   std::vector<LayerNorm<S>> norms_;
   std::vector<Buffer<S>> pairs_;  ///< [N ‖ mean of N]
   std::vector<DropoutLayer<S>> dropouts_;

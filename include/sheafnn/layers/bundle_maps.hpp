@@ -27,7 +27,11 @@ class BundleMaps {
 
   /// \param channels  f
   BundleMaps(Index nodes, Index bundles, Index channels)
-      : bundles_(bundles), channels_(channels), count_(nodes * bundles), map_(count_ * size), map_bar_(count_ * size) {}
+      : bundles_(bundles),
+        channels_(channels),
+        count_(nodes * bundles),
+        map_(count_ * size),
+        map_bar_(count_ * size) {}
 
   [[nodiscard]] Index bundles() const noexcept { return bundles_; }
   /// n · B.

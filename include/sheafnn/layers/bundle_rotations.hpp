@@ -6,7 +6,7 @@
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations
 ///
 /// Rotations are those of a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
-/// bundles" (5.30), "Bayesian bundles". Unchecked: numbers of blocks, and that views and maps are of one bundle.
+/// bundles" (9.3), "Bayesian bundles" (9.8). Unchecked: numbers of blocks, and that views and maps are of one bundle.
 #pragma once
 
 #include <algorithm>
@@ -152,8 +152,8 @@ class VariationalBundle {
       P parameters[Q::parameter_size], bar[Q::gradient_size];
       detail::load_lanes<Q::parameter_size>(parameter(block), parameters);
       detail::load_lanes<Q::gradient_size>(gradient(block), bar);
-      q_.sample_backward(parameters, static_cast<const P*>(nullptr), maps.rotation(block), maps.rotation_bar(block), share,
-                         bar);
+      q_.sample_backward(parameters, static_cast<const P*>(nullptr), maps.rotation(block),
+                         maps.rotation_bar(block), share, bar);
       detail::store_lanes<Q::gradient_size>(bar, gradient(block));
     });
   }
@@ -213,7 +213,8 @@ class VariationalBundle {
       S value[W];
       body(block, parameters).store(value);
       double sum = 0;
-      for (Index lane = 0; lane < std::min<Index>(W, count_ - block * W); ++lane) sum += static_cast<double>(value[lane]);
+      for (Index lane = 0; lane < std::min<Index>(W, count_ - block * W); ++lane)
+        sum += static_cast<double>(value[lane]);
       block_sum_[block] = sum;
     });
     double sum = 0;

@@ -5,9 +5,9 @@
 /// Unchecked: as of other weights.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,13 +93,13 @@ struct BundleLearnerWeights {
 template <class T>
 struct BundleWeights {
   HeatWeights<T> heat;
-  NormWeights<T> norm;           ///< empty without
-  LinearWeights<T> linear;       ///< W and b, h → h; empty with feed_forward
+  NormWeights<T> norm;            ///< empty without
+  LinearWeights<T> linear;        ///< W and b, h → h; empty with feed_forward
   FeedForwardWeights<T> forward;  ///< 2h → h → h; empty with linear
 
   /// \param number  of the layer
-  void declare(ParameterList<T>& list, const HeatOptions& diffusion, BundleMixing mixing, bool normed, Index bundles, Index h,
-               Index number) {
+  void declare(ParameterList<T>& list, const HeatOptions& diffusion, BundleMixing mixing, bool normed,
+               Index bundles, Index h, Index number) {
     const std::string mix = detail::concat("mix.", number);
     heat.declare(list, diffusion, bundles, number);
     if (normed) norm.declare(list, detail::concat("norm.", number), h);

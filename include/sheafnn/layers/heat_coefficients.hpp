@@ -5,7 +5,7 @@
 ///     taylor    M = −𝓛,  c_k = t^k / k!;         shifted   M = Â,  c_k = e^{−t} t^k / k!;
 ///     hops      M = Â,   c_k = softmax(a)_j for k = hop_powers[j], else 0.
 ///
-/// Source: math: "Heat on a flat bundle" (5.33).
+/// Source: math: "Heat on a flat bundle" (9.4).
 #pragma once
 
 #include <algorithm>

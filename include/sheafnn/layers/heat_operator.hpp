@@ -6,7 +6,7 @@
 ///
 /// A series is a sum over powers that has one buffer, term ← M term (heat_coefficients.hpp), and goes over strips of channels
 /// whose rows of all nodes stay near; eigenpairs are two dense products (heat_spectrum.hpp). X, Y are n × (B · row), the
-/// numbers of bundle b at [b · row, (b + 1) · row). Source: math: "Heat on a flat bundle".
+/// numbers of bundle b at [b · row, (b + 1) · row). Source: math: "Heat on a flat bundle" (9.4), (9.7).
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class HeatOperator {
         bundles_(bundles),
         row_(row),
         adjacency_(graph, options.normalisation, options.self_loops),
-        coefficients_({options.expansion, options.normalisation, options.self_loops, series(options)}, bundles),
+        coefficients_(options_of_series(options), bundles),
         chunks_{graph.node_count(), std::clamp<Index>(graph.node_count() / 64, 1, 64)} {
     const Index n = graph.node_count();
     if (options.expansion == HeatExpansion::spectral) {
@@ -103,8 +103,11 @@ class HeatOperator {
   /// Channels that are diffused together: a few registers for every node.
   static constexpr Index strip = 64;
 
-  [[nodiscard]] static Index series(const HeatOptions& options) {
-    return options.expansion == HeatExpansion::taylor || options.expansion == HeatExpansion::shifted ? options.terms : 0;
+  /// The same without terms where there is no series.
+  [[nodiscard]] static HeatOptions options_of_series(HeatOptions options) {
+    if (options.expansion == HeatExpansion::spectral || options.expansion == HeatExpansion::limit)
+      options.terms = 0;
+    return options;
   }
 
   /// to = Σ_k c_k M^k from, or with Mᵀ.
@@ -129,19 +132,20 @@ class HeatOperator {
           S* sums = partial_.data() + chunk * strip;
           if (Paired && used) std::fill_n(sums, count, S(0));
           // next = the term; to += c_k ∘ it.
-          const auto take = [&]<class T, int Tiles>(Index u, auto c, const T(&value)[Tiles]) SHEAFNN_INLINE_LAMBDA {
-            S* sum = to.data() + u * to.stride() + first + c;
-            const S* paired = Paired ? with.data() + u * with.stride() + first + c : nullptr;
-            SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
-              c.store(t, next_.data() + u * strip + c, value[t]);
-              if (!used) continue;
-              const T part = c.load(t, factor_.data() + c) * value[t];
-              c.store(t, sum, k == 0 ? part : c.load(t, sum) + part);
-              if constexpr (Paired) {
-                c.store(t, sums + c, c.load(t, sums + c) + value[t] * c.load(t, paired));
-              }
-            }
-          };
+          const auto take = [&]<class T, int Tiles>(Index u, auto c, const T(&value)[Tiles])
+                                SHEAFNN_INLINE_LAMBDA {
+                                  S* sum = to.data() + u * to.stride() + first + c;
+                                  const S* paired = Paired ? with.data() + u * with.stride() + first + c : nullptr;
+                                  SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
+                                    c.store(t, next_.data() + u * strip + c, value[t]);
+                                    if (!used) continue;
+                                    const T part = c.load(t, factor_.data() + c) * value[t];
+                                    c.store(t, sum, k == 0 ? part : c.load(t, sum) + part);
+                                    if constexpr (Paired) {
+                                      c.store(t, sums + c, c.load(t, sums + c) + value[t] * c.load(t, paired));
+                                    }
+                                  }
+                                };
           if (k == 0) {
             first_terms(begin, end, count, from.data() + first, from.stride(), take);
             if (!used) zero_rows(begin, end, count, to.data() + first, to.stride());
@@ -169,15 +173,15 @@ class HeatOperator {
   template <class Take>
   void next_terms(bool transposed, Index begin, Index end, Index count, const Take& take) const {
     const bool of_laplacian = coefficients_.of_laplacian();
-    adjacency_.product_rows(
-        transposed, begin, end, term_.data(), strip, count,
-        [&]<class T, int Tiles>(Index u, auto c, const T(&row)[Tiles]) SHEAFNN_INLINE_LAMBDA {
-          T value[Tiles];
-          SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
-            value[t] = of_laplacian ? row[t] - c.load(t, term_.data() + u * strip + c) : row[t];
-          }
-          take.template operator()<T, Tiles>(u, c, value);
-        });
+    adjacency_.product_rows(transposed, begin, end, term_.data(), strip, count,
+                            [&]<class T, int Tiles>(Index u, auto c, const T(&row)[Tiles]) SHEAFNN_INLINE_LAMBDA {
+                              T value[Tiles];
+                              SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
+                                value[t] =
+                                    of_laplacian ? row[t] - c.load(t, term_.data() + u * strip + c) : row[t];
+                              }
+                              take.template operator()<T, Tiles>(u, c, value);
+                            });
   }
   static void zero_rows(Index begin, Index end, Index count, S* to, Index stride) {
     for (Index u = begin; u < end; ++u) std::fill_n(to + u * stride, count, S(0));
@@ -195,7 +199,8 @@ class HeatOperator {
   /// to = basisᵀ x, K × width().
   void project(Execution execution, const Buffer<S>& basis, const MatrixView<const S>& x, Buffer<S>& to) const {
     const MatrixView<const S> vectors(basis.data(), chunks_.nodes, pairs());
-    detail::multiply_dense(execution, detail::transposed(vectors), x, MatrixView<S>(to.data(), pairs(), width()), false);
+    detail::multiply_dense(execution, detail::transposed(vectors), x, MatrixView<S>(to.data(), pairs(), width()),
+                           false);
   }
   /// y = basis · from.
   void lift(Execution execution, const Buffer<S>& basis, const Buffer<S>& from, const MatrixView<S>& y) const {

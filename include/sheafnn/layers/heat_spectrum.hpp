@@ -53,8 +53,8 @@ struct HeatSpectrum {
       return r;
     };
     constexpr double epsilon = std::numeric_limits<double>::epsilon();
-    const detail::EigenpairProblem<double> problem{graph, 1, false, count, 4096 * epsilon, epsilon,
-                                                   {n, 2, apply}, matrix};
+    const detail::EigenpairProblem<double> problem{graph,          1,       false,         count,
+                                                   4096 * epsilon, epsilon, {n, 2, apply}, matrix};
     const sheaf::Eigenpairs<double> found = detail::smallest_eigenpairs(problem, sheaf::EigenpairOptions());
     values.assign(found.values.data(), found.values.data() + count);
     in.resize(n * count);

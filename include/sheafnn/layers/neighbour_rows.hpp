@@ -18,8 +18,8 @@ namespace sheafnn::detail {
 /// \param nodes     of the lists
 /// \param rows      the first row; rows are `stride` apart
 template <Index Numbers, class S, class Body>
-SHEAFNN_INLINE void for_neighbour_rows(const NeighbourLists& lists, Index nodes, Index u, const S* rows, Index stride,
-                                       const Body& body) {
+SHEAFNN_INLINE void for_neighbour_rows(const NeighbourLists& lists, Index nodes, Index u, const S* rows,
+                                       Index stride, const Body& body) {
   constexpr Index ahead = 16, line = 64 / sizeof(S);
   const Index end = lists.offset[u + 1], last = lists.offset[nodes] - 1;
   for (Index k = lists.offset[u]; k < end; ++k) {

@@ -58,11 +58,12 @@ class NormalisedAdjacency {
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
           sum[t] = self_loops_ ? T(other[u]) * c.load(t, x + u * stride + c) : T(S(0));
         }
-        detail::for_neighbour_rows<Tiles * T::width>(
-            arcs_.out, nodes(), u, x + c, stride, [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
-              const T share = T(other[v]);
-              SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += share * c.load(t, from);
-            });
+        detail::for_neighbour_rows<Tiles * T::width>(arcs_.out, nodes(), u, x + c, stride,
+                                                     [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
+                                                       const T share = T(other[v]);
+                                                       SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] +=
+                                                           share * c.load(t, from);
+                                                     });
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(own[u]) * sum[t];
         use.template operator()<T, Tiles>(u, c, sum);
       });
@@ -73,7 +74,7 @@ class NormalisedAdjacency {
                 bool accumulate) const {
     parallel_for(execution, nodes(), 16, [&](Index begin, Index end) {
       product_rows(transposed, begin, end, x.data(), x.stride(), x.columns(),
-                   [&]<class T, int Tiles>(Index u, auto c, const T (&row)[Tiles]) SHEAFNN_INLINE_LAMBDA {
+                   [&]<class T, int Tiles>(Index u, auto c, const T(&row)[Tiles]) SHEAFNN_INLINE_LAMBDA {
                      S* to = y.row(u).data() + c;
                      SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
                        c.store(t, to, accumulate ? c.load(t, to) + row[t] : row[t]);

@@ -34,17 +34,18 @@ class SageLayer {
     const MatrixView<S> product(product_.data(), nodes_, outputs_), z(z_.data(), nodes_, outputs_);
     parallel_for(execution, nodes_, 64, [&](Index begin, Index end) {
       const Index count = end - begin;
-      detail::multiply_block(x.middle_rows(begin, count), weights.neighbour.weight, product.middle_rows(begin, count),
-                             false);
+      detail::multiply_block(x.middle_rows(begin, count), weights.neighbour.weight,
+                             product.middle_rows(begin, count), false);
       detail::multiply_block_from(x.middle_rows(begin, count), weights.self,
-                                  {weights.neighbour.bias.data(), count, outputs_, 0, 1}, z.middle_rows(begin, count));
+                                  {weights.neighbour.bias.data(), count, outputs_, 0, 1},
+                                  z.middle_rows(begin, count));
     });
     mean.multiply(execution, false, product, z, true);
   }
   /// Derivatives from that of output(): G = Mᵀ Z̄, W̄ += Xᵀ G, V̄ += Xᵀ Z̄, b̄ += Z̄ᵀ 1, X̄ (+)= G Wᵀ + Z̄ Vᵀ.
   void backward(Execution execution, const NormalisedAdjacency<S>& mean, const SageWeights<const S>& weights,
-                const MatrixView<const S>& x, const MatrixView<const S>& bar, const MatrixView<S>& x_bar, bool accumulate,
-                const SageWeights<S>& weights_bar) {
+                const MatrixView<const S>& x, const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
+                bool accumulate, const SageWeights<S>& weights_bar) {
     const MatrixView<S> g(product_.data(), nodes_, outputs_);
     mean.multiply(execution, true, bar, g, false);
     detail::multiply_dense(execution, detail::transposed(x), g, weights_bar.neighbour.weight, true);
@@ -58,7 +59,8 @@ class SageLayer {
   void add_input_bar(Execution execution, const MatrixView<const S>& weight, const MatrixView<const S>& bar,
                      const MatrixView<S>& x_bar, bool accumulate) {
     detail::transpose_into(inputs_, outputs_, weight.data(), transposed_.data(), inputs_);
-    detail::multiply_dense(execution, bar, MatrixView<const S>(transposed_.data(), outputs_, inputs_), x_bar, accumulate);
+    detail::multiply_dense(execution, bar, MatrixView<const S>(transposed_.data(), outputs_, inputs_), x_bar,
+                           accumulate);
   }
 
   Index nodes_, inputs_, outputs_;
