@@ -7,7 +7,7 @@
 ///     const auto result = sheafnn::train(model, links.graph, data.features, loss, links.split, options);
 ///
 /// Links: binary cross-entropy on edges and on pairs without one. Labels of edges, signs among them: cross-entropy; numbers of
-/// edges: −log N. math: "Links" (8.4).
+/// edges: −log N. math: "Links" (10.4).
 #pragma once
 
 #include <algorithm>

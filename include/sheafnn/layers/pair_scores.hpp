@@ -5,7 +5,7 @@
 ///     energy: φ_ec = w_e² Σ_i (F_u y_u − F_v y_v)²_ic, the energy of channel c (layers/pair_sheaf.hpp).
 ///
 /// With a temperature τ (K = 1) M has the entries 1/τ of dot, −1/τ of energy; without, M is learned, and bilinear has
-/// neither. Scores do not depend on the order of u and v. math: "Links" (8.2) to (8.4).
+/// neither. Scores do not depend on the order of u and v. math: "Links" (10.2) to (10.4).
 #pragma once
 
 #include <algorithm>
