@@ -61,6 +61,7 @@ class EdgeLoss {
   [[nodiscard]] const PairHeadOptions& head() const noexcept { return head_; }
   [[nodiscard]] Index target_count() const noexcept { return targets_->count(); }
   [[nodiscard]] Index prediction_columns() const noexcept { return columns_; }
+  /// Unchecked: 0 ≤ target < target_count().
   [[nodiscard]] bool known(Index target) const noexcept { return inner_.known(target); }
   /// Of a Classification. Takes no argument.
   [[nodiscard]] auto labels() const requires requires(const Inner& inner) { inner.labels(); } { return inner_.labels(); }
@@ -114,6 +115,7 @@ class EdgeLoss {
     work.scorer.backward(network, outputs, outputs_bar);
     return value;
   }
+  /// Unchecked: as above.
   template <class Model, class S>
   void predict(Network<Model>& network, const MatrixView<S>& outputs, std::span<const std::int32_t> targets,
                const MatrixView<double>& predictions, Work<Model>& work) const {
@@ -121,6 +123,7 @@ class EdgeLoss {
     const NodeSelection rows = targets.empty() ? NodeSelection(target_count()) : NodeSelection(targets);
     inner_.predict(network.execution(), logits, rows, predictions);
   }
+  /// Unchecked: predictions of all targets, and the numbers of some.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> targets) const {
     return inner_.score(predictions, targets);
   }
