@@ -72,13 +72,19 @@ const Entry entries[] = {{programs::Diagonal_3, threads_worth<sheafnn::Diagonal<
                          {programs::SpecialOrthogonal_3, threads_worth<sheafnn::SpecialOrthogonal<3>>},
                          {programs::GeneralLinear_3, threads_worth<sheafnn::GeneralLinear<3>>}};
 
+programs::NetworkOptions network_options(const sheafnn::Dataset& data) {
+  programs::NetworkOptions r;
+  std::get<sheafnn::ModelOptions>(r) = model_options(data);
+  return r;
+}
+
 /// Google Benchmark chooses how many epochs; a few at least make the median worth its name.
 void run_cell(benchmark::State& state, const Cell& cell) {
   constexpr Index min_epochs = 5;
   const int threads = entries[cell.maps].threads(cell.model == 1, task_of(cell.graph), cell.threads);
   const sheafnn::Dataset& data = task_of(cell.graph);
   const benchmarks::TrainingEpochs epochs =
-      benchmarks::train_for(entries[cell.maps].model, data, {model_options(data), {}, {}}, cell.model == 1,
+      benchmarks::train_for(entries[cell.maps].model, data, network_options(data), cell.model == 1,
                             std::max<Index>(min_epochs, state.max_iterations) + 2, threads);
   for (std::size_t i = 0; state.KeepRunning(); ++i) state.SetIterationTime(epochs.seconds[i]);
   const double milliseconds = 1e3 * benchmarks::median(epochs.seconds);

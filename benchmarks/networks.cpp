@@ -67,9 +67,13 @@ struct Cell {
 
 programs::NetworkOptions options_of(const Network& network, const sheafnn::Dataset& data) {
   programs::NetworkOptions r;
-  auto& [pairs, cooperative, flow] = r;
-  pairs.features = cooperative.features = flow.features = data.feature_count();
-  pairs.classes = cooperative.classes = flow.classes = data.class_count;
+  sheafnn::for_each_kind(r, [&](auto& options) {
+    options.features = data.feature_count();
+    options.classes = data.class_count;
+  });
+  auto& pairs = std::get<sheafnn::ModelOptions>(r);
+  auto& cooperative = std::get<sheafnn::CooperativeOptions>(r);
+  auto& flow = std::get<sheafnn::FlowOptions>(r);
   if (network.filter) {
     pairs.filter.basis = sheafnn::PolynomialBasis::chebyshev;
     pairs.filter.degree = 8;

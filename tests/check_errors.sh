@@ -64,6 +64,14 @@ struct Symmetric : sheafnn::sheaf::DenseMaps<3> {
 };
 sheafnn::Nsd<Symmetric> model({.features = 34, .classes = 2});
 END
+refuse "a bundle network in a batch" BatchModel << 'END'
+#include <sheafnn/batch/host_executor.hpp>
+#include <sheafnn/batch/prediction.hpp>
+#include <sheafnn/bundle.hpp>
+void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Bunn<2>& model, const sheafnn::Dataset& data) {
+  static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
+}
+END
 refuse "a given sheaf in a batch" BatchModel << 'END'
 #include <sheafnn/batch/host_executor.hpp>
 #include <sheafnn/batch/prediction.hpp>

@@ -476,9 +476,9 @@ done
 # No estimate is further than 5 standard errors from the truth (last column; turns of M are never negative).
 awk '$NF ~ /^-?[0-9]+\.[0-9][0-9]$/ && NF >= 5 {n++; if ($NF > 5 || $NF < -5) bad = 1} END {exit bad || n < 40}' \
   <(grep -v Kolmogorov rotations.txt) || fail "a fit is off: $(cat rotations.txt)"
-# Five families each; the one the samples come from, or the one that contains it, is the first.
-[ "$(grep -A 6 '^500 samples of a ' rotations.txt | grep -cE '^(uniform|Cayley|Leon.s Cayley|matrix Fisher|angular)')" -eq 10 ] \
-  || fail "rotations does not compare five families twice"
+# Six families each; the one the samples come from, or the one that contains it, is the first.
+[ "$(grep -A 7 '^500 samples of a ' rotations.txt | grep -cE '^(uniform|Cayley|Leon.s Cayley|matrix Fisher|angular|isotropic)')" -eq 12 ] \
+  || fail "rotations does not compare six families twice"
 grep -A 2 '^500 samples of a Cayley' rotations.txt | tail -n 1 | grep -qE '^(Cayley|angular central Gaussian)' \
   || fail "Cayley samples belong to another family"
 grep -A 2 '^500 samples of a matrix Fisher' rotations.txt | tail -n 1 | grep -q '^matrix Fisher' \

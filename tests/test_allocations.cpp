@@ -12,6 +12,7 @@
 #include "shared_networks.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/batch/trainer.hpp"
+#include "sheafnn/bsnn/bundle_network.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/flow.hpp"
@@ -196,6 +197,18 @@ TEST_CASE("epochs do not allocate: batches") {
 TEST_CASE("epochs do not allocate: cooperative") {
   check_cooperative_model<sheafnn::Csnn<3>>();
   check_cooperative_model<sheafnn::Bcsnn<3>>();
+}
+TEST_CASE("epochs do not allocate: bundles") {
+  sheafnn::BundleOptions everything;
+  everything.bundles = 4;
+  everything.learner = sheafnn::BundleLearnerKind::sage_residual;
+  everything.learner_layers = 2;
+  everything.expansion = sheafnn::HeatExpansion::spectral;
+  everything.mixing = sheafnn::BundleMixing::linear;
+  const sheafnn::TrainOptions sampling{.kl_estimator = sheafnn::KlEstimator::monte_carlo, .training_samples = 2};
+  CHECK(allocations_of_epochs<sheafnn::Bunn<2>>(sheafnn::BundleOptions{}, {}, 1) == 0);
+  CHECK(allocations_of_epochs<sheafnn::Bunn<2>>(everything, {}, 1) == 0);
+  CHECK(allocations_of_epochs<sheafnn::BayesianBunn<2>>(everything, sampling, 1) == 0);
 }
 TEST_CASE("epochs do not allocate: continuous time") {
   check_flow<sheafnn::BayesianSheafFlow<sheafnn::Diagonal<3>>>();

@@ -1,5 +1,5 @@
 // Bundle networks against golden3/: an independent implementation with automatic differentiation. What its files hold is what
-// those of golden/ hold (golden_case.hpp), and hidden.l, with config = d, B, f, L, bayes, learner, orth, normalisation,
+// the files of golden/ hold (golden_case.hpp), and hidden.l, with config = d, B, f, L, bayes, learner, orth, normalisation,
 // self_loops, expansion, K, mix, norm, residual, act.
 #include <doctest/doctest.h>
 

@@ -149,7 +149,7 @@ TEST_CASE("gauges change bases, not tangent spaces nor the trace of products aro
       a.col(k).cwiseAbs().maxCoeff(&at);
       CHECK(a(at, k) > 0);
     }
-    // The pivoted basis is a function of the projection: that of another basis of the same space is the same.
+    // The pivoted basis is a function of the projection: another basis of the same space has the same one.
     Matrix turned = a * Eigen::Rotation2Dd(1.1).toRotationMatrix();
     sheafnn::detail::pivot_basis(turned);
     CHECK((turned - b).norm() <= rounding);

@@ -193,7 +193,8 @@ TEST_CASE("an edge's maps are those of the network") {
   network.begin({.keep = true});
   const auto y = network.draw(0);
   // The outputs' energy under the last sheaf, from its own blocks, edge by edge.
-  const auto& sheaf = network.last_sheaf();
+  const auto& sheaves = network.sheaf_source().stack();
+  const auto& sheaf = sheaves[sheaves.count() - 1];
   sheafnn::layers::EdgeBlocks<double> blocks(task.graph);
   sheafnn::PairScorer<Model> scorer;
   scorer.begin(network, {.score = PairScore::energy}, {task.graph.edges().begin(), task.graph.edges().end()});

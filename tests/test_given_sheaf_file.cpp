@@ -129,7 +129,7 @@ TEST_CASE("files that do not fit") {
   const CellularSheaf<Diagonal<1>> other(sheafnn::Graph(
       7, std::vector<sheafnn::Edge>{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {3, 4}, {2, 4}, {4, 5}, {0, 6}}));
   sheafnn::io::write_sheaf(files.path, other);
-  CHECK(files.message(read) == "edges: edge 2 is not that of the graph, 0 – 5");
+  CHECK(files.message(read) == "edges: edge 2 is not the graph's, 0 – 5");
   sheafnn::Dataset none;
   none.graph = files.task.graph;
   CHECK(files.message([&] { static_cast<void>(sheafnn::given_posterior<GivenMaps<Diagonal<1>>>(none)); }) ==

@@ -1,4 +1,4 @@
-// Operators of heat on a graph against dense matrices, and the identity that makes them those of a flat bundle:
+// Operators of heat on a graph against dense matrices, and the identity that makes them operators on a flat bundle:
 // Δ of node maps = Oᵀ (𝓛 ⊗ I) O.
 #include <doctest/doctest.h>
 
@@ -202,7 +202,7 @@ TEST_CASE("heat: nodes without neighbours, and graphs without edges") {
   }
 }
 
-TEST_CASE("heat: the Laplacian of node maps is that of the graph between rotations") {
+TEST_CASE("heat: the Laplacian of node maps is the graph's Laplacian between rotations") {
   using namespace heat_test;
   constexpr int D = 3;
   constexpr Index f = 2;
@@ -231,7 +231,7 @@ TEST_CASE("heat: the Laplacian of node maps is that of the graph between rotatio
         64 * epsilon);
 }
 
-TEST_CASE("heat: rotations of one channel are those of several") {
+TEST_CASE("heat: rotations of one channel equal rotations of several") {
   using namespace heat_test;
   constexpr int D = 2;
   const Index n = 50, bundles = 3;

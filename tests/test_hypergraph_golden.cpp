@@ -1,5 +1,5 @@
 // Sheaf hypergraph networks against golden3/: an independent implementation with automatic differentiation. What its files
-// hold is what those of golden/ hold (golden_case.hpp), with incidence in place of edges, config = d, f, L, bayes,
+// hold is what the files of golden/ hold (golden_case.hpp), with incidence in place of edges, config = d, f, L, bayes,
 // separate_encoder, family, learner, laplacian, mediators, projection, update, static, bias, hidden.l, and of the non-linear
 // Laplacian selection.l: the selected pairs, the most discrepant one of a hyperedge first, then its mediators.
 #include <doctest/doctest.h>

@@ -789,15 +789,15 @@ TEST_CASE("named parameters: offsets, visible and stored order, errors") {
   CHECK(set.info(c).size == 3);
   CHECK(set.info(b).group == sheafnn::layers::ParameterGroup::sheaf_learner);
   CHECK(std::all_of(set.values().begin(), set.values().end(), [](double x) { return x == 0; }));
-  set.set(a, {1, 2, 3, 4, 5, 6});
-  set.set(b, {7, 8, 9, 10});
-  set.set(c, {11, 12, 13});
+  set.set(a, std::vector<double>{1, 2, 3, 4, 5, 6});
+  set.set(b, std::vector<double>{7, 8, 9, 10});
+  set.set(c, std::vector<double>{11, 12, 13});
   const double stored[] = {1, 4, 2, 5, 3, 6, 7, 8, 9, 10, 11, 12, 13};
   CHECK(std::equal(set.values().begin(), set.values().end(), stored));
   CHECK(set.get(a, set.values()) == std::vector<double>{1, 2, 3, 4, 5, 6});
   CHECK(set.get(c, set.values()) == std::vector<double>{11, 12, 13});
   CHECK(set.data(b)[3] == 10);
-  CHECK_THROWS_WITH_AS(set.set(b, {1, 2, 3}), "b: 3 is not allowed; expected 4 values", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(set.set(b, std::vector<double>{1, 2, 3}), "b: 3 is not allowed; expected 4 values", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(set.find("d")),
                        "parameter: d is not allowed; the model has no parameter of that name",
                        std::invalid_argument);

@@ -80,7 +80,7 @@ BLOCKS = {
     "docs/learned_sheaf.md 4": (
         "function",
         "const sheafnn::CellularSheaf<sheafnn::GeneralLinear<2>> sheaf(sheafnn::karate_club().graph);\n"
-        "const std::vector<std::int32_t> labels;\n",
+        "const std::vector<std::int32_t> labels;\nconst sheafnn::ModelOptions options;\n",
         "",
     ),
     "docs/learned_sheaf.md 5": (
@@ -118,7 +118,9 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <cstdio>
 #include <filesystem>
 #include <sheafnn/bsnn.hpp>
+#include <sheafnn/bsnn/connection_model.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
+#include <sheafnn/convolution.hpp>
 #include <sheafnn/cooperative.hpp>
 #include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io.hpp>

@@ -25,7 +25,7 @@ template <class Model>
     return Model(options, seed);
   }
 }
-/// That of a checkpoint.
+/// The model of a checkpoint.
 template <class Model>
 [[nodiscard]] Model loaded_on(const sheafnn::Dataset& data, const std::filesystem::path& path,
                               const sheafnn::io::TensorFile& checkpoint) {

@@ -63,7 +63,7 @@ decltype(auto) with_network(Settings& s, const F& f) {
   return with_options_of(s.model, s.networks, f);
 }
 
-/// Where the command line has the options of every model, and those of networks of layers.
+/// Where the command line has the options of every model, and the options of networks of layers.
 inline constexpr const char* model_group = "Model";
 /// The group of the options of a kind.
 [[nodiscard]] inline std::string group_of(const sheafnn::NetworkKind& kind) {
@@ -220,7 +220,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   if (!sheafnn::kind_of(s.model).learned_maps) return false;
   return !has_family(s.model) || (s.maps != "identity" && s.pairs().use_edges);
 }
-/// Are the layers those of attention?
+/// Are the layers attention layers?
 [[nodiscard]] inline bool has_attention(const TrainSettings& s) {
   return !is_cooperative(s.model) && !is_flow(s.model) && s.pairs().layer == sheafnn::LayerForm::attention;
 }

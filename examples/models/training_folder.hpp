@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "models/program.hpp"
+#include "models/registry.hpp"
 
 namespace programs {
 
@@ -123,7 +124,8 @@ class TrainingFolder {
       if (!is("kl_schedule", {"off"})) add_default("--kl-weight", settings.at("kl_weight"));
     }
     if (settings.contains("lr") && !settings.contains("sheaf_lr")) add_default("--sheaf-lr", "0");
-    if (settings.contains("parametrisation")) {
+    const auto model = settings.find("model");
+    if (settings.contains("parametrisation") && (model == settings.end() || has_family(model->second))) {
       if (is("maps", {"special-orthogonal"})) add_default("--parametrisation", settings.at("parametrisation"));
       if (!settings.contains("sheaf_activation")) add_default("--sheaf-activation", "tanh");
     }

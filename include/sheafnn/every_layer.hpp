@@ -21,11 +21,13 @@ using EveryLayer =
     LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer,
                layers::ConvolutionLayer, layers::WaveLayer, layers::AttentionLayer, layers::CopresheafLayer>;
 
-/// Bsnn, Nsd and Snn with a choice of all layers.
+/// Bsnn with a choice of all layers: the option `layer` says which.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnyBsnn = SheafModel<Family, DefaultPosterior<Family>, S, EveryLayer>;
+/// Nsd with the same choice.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnyNsd = SheafModel<Family, PointMass<Family>, S, EveryLayer>;
+/// Snn with the same choice.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnySnn = SheafModel<Family, GivenMaps<Family>, S, EveryLayer>;
 

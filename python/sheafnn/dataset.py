@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Iterable, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple, Sequence
 
 import numpy as np
 import scipy.sparse
 
 from . import _checks, _core, _edges, _masks, _tables
 from ._labels import encode as _encode, missing_words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Split(NamedTuple):
@@ -65,7 +68,91 @@ def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> li
     return texts
 
 
-class Dataset:
+class NodeData:
+    """What a task on the nodes of a graph and one on the nodes of a hypergraph have in common."""
+
+    _copy: Callable[[Any], Any]  #: of the core
+
+    def __init__(self, core: Any, classes: np.ndarray | None = None):
+        self._core = core
+        if classes is None:
+            classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
+        self._classes = classes
+
+    @property
+    def name(self) -> str:
+        return self._core.name
+
+    @property
+    def node_count(self) -> int:
+        return self._core.node_count
+
+    @property
+    def feature_count(self) -> int:
+        return self._core.feature_count
+
+    @property
+    def feature_names(self) -> list[str]:
+        """p names, or an empty list."""
+        return self._core.feature_names
+
+    @property
+    def class_count(self) -> int:
+        return self._core.class_count
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Distinct known labels, sorted; ``codes`` index into it."""
+        return self._classes
+
+    @property
+    def codes(self) -> np.ndarray:
+        """n class numbers, -1 where the label is unknown; empty without labels."""
+        return self._core.labels
+
+    @property
+    def labels(self) -> np.ndarray:
+        """n labels as they were given; where one is unknown, -1 among whole numbers of 64 bits, else None."""
+        codes = self.codes
+        if (codes >= 0).all():
+            return self._classes[codes]
+        if self._classes.dtype.kind in "iu":  # timedelta64 is a subtype of NumPy's integers
+            if len(self._classes) == 0:
+                return np.full(len(codes), -1)
+            if self._classes[-1] <= np.iinfo(np.int64).max:
+                return np.where(codes >= 0, self._classes.astype(np.int64)[np.maximum(codes, 0)], -1)
+        return np.array([self._classes[c] if c >= 0 else None for c in codes], object)
+
+    @property
+    def splits(self) -> list[Split]:
+        return [Split(*parts) for parts in self._core.splits()]
+
+    def with_splits(self, splits: Iterable[Any]) -> Self:
+        """The same data with other splits.
+
+        :param splits: each (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of 0 and
+            1, or node numbers; n integers that are all 0 or 1 and repeat are a mask. Sets may also be masks of several
+            splits, n x S or S x n, which are S splits
+        :raises ValueError: a node out of range or in two sets, or a split without training nodes; a mask with another value
+            or of another size; names the split, the set and the node
+
+        >>> import numpy
+        >>> masks = numpy.array([[1, 0, 0, 0], [0, 0, 0, 1]])
+        >>> data = Dataset.from_numpy([[0, 1]], numpy.eye(4), [0, 1, 0, 1]).with_splits([(masks, [1], [2])])
+        >>> [split.train.tolist() for split in data.splits]
+        [[0], [3]]
+        """
+        count = self.node_count
+        numbers: list[_masks.Sets] = []
+        for s, split in enumerate(splits):
+            parts = _masks.parts_of(split, f"splits[{s}]")
+            numbers += _masks.split_sets(parts, count, [f"splits[{s}].{name}" for name in Split._fields])
+        core = type(self)._copy(self._core)
+        core.set_splits(numbers)
+        return type(self)(core, self._classes)
+
+
+class Dataset(NodeData):
     """A node classification task: a graph of n nodes, n x p features, labels and splits.
 
     Made by :meth:`from_numpy`, :meth:`from_scipy`, :meth:`from_pandas`, :meth:`from_networkx`, :meth:`from_pyg`,
@@ -73,11 +160,7 @@ class Dataset:
     count once, self-loops are dropped. Networks on directed arcs remember which way an edge was listed.
     """
 
-    def __init__(self, core: _core.Dataset, classes: np.ndarray | None = None):
-        self._core = core
-        if classes is None:
-            classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
-        self._classes = classes
+    _copy = staticmethod(_core.copy_dataset)
 
     @classmethod
     def from_numpy(
@@ -369,52 +452,8 @@ class Dataset:
         return r
 
     @property
-    def name(self) -> str:
-        return self._core.name
-
-    @property
-    def node_count(self) -> int:
-        return self._core.node_count
-
-    @property
     def edge_count(self) -> int:
         return self._core.edge_count
-
-    @property
-    def feature_count(self) -> int:
-        return self._core.feature_count
-
-    @property
-    def feature_names(self) -> list[str]:
-        """p names, or an empty list."""
-        return self._core.feature_names
-
-    @property
-    def class_count(self) -> int:
-        return self._core.class_count
-
-    @property
-    def classes(self) -> np.ndarray:
-        """Distinct known labels, sorted; ``codes`` index into it."""
-        return self._classes
-
-    @property
-    def codes(self) -> np.ndarray:
-        """n class numbers, -1 where the label is unknown; empty without labels."""
-        return self._core.labels
-
-    @property
-    def labels(self) -> np.ndarray:
-        """n labels as they were given; where one is unknown, -1 among whole numbers of 64 bits, else None."""
-        codes = self.codes
-        if (codes >= 0).all():
-            return self._classes[codes]
-        if self._classes.dtype.kind in "iu":  # timedelta64 is a subtype of NumPy's integers
-            if len(self._classes) == 0:
-                return np.full(len(codes), -1)
-            if self._classes[-1] <= np.iinfo(np.int64).max:
-                return np.where(codes >= 0, self._classes.astype(np.int64)[np.maximum(codes, 0)], -1)
-        return np.array([self._classes[c] if c >= 0 else None for c in codes], object)
 
     @property
     def edges(self) -> np.ndarray:
@@ -449,34 +488,6 @@ class Dataset:
     def arc_features(self) -> Any:
         """2m x k numbers, in the order of ``arcs``; None where there are none."""
         return self._core.arc_features
-
-    @property
-    def splits(self) -> list[Split]:
-        return [Split(*parts) for parts in self._core.splits()]
-
-    def with_splits(self, splits: Iterable[Any]) -> "Dataset":
-        """The same data with other splits.
-
-        :param splits: each (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of 0 and
-            1, or node numbers; n integers that are all 0 or 1 and repeat are a mask. Sets may also be masks of several
-            splits, n x S or S x n, which are S splits
-        :raises ValueError: a node out of range or in two sets, or a split without training nodes; a mask with another value
-            or of another size; names the split, the set and the node
-
-        >>> import numpy
-        >>> masks = numpy.array([[1, 0, 0, 0], [0, 0, 0, 1]])
-        >>> data = Dataset.from_numpy([[0, 1]], numpy.eye(4), [0, 1, 0, 1]).with_splits([(masks, [1], [2])])
-        >>> [split.train.tolist() for split in data.splits]
-        [[0], [3]]
-        """
-        count = self.node_count
-        numbers: list[_masks.Sets] = []
-        for s, split in enumerate(splits):
-            parts = _masks.parts_of(split, f"splits[{s}]")
-            numbers += _masks.split_sets(parts, count, [f"splits[{s}].{name}" for name in Split._fields])
-        core = _core.copy_dataset(self._core)
-        core.set_splits(numbers)
-        return Dataset(core, self._classes)
 
     def make_splits(
         self,

@@ -14,20 +14,16 @@ from ._estimator import Progress, _text
 from ._labels import encode as _encode
 from ._labels import same_classes
 from .classifier import Uncertainty
-from .dataset import Split, _class_names, _feature_arrays, _feature_names
+from .dataset import NodeData, _class_names, _feature_arrays, _feature_names
 
 
-class Hypergraph:
+class Hypergraph(NodeData):
     """A node classification task on a hypergraph: n nodes, n x p features, labels and splits.
 
     Made by :meth:`from_numpy`, :meth:`from_lists`, :func:`load_hypergraph` and :func:`synthetic_hypergraph`.
     """
 
-    def __init__(self, core: _core.HypergraphDataset, classes: np.ndarray | None = None):
-        self._core = core
-        if classes is None:
-            classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
-        self._classes = classes
+    _copy = staticmethod(_core.copy_hypergraph)
 
     @classmethod
     def from_numpy(
@@ -93,49 +89,13 @@ class Hypergraph:
         return cls.from_numpy(np.array(pairs or np.empty((0, 2), int)), features, labels, **{"hyperedge_count": len(members), **more})
 
     @property
-    def name(self) -> str:
-        return self._core.name
-
-    @property
-    def node_count(self) -> int:
-        return self._core.node_count
-
-    @property
     def hyperedge_count(self) -> int:
         return self._core.hyperedge_count
-
-    @property
-    def feature_count(self) -> int:
-        return self._core.feature_count
-
-    @property
-    def classes(self) -> np.ndarray:
-        """The labels that there are, sorted."""
-        return self._classes
-
-    @property
-    def codes(self) -> np.ndarray:
-        """n numbers of classes, -1 where unknown; empty without labels."""
-        return self._core.labels
 
     @property
     def incidence(self) -> np.ndarray:
         """nnz x 2, sorted by node and hyperedge."""
         return self._core.incidence
-
-    @property
-    def splits(self) -> list[Split]:
-        return [Split(*parts) for parts in self._core.splits()]
-
-    def with_splits(self, splits: Iterable[Any]) -> "Hypergraph":
-        """The same data with other splits, as Dataset.with_splits."""
-        numbers: list[_masks.Sets] = []
-        for s, split in enumerate(splits):
-            parts = _masks.parts_of(split, f"splits[{s}]")
-            numbers += _masks.split_sets(parts, self.node_count, [f"splits[{s}].{name}" for name in Split._fields])
-        core = _core.copy_hypergraph(self._core)
-        core.set_splits(numbers)
-        return Hypergraph(core, self._classes)
 
     def __repr__(self) -> str:
         return f"<Hypergraph {self.name!r}: {self.node_count} nodes, {self.hyperedge_count} hyperedges, {self.feature_count} features>"

@@ -239,7 +239,7 @@ TEST_CASE("steps of networks with a layer of one's own are those of one process"
   check_steps<own_layers::Mixed<sheafnn::PointMass<SpecialOrthogonal<2>>>>(both);
 }
 
-TEST_CASE("steps of convolutions, waves and copresheaves are those of one process; attention needs a whole graph") {
+TEST_CASE("steps of convolutions, waves and copresheaves equal the steps of one process; attention needs a whole graph") {
   const auto setting = [](const char* name, sheafnn::LayerForm form) {
     Setting r{name, {.features = 20, .channels = 3, .layers = 3, .classes = 3}};
     r.model.layer = form;

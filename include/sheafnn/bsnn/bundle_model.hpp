@@ -17,6 +17,7 @@
 
 #include "sheafnn/bsnn/bundle_layout.hpp"
 #include "sheafnn/bsnn/bundle_options.hpp"
+#include "sheafnn/bsnn/model_parts.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/posterior/cayley.hpp"
@@ -32,12 +33,14 @@ namespace sheafnn {
 /// \tparam S         float (default) or double
 template <int D, bool Bayesian, std::floating_point S = float>
   requires(sheaf::StalkDimension<D>&& D > 1)
-class BundleModel {
+class BundleModel : public detail::ModelParts<BundleOptions, BundleNetworkWeights<layers::ParameterSlot>, S> {
+  using Parts = detail::ModelParts<BundleOptions, BundleNetworkWeights<layers::ParameterSlot>, S>;
+  using Parts::layout_, Parts::options_, Parts::parameters_;
+
  public:
   using Family = SpecialOrthogonal<D>;
   using Posterior = std::conditional_t<Bayesian, CayleyPosterior<Family>, PointMass<Family>>;
-  using Options = BundleOptions;
-  using Scalar = S;
+  using typename Parts::Options, typename Parts::Scalar;
   static constexpr int stalk_dimension = D;
   static constexpr bool bayesian = Bayesian;
   /// As checkpoints and programs name it.
@@ -55,22 +58,11 @@ class BundleModel {
     parameters_.initialise(seed);
   }
   /// The same without values of the parameters.
-  BundleModel(detail::LayoutOnly, const BundleOptions& options) : options_(resolve(options, D)) {
+  BundleModel(detail::LayoutOnly, const BundleOptions& options) : Parts(resolve(options, D)) {
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_);
   }
 
-  [[nodiscard]] const BundleOptions& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
-  ///
-  /// \throws std::invalid_argument  a plan of another number of columns
-  void set_feature_plan(FeaturePlan plan) {
-    detail::check_plan(plan, options_.features);
-    options_.feature_plan = std::move(plan);
-  }
-  [[nodiscard]] const BundleNetworkWeights<layers::ParameterSlot>& layout() const noexcept { return layout_; }
-  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   /// Coordinates of a node, B · D.
   [[nodiscard]] Index coordinates() const noexcept { return options_.bundles * D; }
   /// h = B · D · channels.
@@ -86,11 +78,6 @@ class BundleModel {
   void declare(layers::ParameterList<T>& list, BundleNetworkWeights<T>& weights) const {
     weights.declare(list, options_, D, rotation_outputs, bayesian);
   }
-
- private:
-  BundleOptions options_;
-  BundleNetworkWeights<layers::ParameterSlot> layout_;
-  layers::ParameterSet<S> parameters_;
 };
 
 /// Bundle network: the rotations are learned functions of each layer's features.

@@ -16,19 +16,20 @@
 #include "sheafnn/bsnn/bundle_model.hpp"
 #include "sheafnn/bsnn/bundle_steps.hpp"
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/bsnn/network_of_steps.hpp"
 
 namespace sheafnn {
 
 /// Refers to the model, whose parameters may change between passes, and to the graph; both must outlive it.
 template <int D, bool Bayesian, std::floating_point Scalar>
 class Network<BundleModel<D, Bayesian, Scalar>>
-    : public detail::NetworkPasses<Network<BundleModel<D, Bayesian, Scalar>>,
-                                   detail::BundleSteps<D, Bayesian, Scalar>> {
-  using Passes = detail::NetworkPasses<Network, detail::BundleSteps<D, Bayesian, Scalar>>;
-  using Passes::steps_;
+    : public detail::NetworkOfSteps<Network<BundleModel<D, Bayesian, Scalar>>,
+                                    detail::BundleSteps<D, Bayesian, Scalar>> {
+  using Base = detail::NetworkOfSteps<Network, detail::BundleSteps<D, Bayesian, Scalar>>;
+  using Base::steps_;
 
  public:
-  using typename Passes::Model;
+  using typename Base::Model;
   using S = Scalar;
 
   /// With the expansion `spectral`, eigenpairs are computed here.
@@ -38,21 +39,10 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   ///                                part of another
   /// \throws std::runtime_error     eigenpairs that do not converge
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
-      : Passes(model, graph, features, execution) {}
+      : Base(model, graph, features, execution) {}
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// X_{l+1}, features after this many layers l, at all nodes; of the last draw and valid until the next pass. Coordinates
-  /// are those of all bundles, B · D.
-  ///
-  /// \param layer_count  0 … layers of the model
-  /// \throws std::invalid_argument  layer_count out of range
-  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
-  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
-    this->check_layer_count(layer_count, steps_.layer_count());
-    const MatrixView<const S> x = steps_.features(layer_count);
-    return {x.data(), x.rows(), steps_.model.coordinates(), steps_.model.options().channels};
-  }
   /// The rotations of a layer in the last draw. \param layer  0 … layers − 1
   ///
   /// \throws std::invalid_argument  layer out of range
@@ -87,47 +77,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   ///                                maps
   void begin(const ForwardPass<S>& pass) {
     require(!pass.training || steps_.given_maps.empty(), "training", true, "given maps are for evaluations");
-    this->begin_pass(pass);
-    steps_.set_pass(pass);
-    steps_.embed();
-  }
-
-  /// Draws the rotations of a sample and computes its outputs.
-  ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
-  /// \throws std::logic_error       begin() did not come before
-  MatrixView<S> draw(Index sample) {
-    this->begin_draw(sample);
-    steps_.diffuse();
-    steps_.read_out();
-    this->end_draw();
-    return steps_.output.output();
-  }
-  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
-  /// X_1, which add up.
-  ///
-  /// \throws std::invalid_argument  outputs_bar of another shape
-  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
-  void accumulate(const MatrixView<const S>& outputs_bar) {
-    this->check_accumulate();
-    steps_.read_out_backward(outputs_bar);
-    steps_.diffuse_backward();
-    if (steps_.first_sample) {
-      std::swap(steps_.bar, steps_.embedding_bar);
-    } else {
-      detail::add_array(steps_.execution, steps_.bar.size(), steps_.bar.data(), steps_.embedding_bar.data());
-    }
-    steps_.first_sample = steps_.kept = false;
-  }
-  /// From what accumulate() has gathered to gradient().
-  ///
-  /// \returns the KL term, the mean over nodes and bundles
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
-  double finish_backward() {
-    this->check_finish();
-    if (Bayesian && steps_.closed_form) steps_.kl = steps_.mean_kl();
-    steps_.embed_backward();
-    return steps_.kl;
+    Base::begin(pass);
   }
 };
 

@@ -46,7 +46,7 @@ struct BundleOptions {
   std::optional<rotation::RotationParametrisation> parametrisation = {};
 
   AdjacencyNormalisation normalisation = AdjacencyNormalisation::symmetric;  ///< of Â in 𝓛 = I − Â
-  bool self_loops = false;                                                   ///< Â is that of A + I
+  bool self_loops = false;                                                   ///< Â is made of A + I
   HeatExpansion expansion = HeatExpansion::shifted;                          ///< of exp(−t𝓛)
   Index terms = 8;           ///< K: the degree of a series, at most 64, or the number of eigenpairs, at most 4096
   double time = 1;           ///< t, where it is not learned, and where it starts
@@ -87,7 +87,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({"learner_layers", "layers of the learners sage and sage-residual",
          Range::between(1, layers::max_learner_layers)},
         options.learner_layers...);
-  visit({"learner_width", "hidden width of the learners; 0: that of the network", Range::between(0, 10240)},
+  visit({"learner_width", "hidden width of the learners; 0: the network's width", Range::between(0, 10240)},
         options.learner_width...);
   visit({.key = "parametrisation",
          .summary = "parametrisation of rotations (euler: stalk dimension 2, 3)",

@@ -69,6 +69,9 @@ struct BundleSteps {
   [[nodiscard]] MatrixView<const S> features(Index l) const noexcept {
     return l == 0 ? hidden.output() : layers[static_cast<std::size_t>(l - 1)].output();
   }
+  [[nodiscard]] FeatureView<const S> features_after(Index count) const {
+    return {features(count).data(), graph.node_count(), model.coordinates(), model.options().channels};
+  }
   [[nodiscard]] MatrixView<S> matrix(Buffer<S>& buffer) const noexcept {
     return {buffer.data(), graph.node_count(), model.hidden_width()};
   }
@@ -94,13 +97,7 @@ struct BundleSteps {
              [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
   }
   /// Zeros what backward passes add to: all but the encoder's weight, which they write.
-  void clear_gradient() {
-    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
-      const ParameterInfo& info = model.parameters().info()[id];
-      if (static_cast<ParameterId>(id) == model.layout().encoder.weight) continue;
-      std::fill_n(gradient.data() + info.offset, info.size, S(0));
-    }
-  }
+  void clear_gradient() { clear_but(model.parameters(), {model.layout().encoder.weight}, gradient); }
 
   /// X_1, and of Bayesian models the distributions of the rotations.
   void embed() {
@@ -130,9 +127,22 @@ struct BundleSteps {
                     pass.of_layer(hidden_dropouts + l, sample), pass.of_layer(l, sample));
     }
   }
+  void compute_outputs() {
+    diffuse();
+    read_out();
+  }
+  void accumulate(const MatrixView<const S>& outputs_bar) {
+    read_out_backward(outputs_bar);
+    diffuse_backward();
+    if (first_sample) {
+      std::swap(bar, embedding_bar);
+    } else {
+      add_array(execution, bar.size(), bar.data(), embedding_bar.data());
+    }
+  }
   /// Y at the requested nodes.
   void read_out() { output.forward(execution, weights.readout, weights.output, normed(end_rows())); }
-  /// From the derivative of Y to that of X_{L+1}, in bar.
+  /// From the derivative of Y to the derivative of X_{L+1}, in bar.
   void read_out_backward(const MatrixView<const S>& outputs_bar) {
     const Index h = model.hidden_width();
     const bool normalises = model.options().layer_norm;
@@ -144,7 +154,7 @@ struct BundleSteps {
     std::fill_n(bar.data(), bar.size(), S(0));
     for (Index i = 0; i < nodes.count(); ++i) std::copy_n(rows.row(i).data(), h, bar.data() + nodes[i] * h);
   }
-  /// From the derivative of X_{L+1}, in bar, to that of X_1, there too, and to those of weights and distributions.
+  /// From the derivative of X_{L+1}, in bar, to X_1's, there too, and to the weights' and distributions'.
   void diffuse_backward() {
     const double share = 1 / static_cast<double>(options.samples * layer_count());
     for (Index l = layer_count() - 1; l >= 0; --l) {
@@ -165,7 +175,7 @@ struct BundleSteps {
   void begin_posterior([[maybe_unused]] double kl_weight) {
     if constexpr (Bayesian) posterior[0].begin_backward(execution, kl_weight);
   }
-  /// From the derivatives of X_1 and of the distributions to those of the learner's and the encoder's weights.
+  /// From the derivatives of X_1 and of the distributions to the learner's and the encoder's weights.
   void embed_backward() {
     if constexpr (Bayesian) {
       posterior[0].end_backward(execution, learners[0].raw(), layers[0].maps(), raw_bar_view());
@@ -181,9 +191,6 @@ struct BundleSteps {
     } else {
       return 0;
     }
-  }
-  void require_kept() const {
-    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
 
   const Model& model;
@@ -218,7 +225,7 @@ struct BundleSteps {
   double kl = 0;  ///< KL term of the backward pass
 
  private:
-  /// Numbers of the dropouts of hidden units begin here; those of the layers' own are below. No model has more layers.
+  /// Numbers of the dropouts of hidden units begin here; the layers' own numbers are below. No model has more layers.
   static constexpr Index hidden_dropouts = 64;
 
   static const Graph& whole(const Graph& graph) {

@@ -5,7 +5,7 @@
 ///     using Model = sheafnn::ConnNsd<3>;    // Conn-NSD: diffusion layers without a sheaf learner
 ///     using Model = sheafnn::BconnNsd<3>;   // F_a = möb(U_a, κ_a) M_a around the connection M, κ_a learned per arc
 ///
-/// A model holds no sheaf: a network computes that of its own graph and features, as the feature plan leaves them, and the
+/// A model holds no sheaf: a network computes the sheaf of its own graph and features, as the feature plan leaves them, and the
 /// same data give the same sheaf. Networks: network.hpp. Source: Sheaf Neural Networks with Connection Laplacians (Barbero et
 /// al., arXiv 2206.08702); math: "Connections".
 #pragma once
@@ -31,7 +31,7 @@ namespace sheafnn::detail {
 template <class Family>
 class ConnectionCache {
  public:
-  /// Unchecked: the options are those of the calls before.
+  /// Unchecked: the options equal the options of the calls before.
   [[nodiscard]] CellularSheaf<Family> sheaf(const Graph& graph, const NodeFeatures& features,
                                             const ConnectionOptions& options) {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 /// \file
-/// Options of networks on connections: those of networks of layers, and how the connection is computed.
+/// Options of networks on connections: all options of networks of layers, and how the connection is computed.
 #pragma once
 
 #include <concepts>

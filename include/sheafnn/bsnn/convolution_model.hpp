@@ -24,6 +24,7 @@
 #include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/bsnn/model_parts.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/layers/sheaf_convolution.hpp"
 #include "sheafnn/nn/parameters.hpp"
@@ -73,12 +74,15 @@ struct ConvolutionWeights {
 /// \tparam S              float (default) or double
 template <RestrictionMapFamily FamilyType, class PosteriorType, std::floating_point S = float>
   requires(has_given_maps<PosteriorType> || is_around_given<PosteriorType>)
-class ConvolutionModel {
+class ConvolutionModel
+    : public detail::ModelParts<ConvolutionOptions, ConvolutionWeights<layers::ParameterSlot>, S> {
+  using Parts = detail::ModelParts<ConvolutionOptions, ConvolutionWeights<layers::ParameterSlot>, S>;
+  using Parts::layout_, Parts::options_, Parts::parameters_;
+
  public:
   using Family = FamilyType;
   using Posterior = PosteriorType;
-  using Options = ConvolutionOptions;
-  using Scalar = S;
+  using typename Parts::Options, typename Parts::Scalar;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = is_around_given<Posterior>;
   /// As checkpoints and programs name it.
@@ -97,7 +101,7 @@ class ConvolutionModel {
   }
   /// The same without values of the parameters.
   ConvolutionModel(detail::LayoutOnly, const ConvolutionOptions& options, const Posterior& posterior)
-      : options_(resolve(options, stalk_dimension, sheaf::is_orthogonal<Family>)), posterior_(posterior) {
+      : Parts(resolve(options, stalk_dimension, sheaf::is_orthogonal<Family>)), posterior_(posterior) {
     if constexpr (bayesian) {
       posterior_.centre().check_count(1);
       require(options_.deviation.value_or(posterior_.source()) == posterior_.source(), "deviation",
@@ -118,19 +122,8 @@ class ConvolutionModel {
     declare(list, layout_);
   }
 
-  [[nodiscard]] const ConvolutionOptions& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
-  ///
-  /// \throws std::invalid_argument  a plan of another number of columns
-  void set_feature_plan(FeaturePlan plan) {
-    detail::check_plan(plan, options_.features);
-    options_.feature_plan = std::move(plan);
-  }
-  [[nodiscard]] const ConvolutionWeights<layers::ParameterSlot>& layout() const noexcept { return layout_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
   [[nodiscard]] const layers::SheafLearnerOptions& learner() const noexcept { return learner_; }
-  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] Index coordinates() const noexcept { return stalk_dimension; }
   /// The widest row that a layer diffuses, d · max c_l.
   [[nodiscard]] Index hidden_width() const noexcept {
@@ -146,11 +139,8 @@ class ConvolutionModel {
   }
 
  private:
-  ConvolutionOptions options_;
   [[no_unique_address]] Posterior posterior_;
   layers::SheafLearnerOptions learner_;
-  ConvolutionWeights<layers::ParameterSlot> layout_;
-  layers::ParameterSet<S> parameters_;
 };
 
 /// Convolutions on a given sheaf.

@@ -22,7 +22,7 @@
 
 namespace sheafnn {
 
-/// Architecture of a network of sheaf convolutions; the stalk dimension d is that of the model's family.
+/// Architecture of a network of sheaf convolutions; the stalk dimension d is given by the model's family.
 struct ConvolutionOptions {
   static constexpr NetworkKind kind{.bayesian = "bsnn-given",
                                     .deterministic = "snn",

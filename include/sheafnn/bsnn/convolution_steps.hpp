@@ -113,7 +113,7 @@ struct ConvolutionSteps {
     }
     return {dense.data(), graph.node_count(), start_width()};
   }
-  /// X_{l+1}, l = −1 … L − 1.
+  /// X_{count+1}.
   [[nodiscard]] FeatureView<const S> features_after(Index count) const {
     if (count > 0) return layer(count - 1).output();
     return {start().data(), graph.node_count(), Family::stalk_dimension, model.options().widths.front()};
@@ -153,7 +153,7 @@ struct ConvolutionSteps {
     return r;
   }
   /// X_{L+1} and the outputs.
-  void diffuse() {
+  void compute_outputs() {
     for (Index l = 0; l < layer_count(); ++l) {
       if (l < source.stack().count()) source.build(execution, {{}, weights.learners}, sheaf_input(l));
       const FeatureView<const S> x = l == 0 && !encoder ? FeatureView<const S>() : features_after(l);
@@ -169,8 +169,8 @@ struct ConvolutionSteps {
     output.rows = last.rows();
     std::copy_n(last.data(), last.rows() * last.columns(), output.values.data());
   }
-  /// From the derivative of the outputs to those of the weights, of Q's parameters and of X_1, which add up.
-  void diffuse_backward(const MatrixView<const S>& outputs_bar) {
+  /// From the derivative of the outputs to the derivatives of the weights, of Q's parameters and of X_1, which add up.
+  void accumulate(const MatrixView<const S>& outputs_bar) {
     const FeatureView<S> last_bar = layer(layer_count() - 1).output_bar();
     if (output.head) {
       output.head->backward(execution, {}, weights.output, layer(layer_count() - 1).output().rows(), outputs_bar,
@@ -200,10 +200,9 @@ struct ConvolutionSteps {
     source.backward(execution, {{}, weights.learners}, read, closed_form ? 0.0 : options.kl_weight * share, {}, {},
                     {{}, weights_bar.learners});
   }
-  /// From what diffuse_backward() has gathered to the derivatives of the learner and the encoder.
+  /// From what accumulate() has gathered to the derivatives of the learner and the encoder.
   void embed_backward() {
     if constexpr (is_sampled) {
-      if (closed_form) kl = mean_kl();
       if (!encoder && embedding_bar.empty() && model.learner().outputs() > 0) {
         embedding_bar.resize(graph.node_count() * start_width());
       }
@@ -218,14 +217,7 @@ struct ConvolutionSteps {
 
   // What NetworkPasses asks for:
 
-  void clear_gradient() {
-    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
-      const ParameterInfo& info = model.parameters().info()[id];
-      // The encoder writes that of its weight.
-      if (static_cast<ParameterId>(id) == model.layout().encoder.weight) continue;
-      std::fill_n(gradient.data() + info.offset, info.size, S(0));
-    }
-  }
+  void clear_gradient() { clear_but(model.parameters(), {model.layout().encoder.weight}, gradient); }
   void begin_posterior(double kl_weight) { source.begin_backward(execution, kl_weight); }
   [[nodiscard]] double mean_kl() {
     if constexpr (is_sampled && closed_form_kl<Posterior>) {
@@ -233,9 +225,6 @@ struct ConvolutionSteps {
     } else {
       return 0;
     }
-  }
-  void require_kept() const {
-    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
 
   const Model& model;

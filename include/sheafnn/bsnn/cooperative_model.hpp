@@ -17,6 +17,7 @@
 
 #include "sheafnn/bsnn/cooperative_layout.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
+#include "sheafnn/bsnn/model_parts.hpp"
 #include "sheafnn/layers/point_node_maps.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/posterior/node_map_posterior.hpp"
@@ -32,12 +33,15 @@ namespace sheafnn {
 /// \tparam S         float (default) or double
 template <int D, bool Bayesian, std::floating_point S = float>
   requires sheaf::StalkDimension<D>
-class CooperativeModel {
+class CooperativeModel
+    : public detail::ModelParts<CooperativeOptions, CooperativeWeights<layers::ParameterSlot>, S> {
+  using Parts = detail::ModelParts<CooperativeOptions, CooperativeWeights<layers::ParameterSlot>, S>;
+  using Parts::layout_, Parts::options_, Parts::parameters_;
+
  public:
   using Family = Conformal<D>;
   using Posterior = std::conditional_t<Bayesian, NodeMapPosterior<D>, PointMass<Family>>;
-  using Options = CooperativeOptions;
-  using Scalar = S;
+  using typename Parts::Options, typename Parts::Scalar;
   static constexpr int stalk_dimension = D;
   static constexpr bool bayesian = Bayesian;
   /// As checkpoints and programs name it.
@@ -53,23 +57,11 @@ class CooperativeModel {
     parameters_.initialise(seed);
   }
   /// The same without values of the parameters.
-  CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options)
-      : options_(resolve(options, D, bayesian)) {
+  CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options) : Parts(resolve(options, D, bayesian)) {
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_);
   }
 
-  [[nodiscard]] const CooperativeOptions& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
-  ///
-  /// \throws std::invalid_argument  a plan of another number of columns
-  void set_feature_plan(FeaturePlan plan) {
-    detail::check_plan(plan, options_.features);
-    options_.feature_plan = std::move(plan);
-  }
-  [[nodiscard]] const CooperativeWeights<layers::ParameterSlot>& layout() const noexcept { return layout_; }
-  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] Index coordinates() const noexcept { return D; }
   /// h = D · channels.
   [[nodiscard]] Index hidden_width() const noexcept { return D * options_.channels; }
@@ -89,11 +81,6 @@ class CooperativeModel {
   void declare(layers::ParameterList<T>& list, CooperativeWeights<T>& weights) const {
     weights.declare(list, options_, D, learner_outputs(), bayesian);
   }
-
- private:
-  CooperativeOptions options_;
-  CooperativeWeights<layers::ParameterSlot> layout_;
-  layers::ParameterSet<S> parameters_;
 };
 
 /// Cooperative sheaf network: the node maps are learned functions of each layer's features.

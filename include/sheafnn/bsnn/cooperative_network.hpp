@@ -1,5 +1,5 @@
 /// \file
-/// Networks of cooperative models: the same passes as those of other networks (network.hpp), so that losses, training
+/// Networks of cooperative models: the same passes as in other networks (network.hpp), so that losses, training
 /// and prediction work with them as they are.
 ///
 ///     H = act(dropout_in(X) W₁ᵀ + b₁),   X̃_l = dropout(X_l),   X_1 = H
@@ -153,7 +153,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     this->end_draw();
     return steps_.features_after(steps_.layer_count());
   }
-  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
+  /// Backwards from the derivative of the last draw's outputs to the derivatives of the layers' weights, of Q's parameters and of
   /// H, which add up.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape
@@ -198,7 +198,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   }
 
  private:
-  /// From the derivative of X_{L+1}, in bar, to those of the layers and, added up, of H.
+  /// From the derivative of X_{L+1}, in bar, to the derivatives of the layers and, added up, of H.
   void accumulate_layers() {
     steps_.diffuse_backward();
     if (steps_.first_sample) {
@@ -208,7 +208,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     }
     steps_.first_sample = steps_.kept = false;
   }
-  /// To the derivative of H, and to those of the learners that serve all layers.
+  /// To the derivative of H, and of the learners that serve all layers.
   void finish_layers() {
     this->check_finish();
     if constexpr (Bayesian) {

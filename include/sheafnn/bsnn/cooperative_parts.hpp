@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
@@ -145,12 +144,7 @@ struct CooperativeParts {
   /// Zeros what backward passes add to: all but the encoders' weights, which they write.
   void clear_gradient() {
     const CooperativeWeights<ParameterSlot>& layout = model.layout();
-    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
-      const ParameterInfo& info = model.parameters().info()[id];
-      const ParameterId number = static_cast<ParameterId>(id);
-      if (number == layout.encoder.weight || number == layout.learner_encoder.weight) continue;
-      std::fill_n(gradient.data() + info.offset, info.size, S(0));
-    }
+    clear_but(model.parameters(), {layout.encoder.weight, layout.learner_encoder.weight}, gradient);
   }
 
   /// Do the learners of every layer read its features? Otherwise one pair reads X_1, or an encoder's output, for all.

@@ -194,9 +194,6 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       add_partials(l);
     }
   }
-  void require_kept() const {
-    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
-  }
 
   static constexpr Index max_layers = second_dropouts;
 

@@ -17,6 +17,7 @@
 
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/model_parts.hpp"
 #include "sheafnn/bsnn/network.hpp"
 
 namespace sheafnn {
@@ -52,14 +53,15 @@ struct FlowWeights {
 /// \tparam PosteriorType  as for SheafModel
 /// \tparam S              float (default) or double
 template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float>
-class FlowModel {
+class FlowModel : public detail::ModelParts<FlowOptions, ModelLayout, S> {
+  using Parts = detail::ModelParts<FlowOptions, ModelLayout, S>;
+  using Parts::layout_, Parts::options_, Parts::parameters_;
   static_assert(std::is_same_v<typename PosteriorType::family, FamilyType>, "the posterior of another family");
 
  public:
   using Family = FamilyType;
   using Posterior = PosteriorType;
-  using Options = FlowOptions;
-  using Scalar = S;
+  using typename Parts::Options, typename Parts::Scalar;
   using Stack = detail::FlowWeights<S>;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
@@ -81,7 +83,7 @@ class FlowModel {
   }
   /// The same without values of the parameters.
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
+      : Parts(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) = network_sizes(detail::one_layer(options_), coordinates(), sheaf_count(),
@@ -92,19 +94,7 @@ class FlowModel {
     });
   }
 
-  [[nodiscard]] const FlowOptions& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
-  ///
-  /// \throws std::invalid_argument  a plan of another number of columns
-  void set_feature_plan(FeaturePlan plan) {
-    detail::check_plan(plan, options_.features);
-    options_.feature_plan = std::move(plan);
-  }
-  /// With the flow, which has no ε, as the only layer.
-  [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
-  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   /// d' = D + number of fixed filters.
   [[nodiscard]] Index coordinates() const noexcept {
     return stalk_dimension + (options_.add_lp ? 1 : 0) + (options_.add_hp ? 1 : 0);
@@ -127,10 +117,7 @@ class FlowModel {
   }
 
  private:
-  FlowOptions options_;
   [[no_unique_address]] Posterior posterior_;
-  ModelLayout layout_;
-  layers::ParameterSet<S> parameters_;
 };
 
 /// Continuous-time sheaf diffusion with a learned distribution of restriction maps, the family's usual one.

@@ -33,7 +33,7 @@ struct ChangedNodeMaps {
 /// Fills in the losses of a network whose pass has begun. Unchecked: nodes that are labelled, options.
 ///
 /// \tparam Rows    what Network::give_maps() takes of each layer
-/// \param rows_of  rows_of(l): those of layer l in the last draw
+/// \param rows_of  rows_of(l): the rows of layer l in the last draw
 template <class Rows, class Model, class RowsOf>
 void score_given_maps(Network<Model>& network, std::span<const std::int32_t> labels,
                       std::span<const std::int32_t> labelled, const SheafUseOptions& options,

@@ -17,6 +17,7 @@
 
 #include "sheafnn/bsnn/hypergraph_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/bsnn/model_parts.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/layers/hypergraph_layer.hpp"
 
@@ -33,7 +34,9 @@ struct HypergraphLayout : NetworkSizes {
 /// \tparam PosteriorType  as for SheafModel, but for given maps
 /// \tparam S              float (default) or double
 template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float>
-class HypergraphModel {
+class HypergraphModel : public detail::ModelParts<HypergraphOptions, HypergraphLayout, S> {
+  using Parts = detail::ModelParts<HypergraphOptions, HypergraphLayout, S>;
+  using Parts::layout_, Parts::options_, Parts::parameters_;
   static_assert(std::is_same_v<typename PosteriorType::family, FamilyType>, "the posterior of another family");
   static_assert(sheaf::is_learned<FamilyType>, "hypergraph networks learn their maps");
   static_assert(!has_given_maps<PosteriorType>, "hypergraph networks learn their maps");
@@ -41,8 +44,7 @@ class HypergraphModel {
  public:
   using Family = FamilyType;
   using Posterior = PosteriorType;
-  using Options = HypergraphOptions;
-  using Scalar = S;
+  using typename Parts::Options, typename Parts::Scalar;
   using GraphType = Hypergraph;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
@@ -63,27 +65,15 @@ class HypergraphModel {
   }
   /// The same without values of the parameters.
   HypergraphModel(detail::LayoutOnly, const HypergraphOptions& options, const Posterior& posterior)
-      : options_(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
+      : Parts(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     detail::set_posterior(options_, posterior_);
-    static_cast<NetworkSizes&>(layout_) =
-        network_sizes(detail::shared_parts(options_), coordinates(), sheaf_count(), detail::raw_sizes(posterior_),
-                      bayesian);
+    static_cast<NetworkSizes&>(layout_) = network_sizes(detail::shared_parts(options_), coordinates(),
+                                                        sheaf_count(), detail::raw_sizes(posterior_), bayesian);
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_.at, layout_.layers);
   }
 
-  [[nodiscard]] const HypergraphOptions& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
-  ///
-  /// \throws std::invalid_argument  a plan of another number of columns
-  void set_feature_plan(FeaturePlan plan) {
-    detail::check_plan(plan, options_.features);
-    options_.feature_plan = std::move(plan);
-  }
-  [[nodiscard]] const HypergraphLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
-  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   [[nodiscard]] Index coordinates() const noexcept { return stalk_dimension; }
   /// h = d · channels.
   [[nodiscard]] Index hidden_width() const noexcept { return stalk_dimension * options_.channels; }
@@ -115,10 +105,7 @@ class HypergraphModel {
   }
 
  private:
-  HypergraphOptions options_;
   [[no_unique_address]] Posterior posterior_;
-  HypergraphLayout layout_;
-  layers::ParameterSet<S> parameters_;
 };
 
 /// Sheaf hypergraph network: a map of every incident pair is a learned function of the features.

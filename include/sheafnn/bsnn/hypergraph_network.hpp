@@ -17,6 +17,7 @@
 
 #include "sheafnn/bsnn/hypergraph_model.hpp"
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/bsnn/network_of_steps.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/incidence_sheaf.hpp"
@@ -114,8 +115,8 @@ struct HypergraphSteps {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.of_hidden());
     source.infer(execution, source_weights(), encoder.output());
   }
-  /// X_{L+1} of a sample.
-  FeatureView<const S> diffuse() {
+  /// Outputs of a sample.
+  void compute_outputs() {
     FeatureView<const S> x = start_features();
     for (Index l = 0; l < layer_count(); ++l) {
       if (l < sheaf_count()) source.build(execution, source_weights(), sheaf_input(l, x));
@@ -125,10 +126,16 @@ struct HypergraphSteps {
                             pass.keeps());
       x = layers[at(l)].output();
     }
-    return x;
+    output.forward(execution, weights.readout, weights.output, x.rows());
   }
-  /// From the derivative of X_{L+1}, in `bar`, to that of X_1, which is added to embedding_bar.
-  void diffuse_backward() {
+  [[nodiscard]] FeatureView<const S> features_after(Index count) const {
+    return count == 0 ? start_features() : layers[at(count - 1)].output();
+  }
+  /// From the derivative of the outputs to the derivative of X_1, which is added to embedding_bar.
+  void accumulate(const MatrixView<const S>& outputs_bar) {
+    const FeatureView<const S> x = features_after(layer_count());
+    output.backward(execution, weights.readout, weights.output, x.rows(), outputs_bar,
+                    view(bar).first(x.nodes()).rows(), weights_bar.readout, weights_bar.output);
     for (Index l = layer_count(); l-- > 0;) {
       const FeatureView<const S> out = view(bar).first(layers[at(l)].output().nodes());
       const bool shares_sheaf = l + 1 < layer_count() && l + 1 >= sheaf_count();  // with the layer after it
@@ -142,9 +149,8 @@ struct HypergraphSteps {
     } else {
       add_array(execution, bar.size(), bar.data(), embedding_bar.data());
     }
-    first_sample = false;
   }
-  /// From the sum of all samples' derivatives to those of the encoders' and the learner's weights.
+  /// From the sum of all samples' derivatives to the encoders' and the learner's weights.
   void embed_backward() {
     source.finish_backward(execution, source_weights(), view(embedding_bar).rows(), view(x_bar).rows(),
                            source_weights_bar());
@@ -155,9 +161,6 @@ struct HypergraphSteps {
 
   void begin_posterior(double kl_weight) { source.begin_backward(execution, kl_weight); }
   void clear_gradient() { gradient.fill(S(0)); }
-  void require_kept() const {
-    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
-  }
   /// KL(Q ‖ prior) per incident pair; 0 without closed form.
   [[nodiscard]] double mean_kl() {
     if constexpr (closed_form_kl<Posterior>) {
@@ -208,7 +211,7 @@ struct HypergraphSteps {
     if (!pass.noise.empty()) r.noise.values = pass.noise[at(sample * sheaf_count() + l)].data();
     return r;
   }
-  /// From the derivatives of a sheaf to those of Q's parameters, or of X_l and the learner's weights.
+  /// From the derivatives of a sheaf to the derivatives of Q's parameters, or of X_l and the learner's weights.
   void sheaf_backward(Index l) {
     const SheafInput<S> read = sheaf_input(l, start_features());
     const double share = 1 / static_cast<double>(options.samples * sheaf_count());
@@ -229,34 +232,25 @@ namespace sheafnn {
 /// Refers to the model, whose parameters may change between passes, and to the hypergraph; both must outlive it.
 template <RestrictionMapFamily FamilyType, SheafSource Posterior, std::floating_point Scalar>
 class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
-    : public detail::NetworkPasses<Network<HypergraphModel<FamilyType, Posterior, Scalar>>,
-                                   detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>> {
-  using Passes =
-      detail::NetworkPasses<Network, detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>>;
-  using Passes::steps_;
+    : public detail::NetworkOfSteps<Network<HypergraphModel<FamilyType, Posterior, Scalar>>,
+                                    detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>> {
+  using Base =
+      detail::NetworkOfSteps<Network, detail::HypergraphSteps<HypergraphModel<FamilyType, Posterior, Scalar>>>;
+  using Base::steps_;
 
  public:
-  using typename Passes::Family, typename Passes::Model;
+  using typename Base::Family, typename Base::Model;
   using S = Scalar;
 
-  /// Allocates all buffers but those of backward passes.
+  /// Allocates all buffers but the ones for backward passes.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the hypergraph, or a hypergraph without nodes
   Network(const Model& model, const Hypergraph& hypergraph, const NodeFeatures& features, Execution execution = {})
-      : Passes(model, hypergraph, features, execution) {}
+      : Base(model, hypergraph, features, execution) {}
   Network(const Model&&, const Hypergraph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Hypergraph&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// Features after this many layers, of the last draw and valid until the next pass: H after none, and after all, at
-  /// nodes() only, what the readout reads. \param layer_count  0 … layers of the model
-  ///
-  /// \throws std::invalid_argument  layer_count out of range
-  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
-  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
-    this->check_layer_count(layer_count, steps_.layer_count());
-    return layer_count == 0 ? steps_.start_features() : layer(layer_count - 1).output();
-  }
   /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   /// A layer of the last draw; its terms() has the pairs that a non-linear Laplacian has selected.
@@ -266,50 +260,6 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   [[nodiscard]] const layers::HypergraphLayer<Family, S>& layer(Index number) const {
     require_between("layer", number, 0, steps_.layer_count() - 1);
     return steps_.layers[static_cast<std::size_t>(number)];
-  }
-
-  /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
-  ///
-  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
-  void begin(const ForwardPass<S>& pass) {
-    this->begin_pass(pass);
-    steps_.set_pass(pass);
-    steps_.embed();
-  }
-  /// Draws the sheaves of a sample and computes its outputs.
-  ///
-  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
-  /// \throws std::logic_error       begin() did not come before
-  MatrixView<S> draw(Index sample) {
-    this->begin_draw(sample);
-    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output,
-                          steps_.diffuse().rows());
-    this->end_draw();
-    return steps_.output.output();
-  }
-  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of H,
-  /// which add up.
-  ///
-  /// \throws std::invalid_argument  outputs_bar of another shape
-  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
-  void accumulate(const MatrixView<const S>& outputs_bar) {
-    this->check_accumulate();
-    const FeatureView<const S> x = features_after(steps_.layer_count());
-    steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows(), outputs_bar,
-                           steps_.view(steps_.bar).first(x.nodes()).rows(), steps_.weights_bar.readout,
-                           steps_.weights_bar.output);
-    steps_.diffuse_backward();
-    steps_.kept = false;
-  }
-  /// From what accumulate() has gathered to gradient().
-  ///
-  /// \returns the KL term, per incident pair
-  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
-  double finish_backward() {
-    this->check_finish();
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
-    steps_.embed_backward();
-    return steps_.kl;
   }
 };
 

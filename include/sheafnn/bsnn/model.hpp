@@ -19,6 +19,7 @@
 #include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/layer_stack.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/bsnn/model_parts.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/nn/parameters.hpp"
 #include "sheafnn/posterior/around_given.hpp"
@@ -90,14 +91,15 @@ void set_posterior(const Options& options, Posterior& posterior) {
 /// \tparam LayersType     LayerKinds<…>, of which networks may have layers
 template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float,
           class LayersType = LibraryLayers>
-class SheafModel {
+class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
+  using Parts = detail::ModelParts<ModelOptions, ModelLayout, S>;
+  using Parts::layout_, Parts::options_, Parts::parameters_;
   static_assert(std::is_same_v<typename PosteriorType::family, FamilyType>, "the posterior of another family");
 
  public:
   using Family = FamilyType;
   using Posterior = PosteriorType;
-  using Options = ModelOptions;
-  using Scalar = S;
+  using typename Parts::Options, typename Parts::Scalar;
   using Layers = LayersType;
   using Stack = detail::LayerStack<Family, S>;
   static constexpr int stalk_dimension = Family::stalk_dimension;
@@ -127,18 +129,7 @@ class SheafModel {
     if constexpr (is_around_given<Posterior>) posterior_.centre().check_count(1);
   }
 
-  [[nodiscard]] const ModelOptions& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
-  ///
-  /// \throws std::invalid_argument  a plan of another number of columns
-  void set_feature_plan(FeaturePlan plan) {
-    detail::check_plan(plan, options_.features);
-    options_.feature_plan = std::move(plan);
-  }
-  [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return posterior_; }
-  [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return parameters_; }
-  [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return parameters_; }
   /// d' = D + number of fixed filters.
   [[nodiscard]] Index coordinates() const noexcept {
     return stalk_dimension + (options_.add_lp ? 1 : 0) + (options_.add_hp ? 1 : 0);
@@ -169,7 +160,7 @@ class SheafModel {
  protected:
   /// A model whose networks bring the given maps.
   SheafModel(detail::LaterSheaf, const ModelOptions& options, const Posterior& posterior = {})
-      : options_(resolve<Family>(detail::suited_to<Posterior, Layers>(options), bayesian)), posterior_(posterior) {
+      : Parts(resolve<Family>(detail::suited_to<Posterior, Layers>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) detail::require_edges(options_);
     detail::set_posterior(options_, posterior_);
     static_cast<NetworkSizes&>(layout_) =
@@ -182,10 +173,7 @@ class SheafModel {
   }
 
  private:
-  ModelOptions options_;
   [[no_unique_address]] Posterior posterior_;
-  ModelLayout layout_;
-  layers::ParameterSet<S> parameters_;
 };
 
 /// Bayesian sheaf neural network: the restriction maps have a learned distribution, the family's usual one.

@@ -48,11 +48,15 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, steps_.layer_count());
-    if (layer_count == 0) return steps_.start_features();
-    return steps_.layers[layer_count - 1].output();
+    return layer_count == 0 ? steps_.start_features() : steps_.layers[layer_count - 1].output();
   }
   /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
+  [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
+  /// Of features between layers.
+  [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
+  /// For pairs of nodes that need not be edges (pair_head.hpp).
+  [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///
@@ -140,50 +144,16 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
   /// The same from the derivative of what diffuse() has returned.
   ///
+  /// \param sheaf_begun  what follows the layers has read the last layer's sheaf, and has begun sheaf_source().gradient()
   /// \throws std::invalid_argument  features_bar of another shape
   /// \throws std::logic_error       as accumulate()
-  void accumulate_features(const FeatureView<const S>& features_bar) {
+  void accumulate_features(const FeatureView<const S>& features_bar, bool sheaf_begun = false) {
     this->check_accumulate();
     const FeatureView<S> bar = last_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
     bar.eigen() = features_bar.eigen();
-    accumulate_layers(bar);
+    accumulate_layers(bar, sheaf_begun);
   }
-  /// The same where what follows the layers has read the last layer's sheaf: its derivative is added to that in
-  /// last_sheaf_gradient(), which begins with every call.
-  ///
-  /// \throws  as above
-  void accumulate_features_and_sheaf(const FeatureView<const S>& features_bar) {
-    steps_.sheaf_gradient_begun = true;
-    try {
-      accumulate_features(features_bar);
-    } catch (...) {
-      steps_.sheaf_gradient_begun = false;
-      throw;
-    }
-    steps_.sheaf_gradient_begun = false;
-  }
-  /// The shape of features, the sheaf of the last layer in the last draw, and where the derivative of its blocks is.
-  [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
-  [[nodiscard]] const layers::SheafBlocks<typename Steps::Family, S>& last_sheaf() const noexcept {
-    return steps_.sheaf_of(steps_.layer_count() - 1);
-  }
-  [[nodiscard]] layers::SheafBlocksGradient<typename Steps::Family, S>& last_sheaf_gradient() noexcept {
-    return steps_.source.gradient();
-  }
-
-  // For maps of pairs of nodes by the learner of the last sheaf (layers/pair_sheaf.hpp), between draw() and accumulate().
-
-  /// Can it give maps to pairs that are no edges?
-  static constexpr bool has_pair_maps = Steps::has_pair_maps;
-  /// What it reads, n × h, its weights, and where derivatives of both are to be added.
-  [[nodiscard]] MatrixView<const S> learner_input() const requires has_pair_maps { return steps_.learner_input(); }
-  [[nodiscard]] const auto& learner_weights() const requires has_pair_maps { return steps_.weights.learners.back(); }
-  [[nodiscard]] const auto& learner_weights_bar() const requires has_pair_maps {
-    return steps_.weights_bar.learners.back();
-  }
-  [[nodiscard]] MatrixView<S> learner_input_bar() requires has_pair_maps { return steps_.learner_input_bar(); }
-
   /// From what accumulate() has gathered to gradient().
   ///
   /// \returns the KL term, per incident pair, and of what layers draw themselves
@@ -209,13 +179,13 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// Where the derivative of X_{L+1} begins its way back.
   [[nodiscard]] FeatureView<S> last_bar() { return steps_.scratch(0).first(steps_.nodes.count()); }
   /// From the derivative of X_{L+1}, in last_bar(), to the derivative of H.
-  void accumulate_layers(FeatureView<S> bar) {
+  void accumulate_layers(FeatureView<S> bar, bool sheaf_begun = false) {
+    steps_.sheaf_gradient_begun = sheaf_begun;
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.clear_before_bars(steps_.execution);
     for (Index l = steps_.layer_count(); l-- > 0;) {
       steps_.diffuse_backward(l, bar);
       if (l < steps_.sheaf_count()) steps_.sheaf_backward(l);
-      steps_.add_input_bar(l);
       steps_.add_before_bar(steps_.execution, l);
       bar = steps_.x_bar_view();
     }

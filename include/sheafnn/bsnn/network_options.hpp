@@ -25,7 +25,7 @@ namespace sheafnn {
 using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions,
                                   ConvolutionOptions, BundleOptions>;
 
-/// The same, and those of networks with outputs per graph, which checkpoints know but programs for nodes do not choose.
+/// The same, and the options of networks with outputs per graph, which checkpoints know but programs for nodes do not choose.
 using StoredOptions =
     decltype(std::tuple_cat(std::declval<NetworkOptions>(), std::declval<std::tuple<PooledOptions>>()));
 
@@ -46,7 +46,7 @@ inline constexpr auto network_kinds = []<class... Options>(std::type_identity<st
   return !model.empty() && kind_of(model).bayesian == model;
 }
 
-/// Calls f with the options, of those of all kinds, that a model has.
+/// Calls f with the options that a model has, out of the options of all kinds.
 ///
 /// \param options  a tuple as NetworkOptions. Takes any name of a model
 template <class Tuple, class F, std::size_t Last = std::tuple_size_v<Tuple> - 1>

@@ -129,13 +129,8 @@ struct NetworkParts {
 
   /// Zeros what backward passes add to: all but the encoders' weights, which they write.
   void clear_gradient() {
-    const ModelLayout& layout = model.layout();
-    for (std::size_t id = 0; id < model.parameters().info().size(); ++id) {
-      const ParameterInfo& info = model.parameters().info()[id];
-      const bool overwritten = static_cast<ParameterId>(id) == layout.at.encoder.weight ||
-                               static_cast<ParameterId>(id) == layout.at.sheaf_encoder.weight;
-      if (!overwritten) std::fill_n(gradient.data() + info.offset, info.size, S(0));
-    }
+    const NetworkWeights<ParameterSlot>& at = model.layout().at;
+    clear_but(model.parameters(), {at.encoder.weight, at.sheaf_encoder.weight}, gradient);
   }
   /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar.
   ///
@@ -168,9 +163,6 @@ struct NetworkParts {
     if (l == 0) add_array(execution, x_bar.size(), before_bar_[0].data(), x_bar.data());
   }
 
-  void require_kept() const {
-    if (!kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
-  }
   void check(const ForwardPass<S>& pass) const {
     check_pass(pass, graph.node_count());
     if constexpr (is_sampled) {

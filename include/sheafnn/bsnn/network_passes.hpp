@@ -77,7 +77,7 @@ class NetworkPasses {
   /// \throws std::logic_error       no forward pass with training = true came before
   /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
   double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
-    steps_.require_kept();
+    require_kept();
     begin_backward(options);
     derived().accumulate(outputs_bar);
     return derived().finish_backward();
@@ -189,9 +189,12 @@ class NetworkPasses {
     require_between("layer_count", layer_count, 0, layers);
     if (layer_count > 0) check_drawn("features_after");
   }
+  void require_kept() const {
+    if (!steps_.kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+  }
   void check_accumulate() const {
     if (!backward_begun_) throw std::logic_error("accumulate() needs begin_backward() before it");
-    steps_.require_kept();
+    require_kept();
   }
   /// Also ends the backward pass.
   void check_finish() {

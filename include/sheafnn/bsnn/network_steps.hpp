@@ -117,17 +117,22 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     this->source.backward(execution, this->source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
                           this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
+    if constexpr (!Parts::is_sampled) {
+      if (l + 1 == this->sheaf_count() && std::exchange(learner_bar_begun, false)) {
+        add_array(execution, learner_bar.size(), learner_bar.data(), this->x_bar_view().data());
+      }
+    }
   }
 
   void begin_posterior(double kl_weight) {
     kl_of_layers = 0;
-    input_bar_begun = false;
+    learner_bar_begun = false;
     this->source.begin_backward(execution, kl_weight);
   }
   /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
   void infer_backward() {
     if constexpr (Parts::is_sampled) {
-      if (std::exchange(input_bar_begun, false)) this->source.add_to_input_bar(input_bar.data());
+      if (std::exchange(learner_bar_begun, false)) this->source.add_to_input_bar(learner_bar.data());
     }
     this->source.finish_backward(execution, this->source_weights(), this->embedding_bar_view().rows(),
                                  this->scratch(0).rows(), this->source_weights_bar());
@@ -138,30 +143,6 @@ struct NetworkSteps : NetworkParts<ModelType> {
     const FeatureView<S> bar = this->embedding_bar_view(), work = this->scratch(0);
     this->embedding.backward(execution, this->weights.second, bar.rows(), work.rows(), this->weights_bar.encoder,
                              this->weights_bar.second);
-  }
-  /// What the learner of the last sheaf reads.
-  [[nodiscard]] MatrixView<const S> learner_input() const {
-    if constexpr (Parts::is_sampled) {
-      return this->source.learner_input();
-    } else {
-      const Index l = this->sheaf_count() - 1;
-      return l == 0 ? start : this->layers[l - 1].output().rows();
-    }
-  }
-  /// For its derivative, which adds up and enters the backward pass.
-  [[nodiscard]] MatrixView<S> learner_input_bar() {
-    if (!std::exchange(input_bar_begun, true)) {
-      input_bar.resize(this->graph.node_count() * this->shape.row());
-      input_bar.fill(S(0));
-    }
-    return this->view(input_bar).rows();
-  }
-  /// Adds it to the derivative of X_l, in x_bar, where that is what the learner reads.
-  void add_input_bar(Index l) {
-    if constexpr (!Parts::is_sampled) {
-      if (l + 1 != this->sheaf_count() || !std::exchange(input_bar_begun, false)) return;
-      add_array(execution, input_bar.size(), input_bar.data(), this->x_bar_view().data());
-    }
   }
   /// KL(Q ‖ prior) per incident pair; 0 without closed form.
   [[nodiscard]] double mean_kl() {
@@ -189,8 +170,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   BackwardOptions options;
   bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has what follows the layers begun the derivative of the last sheaf?
-  bool input_bar_begun = false;       ///< is there a derivative in input_bar?
-  Buffer<S> input_bar;                ///< of what the learner of the last sheaf reads, from maps of pairs of nodes
+  bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
+  Buffer<S> learner_bar;              ///< of what the last sheaf's learner reads: what LastLearner has added
   double kl = 0;            ///< KL term of the backward pass, of sheaves
   double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
 
@@ -217,6 +198,38 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     return r;
   }
+};
+
+/// The learner of the last sheaf, for maps of pairs of nodes (layers/pair_sheaf.hpp), between a draw and its backward pass.
+template <class Steps>
+class LastLearner {
+ public:
+  using S = typename Steps::S;
+
+  explicit LastLearner(Steps& steps) : steps_(steps) {}
+  /// n × h, what it reads.
+  [[nodiscard]] MatrixView<const S> input() const {
+    if constexpr (Steps::is_sampled) {
+      return steps_.source.learner_input();
+    } else {
+      const Index l = steps_.sheaf_count() - 1;
+      return l == 0 ? steps_.start : steps_.layers[l - 1].output().rows();
+    }
+  }
+  /// For the derivative of input(), which adds up; the network's backward pass goes on from it.
+  [[nodiscard]] MatrixView<S> input_bar() const {
+    if (!std::exchange(steps_.learner_bar_begun, true)) {
+      steps_.learner_bar.resize(steps_.graph.node_count() * steps_.shape.row());
+      steps_.learner_bar.fill(S(0));
+    }
+    return steps_.view(steps_.learner_bar).rows();
+  }
+  [[nodiscard]] const auto& weights() const { return steps_.weights.learners.back(); }
+  /// For their derivative, which adds up.
+  [[nodiscard]] const auto& weights_bar() const { return steps_.weights_bar.learners.back(); }
+
+ private:
+  Steps& steps_;
 };
 
 }  // namespace sheafnn::detail

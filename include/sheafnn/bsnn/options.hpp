@@ -86,7 +86,7 @@ struct ModelOptions {
   bool use_edges = true;
   /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
-  /// The equation of the layers (default: that of the first of the model's LayerKinds). Others than diffusion have kinds of layers
+  /// The equation of the layers (default: the equation of the first of the model's LayerKinds). Others than diffusion have kinds of layers
   /// of their own: see every_layer.hpp.
   std::optional<LayerForm> layer = {};
   AttentionOptions attention = {};  ///< with the layer attention

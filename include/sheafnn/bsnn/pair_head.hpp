@@ -36,9 +36,7 @@ struct PairHeadOptions {
 
 /// Have the networks of a model a sheaf learner that can give maps to pairs of nodes which are no edges?
 template <class Model>
-inline constexpr bool has_pair_maps = requires {
-  requires Network<Model>::has_pair_maps;
-};
+inline constexpr bool has_pair_maps = requires(Network<Model>& network) { network.last_learner(); };
 
 namespace detail {
 
@@ -187,8 +185,9 @@ class PairScorer {
     if constexpr (has_pair_maps<Model>) {
       if (sheaf_ == nullptr) return;
       if constexpr (sheaf::is_learned<typename Model::Family>) {
-        sheaf_->backward(network.execution(), network.learner_weights(), network.learner_input(), outputs,
-                         scores_->features_bar(), outputs_bar, network.learner_weights_bar(), network.learner_input_bar());
+        const auto learner = network.last_learner();
+        sheaf_->backward(network.execution(), learner.weights(), learner.input(), outputs, scores_->features_bar(),
+                         outputs_bar, learner.weights_bar(), learner.input_bar());
       } else {
         sheaf_->backward(network.execution(), {}, {}, outputs, scores_->features_bar(), outputs_bar, {}, {});
       }
@@ -208,7 +207,8 @@ class PairScorer {
   };
   void infer(Network<Model>& network) {
     if constexpr (sheaf::is_learned<typename Model::Family>) {
-      sheaf_->infer(network.execution(), network.learner_weights(), network.learner_input());
+      const auto learner = network.last_learner();
+      sheaf_->infer(network.execution(), learner.weights(), learner.input());
     }
   }
 

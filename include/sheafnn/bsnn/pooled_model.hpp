@@ -33,7 +33,7 @@ class PooledModel {
   static constexpr bool bayesian = NodeModel::bayesian;
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
-  /// Builds the model with initial parameters: those of the node network; a of attention uniform in ±1/√h.
+  /// Builds the model with initial parameters: the node network's; a of attention uniform in ±1/√h.
   ///
   /// \throws std::invalid_argument  as SheafModel; an option out of range; harmonic pooling with another normalisation than
   ///                                augmented or block, whose eigenvalues may exceed 2, or without edges

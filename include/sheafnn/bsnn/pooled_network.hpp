@@ -5,7 +5,7 @@
 ///     X_{L+1} of the node network,   r_g = pool(X_{L+1} at the nodes of graph g),   Y = r W_outᵀ + b_out
 ///
 /// A pass over some of the graphs (ForwardPass::nodes) computes on these alone: no other graph has a part in its outputs, its
-/// KL term, the mean over incident pairs of these graphs, or its derivatives. Random numbers are those of the whole union.
+/// KL term, the mean over incident pairs of these graphs, or its derivatives. Random numbers have the addresses of the whole union.
 /// Source: math: "Pooling".
 #pragma once
 
@@ -77,7 +77,7 @@ class PooledPart {
       return pooling_->output();
     }
     harmonic_->forward({.execution = network_->execution(),
-                        .sheaf = network_->last_sheaf(),
+                        .sheaf = last_sheaf(),
                         .x = x_,
                         .first = x_,
                         .nodes = NodeSelection(x_.nodes()),
@@ -85,7 +85,7 @@ class PooledPart {
                         .scratch = view(scratch_[0])});
     return harmonic_->output();
   }
-  /// From the derivative of r, in pooled_bar(), to those of the layers' weights, of Q's parameters and of H.
+  /// From the derivative of r, in pooled_bar(), to the derivatives of the layers' weights, of Q's parameters and of H.
   void accumulate(std::span<const S> attention, std::span<S> attention_bar) {
     const FeatureView<S> bar = view(x_bar_);
     if (!harmonic_) {
@@ -94,14 +94,14 @@ class PooledPart {
       return;
     }
     harmonic_->backward({.execution = network_->execution(),
-                         .sheaf = network_->last_sheaf(),
-                         .sheaf_gradient = network_->last_sheaf_gradient(),
+                         .sheaf = last_sheaf(),
+                         .sheaf_gradient = network_->sheaf_source().gradient(),
                          .output_bar = {},
                          .x_bar = bar,
                          .first_bar = {},
                          .scratch = {view(scratch_[0]), view(scratch_[1])}},
                         pooled_bar());
-    network_->accumulate_features_and_sheaf(bar);
+    network_->accumulate_features(bar, true);
   }
   [[nodiscard]] MatrixView<S> pooled_bar() noexcept {
     return {pooled_bar_.data(), network_->graph().graph_count(), network_->shape().row()};
@@ -113,6 +113,11 @@ class PooledPart {
   std::optional<ReadoutHead<S>> readout;
 
  private:
+  /// The sheaf of the last layer in the last draw.
+  [[nodiscard]] const SheafBlocks<Family, S>& last_sheaf() const {
+    const auto& stack = network_->sheaf_source().stack();
+    return stack[stack.count() - 1];
+  }
   [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) const {
     return {buffer.data(), x_.nodes(), x_.coordinates(), x_.channels()};
   }
@@ -170,7 +175,7 @@ class Network<PooledModel<NodeModel>> {
   /// Derivatives of the last backward pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return gradient_; }
 
-  /// Begins a pass over the graphs pass.nodes; explicit noise is that of their arcs, in order.
+  /// Begins a pass over the graphs pass.nodes; explicit noise belongs to their arcs, in order.
   ///
   /// \throws std::invalid_argument  rates, samples, graphs or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {

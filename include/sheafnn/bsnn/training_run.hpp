@@ -113,6 +113,7 @@ class TrainingRun {
       step(epoch);
       for (std::size_t b = 1; b < batches_.size(); ++b) {
         take(batches_[b]);
+        pass_.seed += step_seed;  // every step draws dropouts and sheaves of its own
         schedule_.network().begin(pass_);
         compute_objective(schedule_.network());
         step(epoch);
@@ -132,6 +133,9 @@ class TrainingRun {
     result_.evaluate_seconds /= count;
     return std::move(result_);
   }
+
+  /// Between the seeds of an epoch's steps; odd, so that no two of them are the same.
+  static constexpr std::uint64_t step_seed = 0x9E3779B97F4A7C15;
 
   /// The pass and λ of an epoch.
   void prepare(Index epoch) {
@@ -329,7 +333,7 @@ class TrainingRun {
   std::span<const std::int32_t> targets_;  ///< of the step
   double kl_weight_ = 0;
   std::vector<std::vector<std::int32_t>> batches_;  ///< of the epoch; empty: one step takes all training nodes
-  Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over those of the epoch
+  Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over the epoch's steps
   EpochReport report_;
   TrainResult result_;
   double best_score_ = std::numeric_limits<double>::infinity();

@@ -61,8 +61,9 @@ struct NodeDataset {
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
 };
 
-/// A node classification task on a graph, and one on a hypergraph.
+/// A node classification task on a graph.
 using Dataset = NodeDataset<Graph>;
+/// A node classification task on a hypergraph.
 using HypergraphDataset = NodeDataset<Hypergraph>;
 
 /// Those of `nodes` whose label is known, in the same order.

@@ -35,7 +35,7 @@ struct SyntheticHypergraphOptions {
 
 namespace detail {
 
-/// Labels, features and splits are those of a graph with these options.
+/// Labels, features and splits are what a graph has with these options.
 [[nodiscard]] inline SyntheticOptions node_options(const SyntheticHypergraphOptions& o) {
   return {.nodes = o.nodes,
           .classes = o.classes,

@@ -49,7 +49,7 @@ namespace sheafnn::io {
       const std::size_t i = static_cast<std::size_t>(e);
       if (ends.size() != static_cast<std::size_t>(2 * m) || ends[2 * i] != graph.edge(e).u ||
           ends[2 * i + 1] != graph.edge(e).v) {
-        fail("edges", sheafnn::detail::concat("edge ", e, " is not that of the graph, ", graph.edge(e).u, " – ",
+        fail("edges", sheafnn::detail::concat("edge ", e, " is not the graph's, ", graph.edge(e).u, " – ",
                                               graph.edge(e).v));
       }
     }

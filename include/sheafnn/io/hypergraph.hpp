@@ -66,7 +66,7 @@ namespace detail {
     if (node < 0 || node >= n) {
       fail(array.where(), "pair ", i, " has node ", node, "; node numbers must be between 0 and ", n - 1);
     }
-    // Numbers far beyond that of the pairs would ask for memory that no hyperedge needs.
+    // Numbers far beyond the number of pairs would ask for memory that no hyperedge needs.
     const std::int64_t most = 16 * static_cast<std::int64_t>(count) + 1024;
     if (hyperedge < 0 || hyperedge > most) {
       fail(array.where(), "pair ", i, " has hyperedge ", hyperedge, "; hyperedges are numbered from 0, and of ",

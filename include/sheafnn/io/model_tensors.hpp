@@ -66,13 +66,16 @@ namespace detail {
 }
 
 /// Options that older files have in place of newer ones, whether rows are scaled to sum 1; and those whose default was another
-/// when they were not in files: the sheaf activation.
+/// when they were not in files: the sheaf activation, and the form of the layers.
 ///
 /// \throws std::invalid_argument  a text that is no value of such an option
 template <class Options>
 void read_older_options(const std::map<std::string, std::string>& texts, Options& options) {
   if constexpr (requires { options.sheaf_activation; }) {
     if (!options.sheaf_activation) options.sheaf_activation = SheafActivation::tanh;
+  }
+  if constexpr (requires { options.layer = LayerForm::diffusion; }) {
+    if (!options.layer) options.layer = LayerForm::diffusion;
   }
   const auto found = texts.find("normalise_features");
   if (found == texts.end() || texts.contains("feature_treatment")) return;

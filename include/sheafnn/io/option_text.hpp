@@ -66,8 +66,8 @@ void parse_option(std::string_view key, std::string_view text, Field& value) {
   } else if constexpr (std::same_as<Field, FeaturePlan>) {
     value = parse_feature_plan(text);
   } else if constexpr (detail::is_number_list<Field>) {
-    require(text.find_first_not_of("0123456789+-.e,") == std::string_view::npos, key, "a text of other characters",
-            "must be numbers with commas between them");
+    const bool is_list = text.find_first_not_of("0123456789+-.e,") == std::string_view::npos && !text.ends_with(',');
+    require(is_list, key, "a text of other characters", "must be numbers with commas between them");
     value.clear();
     while (!text.empty()) {
       const std::size_t end = std::min(text.find(','), text.size());

@@ -290,7 +290,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     }
   }
 
-  /// Ȳ_u in scratch[0], the derivative of what scores read of u, and those of the blocks of u and of its edges to larger nodes.
+  /// Ȳ_u in scratch[0], the derivative of what scores read of u, and of the blocks of u and of its edges to larger nodes.
   void move_back(const LayerBackwardCall<Family, S>& call, Index u) {
     const Index f = diffusion_->channels, row = diffusion_->row();
     const S* const r_bar = call.scratch[1].data();

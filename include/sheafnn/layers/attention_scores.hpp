@@ -58,7 +58,7 @@ struct AttentionWeights {
 };
 
 /// Buffers of one layer on one graph. Unchecked: shapes of weights and sizes of arrays, which the layer checks; numbers of
-/// nodes and scores, and the order of the calls, that of this class.
+/// nodes and scores, and the order of the calls as in this class.
 template <class S>
 class AttentionScores {
  public:
@@ -155,10 +155,10 @@ class AttentionScores {
     return 0.5 * (sum / static_cast<double>(score_.size()) + s * s - 1) - std::log(s);
   }
 
-  /// From the derivatives of Λ at node u to ē. \param bar  of every score; those of u are read
+  /// From the derivatives of Λ at node u to ē. \param bar  of every score; u's are read
   /// \param wanted  had the pass Λ of u?
   /// \param kl_share  weight of kl() / the number of scores
-  /// \returns the derivative of log σ but for that of kl()
+  /// \returns the derivative of log σ but for kl()'s part
   S backward(Index u, const S* bar, bool wanted, S kl_share) {
     const S part = S(1) / static_cast<S>(heads_);
     S scale_bar = S(0);

@@ -99,7 +99,7 @@ class BundleLayer {
     });
   }
 
-  /// From the derivative of output() to those of x, of O (in maps()) and of the weights (added to).
+  /// From the derivative of output() to the derivatives of x, of O (in maps()) and of the weights (added to).
   ///
   /// \param x      of forward()
   /// \param bar    n × h, overwritten

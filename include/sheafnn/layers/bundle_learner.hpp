@@ -95,7 +95,7 @@ class BundleLearner {
       residual_forward(execution, weights, x, dropout_of);
     }
   }
-  /// x_bar += the derivative of x, and adds those of the weights. \param raw_bar  of raw(), n × o, overwritten
+  /// x_bar += the derivative of x, and adds the weights' derivatives. \param raw_bar  of raw(), n × o, overwritten
   void backward(Execution execution, const BundleLearnerWeights<const S>& weights, const MatrixView<const S>& x,
                 const MatrixView<S>& raw_bar, BundleWorkspace<S>& work, const MatrixView<S>& x_bar,
                 const BundleLearnerWeights<S>& weights_bar) {
@@ -156,7 +156,7 @@ class BundleLearner {
                          const MatrixView<const S>& x, const MatrixView<S>& raw_bar, BundleWorkspace<S>& work,
                          const MatrixView<S>& x_bar, const BundleLearnerWeights<S>& weights_bar) {
     const Index n = mean_->nodes(), g = options_.width;
-    // Ē; that of a block's output, then of N; FeedForward's own, then the derivative of the pair.
+    // Ē; the derivative of a block's output, then of N; FeedForward's own, then the derivative of the pair.
     Buffer<S>&kept = work.rows[0], &inner = work.rows[1], &outer = work.rows[2];
     const MatrixView<S> e_bar(kept.data(), n, g), one(inner.data(), n, g), other(inner.data() + n * g, n, g);
     const MatrixView<S> pair_bar(outer.data(), n, 2 * g);

@@ -5,7 +5,7 @@
 ///     point          raw per rotation: D(D − 1)/2 numbers of O
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations
 ///
-/// Rotations are those of a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
+/// Rotations come from a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
 /// bundles" (9.3), "Bayesian bundles" (9.8). Unchecked: numbers of blocks, and that views and maps are of one bundle.
 #pragma once
 
@@ -65,7 +65,7 @@ class PointBundle {
       }
     });
   }
-  /// Derivatives of the numbers from those of the rotations.
+  /// Derivatives of the numbers from the rotations' derivatives.
   void backward(Execution execution, const MatrixView<const S>& raw, const BundleMaps<D, S>& maps,
                 const MatrixView<S>& raw_bar) const {
     parallel_for(execution, maps.blocks(), 4, [&](Index begin, Index end) {
@@ -112,7 +112,7 @@ class VariationalBundle {
       detail::store_lanes<Q::parameter_size>(parameters, parameter(block));
     });
   }
-  /// Draws the rotations of a layer. \param noise  n · B uniform rotations row by row, or null: those of the stream
+  /// Draws the rotations of a layer. \param noise  n · B uniform rotations row by row, or null: the stream's
   void draw(Execution execution, const Stream& stream, const S* noise, BundleMaps<D, S>& maps) const {
     for_blocks(execution, [&](Index block) {
       P parameters[Q::parameter_size], uniform[Q::noise_size];
@@ -145,7 +145,7 @@ class VariationalBundle {
       detail::store_lanes<Q::gradient_size>(bar, gradient(block));
     });
   }
-  /// Adds the derivatives through a layer's rotations, and those of weight · mean_log_ratio() of them.
+  /// Adds the derivatives through a layer's rotations, and the derivatives of weight · mean_log_ratio().
   void add_backward(Execution execution, const BundleMaps<D, S>& maps, double weight) {
     const P share = P(static_cast<S>(per_rotation(weight)));
     for_blocks(execution, [&](Index block) {

@@ -103,7 +103,7 @@ class GivenCentre<AroundGiven<Family>, S> {
       return map - centre;
     }
   }
-  /// From the derivative of F to that of G.
+  /// From the derivative of F to the derivative of G.
   [[nodiscard]] Map deviation_bar(Index block, int side, const Map& map_bar) const {
     if constexpr (is_orthogonal<Family>) {
       return math::multiply_nt(map_bar, load(block, side));

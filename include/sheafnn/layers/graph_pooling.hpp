@@ -67,7 +67,7 @@ class GraphPooling {
     });
   }
 
-  /// From the derivative of output() to that of x (overwritten) and, of attention, to that of a (added to).
+  /// From the derivative of output() to the derivative of x (overwritten) and, of attention, of a (added to).
   ///
   /// \param x, attention  of forward()
   /// \throws std::invalid_argument  views of another shape

@@ -26,7 +26,7 @@ template <RestrictionMapFamily Family, class S>
 class HarmonicPooling {
  public:
   /// `graph` and `shape` must outlive the pooling. Unchecked: the shape is of the graph and family, and eigenvalues of Δ are at
-  /// most 2, as those of the normalisations augmented and block.
+  /// most 2, as with the normalisations augmented and block.
   ///
   /// \param steps  K
   /// \throws std::invalid_argument  K below 1
@@ -68,7 +68,7 @@ class HarmonicPooling {
     });
   }
 
-  /// From the derivative of output() to those of x, call.x_bar, and of the sheaf's blocks: call.sheaf_gradient, which is
+  /// From the derivative of output() to the derivatives of x, call.x_bar, and of the sheaf's blocks: call.sheaf_gradient, which is
   /// overwritten. Overwrites call.scratch[1]; does not read call.output_bar.
   ///
   /// \throws std::invalid_argument  views of another shape

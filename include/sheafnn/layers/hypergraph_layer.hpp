@@ -42,7 +42,7 @@ struct HypergraphLayerWeights : DiffusionWeights<T> {
 /// What backward passes of layers overwrite; the same for all layers.
 template <class S>
 struct HypergraphScratch {
-  Buffer<S> z_bar, r_bar;  ///< n × d × f: of Z = S R, which becomes that of Y, and of R = L W
+  Buffer<S> z_bar, r_bar;  ///< n × d × f: of Z = S R, which becomes Y's, and of R = L W
   Buffer<S> slots;         ///< m of R̄
 };
 
@@ -85,7 +85,7 @@ class HypergraphLayer {
   void forward(Execution execution, const HypergraphLayerWeights<const S>& weights, const Sheaf& sheaf,
                const FeatureView<const S>& x, const NodeSelection& nodes, const Dropout& dropout, bool keep);
 
-  /// From the derivative of X' to those of X, the weights and the sheaf.
+  /// From the derivative of X' to the derivatives of X, the weights and the sheaf.
   ///
   /// \param accumulate  add to the sheaf's derivatives instead of overwriting them
   /// \param output_bar  of the shape of output(); must not overlap x_bar

@@ -26,7 +26,7 @@
 namespace sheafnn::layers {
 
 /// Buffers and passes of one learner on one hypergraph. Unchecked: numbers of blocks, that sides are 0 or 1, and that
-/// `blocks` are those of the hypergraph.
+/// `blocks` are the hypergraph's.
 template <class S>
 class IncidenceLearner {
  public:

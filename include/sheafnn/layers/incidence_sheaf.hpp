@@ -97,7 +97,7 @@ class IncidenceSheaf {
     if (published_) set_published_scales();
   }
 
-  /// From the derivatives of D, S and the maps to those of the maps. Lanes that are no pairs get meaningless numbers.
+  /// From the derivatives of D, S and the maps to the maps' derivatives. Lanes that are no pairs get meaningless numbers.
   ///
   /// \param use  called as use(block, side, map, map_bar) for every block and side's Map and its derivative
   template <class Use>

@@ -14,7 +14,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph. Unchecked: numbers of blocks and sides, and that labels are those of the blocks' edges.
+/// Buffers and passes on one graph. Unchecked: numbers of blocks and sides, and that labels belong to the blocks' edges.
 template <class S>
 class LabelledSpread {
  public:

@@ -1,6 +1,6 @@
 /// \file
 /// Layer: one of the layers of a network, X_l ↦ X_{l+1}, and the calls that its two passes get. The library's are
-/// DiffusionLayer, PolynomialDiffusionLayer and InitialResidualLayer, and those of every_layer.hpp; a layer of your own is a
+/// DiffusionLayer, PolynomialDiffusionLayer and InitialResidualLayer, and the layers of every_layer.hpp; a layer of your own is a
 /// class template
 ///
 ///     template <class Family, class S>

@@ -1,5 +1,5 @@
 /// \file
-/// The walk over the rows of a node's neighbours, with those of arcs a few places on asked for meanwhile.
+/// The walk over the rows of a node's neighbours, with the rows of arcs a few places on asked for meanwhile.
 #pragma once
 
 #include <algorithm>

@@ -42,7 +42,7 @@ class SageLayer {
     });
     mean.multiply(execution, false, product, z, true);
   }
-  /// Derivatives from that of output(): G = Mᵀ Z̄, W̄ += Xᵀ G, V̄ += Xᵀ Z̄, b̄ += Z̄ᵀ 1, X̄ (+)= G Wᵀ + Z̄ Vᵀ.
+  /// Derivatives from the derivative of output(): G = Mᵀ Z̄, W̄ += Xᵀ G, V̄ += Xᵀ Z̄, b̄ += Z̄ᵀ 1, X̄ (+)= G Wᵀ + Z̄ Vᵀ.
   void backward(Execution execution, const NormalisedAdjacency<S>& mean, const SageWeights<const S>& weights,
                 const MatrixView<const S>& x, const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
                 bool accumulate, const SageWeights<S>& weights_bar) {

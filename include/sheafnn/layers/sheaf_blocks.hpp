@@ -196,11 +196,10 @@ class SheafBlocks {
     return w * w;
   }
 
-  /// The derivative of the maps of a block as far as layers read them.
+  /// The derivative of the maps of a block as far as layers read them; not where none does.
   [[nodiscard]] Map load_map_bar(Index block, int side, const Gradient& gradient) const {
     Map r = Map::Constant(P(S(0)));
     if constexpr (Sizes::map > 0) {
-      if (gradient.map_bar.empty()) return r;
       detail::gather_rows<Sizes::map>(gradient.map_bar.data(), blocks_->arcs(block, side), r.data());
     }
     return r;
@@ -208,7 +207,7 @@ class SheafBlocks {
   template <class Use>
   void backward_block(Index block, const S* weight, Gradient& gradient, const Use& use) const {
     const Map map[2] = {load_map(maps(block, 0)), load_map(maps(block, 1))};
-    Map map_bar[2] = {load_map_bar(block, 0, gradient), load_map_bar(block, 1, gradient)};
+    Map map_bar[2] = {Map::Constant(P(S(0))), Map::Constant(P(S(0)))};
     Transport<Family, P> q_bar;
     detail::load_rows<Sizes::transport>(gradient.off_diagonal_bar.data() + block * W * Sizes::transport,
                                         blocks_->lane_count(block), q_bar.data());
@@ -227,6 +226,7 @@ class SheafBlocks {
         if (weight != nullptr) degree_bar = squared_weight(weight, block) * degree_bar;
         gram_backward<Family, P>(map[side], degree_bar, map_bar[side]);
       }
+      if (!gradient.map_bar.empty()) map_bar[side] += load_map_bar(block, side, gradient);
       use(block, side, map[side], map_bar[side]);
     }
     if (weight != nullptr) {

@@ -175,7 +175,7 @@ class SheafConvolution {
     });
   }
 
-  /// From the derivative of output(), in output_bar(), to those of x, of the weights (added to) and of the sheaf's blocks.
+  /// From the derivative of output(), in output_bar(), to the derivatives of x, of the weights (added to) and of the sheaf's blocks.
   ///
   /// \param x_bar  n × d × c, overwritten; empty: not wanted
   /// \throws std::invalid_argument  weights or x_bar of another shape

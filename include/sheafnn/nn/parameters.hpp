@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -178,6 +179,17 @@ void ParameterSet<S>::set(ParameterId id, std::span<const S> values) {
   for_each(p, [&](Index visible, Index stored) {
     value_[p.offset + stored] = values[static_cast<std::size_t>(visible)];
   });
+}
+
+/// Zeros the numbers of all parameters but the ones in `kept`. Unchecked: the array is laid out like the parameters.
+template <class S>
+void clear_but(const ParameterSet<S>& parameters, std::initializer_list<ParameterId> kept, Buffer<S>& array) {
+  for (std::size_t id = 0; id < parameters.info().size(); ++id) {
+    const ParameterInfo& info = parameters.info()[id];
+    if (std::find(kept.begin(), kept.end(), static_cast<ParameterId>(id)) == kept.end()) {
+      std::fill_n(array.data() + info.offset, info.size, S(0));
+    }
+  }
 }
 
 }  // namespace sheafnn::layers

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sheafnn/rotation/pi.hpp"
+
 namespace sheafnn::detail {
 
 /// The r in [0, π] with mass(r) = target, by Newton's method kept inside a bracket: up to half of the whole for log mass as a
@@ -17,7 +19,6 @@ namespace sheafnn::detail {
 template <class Mass, class Density>
 [[nodiscard]] double angle_root(double target, double whole, double start, const Mass& mass,
                                 const Density& density) {
-  constexpr double pi = 3.1415926535897932384626433832795;
   double low = 0, high = pi;
   if (target >= whole) return high;
   if (target <= 0) return low;

@@ -32,7 +32,6 @@ struct HeatAverages {
 /// \param t  > 0
 /// Unchecked: that it is.
 [[nodiscard]] inline HeatAverages heat_averages(double t) {
-  constexpr double pi = 3.1415926535897932384626433832795;
   constexpr int steps = 96;
   const double end = 12 * std::sqrt(t);
   const bool whole = end >= pi;

@@ -17,6 +17,7 @@
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/rotation/log_sine_ratio.hpp"
+#include "sheafnn/rotation/pi.hpp"
 
 namespace sheafnn::detail {
 
@@ -92,7 +93,7 @@ struct HeatImages {
 
   SHEAFNN_HD explicit HeatImages(const HalfAngle<T>& half, const T& t) {
     using std::atan2;
-    constexpr double pi = 3.1415926535897932384626433832795, pi_rest = 1.2246467991473532e-16;
+    constexpr double pi_rest = 1.2246467991473532e-16;
     const auto less = half.sine <= half.cosine;
     const T angle = T(2) * atan2(select(less, half.sine, half.cosine), select(less, half.cosine, half.sine));
     const T other = T(pi) - (angle - T(pi_rest));
@@ -116,7 +117,6 @@ template <class T>
   // ψ(a) = Σ_j (2j + 2)/(2j + 3)! a^{2j}
   constexpr double series[7] = {1.0 / 3,         1.0 / 30,          1.0 / 840,          1.0 / 45360,
                                 1.0 / 3991680.0, 1.0 / 518918400.0, 1.0 / 93405312000.0};
-  constexpr double pi = 3.1415926535897932384626433832795;
   T slope = T(0);
   SHEAFNN_UNROLL for (int k = 1; k <= 2; ++k) {
     const T step = T(2 * pi * k) / t, a = step * at.omega, squared = a * a;
@@ -135,7 +135,6 @@ template <class T>
 /// (∂/∂ω of Σ_k (−1)^k x_k e^{(ω² − x_k²)/2t})/δ at ω ≥ π/2: each image and its mirror image at 2π − x_k.
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline T image_slope_near_pi(const HeatImages<T>& at, const T& t) {
-  constexpr double pi = 3.1415926535897932384626433832795;
   T slope = T(0);
   SHEAFNN_UNROLL for (int m = 1; m <= 3; m += 2) {
     // x = mπ − δ, its mirror image mπ + δ
@@ -151,7 +150,7 @@ template <class T>
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline HeatKernel<T> heat_kernel_of_images(const HalfAngle<T>& half, const T& t) {
   using std::log;
-  constexpr double pi = 3.1415926535897932384626433832795, half_log_two_pi = 0.91893853320467274,
+  constexpr double half_log_two_pi = 0.91893853320467274,
                    log_two = 0.69314718055994531;
   constexpr double least = sizeof(scalar_of_t<T>) == 4 ? 1e-30 : 1e-300;
   const HeatImages<T> at(half, t);

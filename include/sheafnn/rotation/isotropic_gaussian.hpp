@@ -205,9 +205,9 @@ struct IsotropicGaussianCotangent {
   Scalar scale;                      ///< σ̄
 };
 
-/// Cotangents of M and σ, given that of a sample Y: M̄ = (YMᵀ)ᵀ Ȳ, and σ̄ along dY/dσ = X_v Y, v = −σ · score at Y.
+/// Cotangents of M and σ, given the cotangent of a sample Y: M̄ = (YMᵀ)ᵀ Ȳ, and σ̄ along dY/dσ = X_v Y, v = −σ · score at Y.
 ///
-/// The field v moves the distribution of scale σ to that of σ + dσ (math: "Isotropic Gaussian" (2.51)): the derivative of
+/// The field v moves the distribution of scale σ to the distribution of scale σ + dσ (math: "Isotropic Gaussian" (2.51)): the derivative of
 /// E g(Y) in σ is the mean of σ̄. A sample itself, by rejection, is no smooth function of σ.
 ///
 /// \param y          a sample \param cotangent  Ȳ

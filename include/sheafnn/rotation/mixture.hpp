@@ -1,7 +1,7 @@
 /// \file
 /// Finite mixtures Σ w_k f_k of the room's distributions, all of one family: density, responsibilities, score, samples.
 ///
-/// Families are those of rotations, AngularCentralGaussian (vectors) and WrappedCauchy (angles). Fits: mixture_fit.hpp.
+/// Families are the rotations', AngularCentralGaussian (vectors) and WrappedCauchy (angles). Fits: mixture_fit.hpp.
 #pragma once
 
 #include <algorithm>
@@ -147,7 +147,7 @@ struct MixtureGradient {
   detail::SampleOf<D> argument;     ///< P̄ = Σ r_k P̄_k, of a free matrix; score() is the one along SO(N)
 };
 
-/// The derivative in the parameters of component k is r_k times that of its own log density.
+/// The derivative in the parameters of component k is r_k times the derivative of its own log density.
 ///
 /// \throws std::invalid_argument  as logpdf_gradient() of the components
 template <class D>

@@ -14,11 +14,10 @@
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/rotation/cayley_distribution.hpp"
 #include "sheafnn/rotation/haar_distribution.hpp"
+#include "sheafnn/rotation/pi.hpp"
 #include "sheafnn/rotation/wrapped_cauchy.hpp"
 
 namespace sheafnn::detail {
-
-inline constexpr double pi = 3.1415926535897932384626433832795;
 
 /// Refuses an angle outside of [−π, π] (N = 2) or [0, π] (N = 3), up to rounding of π; returns it inside.
 template <int N, class Scalar>

@@ -5,7 +5,7 @@
 ///     T_uᵀT_v = U Σ Vᵀ,  O_uv = U Vᵀ ∈ O(d)  or  U diag(1, …, 1, det UVᵀ) Vᵀ ∈ SO(d)     argmin ‖T_u O − T_v‖ (Procrustes)
 ///     F_{u⊴e} = I,  F_{v⊴e} = O_uv  for e = {u, v}, u < v;   L_uv = −O_uv,  L_vu = −O_uvᵀ
 ///
-/// with the frames T_u of sheaf/local_frames.hpp. O_uv carries v's coordinates into those of u. With O_uv on one arc and O_uvᵀ
+/// with the frames T_u of sheaf/local_frames.hpp. O_uv carries v's coordinates into u's. With O_uv on one arc and O_uvᵀ
 /// on the other the transport would be its square. Source: Sheaf Neural Networks with Connection Laplacians (Barbero et al.,
 /// arXiv 2206.08702), section 3; math: "Connections".
 #pragma once

@@ -29,7 +29,7 @@ inline constexpr int max_stalk_dimension = 8;
 template <int D>
 concept StalkDimension = 1 <= D&& D <= max_stalk_dimension;
 
-/// Dimension of the stalks of edges: F::edge_stalk_dimension where a family has it, otherwise that of nodes.
+/// Dimension of the stalks of edges: F::edge_stalk_dimension where a family has it, otherwise the nodes'.
 template <class F>
 inline constexpr int edge_stalk_dimension = [] {
   if constexpr (requires { F::edge_stalk_dimension; }) {

@@ -151,3 +151,21 @@ def refuse(options: Mapping[str, Any], names: tuple[str, ...], why: str) -> None
     for name in names:
         if name in options:
             raise ValueError(f"{name}: {options[name]!r} is not allowed; {why}")
+
+
+class KlModule(Module):
+    """A module that remembers the KL term of its last call, as ``self._last_kl``."""
+
+    _last_kl: Tensor
+
+    def kl(self) -> Tensor:
+        """KL(Q ‖ prior) of the last call, the mean over what is drawn, with gradient; 0 of deterministic networks.
+
+        :raises RuntimeError: there was no call
+        """
+        if getattr(self, "_last_kl", None) is None:
+            raise RuntimeError("kl() needs a forward pass before it")
+        return self._last_kl
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_last_kl"}

@@ -11,7 +11,7 @@ from .. import _checks
 from . import _operators
 from ._architectures import _INPUT, _OUTPUT, describe
 from ._graphs import Graph
-from ._modules import Module, check_features, rate, refuse
+from ._modules import KlModule, Module, check_features, rate, refuse
 
 __all__ = [
     "BayesianCooperativeSheafConv",
@@ -93,24 +93,12 @@ class _Convolution(Module):
         return f"{self.in_channels}, {self.out_channels}, maps={of.maps!r}, stalk_dim={of.stalk_dim}"
 
 
-class _Drawn(_Convolution):
+class _Drawn(_Convolution, KlModule):
     """A convolution whose maps are drawn in every call."""
 
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
         output, self._last_kl = self._pass(x, edge_index)
         return output
-
-    def kl(self) -> Tensor:
-        """KL(Q ‖ prior) of the last call, the mean over what is drawn, with gradient.
-
-        :raises RuntimeError: there was no call
-        """
-        if getattr(self, "_last_kl", None) is None:
-            raise RuntimeError("kl() needs a forward pass before it")
-        return self._last_kl
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_last_kl"}
 
 
 class SheafConv(_Convolution):

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _checks, _core
 from ._architectures import describe
 from ._graphs import Graph
-from ._modules import Module, check_features, rate, refuse
+from ._modules import KlModule, check_features, rate, refuse
 
 __all__ = ["Bcsnn", "Bsnn", "Csnn", "Nsd"]
 
@@ -21,7 +21,7 @@ _ABOUT = {"format", "format_version", "sheafnn_version", "model", "posterior", "
 _DTYPES = {"F32": torch.float32, "F64": torch.float64}
 
 
-class _Network(Module):
+class _Network(KlModule):
     """Outputs of every node, for a loss of PyTorch; features are data, and have no gradient.
 
     :param in_channels: p, at least 1
@@ -56,7 +56,7 @@ class _Network(Module):
         count = _checks.whole("classes", classes, 1, 2**31 - 1)
         d = _checks.whole("stalk_dim", stalk_dim, 1, 8)
         of = describe(self._kind, maps, d, layer=False, features=p, classes=count, options=options)
-        Module.__init__(self, of, seed, dtype)
+        KlModule.__init__(self, of, seed, dtype)
         self.in_channels, self.classes = p, count
         self.dropout, self.input_dropout = rate("dropout", dropout), rate("input_dropout", input_dropout)
 
@@ -71,18 +71,6 @@ class _Network(Module):
             raise ValueError("x: a tensor with gradient is not allowed; features of networks are data, use SheafConv")
         output, self._last_kl = self._run(x, edge_index, (), self.dropout, self.input_dropout)
         return output
-
-    def kl(self) -> Tensor:
-        """KL(Q ‖ prior) of the last call, with gradient; 0 of deterministic networks.
-
-        :raises RuntimeError: there was no call
-        """
-        if getattr(self, "_last_kl", None) is None:
-            raise RuntimeError("kl() needs a forward pass before it")
-        return self._last_kl
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_last_kl"}
 
     def to_model(self) -> Any:
         """The trained model as the library has it; ``predict``, ``save`` and pickle take it."""

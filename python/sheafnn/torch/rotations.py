@@ -281,7 +281,7 @@ class LeonCayley(_Located):
 class IsotropicGaussian(_Located):
     """The isotropic Gaussian distribution on SO(3), IGSO(3), of :class:`sheafnn.rotations.IsotropicGaussian`.
 
-    Derivatives of samples are those of the flow that moves the distribution when its scale grows: expectations have the right
+    Derivatives of samples come from the flow that moves the distribution when its scale grows: expectations have the right
     derivative, while a sample itself, drawn by rejection, is no smooth function of the scale.
 
     :param location: ... x 3 x 3, rotations M

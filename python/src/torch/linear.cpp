@@ -42,7 +42,7 @@ class LinearPass final : public Pass {
     last.assign(own.begin(), own.end());
     parameters_.set(id, own);
   }
-  /// The output of the last call, where its parameters are the same: those of an evaluation and the training step after it.
+  /// The output of the last call, where its parameters are the same: in an evaluation and the training step after it.
   double forward(const PassOptions& options, const void*, void* output) override {
     execution_ = options.threads;
     if (!computed_) encoder_.forward(execution_, weights_);
@@ -73,7 +73,7 @@ class LinearPass final : public Pass {
   sheafnn::Buffer<S> gradient_, bar_;
   sheafnn::Execution execution_;
   std::array<std::vector<S>, 2> given_;  ///< the parameters of the last call, as they came
-  bool computed_ = false;                ///< is the encoder's output that of these parameters?
+  bool computed_ = false;                ///< was the encoder's output made with these parameters?
 };
 
 template <class S>

@@ -10,7 +10,7 @@
 
 namespace sheafnn {
 
-/// The chart is that of SpecialOrthogonal<D> and covers the rotations alone: det F = −1 comes from maps that are given.
+/// The chart is SpecialOrthogonal<D>'s and covers the rotations alone: det F = −1 comes from maps that are given.
 template <int D>
   requires sheaf::StalkDimension<D>
 struct Orthogonal : SpecialOrthogonal<D> {

@@ -1,0 +1,82 @@
+/// \file
+/// NetworkOfSteps: the passes of a network that is nothing but its steps: where embeddings are not shared between networks, and no
+/// computation outside of the network takes a part. Networks of bundles, convolutions and hypergraphs are such.
+#pragma once
+
+#include <utility>
+
+#include "sheafnn/bsnn/network_passes.hpp"
+
+namespace sheafnn::detail {
+
+/// Base of such specialisations of Network.
+///
+/// \tparam Steps  as of NetworkPasses, and
+///                - set_pass(pass): checks and takes a pass;
+///                - embed(): X_1 and, of Bayesian models, the posterior;
+///                - compute_outputs(): draws the maps of a sample, and computes its outputs;
+///                - accumulate(outputs_bar): back to the derivatives of the layers' weights, of the posterior's parameters and
+///                  of X_1, which add up over samples;
+///                - embed_backward(): from these to the encoder's and the learner's weights;
+///                - features_after(count): X_{count+1}
+template <class Derived, class Steps>
+class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
+  using Passes = NetworkPasses<Derived, Steps>;
+
+ protected:
+  using Passes::Passes, Passes::steps_;
+
+ public:
+  using typename Passes::Model, typename Passes::S;
+
+  /// X_{l+1} after this many layers l, of the last draw and valid until the next pass: X_1 after none, at all nodes.
+  /// \param layer_count  0 … layers of the model
+  ///
+  /// \throws std::invalid_argument  layer_count out of range
+  /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
+  [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
+    this->check_layer_count(layer_count, steps_.layer_count());
+    return steps_.features_after(layer_count);
+  }
+
+  /// X_1 and, of Bayesian models, the posterior.
+  ///
+  /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
+  void begin(const ForwardPass<S>& pass) {
+    this->begin_pass(pass);
+    steps_.set_pass(pass);
+    steps_.embed();
+  }
+  /// Draws the maps of a sample and computes its outputs.
+  ///
+  /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
+  /// \throws std::logic_error       begin() did not come before
+  MatrixView<S> draw(Index sample) {
+    this->begin_draw(sample);
+    steps_.compute_outputs();
+    this->end_draw();
+    return steps_.output.output();
+  }
+  /// Backwards from the derivative of the last draw's outputs to the derivatives of the layers' weights, of the posterior's
+  /// parameters and of X_1, which add up.
+  ///
+  /// \throws std::invalid_argument  outputs_bar of another shape
+  /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
+  void accumulate(const MatrixView<const S>& outputs_bar) {
+    this->check_accumulate();
+    steps_.accumulate(outputs_bar);
+    steps_.first_sample = steps_.kept = false;
+  }
+  /// From what accumulate() has gathered to gradient().
+  ///
+  /// \returns the KL term, the mean over what is drawn
+  /// \throws std::logic_error  no begin_backward() or no accumulate() came before
+  double finish_backward() {
+    this->check_finish();
+    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
+    steps_.embed_backward();
+    return steps_.kl;
+  }
+};
+
+}  // namespace sheafnn::detail
