@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -130,8 +131,7 @@ class EdgeLoss {
 
  private:
   [[nodiscard]] static PairHeadOptions head_of(Index columns, PairScore score) {
-    const bool two_classes = std::is_same_v<Inner, Classification> && columns == 2;
-    return {score, two_classes ? 1 : columns, two_classes};
+    return std::is_same_v<Inner, Classification> ? class_head(score, columns) : value_head(score, columns);
   }
   template <class Body>
   void for_targets(std::span<const std::int32_t> targets, const Body& body) const {

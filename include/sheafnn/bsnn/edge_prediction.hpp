@@ -36,15 +36,12 @@ template <class Model, class Use>
 void for_sampled_scores(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                         std::span<const Edge> pairs, const PairHeadOptions& head, const PredictOptions& options,
                         const Use& use) {
-  EdgeTargets checked;
-  checked.graph = Graph(graph.node_count(), {});
-  checked.pairs.assign(pairs.begin(), pairs.end());
-  validate(checked);
+  check_pairs(pairs, graph.node_count());
   require(!pairs.empty(), "pairs", 0, "at least one is needed");
   PairScorer<Model> scorer;
   bool begun = false;
   for_sampled_outputs(model, graph, features, options, [&](auto& network, const auto& outputs) {
-    if (!begun) scorer.begin(network, head, checked.pairs);
+    if (!begun) scorer.begin(network, head, {pairs.begin(), pairs.end()});
     begun = true;
     use(scorer.scores(network, outputs), scorer.row_of());
   });
@@ -61,8 +58,8 @@ template <class Model>
   const Index count = static_cast<Index>(pairs.size());
   uncertainty::SampledPredictionBuilder builder(count, class_count);
   Buffer<S> logits(count * class_count);
-  const PairHeadOptions head{score, class_count == 2 ? 1 : class_count, class_count == 2};
-  for_sampled_scores(model, graph, features, pairs, head, options, [&](const auto& scores, const auto& row_of) {
+  for_sampled_scores(model, graph, features, pairs, class_head(score, class_count), options,
+                     [&](const auto& scores, const auto& row_of) {
     copy_logits(scores, row_of, MatrixView<S>(logits.data(), count, class_count));
     layers::log_softmax_rows(Execution(1), count, class_count, logits.data(), class_count);
     for (S& one : logits) one = std::exp(one);
@@ -126,7 +123,7 @@ template <class Model>
   const std::size_t size = pairs.size() * static_cast<std::size_t>(columns);
   EdgeValues r{std::vector<double>(size), std::vector<double>(size)};
   double samples = 0;
-  detail::for_sampled_scores(model, graph, features, pairs, {score, columns, false}, options,
+  detail::for_sampled_scores(model, graph, features, pairs, value_head(score, columns), options,
                              [&](const auto& scores, const auto& row_of) {
                                ++samples;
                                for (std::size_t i = 0; i < size; ++i) {

@@ -154,7 +154,7 @@ void check_loss_of(const Network<Model>& network, const LossType& loss, std::spa
   if constexpr (has_own_targets<LossType>) {
     loss.validate(network.model(), network.graph().node_count());
     require(network.nodes().all(), "nodes of the pass", network.nodes().count(), "a loss of pairs needs all nodes");
-    check_increasing(targets, loss.target_count(), "targets");
+    check_increasing(targets, loss.target_count(), "target");
     require(std::any_of(targets.begin(), targets.end(), [&](Index t) { return loss.known(t); }), "targets",
             concat(targets.size(), " targets"), "none of them is known");
   } else {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sheafnn/bsnn/loss_parts.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -78,20 +79,6 @@ inline constexpr bool has_classes = !spans_parts<L> && requires(const L& loss) {
   loss.class_weights();
 };
 
-/// Targets of an evaluation or a step.
-///
-/// \throws std::invalid_argument  a number out of range, or numbers that do not increase
-SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> targets, Index count,
-                                              std::string_view name) {
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    const Index u = targets[i];
-    if (u < 0 || u >= count) {
-      throw_invalid_argument(concat(name, "[", i, "]"), u, concat("must be between 0 and ", count - 1));
-    }
-    if (i > 0 && targets[i - 1] >= u) throw_invalid_argument(concat(name, "[", i, "]"), u, "numbers must increase");
-  }
-}
-
 }  // namespace detail
 
 /// \throws std::invalid_argument  targets that do not fit, nodes that do not increase or that `rows` lacks, or no node
@@ -101,15 +88,11 @@ void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelect
                 std::span<const std::int32_t> nodes) {
   loss.validate(node_count, outputs);
   require(spans_parts<L> || !nodes.empty(), "nodes", "an empty set", "a loss needs at least one node");
+  detail::check_increasing(nodes, node_count, "node");
   bool known = spans_parts<L>;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Index u = nodes[i];
-    const auto refuse = [&](const std::string& reason) {
-      throw_invalid_argument(detail::concat("nodes[", i, "]"), u, reason);
-    };
-    if (u < 0 || u >= node_count) refuse(detail::concat("must be between 0 and ", node_count - 1));
-    if (i > 0 && nodes[i - 1] >= u) refuse("node numbers must increase");
-    if (!rows.contains(u)) refuse("the pass computes no output of this node");
+    require(rows.contains(u), ArgumentName({}, "nodes", i), u, "the pass computes no output of this node");
     known = known || loss.known(u);
   }
   if (!known) throw_invalid_argument("nodes", detail::concat(nodes.size(), " nodes"), "none of them has a known target");

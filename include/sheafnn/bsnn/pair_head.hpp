@@ -34,6 +34,13 @@ struct PairHeadOptions {
   bool temperature = true;  ///< one score with a temperature, for links; otherwise weights are learned
 };
 
+/// The head of class probabilities: two classes have one score, the logit of the second.
+[[nodiscard]] inline PairHeadOptions class_head(PairScore score, Index class_count) noexcept {
+  return {score, class_count == 2 ? 1 : class_count, class_count == 2};
+}
+/// The head of numbers of pairs.
+[[nodiscard]] inline PairHeadOptions value_head(PairScore score, Index columns) noexcept { return {score, columns, false}; }
+
 /// Have the networks of a model a sheaf learner that can give maps to pairs of nodes which are no edges?
 template <class Model>
 inline constexpr bool has_pair_maps = requires(Network<Model>& network) { network.last_learner(); };
@@ -59,7 +66,7 @@ template <class Model>
 
 /// What the names of a head's parameters begin with.
 [[nodiscard]] SHEAFNN_NOINLINE inline std::string pair_head_prefix(PairScore score) {
-  return concat("loss.", to_string(score));
+  return concat(layers::loss_prefix, to_string(score));
 }
 
 /// The head's parameters in a model's, or in an array laid out like them.
@@ -130,7 +137,8 @@ class PairScorer {
     require(network.graph().part() == nullptr, "graph", "a part of a graph", "pairs are of a whole one");
     const layers::PairScoreOptions options = detail::pair_score_options(network.model(), head);
     if (graph_ == nullptr || pairs != pairs_ || graph_->node_count() != network.graph().node_count() ||
-        head.score != options_.score) {
+        options != options_) {
+      options_ = options;
       pairs_ = std::move(pairs);
       scores_.reset();
       sheaf_.reset();
@@ -150,7 +158,6 @@ class PairScorer {
         }
       }
     }
-    options_ = options;
     inferred_ = false;
   }
   /// Scores of the sample that is drawn, one row per distinct pair; row_of() is that of each pair.

@@ -80,19 +80,27 @@ struct EdgeTargets {
   }
 };
 
+namespace detail {
+
+/// \throws std::invalid_argument  a node out of range, or a pair of one node
+SHEAFNN_NOINLINE inline void check_pairs(std::span<const Edge> pairs, Index node_count) {
+  for (std::size_t t = 0; t < pairs.size(); ++t) {
+    for (const std::int32_t node : {pairs[t].u, pairs[t].v}) {
+      if (node >= 0 && node < node_count) continue;
+      throw_invalid_argument(ArgumentName({}, "pairs", t), node, concat("a node number must be below ", node_count));
+    }
+    require(pairs[t].u != pairs[t].v, ArgumentName({}, "pairs", t), pairs[t].u, "a pair has two different nodes");
+  }
+}
+
+}  // namespace detail
+
 /// Checks that the parts of targets belong together.
 ///
 /// \throws std::invalid_argument  an array of another size, a node out of range, or a pair of one node
 inline void validate(const EdgeTargets& targets) {
-  const Index n = targets.graph.node_count(), count = targets.count();
-  for (std::size_t t = 0; t < targets.pairs.size(); ++t) {
-    for (const std::int32_t node : {targets.pairs[t].u, targets.pairs[t].v}) {
-      if (node >= 0 && node < n) continue;
-      throw_invalid_argument(ArgumentName({}, "pairs", t), node, detail::concat("a node number must be below ", n));
-    }
-    if (targets.pairs[t].u != targets.pairs[t].v) continue;
-    throw_invalid_argument(ArgumentName({}, "pairs", t), targets.pairs[t].u, "a pair has two different nodes");
-  }
+  const Index count = targets.count();
+  detail::check_pairs(targets.pairs, targets.graph.node_count());
   require(targets.labels.empty() || static_cast<Index>(targets.labels.size()) == count, "labels", targets.labels.size(),
           detail::concat("expected one for each of ", count, " pairs"));
   require(targets.first_fresh < 0 || targets.first_fresh <= count, "first_fresh", targets.first_fresh,

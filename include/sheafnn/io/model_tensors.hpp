@@ -161,12 +161,12 @@ namespace detail {
   return *tensor;
 }
 
-/// Parameters of a loss, whose names begin with `loss.`, follow the model's own in a file as in the model: these are added.
+/// Adds the parameters of a loss that a file has behind the model's own.
 template <class S>
 void add_loss_parameters(const TensorFile& file, layers::ParameterSet<S>& parameters) {
   for (const Tensor& tensor : file.tensors) {
     const auto is_same = [&](const layers::ParameterInfo& info) { return info.name == tensor.name; };
-    if (tensor.name.rfind("loss.", 0) != 0 || std::ranges::any_of(parameters.info(), is_same)) continue;
+    if (!tensor.name.starts_with(layers::loss_prefix) || std::ranges::any_of(parameters.info(), is_same)) continue;
     parameters.add(printable(tensor.name), tensor.shape, layers::ParameterGroup::network);
   }
   parameters.finish();

@@ -40,6 +40,7 @@ struct PairScoreOptions {
   Index scores = 1;          ///< K
   bool temperature = false;  ///< with K = 1
 
+  friend bool operator==(const PairScoreOptions&, const PairScoreOptions&) = default;
   /// P, the numbers φ of a pair.
   [[nodiscard]] Index features() const noexcept {
     return score == PairScore::dot ? outputs : score == PairScore::energy ? outputs / coordinates : scores;
@@ -64,14 +65,17 @@ struct PairWeights {
   WeightVector<T> log_temperature;  ///< 1, or empty
   WeightMatrix<T> weight;           ///< M, K × P; of bilinear K C × C, one W_k below the other; empty with a temperature
 
-  /// b = 0, τ = 1, one W = I, others and M uniform. \param prefix  of the names. Unchecked: options that are valid
+  /// b = 0, τ = 1, W_k and M uniform: the symmetric part of W_k then has eigenvalues of both signs. From W = I, gradient steps
+  /// seldom find classes that different nodes share and equal nodes do not.
+  ///
+  /// \param prefix  of the names. Unchecked: options that are valid
   void declare(ParameterList<T>& list, const std::string& prefix, const PairScoreOptions& options) {
     const Index k = options.scores, c = options.outputs;
     list.vector(bias, {prefix, ".bias"}, {k}, {});
     if (options.has_temperature()) {
       list.vector(log_temperature, {prefix, ".log_temperature"}, {1}, {});
     } else if (options.score == PairScore::bilinear) {
-      list.matrix(weight, {prefix, ".weight"}, k * c, c, k == 1 ? identity_values(c) : uniform_values(c));
+      list.matrix(weight, {prefix, ".weight"}, k * c, c, uniform_values(c));
     } else {
       list.matrix(weight, {prefix, ".weight"}, k, options.features(), uniform_values(options.features()));
     }

@@ -160,6 +160,9 @@ class ParameterList : public detail::ParameterDeclarations {
   T* array_ = nullptr;
 };
 
+/// What the names of a loss's parameters begin with, in a model and in its files.
+inline constexpr std::string_view loss_prefix = "loss.";
+
 /// Adds the parameters that declare(list) declares, with initial values, behind those of a set, which keep theirs: weights
 /// of a loss, for example. What is laid out like the parameters, such as a network's gradient, has to be made anew.
 ///
