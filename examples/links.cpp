@@ -9,7 +9,6 @@
 #include <sheafnn/bsnn/model.hpp>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/io/csv_edges.hpp>
-#include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/sheaf/families.hpp>
 #include <sheafnn/uncertainty/link_ranks.hpp>
@@ -18,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/data_options.hpp"
 #include "models/option_flags.hpp"
 #include "models/program.hpp"
 
@@ -27,8 +27,11 @@ using sheafnn::Edge;
 using sheafnn::Index;
 
 struct Settings {
-  std::string dataset = "karate", candidates, ranking, model = "bsnn", score = "energy";
+  std::string dataset = "karate", candidates, ranking, model = "bsnn";
+  sheafnn::PairScore score = sheafnn::PairScore::energy;
   Index hits = 10;
+  sheafnn::SyntheticOptions synthetic;
+  programs::DataOptions data;
   sheafnn::EdgeSplitOptions split;
   sheafnn::ModelOptions network;
   sheafnn::TrainOptions train;
@@ -85,14 +88,13 @@ void run(Settings s, const sheafnn::Dataset& data) {
               "validation, %zu of test\n",
               data.name.c_str(), data.node_count(), data.graph.edge_count(), links.graph.edge_count(),
               links.split.train.size(), links.split.validation.size(), links.split.test.size());
-  const auto score = sheafnn::parse_name<sheafnn::PairScore>("--score", s.score);
   s.network.features = data.feature_count();
   Model model(s.network, s.train.seed);
   const sheafnn::TrainResult r =
-      sheafnn::train(model, links.graph, data.features, sheafnn::link_loss(links, score), links.split, s.train);
+      sheafnn::train(model, links.graph, data.features, sheafnn::link_loss(links, s.score), links.split, s.train);
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
   const auto ranked = [&](const std::vector<Edge>& pairs) {
-    return sheafnn::predict_links(model, links.graph, data.features, pairs, score,
+    return sheafnn::predict_links(model, links.graph, data.features, pairs, s.score,
                                   {.samples = s.train.samples,
                                    .seed = s.train.seed,
                                    .epoch = static_cast<std::uint32_t>(r.best_epoch),
@@ -115,12 +117,12 @@ void run(Settings s, const sheafnn::Dataset& data) {
 
 int main(int argc, char** argv) {
   Settings s;
+  std::string score(to_string(s.score));
   s.network.channels = 8;
   s.network.layers = 2;
   s.network.classes = 16;
   CLI::App app("Predicts links with a sheaf network of diagonal maps, stalk dimension 2; see docs/edges.md.", "links");
-  app.add_option("--dataset", s.dataset, "karate, a folder with edges.csv and nodes.csv, or an .npz file; see docs/data.md")
-      ->capture_default_str();
+  programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   auto* files = app.add_option_group("Files");
   auto* ranking = files->add_option("--ranking", s.ranking, "write pairs, the most probable link first, to this CSV file");
   files->add_option("--candidates", s.candidates, "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
@@ -129,19 +131,24 @@ int main(int argc, char** argv) {
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option("--score", s.score, "score of a pair: dot, bilinear, or energy, of the sheaf")->capture_default_str();
-  model->add_option("--embedding", s.network.classes, "outputs of a node, which scores are made of")->capture_default_str();
+  model->add_option("--score", score, "score of a pair: dot, bilinear, or energy, of the sheaf")->capture_default_str();
+  model->add_option("--outputs", s.network.classes, "numbers of a node that scores are made of")->capture_default_str();
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
   auto* split = app.add_option_group("Split", "which edges the network sees, and which are targets");
   programs::add_flags(app, *split, s.split, [](std::string_view key) { return key != "keep_targets"; });
-  split->add_option("--hits", s.hits, "k of Hits@k")->capture_default_str()->check(CLI::PositiveNumber);
+  split->add_option("--hits", s.hits, "k of Hits@k")->capture_default_str();
   programs::add_flags(app, *app.add_option_group("Training"), s.train,
                       [](std::string_view key) { return key != "checkpoint_every"; });
   return programs::run_program(app, argc, argv, [&] {
+    programs::refuse_idle_dataset_options(app, s.dataset);
+    sheafnn::require(s.data.given_sheaf.empty(), "--given-sheaf", s.data.given_sheaf, "the network learns its maps");
+    s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
+    sheafnn::require(s.hits >= 1, "--hits", s.hits, "must be at least 1");
+    sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives, "links are told from pairs without an edge");
     programs::require_writable("--ranking", s.ranking);
     programs::require_apart({{"--ranking", s.ranking}}, {{"--dataset", s.dataset}, {"--candidates", s.candidates}});
-    const sheafnn::Dataset data = sheafnn::io::load_dataset(s.dataset, {}, sheafnn::DatasetUse::prediction);
+    const sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
     if (s.model == "bsnn") {
       run<sheafnn::Bsnn<sheafnn::Diagonal<2>>>(s, data);
     } else {

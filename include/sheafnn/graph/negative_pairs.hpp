@@ -85,7 +85,7 @@ class NegativePairs {
   /// \throws std::invalid_argument  more than there are
   /// \throws std::runtime_error     as draw()
   [[nodiscard]] std::vector<Edge> draw_distinct(std::uint64_t seed, std::uint32_t set, Index number) const {
-    require(number <= count(), "negatives", number, detail::concat("there are ", count(), " pairs without an edge"));
+    require(number <= count(), "negatives to draw", number, detail::concat("there are ", count(), " pairs without an edge"));
     std::set<Index> taken;
     std::vector<Edge> pairs;
     pairs.reserve(static_cast<std::size_t>(std::max<Index>(0, number)));

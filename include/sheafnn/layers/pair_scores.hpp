@@ -54,7 +54,7 @@ inline void validate(const PairScoreOptions& options) {
   static_cast<void>(checked_extent("coordinates", options.coordinates));
   static_cast<void>(checked_extent("scores", options.scores));
   require(!options.temperature || options.scores == 1, "scores", options.scores, "a temperature needs one score");
-  require(options.score != PairScore::energy || options.outputs % options.coordinates == 0, "outputs of the network",
+  require(options.score != PairScore::energy || options.outputs % options.coordinates == 0, "outputs",
           options.outputs, detail::concat("the energy needs a multiple of the stalk dimension, ", options.coordinates));
 }
 
