@@ -34,11 +34,11 @@ struct PairHeadOptions {
   bool temperature = true;  ///< one score with a temperature, for links; otherwise weights are learned
 };
 
-/// The head of class probabilities: two classes have one score, the logit of the second.
+/// The head of class probabilities: two classes have one score, the logit of the second. Takes any.
 [[nodiscard]] inline PairHeadOptions class_head(PairScore score, Index class_count) noexcept {
   return {score, class_count == 2 ? 1 : class_count, class_count == 2};
 }
-/// The head of numbers of pairs.
+/// The head of numbers of pairs. Takes any.
 [[nodiscard]] inline PairHeadOptions value_head(PairScore score, Index columns) noexcept { return {score, columns, false}; }
 
 /// Have the networks of a model a sheaf learner that can give maps to pairs of nodes which are no edges?
