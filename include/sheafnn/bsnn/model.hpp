@@ -6,7 +6,7 @@
 ///     using Model = sheafnn::Snn<sheafnn::Diagonal<2>>;             // with a sheaf that is given
 ///     using Model = sheafnn::SheafModel<Family, Posterior, float, sheafnn::LayerKinds<MyLayer>>;  // with layers of your own
 ///
-/// Source: math.md "The model"; Bayesian Sheaf Neural Networks (Gillespie et al.); Neural Sheaf Diffusion (Bodnar
+/// Source: math: "The model"; Bayesian Sheaf Neural Networks (Gillespie et al.); Neural Sheaf Diffusion (Bodnar
 /// et al.).
 #pragma once
 

@@ -8,7 +8,7 @@
 ///     training.stop_on = sheafnn::choose_stop_on(data, preset);
 ///
 /// For CooperativeOptions it is apply(preset, model, bayesian, training). "Filters" below are the fixed ones, add_lp and
-/// add_hp. Where the numbers come from and what they reach: docs/training.md.
+/// add_hp. What they are: docs/training.md. Where the numbers come from: docs/notebook/presets.md.
 #pragma once
 
 #include <algorithm>

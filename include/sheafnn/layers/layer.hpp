@@ -6,7 +6,8 @@
 ///     template <class Family, class S>
 ///     class MyLayer : public sheafnn::layers::WeightedLayer<Family, S, MyWeights> { … };
 ///
-/// whose constructor takes a graph, the shape of the features and a LayerSetting (docs/extending.md, "A new layer").
+/// whose constructor takes a graph, the shape of the features and a LayerSetting (docs/extending.md, "Use a layer in
+/// a network").
 #pragma once
 
 #include <algorithm>
