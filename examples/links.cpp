@@ -74,8 +74,9 @@ void print_ranks(const sheafnn::EdgeTargets& links, const sheafnn::LinkPredictio
   }
   if (edges.empty() || negatives.empty()) return;
   const std::vector<double> ranks = sheafnn::uncertainty::link_ranks(edges, negatives);
-  std::printf("%zu test edges among %zu pairs without one: Hits@%td %.3f, MRR %.3f\n", edges.size(), negatives.size(), k,
-              sheafnn::uncertainty::hits_at(ranks, k), sheafnn::uncertainty::mean_reciprocal_rank(ranks));
+  std::printf("%zu test edges among %zu pairs without one: Hits@%td %.3f, MRR %.3f\n", edges.size(),
+              negatives.size(), k, sheafnn::uncertainty::hits_at(ranks, k),
+              sheafnn::uncertainty::mean_reciprocal_rank(ranks));
 }
 
 template <class Model>
@@ -84,10 +85,11 @@ void run(Settings s, const sheafnn::Dataset& data) {
   if (!s.candidates.empty()) candidates = read_pairs(s.candidates, data);
   s.split.seed = s.train.seed;
   const sheafnn::EdgeTargets links = sheafnn::split_links(data.graph, s.split);
-  std::printf("%s: %td nodes, %td edges, of which the network sees %td; targets with negatives: %zu of training, %zu of "
-              "validation, %zu of test\n",
-              data.name.c_str(), data.node_count(), data.graph.edge_count(), links.graph.edge_count(),
-              links.split.train.size(), links.split.validation.size(), links.split.test.size());
+  std::printf(
+      "%s: %td nodes, %td edges, of which the network sees %td; targets with negatives: %zu of training, %zu of "
+      "validation, %zu of test\n",
+      data.name.c_str(), data.node_count(), data.graph.edge_count(), links.graph.edge_count(),
+      links.split.train.size(), links.split.validation.size(), links.split.test.size());
   s.network.features = data.feature_count();
   Model model(s.network, s.train.seed);
   const sheafnn::TrainResult r =
@@ -121,18 +123,24 @@ int main(int argc, char** argv) {
   s.network.channels = 8;
   s.network.layers = 2;
   s.network.classes = 16;
-  CLI::App app("Predicts links with a sheaf network of diagonal maps, stalk dimension 2; see docs/edges.md.", "links");
+  CLI::App app("Predicts links with a sheaf network of diagonal maps, stalk dimension 2; see docs/edges.md.",
+               "links");
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   auto* files = app.add_option_group("Files");
-  auto* ranking = files->add_option("--ranking", s.ranking, "write pairs, the most probable link first, to this CSV file");
-  files->add_option("--candidates", s.candidates, "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
+  auto* ranking =
+      files->add_option("--ranking", s.ranking, "write pairs, the most probable link first, to this CSV file");
+  files
+      ->add_option("--candidates", s.candidates,
+                   "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
       ->needs(ranking);
   auto* model = app.add_option_group("Model", "the network and its score of a pair; see docs/math.md, \"Links\"");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option("--score", score, "score of a pair: dot, bilinear, or energy, of the sheaf")->capture_default_str();
-  model->add_option("--outputs", s.network.classes, "numbers of a node that scores are made of")->capture_default_str();
+  model->add_option("--score", score, "score of a pair: dot, bilinear, or energy, of the sheaf")
+      ->capture_default_str();
+  model->add_option("--outputs", s.network.classes, "numbers of a node that scores are made of")
+      ->capture_default_str();
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
   auto* split = app.add_option_group("Split", "which edges the network sees, and which are targets");
@@ -142,12 +150,15 @@ int main(int argc, char** argv) {
                       [](std::string_view key) { return key != "checkpoint_every"; });
   return programs::run_program(app, argc, argv, [&] {
     programs::refuse_idle_dataset_options(app, s.dataset);
-    sheafnn::require(s.data.given_sheaf.empty(), "--given-sheaf", s.data.given_sheaf, "the network learns its maps");
+    sheafnn::require(s.data.given_sheaf.empty(), "--given-sheaf", s.data.given_sheaf,
+                     "the network learns its maps");
     s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
     sheafnn::require(s.hits >= 1, "--hits", s.hits, "must be at least 1");
-    sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives, "links are told from pairs without an edge");
+    sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives,
+                     "links are told from pairs without an edge");
     programs::require_writable("--ranking", s.ranking);
-    programs::require_apart({{"--ranking", s.ranking}}, {{"--dataset", s.dataset}, {"--candidates", s.candidates}});
+    programs::require_apart({{"--ranking", s.ranking}},
+                            {{"--dataset", s.dataset}, {"--candidates", s.candidates}});
     const sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
     if (s.model == "bsnn") {
       run<sheafnn::Bsnn<sheafnn::Diagonal<2>>>(s, data);

@@ -58,7 +58,10 @@ void check_gradient(const Loss& loss, const Pairs& targets, const Case& of, shea
   auto& parameters = model.parameters();
   tiny::disturb(parameters, 8, 0.3);
   sheafnn::Network<Model> network(model, task.graph, task.sparse, 2);
-  const sheafnn::ForwardPass<double> pass{.seed = 9, .epoch = 10, .training = true, .input_dropout = of.dropout ? 0.3 : 0,
+  const sheafnn::ForwardPass<double> pass{.seed = 9,
+                                          .epoch = 10,
+                                          .training = true,
+                                          .input_dropout = of.dropout ? 0.3 : 0,
                                           .dropout = of.dropout ? 0.4 : 0};
   const auto objective = [&] {
     return sheafnn::elbo(network, pass, loss, targets.all, {.kl_weight = 0.3, .samples = of.samples}).objective;
@@ -86,8 +89,8 @@ void check_model(bool many) {
     const std::string name(to_string(score));
     check_gradient<Model>(sheafnn::link_loss(two, score), two, {name + " links", score}, tiny::options());
     if (!many && score != PairScore::energy) continue;
-    check_gradient<Model>(sheafnn::edge_class_loss(targets, 3, score), targets, {name + " classes", score, true, false, 2},
-                          tiny::options());
+    check_gradient<Model>(sheafnn::edge_class_loss(targets, 3, score), targets,
+                          {name + " classes", score, true, false, 2}, tiny::options());
     check_gradient<Model>(sheafnn::edge_regression_loss(targets, values, score, 0.7), targets,
                           {name + " numbers", score, false, true, 1, 1}, tiny::options());
   }
@@ -115,10 +118,12 @@ TEST_CASE("gradients of losses of pairs: a separate encoder, edge weights, degre
   options.edge_weights = true;
   options.add_lp = true;
   const Case energy{"energy", PairScore::energy, true, false, 2};
-  check_gradient<sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two), two, energy, options);
+  check_gradient<sheafnn::Bsnn<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two), two, energy,
+                                                                       options);
   options = tiny::options();
   options.edge_weights = true;
-  check_gradient<sheafnn::Nsd<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two), two, energy, options);
+  check_gradient<sheafnn::Nsd<sheafnn::SpecialOrthogonal<2>, double>>(sheafnn::link_loss(two), two, energy,
+                                                                      options);
   options.edge_weights = false;
   options.layers = 1;
   check_gradient<sheafnn::Nsd<sheafnn::Diagonal<1>, double>>(sheafnn::link_loss(two), two, energy, options);
@@ -208,13 +213,15 @@ TEST_CASE("an edge's maps are those of the network") {
         for (int side = 0; side < 2; ++side) {
           const Index node = side == 0 ? task.graph.edge(e).u : task.graph.edge(e).v;
           for (int j = 0; j < 2; ++j) {  // maps lie column by column
-            r += (side == 0 ? 1 : -1) * sheaf.maps(e / width, side)[(j * 2 + i) * width + e % width] * y(node, 2 * j + c);
+            r += (side == 0 ? 1 : -1) * sheaf.maps(e / width, side)[(j * 2 + i) * width + e % width] *
+                 y(node, 2 * j + c);
           }
         }
         energy += r * r;
       }
     }
-    CHECK(std::abs(scores(scorer.row_of()[static_cast<std::size_t>(e)], 0) + energy) <= 1e-14 * std::max(1.0, energy));
+    CHECK(std::abs(scores(scorer.row_of()[static_cast<std::size_t>(e)], 0) + energy) <=
+          1e-14 * std::max(1.0, energy));
   }
 }
 

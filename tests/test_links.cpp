@@ -87,8 +87,9 @@ TEST_CASE("no target is in the graph that the network sees, and no negative is a
     // Shares, and 1.5 negatives for each link of a set.
     for (const auto& [set, share] : {std::pair{links.split.train, 0.2}, std::pair{links.split.validation, 0.1},
                                      std::pair{links.split.test, 0.1}}) {
-      const double ones = static_cast<double>(
-          std::count_if(set.begin(), set.end(), [&](auto t) { return links.labels[static_cast<std::size_t>(t)] == 1; }));
+      const double ones = static_cast<double>(std::count_if(set.begin(), set.end(), [&](auto t) {
+        return links.labels[static_cast<std::size_t>(t)] == 1;
+      }));
       CHECK(std::abs(ones - share * static_cast<double>(whole.size())) <= 1);
       CHECK(static_cast<double>(set.size()) - ones == std::round(1.5 * ones));
     }
@@ -122,7 +123,8 @@ TEST_CASE("the seen graph has its own degrees, directions and arc features") {
   }
   CHECK(links.graph.merged_duplicates() == 0);
   for (Index arc = 0, whole = 0; arc < links.graph.arc_count(); ++arc) {
-    while (graph.source(whole) != links.graph.source(arc) || graph.target(whole) != links.graph.target(arc)) ++whole;
+    while (graph.source(whole) != links.graph.source(arc) || graph.target(whole) != links.graph.target(arc))
+      ++whole;
     CHECK(links.graph.arc_features()[static_cast<std::size_t>(arc)] == static_cast<double>(whole));
     CHECK(links.graph.listed(arc) == graph.listed(whole));
   }
@@ -138,7 +140,9 @@ TEST_CASE("what a network says does not depend on edges that are targets") {
   for (Index i = 0; i < 90; ++i) x.push_back(tiny::number(3, i));
   const auto features = sheafnn::NodeFeatures::from_dense(std::span<const double>(x), 30, 3);
   using Model = sheafnn::Bsnn<sheafnn::Diagonal<2>>;
-  Model model({.features = 3, .channels = 2, .layers = 2, .classes = 4, .separate_encoder = true, .degree_input = true}, 1);
+  Model model(
+      {.features = 3, .channels = 2, .layers = 2, .classes = 4, .separate_encoder = true, .degree_input = true},
+      1);
   sheafnn::add_pair_head(model, {.score = PairScore::energy});
   const auto a = sheafnn::predict_links(model, links.graph, features, links.pairs);
   const auto b = sheafnn::predict_links(model, bare, features, links.pairs);
@@ -150,12 +154,14 @@ TEST_CASE("what a network says does not depend on edges that are targets") {
 TEST_CASE("labels of edges are split class by class, and targets may stay") {
   const Graph graph = random_graph(40, 0.3);
   std::vector<std::int32_t> labels;
-  for (Index e = 0; e < graph.edge_count(); ++e) labels.push_back(static_cast<std::int32_t>(e % 7 == 0 ? 1 : e % 7 == 1 ? -1 : 0));
+  for (Index e = 0; e < graph.edge_count(); ++e)
+    labels.push_back(static_cast<std::int32_t>(e % 7 == 0 ? 1 : e % 7 == 1 ? -1 : 0));
   const EdgeTargets hidden = split_edges(graph, labels, 2, {.seed = 3});
   const double ones = static_cast<double>(std::count(labels.begin(), labels.end(), 1));
   const auto count = [&](const std::vector<std::int32_t>& set, int label) {
-    return static_cast<double>(std::count_if(
-        set.begin(), set.end(), [&](auto t) { return hidden.labels[static_cast<std::size_t>(t)] == label; }));
+    return static_cast<double>(std::count_if(set.begin(), set.end(), [&](auto t) {
+      return hidden.labels[static_cast<std::size_t>(t)] == label;
+    }));
   };
   CHECK(std::abs(count(hidden.split.train, 1) - 0.2 * ones) <= 1);
   CHECK(std::abs(count(hidden.split.test, 1) - 0.1 * ones) <= 1);
@@ -166,7 +172,8 @@ TEST_CASE("labels of edges are split class by class, and targets may stay") {
     CHECK(hidden.labels[static_cast<std::size_t>(t)] ==
           labels[static_cast<std::size_t>(hidden.edges[static_cast<std::size_t>(t)])]);
   }
-  const EdgeTargets kept = split_edges(graph, labels, 2, {.message = 0, .train = 0.8, .keep_targets = true, .seed = 3});
+  const EdgeTargets kept =
+      split_edges(graph, labels, 2, {.message = 0, .train = 0.8, .keep_targets = true, .seed = 3});
   CHECK(kept.graph.edge_count() == graph.edge_count());
   CHECK(seen_targets(kept) == kept.count());
   CHECK(split_edges(graph, {}, 0, {.seed = 3}).labels.empty());
@@ -217,7 +224,8 @@ TEST_CASE("ranks: ties count half, Hits@k and MRR") {
   CHECK(sheafnn::uncertainty::mean_reciprocal_rank(ranks) == doctest::Approx((1 + 0.5 + 0.2) / 3));
   CHECK_THROWS_AS(static_cast<void>(sheafnn::uncertainty::hits_at({}, 1)), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(sheafnn::uncertainty::hits_at(ranks, 0)), std::invalid_argument);
-  CHECK_THROWS_AS(static_cast<void>(sheafnn::uncertainty::link_ranks(std::vector<double>{std::nan("")}, negatives)),
+  CHECK_THROWS_AS(static_cast<void>(
+                      sheafnn::uncertainty::link_ranks(std::vector<double>{std::nan("")}, negatives)),
                   std::invalid_argument);
 }
 
@@ -234,12 +242,14 @@ struct PlantedTask {
       const double turn = 3.14159265358979 * tiny::number(seed, u);
       angle.push_back(turn + (u % 2 == 1 ? 1.5707963 : 0));
       x.insert(x.end(), {std::cos(turn), std::sin(turn), u % 2 == 0 ? 1.0 : 0.0, u % 2 == 0 ? 0.0 : 1.0});
-      for (std::size_t i = x.size() - 4; i < x.size(); ++i) x[i] += 0.1 * tiny::number(seed + 50, static_cast<Index>(i));
+      for (std::size_t i = x.size() - 4; i < x.size(); ++i)
+        x[i] += 0.1 * tiny::number(seed + 50, static_cast<Index>(i));
     }
     std::vector<Edge> edges;
     for (std::int32_t u = 0; u < n; ++u) {
       for (std::int32_t v = u + 1; v < n; v += 2) {
-        if (std::cos(angle[static_cast<std::size_t>(u)] - angle[static_cast<std::size_t>(v)]) > 0.9) edges.push_back({u, v});
+        if (std::cos(angle[static_cast<std::size_t>(u)] - angle[static_cast<std::size_t>(v)]) > 0.9)
+          edges.push_back({u, v});
       }
     }
     graph = Graph(n, edges);
@@ -252,12 +262,25 @@ double test_auc(std::uint64_t seed, PairScore score, int threads = 1, std::vecto
                 Index epochs = 120) {
   const PlantedTask task(seed);
   const EdgeTargets links = split_links(task.graph, {.seed = seed});
-  Model model({.features = 4, .channels = 8, .layers = 2, .classes = 8, .feature_treatment = sheafnn::FeatureTreatment::none}, seed);
+  Model model({.features = 4,
+               .channels = 8,
+               .layers = 2,
+               .classes = 8,
+               .feature_treatment = sheafnn::FeatureTreatment::none},
+              seed);
   const auto loss = sheafnn::link_loss(links, score);
   const auto result = sheafnn::train(model, links.graph, task.features, loss, links.split,
-                                     {.epochs = epochs, .stop_on = sheafnn::StopOn::roc_auc, .learning_rate = 0.02, .weight_decay = 0, .sheaf_decay = 0,
-                                      .input_dropout = 0, .dropout = 0, .seed = seed, .threads = threads});
-  if (parameters != nullptr) parameters->assign(model.parameters().values().begin(), model.parameters().values().end());
+                                     {.epochs = epochs,
+                                      .stop_on = sheafnn::StopOn::roc_auc,
+                                      .learning_rate = 0.02,
+                                      .weight_decay = 0,
+                                      .sheaf_decay = 0,
+                                      .input_dropout = 0,
+                                      .dropout = 0,
+                                      .seed = seed,
+                                      .threads = threads});
+  if (parameters != nullptr)
+    parameters->assign(model.parameters().values().begin(), model.parameters().values().end());
   return result.test_roc_auc;
 }
 
@@ -337,23 +360,29 @@ TEST_CASE("classes, signs and numbers of edges are learned; batches of targets")
     sign.push_back((e.u + e.v) % 2);  // of the groups, which the features tell
     value.push_back(e.u % 2 + e.v % 2);
   }
-  const sheafnn::TrainOptions options{.epochs = 150, .learning_rate = 0.03, .weight_decay = 0, .input_dropout = 0, .dropout = 0};
-  const sheafnn::ModelOptions of{.features = 4, .channels = 4, .layers = 1, .classes = 6, .feature_treatment = sheafnn::FeatureTreatment::none};
+  const sheafnn::TrainOptions options{
+      .epochs = 150, .learning_rate = 0.03, .weight_decay = 0, .input_dropout = 0, .dropout = 0};
+  const sheafnn::ModelOptions of{.features = 4,
+                                 .channels = 4,
+                                 .layers = 1,
+                                 .classes = 6,
+                                 .feature_treatment = sheafnn::FeatureTreatment::none};
   const EdgeTargets targets = split_edges(graph, sign, 2, {.seed = 1});
   for (const PairScore score : {PairScore::bilinear, PairScore::energy}) {
     Model model(of, 2);
     auto with = options;
     with.batch_size = 40;
     with.epochs = 60;
-    const auto result =
-        sheafnn::train(model, targets.graph, task.features, sheafnn::edge_class_loss(targets, 2, score), targets.split, with);
+    const auto result = sheafnn::train(model, targets.graph, task.features,
+                                       sheafnn::edge_class_loss(targets, 2, score), targets.split, with);
     CAPTURE(to_string(score));
     CHECK(result.test_accuracy > 0.9);
     CHECK(result.test_roc_auc > 0.95);
     const auto prediction = sheafnn::predict_edges(model, targets.graph, task.features, targets.pairs, 2, score);
     Index right = 0;
     for (const std::int32_t t : targets.split.test) {
-      right += prediction.label[static_cast<std::size_t>(t)] == targets.labels[static_cast<std::size_t>(t)] ? 1 : 0;
+      right +=
+          prediction.label[static_cast<std::size_t>(t)] == targets.labels[static_cast<std::size_t>(t)] ? 1 : 0;
     }
     CHECK(static_cast<double>(right) > 0.9 * static_cast<double>(targets.split.test.size()));
   }
@@ -361,8 +390,10 @@ TEST_CASE("classes, signs and numbers of edges are learned; batches of targets")
   std::vector<double> of_targets;
   for (const std::int32_t e : numbers.edges) of_targets.push_back(value[static_cast<std::size_t>(e)]);
   Model model(of, 2);
-  const auto loss = sheafnn::edge_regression_loss(
-      numbers, sheafnn::MatrixView<const double>(of_targets.data(), numbers.count(), 1), PairScore::bilinear, 0.3);
+  const auto loss =
+      sheafnn::edge_regression_loss(numbers,
+                                    sheafnn::MatrixView<const double>(of_targets.data(), numbers.count(), 1),
+                                    PairScore::bilinear, 0.3);
   const auto result = sheafnn::train(model, numbers.graph, task.features, loss, numbers.split, options);
   CHECK(result.test_accuracy > 0.8);  // R²
   const auto prediction = sheafnn::predict_edge_values(model, numbers.graph, task.features, numbers.pairs);
@@ -402,12 +433,16 @@ TEST_CASE("what is refused") {
   std::vector<double> x(60, 0.5);
   const auto features = sheafnn::NodeFeatures::from_dense(std::span<const double>(x), 20, 3);
   const std::vector<Edge> pair = {{0, 1}}, loop = {{2, 2}}, outside = {{0, 20}};
-  throws("no parameter of that name", [&] { static_cast<void>(predict_links(model, graph, features, pair, PairScore::dot)); });
+  throws("no parameter of that name",
+         [&] { static_cast<void>(predict_links(model, graph, features, pair, PairScore::dot)); });
   sheafnn::add_pair_head(model, {.score = PairScore::dot});
   sheafnn::add_pair_head(model, {.score = PairScore::dot});  // they are there
-  throws("two different nodes", [&] { static_cast<void>(predict_links(model, graph, features, loop, PairScore::dot)); });
-  throws("must be below 20", [&] { static_cast<void>(predict_links(model, graph, features, outside, PairScore::dot)); });
-  throws("other shapes", [&] { sheafnn::add_pair_head(model, {.score = PairScore::dot, .scores = 3, .temperature = false}); });
+  throws("two different nodes",
+         [&] { static_cast<void>(predict_links(model, graph, features, loop, PairScore::dot)); });
+  throws("must be below 20",
+         [&] { static_cast<void>(predict_links(model, graph, features, outside, PairScore::dot)); });
+  throws("other shapes",
+         [&] { sheafnn::add_pair_head(model, {.score = PairScore::dot, .scores = 3, .temperature = false}); });
   Model with({.features = 3, .channels = 2, .layers = 1, .classes = 4, .edge_features = 1}, 1);
   throws("pairs have no features", [&] { sheafnn::add_pair_head(with, {.score = PairScore::energy}); });
   const EdgeTargets links = split_links(graph);

@@ -31,7 +31,8 @@ namespace detail {
 ///
 /// \param row_of  of each pair
 template <class S>
-void copy_logits(const MatrixView<const S>& scores, std::span<const std::int32_t> row_of, const MatrixView<S>& logits) {
+void copy_logits(const MatrixView<const S>& scores, std::span<const std::int32_t> row_of,
+                 const MatrixView<S>& logits) {
   const Index skip = logits.columns() - scores.columns();
   for (std::size_t t = 0; t < row_of.size(); ++t) {
     S* to = logits.row(static_cast<Index>(t)).data();
@@ -65,11 +66,11 @@ class EdgeLoss {
   /// Unchecked: 0 ≤ target < target_count().
   [[nodiscard]] bool known(Index target) const noexcept { return inner_.known(target); }
   /// Of a Classification. Takes no argument.
-  [[nodiscard]] auto labels() const requires requires(const Inner& inner) { inner.labels(); } { return inner_.labels(); }
+  [[nodiscard]] auto labels() const requires requires(const Inner& inner) { inner.labels(); }
+  { return inner_.labels(); }
   /// The same.
-  [[nodiscard]] auto class_weights() const requires requires(const Inner& inner) { inner.class_weights(); } {
-    return inner_.class_weights();
-  }
+  [[nodiscard]] auto class_weights() const requires requires(const Inner& inner) { inner.class_weights(); }
+  { return inner_.class_weights(); }
 
   /// \throws std::invalid_argument  a graph of another size, or a score that does not fit the model
   template <class Model>
@@ -101,11 +102,13 @@ class EdgeLoss {
   }
   /// Unchecked: that begin() has had these targets, here and below.
   template <class Model, class S>
-  double value_and_derivative(Network<Model>& network, const MatrixView<S>& outputs, std::span<const std::int32_t> targets,
-                              double share, const MatrixView<S>& outputs_bar, Work<Model>& work) const {
+  double value_and_derivative(Network<Model>& network, const MatrixView<S>& outputs,
+                              std::span<const std::int32_t> targets, double share,
+                              const MatrixView<S>& outputs_bar, Work<Model>& work) const {
     const MatrixView<S> logits = logits_of(network, outputs, work);
     const MatrixView<S> bar(work.logits_bar.data(), logits.rows(), columns_);
-    const double value = inner_.value_and_derivative(network.execution(), logits, NodeSelection(targets), targets, share, bar);
+    const double value =
+        inner_.value_and_derivative(network.execution(), logits, NodeSelection(targets), targets, share, bar);
     const MatrixView<S> scores_bar = work.scorer.scores_bar();
     detail::fill_zero(scores_bar);
     const Index skip = columns_ - scores_bar.columns();
@@ -125,7 +128,8 @@ class EdgeLoss {
     inner_.predict(network.execution(), logits, rows, predictions);
   }
   /// Unchecked: predictions of all targets, and the numbers of some.
-  [[nodiscard]] Score score(const MatrixView<const double>& predictions, std::span<const std::int32_t> targets) const {
+  [[nodiscard]] Score score(const MatrixView<const double>& predictions,
+                            std::span<const std::int32_t> targets) const {
     return inner_.score(predictions, targets);
   }
 
@@ -142,7 +146,8 @@ class EdgeLoss {
     }
   }
   template <class Model, class S>
-  [[nodiscard]] MatrixView<S> logits_of(Network<Model>& network, const MatrixView<S>& outputs, Work<Model>& work) const {
+  [[nodiscard]] MatrixView<S> logits_of(Network<Model>& network, const MatrixView<S>& outputs,
+                                        Work<Model>& work) const {
     const MatrixView<S> logits(work.logits.data(), work.logits.size() / columns_, columns_);
     detail::copy_logits(work.scorer.scores(network, outputs), work.scorer.row_of(), logits);
     return logits;
@@ -157,7 +162,8 @@ class EdgeLoss {
 /// Binary cross-entropy of links: targets of split_links(), or others with labels 1 and 0.
 ///
 /// \throws std::invalid_argument  as EdgeLoss
-[[nodiscard]] inline EdgeLoss<Classification> link_loss(const EdgeTargets& targets, PairScore score = PairScore::energy) {
+[[nodiscard]] inline EdgeLoss<Classification> link_loss(const EdgeTargets& targets,
+                                                        PairScore score = PairScore::energy) {
   return {targets, Classification(targets.labels), 2, score};
 }
 /// Cross-entropy of labels of edges, as of split_edges(); signed links have two, 0 and 1.

@@ -25,8 +25,9 @@ struct EdgePrediction : uncertainty::SampledPrediction {
 
 /// What is predicted for each of T pairs of nodes: is there a link?
 struct LinkPrediction : uncertainty::SampledPrediction {
-  std::vector<double> link;           ///< T: the probability, the second column of `probabilities`
-  std::vector<std::int32_t> ranking;  ///< T: the pairs, the most probable first; of the same probability in their order
+  std::vector<double> link;  ///< T: the probability, the second column of `probabilities`
+  std::vector<std::int32_t>
+      ranking;  ///< T: the pairs, the most probable first; of the same probability in their order
 };
 
 namespace detail {
@@ -50,9 +51,9 @@ void for_sampled_scores(const Model& model, const GraphOf<Model>& graph, const N
 /// Class probabilities of pairs over the samples.
 template <class Model>
 [[nodiscard]] uncertainty::SampledPrediction sampled_classes(const Model& model, const GraphOf<Model>& graph,
-                                                             const NodeFeatures& features, std::span<const Edge> pairs,
-                                                             Index class_count, PairScore score,
-                                                             const PredictOptions& options) {
+                                                             const NodeFeatures& features,
+                                                             std::span<const Edge> pairs, Index class_count,
+                                                             PairScore score, const PredictOptions& options) {
   using S = typename Model::Scalar;
   require(class_count >= 2, "class_count", class_count, "must be at least 2");
   const Index count = static_cast<Index>(pairs.size());
@@ -60,11 +61,11 @@ template <class Model>
   Buffer<S> logits(count * class_count);
   for_sampled_scores(model, graph, features, pairs, class_head(score, class_count), options,
                      [&](const auto& scores, const auto& row_of) {
-    copy_logits(scores, row_of, MatrixView<S>(logits.data(), count, class_count));
-    layers::log_softmax_rows(Execution(1), count, class_count, logits.data(), class_count);
-    for (S& one : logits) one = std::exp(one);
-    builder.add(logits.data());
-  });
+                       copy_logits(scores, row_of, MatrixView<S>(logits.data(), count, class_count));
+                       layers::log_softmax_rows(Execution(1), count, class_count, logits.data(), class_count);
+                       for (S& one : logits) one = std::exp(one);
+                       builder.add(logits.data());
+                     });
   return builder.result();
 }
 
@@ -76,8 +77,9 @@ template <class Model>
 /// \param score  of the training
 /// \throws std::invalid_argument  as predict(), a pair that is none, or a model without parameters of this score
 template <class Model>
-[[nodiscard]] LinkPrediction predict_links(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
-                                           std::span<const Edge> pairs, PairScore score = PairScore::energy,
+[[nodiscard]] LinkPrediction predict_links(const Model& model, const GraphOf<Model>& graph,
+                                           const NodeFeatures& features, std::span<const Edge> pairs,
+                                           PairScore score = PairScore::energy,
                                            const PredictOptions& options = {}) {
   LinkPrediction r;
   static_cast<uncertainty::SampledPrediction&>(r) =
@@ -95,9 +97,10 @@ template <class Model>
 ///
 /// \throws std::invalid_argument  as predict_links()
 template <class Model>
-[[nodiscard]] EdgePrediction predict_edges(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
-                                           std::span<const Edge> pairs, Index class_count,
-                                           PairScore score = PairScore::bilinear, const PredictOptions& options = {}) {
+[[nodiscard]] EdgePrediction predict_edges(const Model& model, const GraphOf<Model>& graph,
+                                           const NodeFeatures& features, std::span<const Edge> pairs,
+                                           Index class_count, PairScore score = PairScore::bilinear,
+                                           const PredictOptions& options = {}) {
   EdgePrediction r;
   static_cast<uncertainty::SampledPrediction&>(r) =
       detail::sampled_classes(model, graph, features, pairs, class_count, score, options);
@@ -116,9 +119,10 @@ struct EdgeValues {
 /// \param columns  k
 /// \throws std::invalid_argument  as predict_links()
 template <class Model>
-[[nodiscard]] EdgeValues predict_edge_values(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
-                                             std::span<const Edge> pairs, Index columns = 1,
-                                             PairScore score = PairScore::bilinear, const PredictOptions& options = {}) {
+[[nodiscard]] EdgeValues predict_edge_values(const Model& model, const GraphOf<Model>& graph,
+                                             const NodeFeatures& features, std::span<const Edge> pairs,
+                                             Index columns = 1, PairScore score = PairScore::bilinear,
+                                             const PredictOptions& options = {}) {
   require(columns >= 1, "columns", columns, "must be at least 1");
   const std::size_t size = pairs.size() * static_cast<std::size_t>(columns);
   EdgeValues r{std::vector<double>(size), std::vector<double>(size)};

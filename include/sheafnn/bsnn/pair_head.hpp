@@ -39,11 +39,15 @@ struct PairHeadOptions {
   return {score, class_count == 2 ? 1 : class_count, class_count == 2};
 }
 /// The head of numbers of pairs. Takes any.
-[[nodiscard]] inline PairHeadOptions value_head(PairScore score, Index columns) noexcept { return {score, columns, false}; }
+[[nodiscard]] inline PairHeadOptions value_head(PairScore score, Index columns) noexcept {
+  return {score, columns, false};
+}
 
 /// Have the networks of a model a sheaf learner that can give maps to pairs of nodes which are no edges?
 template <class Model>
-inline constexpr bool has_pair_maps = requires(Network<Model>& network) { network.last_learner(); };
+inline constexpr bool has_pair_maps = requires(Network<Model>& network) {
+  network.last_learner();
+};
 
 namespace detail {
 
@@ -113,14 +117,16 @@ void add_pair_head(Model& model, const PairHeadOptions& head, std::uint64_t seed
                                  [&](const layers::ParameterInfo& info) { return info.name == prefix + ".bias"; });
   if (!there) {
     layers::PairWeights<layers::ParameterSlot> slots;
-    layers::extend_parameters(parameters, seed,
-                              [&](layers::ParameterList<layers::ParameterSlot>& list) { slots.declare(list, prefix, options); });
+    layers::extend_parameters(parameters, seed, [&](layers::ParameterList<layers::ParameterSlot>& list) {
+      slots.declare(list, prefix, options);
+    });
     return;
   }
   try {
     static_cast<void>(detail::pair_weights(parameters, parameters.values().data(), options));
   } catch (const std::logic_error&) {
-    throw_invalid_argument("score", to_string(head.score), "the model has parameters of this score of other shapes");
+    throw_invalid_argument("score", to_string(head.score),
+                           "the model has parameters of this score of other shapes");
   }
 }
 
@@ -147,7 +153,8 @@ class PairScorer {
       const auto edges = graph_->edges();
       for (const Edge& pair : pairs_) {
         const Edge sorted{std::min(pair.u, pair.v), std::max(pair.u, pair.v)};
-        edge_of_.push_back(static_cast<std::int32_t>(std::lower_bound(edges.begin(), edges.end(), sorted) - edges.begin()));
+        edge_of_.push_back(
+            static_cast<std::int32_t>(std::lower_bound(edges.begin(), edges.end(), sorted) - edges.begin()));
       }
       scores_.emplace(*graph_, options);
       if constexpr (has_pair_maps<Model>) {
@@ -187,8 +194,8 @@ class PairScorer {
   void backward(Network<Model>& network, const MatrixView<const S>& outputs, const MatrixView<S>& outputs_bar) {
     detail::fill_zero(outputs_bar);
     const auto& parameters = network.model().parameters();
-    scores_->backward(network.execution(), detail::pair_weights(parameters, parameters.values().data(), options_), outputs,
-                      outputs_bar, detail::pair_weights(parameters, network.loss_gradient(), options_));
+    scores_->backward(network.execution(), detail::pair_weights(parameters, parameters.values().data(), options_),
+                      outputs, outputs_bar, detail::pair_weights(parameters, network.loss_gradient(), options_));
     if constexpr (has_pair_maps<Model>) {
       if (sheaf_ == nullptr) return;
       if constexpr (sheaf::is_learned<typename Model::Family>) {

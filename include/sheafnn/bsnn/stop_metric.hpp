@@ -100,9 +100,8 @@ class StopMetric {
 ///
 /// \param probabilities  n × C
 template <class LossType>
-void add_test_metrics(TrainResult& result, const LossType& loss,
-                             std::span<const double> probabilities, Index classes,
-                             std::span<const std::int32_t> test) {
+void add_test_metrics(TrainResult& result, const LossType& loss, std::span<const double> probabilities,
+                      Index classes, std::span<const std::int32_t> test) {
   const std::vector<std::int32_t> nodes = labelled_nodes(loss.labels(), test);
   if (nodes.empty()) return;
   MetricWorkspace work;

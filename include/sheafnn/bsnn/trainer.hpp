@@ -91,8 +91,7 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
 ///
 /// \throws std::invalid_argument  a validation or test node has none
 template <class LossType>
-void check_evaluated(const TrainingState& state, const LossType& loss, const Split& split,
-                            Index classes) {
+void check_evaluated(const TrainingState& state, const LossType& loss, const Split& split, Index classes) {
   for (const auto* nodes : {&split.validation, &split.test}) {
     for (const std::int32_t u : *nodes) {
       const double* row = state.best_predictions.data() + u * classes;
@@ -128,21 +127,19 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity, or why a flow does not
 ///                                reach its end
 /// \throws what options.on_epoch and options.on_checkpoint throw, and std::bad_alloc; after any of these the model has
-///         the parameters that it was given
+///         the parameters that it was given, and perhaps those of the loss at their initial values
 template <class Model, LossOf<Model> LossType>
 TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
   const Index n = target_count(loss, detail::output_rows<Model>(graph));
   const Index outputs = prediction_columns(loss, model.options().classes);
   validate(options);
-  if constexpr (has_own_targets<LossType>) {
-    loss.validate(model, graph.node_count());
-    loss.prepare(model, options.seed);
-  }
+  if constexpr (has_own_targets<LossType>) loss.validate(model, graph.node_count());
   detail::check_targets(loss, n, outputs, split, "split");
   detail::check_stop_on(loss, split, options.stop_on);
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
   detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);
+  if constexpr (has_own_targets<LossType>) loss.prepare(model, options.seed);
   if (options.resume != nullptr) {
     detail::check_conventions(options.resume->conventions, model.options());
     detail::check_state(*options.resume, options, model.parameters().size(), n * outputs,

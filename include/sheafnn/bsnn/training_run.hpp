@@ -118,7 +118,8 @@ class TrainingRun {
         compute_objective(schedule_.network());
         step(epoch);
       }
-      const ForwardPass<S> evaluation{.seed = options_.seed, .epoch = pass_.epoch, .nodes = nodes_of_targets(loss_, evaluated_)};
+      const ForwardPass<S> evaluation{
+          .seed = options_.seed, .epoch = pass_.epoch, .nodes = nodes_of_targets(loss_, evaluated_)};
       const bool last = epoch + 1 == options_.epochs;
       if (!last) prepare(epoch + 1);
       go_on = schedule_.run(

@@ -30,7 +30,8 @@ namespace sheafnn {
 /// What split_links() and split_edges() draw. The four shares sum to 1.
 struct EdgeSplitOptions {
   double message = 0.6;  ///< share of the edges that the network sees and that are no targets
-  double train = 0.2, validation = 0.1, test = 0.1;  ///< shares of the target edges; only `train` is positive always
+  double train = 0.2, validation = 0.1,
+         test = 0.1;  ///< shares of the target edges; only `train` is positive always
   /// Links: pairs without an edge for each target edge.
   double negatives = 1;
   NegativeSampling sampling = NegativeSampling::uniform;
@@ -43,16 +44,24 @@ struct EdgeSplitOptions {
 template <class Visit, OptionsOf<EdgeSplitOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
-  visit({.key = "message_share", .summary = "share of the edges that the network sees", .range = Range::between(0, 1),
+  visit({.key = "message_share",
+         .summary = "share of the edges that the network sees",
+         .range = Range::between(0, 1),
          .field = "message"},
         options.message...);
-  visit({.key = "train_share", .summary = "share of the edges that are training targets", .range = Range::between(0, 1),
+  visit({.key = "train_share",
+         .summary = "share of the edges that are training targets",
+         .range = Range::between(0, 1),
          .field = "train"},
         options.train...);
-  visit({.key = "validation_share", .summary = "share of the edges that are validation targets",
-         .range = Range::between(0, 1), .field = "validation"},
+  visit({.key = "validation_share",
+         .summary = "share of the edges that are validation targets",
+         .range = Range::between(0, 1),
+         .field = "validation"},
         options.validation...);
-  visit({.key = "test_share", .summary = "share of the edges that are test targets", .range = Range::between(0, 1),
+  visit({.key = "test_share",
+         .summary = "share of the edges that are test targets",
+         .range = Range::between(0, 1),
          .field = "test"},
         options.test...);
   visit({"negatives", "pairs without an edge for each target edge, of links", Range::between(0, 1000)},
@@ -87,7 +96,8 @@ SHEAFNN_NOINLINE inline void check_pairs(std::span<const Edge> pairs, Index node
   for (std::size_t t = 0; t < pairs.size(); ++t) {
     for (const std::int32_t node : {pairs[t].u, pairs[t].v}) {
       if (node >= 0 && node < node_count) continue;
-      throw_invalid_argument(ArgumentName({}, "pairs", t), node, concat("a node number must be below ", node_count));
+      throw_invalid_argument(ArgumentName({}, "pairs", t), node,
+                             concat("a node number must be below ", node_count));
     }
     require(pairs[t].u != pairs[t].v, ArgumentName({}, "pairs", t), pairs[t].u, "a pair has two different nodes");
   }
@@ -101,8 +111,8 @@ SHEAFNN_NOINLINE inline void check_pairs(std::span<const Edge> pairs, Index node
 inline void validate(const EdgeTargets& targets) {
   const Index count = targets.count();
   detail::check_pairs(targets.pairs, targets.graph.node_count());
-  require(targets.labels.empty() || static_cast<Index>(targets.labels.size()) == count, "labels", targets.labels.size(),
-          detail::concat("expected one for each of ", count, " pairs"));
+  require(targets.labels.empty() || static_cast<Index>(targets.labels.size()) == count, "labels",
+          targets.labels.size(), detail::concat("expected one for each of ", count, " pairs"));
   require(targets.first_fresh < 0 || targets.first_fresh <= count, "first_fresh", targets.first_fresh,
           detail::concat("must be at most ", count));
 }
@@ -125,8 +135,9 @@ struct CutEdges {
   const std::vector<std::int32_t> alike(labels.empty() ? static_cast<std::size_t>(edge_count) : 0);
   const auto cut = [&](std::span<const std::int32_t> of, const std::array<double, 3>& shares,
                        const std::array<bool, 3>& needed, std::uint64_t seed) {
-    return cut_groups(nodes_by_class(of, class_count), 1, seed, needed,
-                      [&](Index total) { return largest_remainder(shares, total); }, "edges to split")
+    return cut_groups(
+               nodes_by_class(of, class_count), 1, seed, needed,
+               [&](Index total) { return largest_remainder(shares, total); }, "edges to split")
         .front();
   };
   const std::span<const std::int32_t> all = labels.empty() ? std::span(alike) : labels;
@@ -134,7 +145,8 @@ struct CutEdges {
   r.targets = cut(all, {seen, options.validation, options.test}, {true, options.validation > 0, options.test > 0},
                   options.seed);
   std::vector<std::int32_t> rest(all.size(), -1);
-  for (const std::int32_t e : r.targets.train) rest[static_cast<std::size_t>(e)] = all[static_cast<std::size_t>(e)];
+  for (const std::int32_t e : r.targets.train)
+    rest[static_cast<std::size_t>(e)] = all[static_cast<std::size_t>(e)];
   Split second = cut(rest, {options.message / seen, options.train / seen, 0}, {options.message > 0, true, false},
                      ~options.seed);
   r.message = std::move(second.train);
@@ -172,8 +184,9 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
 }
 
 /// Everything but what links have besides: graph, edges, pairs and the sets of the split in turn.
-[[nodiscard]] inline EdgeTargets targets_of(const Graph& graph, std::span<const std::int32_t> labels, Index class_count,
-                                            const EdgeSplitOptions& options, bool keep_targets) {
+[[nodiscard]] inline EdgeTargets targets_of(const Graph& graph, std::span<const std::int32_t> labels,
+                                            Index class_count, const EdgeSplitOptions& options,
+                                            bool keep_targets) {
   const CutEdges cut = cut_edges(graph.edge_count(), labels, class_count, options);
   EdgeTargets r;
   r.seed = options.seed;
@@ -212,7 +225,9 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
   const Index train = negatives_of(r.split.train);
   if (validation + test + train == 0) return r;
   std::vector<Edge> excluded(graph.edges().begin(), graph.edges().end());
-  const auto sampler = [&] { return NegativePairs(graph.node_count(), excluded, options.sampling, r.graph.sources()); };
+  const auto sampler = [&] {
+    return NegativePairs(graph.node_count(), excluded, options.sampling, r.graph.sources());
+  };
   const std::vector<Edge> fixed = sampler().draw_distinct(options.seed, 1, validation + test);
   excluded.insert(excluded.end(), fixed.begin(), fixed.end());
   if (train > 0) r.negatives = sampler();
@@ -234,8 +249,8 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
 /// \param labels  one per edge in the graph's order, each in [0, class_count), or −1: such edges are messages, no targets;
 ///                empty: the shares hold in total, and the targets have no labels
 /// \throws std::invalid_argument  an option or a label out of range, or too few edges
-[[nodiscard]] inline EdgeTargets split_edges(const Graph& graph, std::span<const std::int32_t> labels, Index class_count,
-                                             const EdgeSplitOptions& options = {}) {
+[[nodiscard]] inline EdgeTargets split_edges(const Graph& graph, std::span<const std::int32_t> labels,
+                                             Index class_count, const EdgeSplitOptions& options = {}) {
   require(labels.empty() || static_cast<Index>(labels.size()) == graph.edge_count(), "labels", labels.size(),
           detail::concat("expected one for each of ", graph.edge_count(), " edges"));
   return detail::targets_of(graph, labels, labels.empty() ? 1 : class_count, options, options.keep_targets);

@@ -54,13 +54,15 @@ class NegativePairs {
   /// \param excluded   pairs that are never drawn, in any order and direction
   /// \param endpoints  of degree: the sources of the arcs, from which nodes are drawn
   /// \throws std::invalid_argument  a node out of range, or no pair that is left
-  NegativePairs(Index node_count, std::span<const Edge> excluded, NegativeSampling sampling = NegativeSampling::uniform,
+  NegativePairs(Index node_count, std::span<const Edge> excluded,
+                NegativeSampling sampling = NegativeSampling::uniform,
                 std::span<const std::int32_t> endpoints = {})
       : nodes_(node_count), sampling_(sampling), endpoints_(endpoints.begin(), endpoints.end()) {
     for (const Graph distinct(node_count, excluded); const Edge& edge : distinct.edges()) {
       excluded_.push_back(rank_of(edge));
     }
-    require(count() > 0, "node pairs without an edge", count(), detail::concat("none of ", rank_end(), " is left to draw"));
+    require(count() > 0, "node pairs without an edge", count(),
+            detail::concat("none of ", rank_end(), " is left to draw"));
     require(sampling == NegativeSampling::uniform || !endpoints_.empty(), "sampling", to_string(sampling),
             "the graph has no edges, so that all degrees are 0");
     for (std::size_t i = 0; i < endpoints_.size(); ++i) {
@@ -85,7 +87,8 @@ class NegativePairs {
   /// \throws std::invalid_argument  more than there are
   /// \throws std::runtime_error     as draw()
   [[nodiscard]] std::vector<Edge> draw_distinct(std::uint64_t seed, std::uint32_t set, Index number) const {
-    require(number <= count(), "negatives to draw", number, detail::concat("there are ", count(), " pairs without an edge"));
+    require(number <= count(), "negatives to draw", number,
+            detail::concat("there are ", count(), " pairs without an edge"));
     std::set<Index> taken;
     std::vector<Edge> pairs;
     pairs.reserve(static_cast<std::size_t>(std::max<Index>(0, number)));
@@ -133,7 +136,8 @@ class NegativePairs {
     return r + low;
   }
   [[nodiscard]] static random::PhiloxBlock<std::uint32_t> words(std::uint64_t seed, std::uint32_t epoch,
-                                                                std::uint32_t set, Index slot, std::uint32_t draw) {
+                                                                std::uint32_t set, Index slot,
+                                                                std::uint32_t draw) {
     const Stream stream{seed, Purpose::negative_pairs, epoch, 0, set};
     return stream.words(static_cast<std::uint32_t>(slot), draw);
   }
@@ -144,7 +148,8 @@ class NegativePairs {
   template <class Taken>
   [[nodiscard]] Index draw_rank(std::uint64_t seed, std::uint32_t epoch, std::uint32_t set, Index slot,
                                 const Taken& taken) const {
-    if (sampling_ == NegativeSampling::uniform) return skip_excluded(below(words(seed, epoch, set, slot, 0), count()));
+    if (sampling_ == NegativeSampling::uniform)
+      return skip_excluded(below(words(seed, epoch, set, slot, 0), count()));
     constexpr std::uint32_t attempts = 4096;
     const Index ends = static_cast<Index>(endpoints_.size());
     for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
@@ -157,8 +162,8 @@ class NegativePairs {
         if (!std::binary_search(excluded_.begin(), excluded_.end(), rank) && !taken(rank)) return rank;
       }
     }
-    throw std::runtime_error(detail::concat("negatives weighted by degree: no pair without an edge among ", 2 * attempts,
-                                            "; uniform ones need no such search"));
+    throw std::runtime_error(detail::concat("negatives weighted by degree: no pair without an edge among ",
+                                            2 * attempts, "; uniform ones need no such search"));
   }
 
   Index nodes_ = 0;

@@ -55,7 +55,8 @@ inline void validate(const PairScoreOptions& options) {
   static_cast<void>(checked_extent("scores", options.scores));
   require(!options.temperature || options.scores == 1, "scores", options.scores, "a temperature needs one score");
   require(options.score != PairScore::energy || options.outputs % options.coordinates == 0, "outputs",
-          options.outputs, detail::concat("the energy needs a multiple of the stalk dimension, ", options.coordinates));
+          options.outputs,
+          detail::concat("the energy needs a multiple of the stalk dimension, ", options.coordinates));
 }
 
 /// b, log τ and M, or the W_k. \tparam T const S, S or ParameterSlot
@@ -63,7 +64,7 @@ template <class T>
 struct PairWeights {
   WeightVector<T> bias;             ///< b, K
   WeightVector<T> log_temperature;  ///< 1, or empty
-  WeightMatrix<T> weight;           ///< M, K × P; of bilinear K C × C, one W_k below the other; empty with a temperature
+  WeightMatrix<T> weight;  ///< M, K × P; of bilinear K C × C, one W_k below the other; empty with a temperature
 
   /// b = 0, τ = 1, W_k and M uniform: the symmetric part of W_k then has eigenvalues of both signs. From W = I, gradient steps
   /// seldom find classes that different nodes share and equal nodes do not.
@@ -108,7 +109,9 @@ class PairScores {
   PairScores(const Graph&&, const PairScoreOptions&) = delete;  // they would dangle
 
   /// φ, edges × P: of energy to be filled before forward().
-  [[nodiscard]] MatrixView<S> features() noexcept { return {features_.data(), pairs_.edge_count(), options_.features()}; }
+  [[nodiscard]] MatrixView<S> features() noexcept {
+    return {features_.data(), pairs_.edge_count(), options_.features()};
+  }
   /// Its derivative, which backward() leaves.
   [[nodiscard]] MatrixView<const S> features_bar() const noexcept {
     return {features_bar_.data(), pairs_.edge_count(), options_.features()};
@@ -118,7 +121,9 @@ class PairScores {
     return {scores_.data(), pairs_.edge_count(), options_.scores};
   }
   /// For its derivative.
-  [[nodiscard]] MatrixView<S> scores_bar() noexcept { return {scores_bar_.data(), pairs_.edge_count(), options_.scores}; }
+  [[nodiscard]] MatrixView<S> scores_bar() noexcept {
+    return {scores_bar_.data(), pairs_.edge_count(), options_.scores};
+  }
 
   /// \param y  n × C
   /// \throws std::invalid_argument  y or weights of another shape
@@ -188,7 +193,8 @@ class PairScores {
 };
 
 template <class S>
-void PairScores<S>::forward(Execution execution, const PairWeights<const S>& weights, const MatrixView<const S>& y) {
+void PairScores<S>::forward(Execution execution, const PairWeights<const S>& weights,
+                            const MatrixView<const S>& y) {
   check(weights);
   require_shape(y, pairs_.node_count(), options_.outputs, "y");
   assemble(weights);
@@ -205,7 +211,8 @@ void PairScores<S>::forward(Execution execution, const PairWeights<const S>& wei
     for_pairs(execution, [&](Index e, Edge edge) {
       const S *a = y.row(edge.u).data(), *b = y.row(edge.v).data();
       S* out = features_.data() + e * options_.outputs;
-      detail::for_tiles<S>(0, options_.outputs, [&]<class T>(auto c) { c.store(out + c, c.load(a + c) * c.load(b + c)); });
+      detail::for_tiles<S>(0, options_.outputs,
+                           [&]<class T>(auto c) { c.store(out + c, c.load(a + c) * c.load(b + c)); });
     });
   }
   for_pairs(execution, [&](Index e, Edge) { std::copy_n(bias, k, scores_.data() + e * k); });
@@ -229,8 +236,8 @@ void PairScores<S>::bilinear_features(Execution execution, const MatrixView<cons
 }
 
 template <class S>
-void PairScores<S>::bilinear_backward(Execution execution, const MatrixView<const S>& y, const MatrixView<S>& y_bar,
-                                      const MatrixView<S>& weight_bar) {
+void PairScores<S>::bilinear_backward(Execution execution, const MatrixView<const S>& y,
+                                      const MatrixView<S>& y_bar, const MatrixView<S>& weight_bar) {
   const Index k = options_.scores, c = options_.outputs, n = y.rows();
   mixed_.fill(S(0));  // Σ over the pairs of u: s̄_ek y_v
   for_pairs_of_nodes(execution, [&](Index u, Index e, Index v) {
@@ -238,18 +245,21 @@ void PairScores<S>::bilinear_backward(Execution execution, const MatrixView<cons
     for (Index i = 0; i < k; ++i) {
       S* to = mixed_.data() + (u * k + i) * c;
       const S bar = scores_bar_[e * k + i];
-      detail::for_tiles<S>(0, c, [&]<class T>(auto j) { j.store(to + j, j.load(to + j) + T(bar) * j.load(from + j)); });
+      detail::for_tiles<S>(0, c,
+                           [&]<class T>(auto j) { j.store(to + j, j.load(to + j) + T(bar) * j.load(from + j)); });
     }
   });
   const MatrixView<const S> sums(mixed_.data(), n, k * c);
   detail::multiply_dense(execution, sums, {stack_.data(), k * c, c}, y_bar, true);
-  detail::multiply_dense(execution, detail::transposed(sums), y, MatrixView<S>(stack_transposed_.data(), k * c, c), false);
+  detail::multiply_dense(execution, detail::transposed(sums), y, MatrixView<S>(stack_transposed_.data(), k * c, c),
+                         false);
   for (Index i = 0; i < k * c * c; ++i) weight_bar.data()[i] += S(0.5) * stack_transposed_[i];
 }
 
 template <class S>
-void PairScores<S>::backward(Execution execution, const PairWeights<const S>& weights, const MatrixView<const S>& y,
-                             const MatrixView<S>& y_bar, const PairWeights<S>& weights_bar) {
+void PairScores<S>::backward(Execution execution, const PairWeights<const S>& weights,
+                             const MatrixView<const S>& y, const MatrixView<S>& y_bar,
+                             const PairWeights<S>& weights_bar) {
   check(weights);
   check(weights_bar);
   require_shape(y, pairs_.node_count(), options_.outputs, "y");

@@ -115,7 +115,8 @@ class PairSheaf {
     for (int side = 0; side < 2; ++side) {
       SheafBlocks<Family, S>::store_map(map[side], lanes_of_map(block, side));
       const math::SquareMatrix<P, D> dense = Family::dense(map[side]);  // column by column
-      detail::scatter_rows<D * D, D * D>(dense.data(), blocks_.arcs(block, side), blocks_.lane_count(block), dense_.data());
+      detail::scatter_rows<D * D, D * D>(dense.data(), blocks_.arcs(block, side), blocks_.lane_count(block),
+                                         dense_.data());
     }
   }
   /// Entry (i, j) of the map of an arc.
@@ -154,7 +155,8 @@ class PairSheaf {
 };
 
 template <class Posterior, class S>
-void PairSheaf<Posterior, S>::energies(Execution execution, const MatrixView<const S>& y, const MatrixView<S>& energy) {
+void PairSheaf<Posterior, S>::energies(Execution execution, const MatrixView<const S>& y,
+                                       const MatrixView<S>& energy) {
   const Index f = channels_;
   parallel_for(execution, pairs_.edge_count(), 64, [&](Index begin, Index end) {
     for (Index e = begin; e < end; ++e) {
@@ -167,7 +169,8 @@ void PairSheaf<Posterior, S>::energies(Execution execution, const MatrixView<con
         for (int i = 0; i < D; ++i) {
           T difference = T(S(0));
           for (int j = 0; j < D; ++j) {
-            difference += T(entry(arc, i, j)) * c.load(a + j * f + c) - T(entry(back, i, j)) * c.load(b + j * f + c);
+            difference +=
+                T(entry(arc, i, j)) * c.load(a + j * f + c) - T(entry(back, i, j)) * c.load(b + j * f + c);
           }
           c.store(r + i * f + c, difference);
           sum += difference * difference;
@@ -186,7 +189,8 @@ void PairSheaf<Posterior, S>::backward_block(Index block, const MatrixView<const
   const Index f = channels_;
   for (int lane = 0; lane < blocks_.lane_count(block); ++lane) {
     const Index e = block * W + lane;
-    const S *a = y.row(pairs_.edge(e).u).data(), *b = y.row(pairs_.edge(e).v).data(), *bar = energy_bar.row(e).data();
+    const S *a = y.row(pairs_.edge(e).u).data(), *b = y.row(pairs_.edge(e).v).data(),
+            *bar = energy_bar.row(e).data();
     const S w = weight(e);
     for (Index c = 0; c < f; ++c) {
       const S factor = w * w * bar[c];
@@ -210,7 +214,8 @@ void PairSheaf<Posterior, S>::backward_block(Index block, const MatrixView<const
       gram_backward<Family, P>(map[side], reduced<Gram<Family, P>>(gram_bar[side]), map_bar[side]);
     }
   }
-  transport_backward<Family, P>(map[0], map[1], reduced<Transport<Family, P>>(transport_bar), map_bar[0], map_bar[1]);
+  transport_backward<Family, P>(map[0], map[1], reduced<Transport<Family, P>>(transport_bar), map_bar[0],
+                                map_bar[1]);
   for (int side = 0; side < 2; ++side) {
     if constexpr (is_point) {
       P raw[detail::array_size(Maps::size)], raw_bar[detail::array_size(Maps::size)];

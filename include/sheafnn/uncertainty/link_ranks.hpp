@@ -21,7 +21,8 @@ namespace sheafnn::uncertainty {
 ///
 /// \param links, negatives  their scores, more of which is better
 /// \throws std::invalid_argument  a score that is NaN
-[[nodiscard]] inline std::vector<double> link_ranks(std::span<const double> links, std::span<const double> negatives) {
+[[nodiscard]] inline std::vector<double> link_ranks(std::span<const double> links,
+                                                    std::span<const double> negatives) {
   const auto check = [](const char* name, std::span<const double> scores) {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       if (std::isnan(scores[i])) throw_invalid_argument(ArgumentName({}, name, i), scores[i], "must be a number");
@@ -46,7 +47,8 @@ namespace sheafnn::uncertainty {
 [[nodiscard]] inline double hits_at(std::span<const double> ranks, Index k) {
   require(!ranks.empty(), "ranks", 0, "at least one link is needed");
   require(k >= 1, "k", k, "must be at least 1");
-  const auto hits = std::count_if(ranks.begin(), ranks.end(), [&](double r) { return r <= static_cast<double>(k); });
+  const auto hits =
+      std::count_if(ranks.begin(), ranks.end(), [&](double r) { return r <= static_cast<double>(k); });
   return static_cast<double>(hits) / static_cast<double>(ranks.size());
 }
 
