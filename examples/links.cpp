@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
   auto* split = app.add_option_group("Split", "which edges the network sees, and which are targets");
-  programs::add_flags(app, *split, s.split, [](std::string_view key) { return key != "keep_targets"; });
+  programs::add_flags(app, *split, s.split, all);
   split->add_option("--hits", s.hits, "k of Hits@k")->capture_default_str();
   programs::add_flags(app, *app.add_option_group("Training"), s.train,
                       [](std::string_view key) { return key != "checkpoint_every"; });

@@ -45,29 +45,44 @@ template <class Visit, OptionsOf<EdgeSplitOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   visit({.key = "message_share",
-         .summary = "share of the edges that the network sees",
+         .summary = "share of the edges that the network sees and that are no targets",
          .range = Range::between(0, 1),
-         .field = "message"},
+         .field = "message",
+         .since = "0.3"},
         options.message...);
   visit({.key = "train_share",
          .summary = "share of the edges that are training targets",
          .range = Range::between(0, 1),
-         .field = "train"},
+         .field = "train",
+         .since = "0.3"},
         options.train...);
   visit({.key = "validation_share",
          .summary = "share of the edges that are validation targets",
          .range = Range::between(0, 1),
-         .field = "validation"},
+         .field = "validation",
+         .since = "0.3"},
         options.validation...);
   visit({.key = "test_share",
          .summary = "share of the edges that are test targets",
          .range = Range::between(0, 1),
-         .field = "test"},
+         .field = "test",
+         .since = "0.3"},
         options.test...);
-  visit({"negatives", "pairs without an edge for each target edge, of links", Range::between(0, 1000)},
+  visit({.key = "negatives",
+         .summary = "pairs without an edge for each target edge, of links",
+         .range = Range::between(0, 1000),
+         .since = "0.3"},
         options.negatives...);
-  visit({.key = "negative_sampling", .summary = "how they are drawn", .field = "sampling"}, options.sampling...);
-  visit({"keep_targets", "leave labelled target edges in the graph"}, options.keep_targets...);
+  visit({.key = "negative_sampling",
+         .summary = "how pairs without an edge are drawn",
+         .field = "sampling",
+         .since = "0.3"},
+        options.sampling...);
+  visit({.key = "keep_targets",
+         .summary = "leave labelled target edges in the graph",
+         .flag = "",
+         .since = "0.3"},
+        options.keep_targets...);
 }
 
 /// A graph, T pairs of its nodes, and which of them are for what.
