@@ -6,7 +6,7 @@ usage: nsd_outputs.py NSD
 NSD    checkout of github.com/twitter-research/neural-sheaf-diffusion
 
 Every row builds a published network in double precision on a random graph, moves its weights away from their initial
-values, translates options and weights as docs/torch.md says, and compares the log-probabilities of all nodes and the
+values, translates options and weights as docs/from_nsd_code.md says, and compares the log-probabilities of all nodes and the
 gradients of the loss, without dropout. Exit code 1: a difference exceeds 1e-10.
 """
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the benchmarks (preset release, and portable for comparison), runs them, prints their tables, writes
-# build/release/benchmarks/*.json and renews the measured part of docs/performance.md. Takes a few minutes; other work on
+# build/release/benchmarks/*.json and renews the measured part of docs/notebook/performance.md. Takes a few minutes; other work on
 # the machine spoils the figures.
 # usage: run.sh [DATA_FOLDER]
 #   DATA_FOLDER      holds texas.npz, cora.npz and film.npz; synthetic graphs of the same size stand in for missing ones
@@ -40,4 +40,4 @@ measure portable build/portable/benchmarks/epochs --benchmark_filter=film
 measure kernels "$bin/kernels"
 measure scaling "$bin/scaling" --edges "$edges"
 echo
-"$bin/report" --update docs/performance.md "$bin"/{epochs,portable,kernels,scaling}.json
+"$bin/report" --update docs/notebook/performance.md "$bin"/{epochs,portable,kernels,scaling}.json

@@ -7,7 +7,7 @@
 #   SHEAFNN_HEADERS  folder with Eigen/, doctest/, zlib.h, lib/libz.a … (collect_headers.sh makes one); default:
 #                    those of the system
 #   OUT              where results go (default build/gpu): summary.txt, gpu.json, gpu.md (the tables for
-#                    docs/performance.md, which is renewed and copied here as well), results/ (each section), and the
+#                    docs/notebook/performance.md, which is renewed and copied here as well), results/ (each section), and the
 #                    logs of compile, tests, benchmarks, sanitizer
 #   SHEAFNN_STEPS    of "compile tests benchmarks sanitizer" (default: tests benchmarks); what they need is compiled.
 #                    compile: makes all programs and runs none, needs no GPU but SHEAFNN_ARCH. sanitizer: the tests
@@ -265,12 +265,12 @@ measure() {
   if ! has_step benchmarks; then return; fi
   for section in "$@"; do
     timeout -k 5 "$(within 200)" "$work/$program" "$section" "${quick[@]}" --out "$out/results" \
-      --cpu-page docs/performance.md >> "$out/benchmarks.log" 2>&1
+      --cpu-page docs/notebook/performance.md >> "$out/benchmarks.log" 2>&1
     rc=$?
     verdict $rc "benchmark $section" benchmarks.log
     if [ $rc -ne 0 ]; then measured=no; fi
     if [ ! -e "$out/results/$section.md" ]; then
-      timeout 20 "$work/$program" "$section" --layout --out "$out/results" --cpu-page docs/performance.md \
+      timeout 20 "$work/$program" "$section" --layout --out "$out/results" --cpu-page docs/notebook/performance.md \
         >> "$out/benchmarks.log" 2>&1
     fi
     tables
@@ -282,7 +282,7 @@ renew_page() {
     /<!-- gpu: end -->/ { inside = 0; print "" }
     !inside { print }
     /<!-- gpu: begin -->/ { inside = 1; print ""; while ((getline line < tables) > 0) print line }
-  ' docs/performance.md > "$out/performance.md" && cp "$out/performance.md" docs/performance.md
+  ' docs/notebook/performance.md > "$out/performance.md" && cp "$out/performance.md" docs/notebook/performance.md
 }
 
 # --- The programs, in the order of what their results are worth ---

@@ -1,5 +1,6 @@
 /// \file
-/// Prints docs/options.md: a table of the options of every struct, from their declarations (sheafnn/core/option.hpp).
+/// Prints docs/options.md: which models there are and where they run, and a table of the options of every struct, from their
+/// declarations (sheafnn/bsnn/network_options.hpp, sheafnn/core/option.hpp).
 ///
 ///     option_page > docs/options.md
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
+#include <sheafnn/graph/edge_split.hpp>
 #include <string>
 
 #include "models/option_texts.hpp"
@@ -43,6 +45,28 @@ void print_table(const Options& options, std::string_view title, const std::stri
   for_each_option(print_row, options);
 }
 
+/// A row for a kind of networks. Batches are what CUDA devices run too.
+void print_kind_row(const sheafnn::NetworkKind& kind) {
+  const auto yes = [](bool supported) { return supported ? "yes" : "no"; };
+  std::printf("| %s | %s | %s | %s | %s | %s |\n", std::string(kind.title).c_str(),
+              code(std::string(kind.deterministic)).c_str(), code(std::string(kind.bayesian)).c_str(),
+              std::string(kind.maps).c_str(), yes(kind.batched), yes(kind.distributed));
+}
+void print_kinds() {
+  std::printf(
+      "\n## Models\n\n"
+      "Every network runs on the CPU with any number of threads, in a deterministic and a Bayesian version. `train` "
+      "takes the names of the models,\n"
+      "but the last two: the programs `hypergraph` and `graphs` train these. What batches and MPI leave out of a "
+      "network that they take:\n"
+      "[Networks](networks.md#where-each-runs).\n\n"
+      "| network | deterministic | Bayesian | maps | batches, CUDA | MPI |\n"
+      "| --- | --- | --- | --- | --- | --- |\n");
+  for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) print_kind_row(kind);
+  print_kind_row(sheafnn::HypergraphOptions::kind);
+  print_kind_row(sheafnn::PooledOptions::kind);
+}
+
 }  // namespace
 
 int main() {
@@ -70,6 +94,7 @@ int main() {
       "[Which network](networks.md).\n\n"
       "`scripts/option_page.cpp` prints this page from the declarations beside the structs "
       "(`core/option.hpp`).\n");
+  print_kinds();
   const sheafnn::NetworkOptions networks;
   const auto print_kind = []<class Options>(const Options& options) {
     const sheafnn::NetworkKind& kind = Options::kind;
@@ -88,4 +113,6 @@ int main() {
   print_kind(sheafnn::HypergraphOptions());
   print_table(sheafnn::TrainOptions(), "Training",
               "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
+  print_table(sheafnn::EdgeSplitOptions(), "Splits of edges",
+              "`EdgeSplitOptions`, of `split_links()`, `split_edges()` and the program `links` ([Links](edges.md)).");
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Errors of the library's functions against mpmath at 60 digits; renews the tables of docs/accuracy.md.
+"""Errors of the library's functions against mpmath at 60 digits.
 
-usage: accuracy.py [--only WORD] [--worst] [--update docs/accuracy.md]
+usage: accuracy.py [--only WORD] [--worst] [--update FILE.json]
   --only    rows whose function contains the word
   --worst   prints where the largest error is
+  --update  writes the figures that docs/results/tables.py makes the tables of docs/accuracy.md from
 Needs mpmath (Debian: python3-mpmath) and g++; run.sh installs both. Takes a few minutes.
 
 An error is measured in ulp, the distance of two neighbouring numbers of the type at the exact value, or, where a value is
@@ -12,6 +13,8 @@ type, so that only the function's own errors count. Where rounding of the argume
 unit is ε times the condition of the problem, sum |argument · derivative|.
 """
 import argparse
+import datetime
+import json
 import math
 import os
 import random
@@ -1092,6 +1095,21 @@ def tables(rows):
     return "\n".join(lines[1:]) + "\n"
 
 
+def stored(rows):
+    """JSON, a function a line: of every type the largest error, the mean, the number of points and, if any, of values not finite."""
+    groups = {}
+    for r in rows:
+        errors = {}
+        for kind, of in r["results"].items():
+            mean = of["sum"] / max(1, of["count"])
+            errors[kind] = [float(figure(of["largest"])), float(figure(mean)), of["count"], *([of["bad"]] if of["bad"] else [])]
+        line = {"function": r["show"], "range": r["range"], "unit": r["unit"]}
+        line = {key: text.replace("\\|", "|") for key, text in line.items()} | {"errors": errors}
+        groups.setdefault(r["section"], []).append("  " + json.dumps(line, ensure_ascii=False))
+    texts = [f' {json.dumps(name, ensure_ascii=False)}: [\n' + ",\n".join(lines) + "\n ]" for name, lines in groups.items()]
+    return f'{{\n "date": "{datetime.date.today()}",\n' + ",\n".join(texts) + "\n}\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
@@ -1119,13 +1137,8 @@ def main():
                     print("worst of %s, %s (%s): %s at %s: %r, exactly %s" % (
                         r["show"], kind, r["range"], figure(result["largest"]), point, value, mp.nstr(exact, 20)))
     if options.update:
-        with open(options.update, encoding="utf-8") as file:
-            page = file.read()
-        begin, end = "<!-- accuracy.py -->\n", "<!-- end of accuracy.py -->\n"
-        before, rest = page.split(begin)
-        after = rest.split(end)[1]
         with open(options.update, "w", encoding="utf-8") as file:
-            file.write(before + begin + text + end + after)
+            file.write(stored(rows))
 
 
 if __name__ == "__main__":

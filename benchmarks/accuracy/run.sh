@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Errors of the library's functions against mpmath at 60 digits: renews the tables of docs/accuracy.md. Takes some minutes.
+# Errors of the library's functions against mpmath at 60 digits: renews the tables of docs/accuracy.md.
+# Takes some minutes.
 # usage: run.sh [OPTIONS OF accuracy.py]
 # The statistical tests of the samplers are samplers.sh, those of the random words streams.sh.
 set -euo pipefail
@@ -13,5 +14,6 @@ if ! python3 -c 'import mpmath' 2> /dev/null; then
     exit 1
   }
 fi
-if [ $# -eq 0 ]; then set -- --update docs/accuracy.md; fi
-exec python3 benchmarks/accuracy/accuracy.py "$@"
+if [ $# -gt 0 ]; then exec python3 benchmarks/accuracy/accuracy.py "$@"; fi
+python3 benchmarks/accuracy/accuracy.py --update docs/results/figures/functions.json
+python3 docs/results/tables.py

@@ -5,7 +5,7 @@
 ///     sheafnn_gpu_benchmarks [SECTION...] [--out FOLDER] [--quick] …
 ///
 /// Sections, all by default: calibration, epochs, filters, batch, kernels, scaling, as far as the program links their files.
-/// docs/performance.md says what they measure. Results are written after each measurement.
+/// docs/notebook/performance.md says what they measure. Results are written after each measurement.
 ///
 ///     --out FOLDER          where results go (default: they are only printed); it must exist
 ///     --quick               fewer repetitions and smaller graphs: a try, not a measurement
@@ -16,7 +16,7 @@
 ///     --only TEXT           of the epochs, filters and batches those whose name contains the text (texas/bsnn/diagonal)
 ///     --edges E             edges of the largest graph of `scaling` (default 60000000)
 ///     --kernel-edges E      edges of the graph of `kernels` (default 20000000)
-///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/performance.md), to show both
+///     --cpu-page PAGE.md    page with the table of the CPU's epochs (docs/notebook/performance.md), to show both
 ///     --layout              no measurements: tables whose cells say "unmeasured"; needs no device
 ///
 /// Exit codes: 0, 1 a section failed (the others are measured nevertheless), 2 bad arguments, 77 there is no CUDA

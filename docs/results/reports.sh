@@ -3,8 +3,8 @@
 # usage: docs/results/reports.sh unpack | pack | list
 # unpack: lays them beside this script, where the commands of the pages look for them; Git ignores them there.
 # pack: puts them into the archive again, after some were made anew; the same reports give the same bytes.
-# Which command makes which report, README.md, searches.md and uncertainty/README.md say; run.sh makes the reports of
-# "Bayesian sheaf networks" and the folder device/.
+# docs/notebook/public_graphs.md, docs/notebook/searches.md and uncertainty/README.md say which command makes which report; run.sh makes
+# the reports of "Bayesian sheaf networks" and the folder device/. The stored files beside the archive stay outside it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 archive=reports.tar.xz
@@ -18,7 +18,7 @@ case "${1:-}" in
       echo "reports.sh: ${missing[0]} is in $archive and not in this folder (${#missing[@]} files); unpack first" >&2
       exit 1
     fi
-    find . -type f \( -name '*.json' -o -name '*.csv' \) -printf '%P\n' | LC_ALL=C sort |
+    find . -type f \( -name '*.json' -o -name '*.csv' \) ! -path ./defaults.json ! -path './figures/*' -printf '%P\n' | LC_ALL=C sort |
       tar --format=ustar --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644 -cf - -T - | xz -9e -T1 > "$archive.new"
     mv "$archive.new" "$archive"
     ;;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: build.sh [FOLDER]   makes the site (default: build/docs/site). Nothing is fetched: install.sh did that. Fails on a
-# broken link, on a formula that cannot be typeset, on a C++ block of the pages that does not compile, and on a public class,
-# enumeration or function of a namespace that is not documented. All checks run; the last line is "N passed, M failed".
+# broken link, on a formula that cannot be typeset, on a page that is longer than check_words.py allows, on a C++ block of the
+# pages that does not compile, and on a public class, enumeration or function of a namespace that is not documented. All checks
+# run; the last line is "N passed, M failed".
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=${1:-$root/build/docs/site}
@@ -28,7 +29,7 @@ pages() {
 # Comments that quote a heading or an equation of the mathematics link to it.
 reference() {
   rm -rf "$out/cpp"
-  "$environment/bin/python" "$root/docs/site/math_links.py" "$out/math.html" > "$work/links.sed" &&
+  "$environment/bin/python" "$root/docs/site/math_links.py" "$out"/math/*.html > "$work/links.sed" &&
     sed -e "s|@ROOT@|$root|g" -e "s|@OUTPUT@|$work|g" -e "s|@VERSION@|$version|g" -e "s|@STYLE@|$style|g" \
       "$root/docs/site/Doxyfile.in" > "$work/Doxyfile" && doxygen "$work/Doxyfile" && cp -r "$work/cpp" "$out/cpp"
 }
@@ -56,6 +57,7 @@ check() {
     failed=$((failed + 1))
   fi
 }
+check "lengths of the pages" python3 "$root/docs/site/check_words.py"
 check "C++ blocks of the pages" python3 "$root/docs/site/check_snippets.py"
 check "formulas" "$environment/bin/python" "$root/docs/site/check_formulas.py"
 check "pages" pages

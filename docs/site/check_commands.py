@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 root = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = {"train", "predict", "explore", "uncertainty", "rotations", "separation", "train_mpi", "graph_folder"}
+PROGRAMS = {"train", "predict", "explore", "links", "uncertainty", "rotations", "separation", "train_mpi", "graph_folder", "graphs"}
 WORDS = PROGRAMS | {"bash", "python", "python3", "cmake", "ctest", "mpirun"}
 
 
@@ -32,7 +32,8 @@ def commands_of(line):
 
 
 def read_commands():
-    for path in [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs" / "results").rglob("*.md"))]:
+    for path in [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs" / "tutorials").glob("*.md")),
+                 *sorted((root / "docs" / "results").rglob("*.md"))]:
         fence = None
         above = ""
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

@@ -31,7 +31,7 @@ def shown(token) -> str:
 def main() -> int:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     count = displayed = bad = 0
-    for path in sorted((root / "docs").glob("*.md")):
+    for path in sorted(path for folder in ("docs", "docs/tutorials", "docs/math", "docs/notebook") for path in (root / folder).glob("*.md")):
         for token in parser.parse(path.read_text(encoding="utf-8")):
             displayed += token.type == "fence" and token.info.strip() == "math"
             if token.type != "inline":

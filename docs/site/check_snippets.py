@@ -34,11 +34,15 @@ USING = "using namespace sheafnn;\n"
 # example that it is; "excerpt": the example that has it.
 BLOCKS = {
     "README.md 0": ("program", "examples/minimal.cpp", ""),
+    "docs/choose_a_network.md 0": (
+        "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
+    ),
     "docs/cuda.md 0": ("function", "", ""),
     "docs/cuda.md 1": ("function", MODEL + "const std::vector<double> class_weights(2, 1.0);\n", ""),
     "docs/cuda.md 2": ("function", MODEL + "std::vector<Model> models;\n", ""),
     "docs/data.md 0": ("function", "", ""),
     "docs/distributed.md 0": ("program", "examples/minimal_mpi.cpp", ""),
+    "docs/edges.md 0": ("function", DATA, ""),
     "docs/extending.md 0": ("namespace", "", "sheafnn::Nsd<LowerTriangular<3>> instance({});\n"),
     "docs/extending.md 1": (
         "namespace", LOWER + "template <class F> using MyPosterior = sheafnn::NormalPosterior<F>;\n",
@@ -72,22 +76,23 @@ BLOCKS = {
         "",
     ),
     "docs/extending.md 11": ("namespace", "", ""),
-    "docs/index.md 0": ("function", "", ""),
-    "docs/learned_sheaf.md 0": ("function", MODEL, ""),
-    "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
-    "docs/learned_sheaf.md 2": ("function", LAPLACIAN, ""),
-    "docs/learned_sheaf.md 3": ("function", MODEL, ""),
-    "docs/learned_sheaf.md 4": (
+    "docs/given_sheaves.md 0": ("function", LAPLACIAN, ""),
+    "docs/given_sheaves.md 1": ("function", MODEL, ""),
+    "docs/given_sheaves.md 2": (
         "function",
         "const sheafnn::CellularSheaf<sheafnn::GeneralLinear<2>> sheaf(sheafnn::karate_club().graph);\n"
         "const std::vector<std::int32_t> labels;\nconst sheafnn::ModelOptions options;\n",
         "",
     ),
-    "docs/learned_sheaf.md 5": (
+    "docs/given_sheaves.md 3": (
         "function", MODEL + "const sheafnn::Index p = 3;\nconst std::vector<double> signs;\n", ""
     ),
-    "docs/learned_sheaf.md 6": ("function", MODEL, ""),
-    "docs/learned_sheaf.md 7": (
+    "docs/graphs.md 0": ("function", "", ""),
+    "docs/index.md 0": ("function", "", ""),
+    "docs/learned_sheaf.md 0": ("function", MODEL, ""),
+    "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
+    "docs/learned_sheaf.md 2": ("function", MODEL, ""),
+    "docs/learned_sheaf.md 3": (
         "function", DATA + "const sheafnn::Csnn<2> model({.features = data.feature_count(), .classes = 2});\nconst std::size_t u = 0;\n",
         "",
     ),
@@ -98,18 +103,14 @@ BLOCKS = {
         "using Cayley = sheafnn::rotation::CayleyDistribution<3>;\nstd::vector<Cayley::Matrix> samples(100);\n",
         "",
     ),
+    "docs/save_and_resume.md 0": ("function", MODEL + "const auto out_of_time = [] { return true; };\n", ""),
+    "docs/save_and_resume.md 1": ("function", MODEL + "const sheafnn::Dataset other = data;\n", ""),
     "docs/training.md 0": ("function", DATA, ""),
-    "docs/training.md 1": (
-        "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
-    ),
-    "docs/training.md 2": ("function", MODEL + "const auto out_of_time = [] { return true; };\n", ""),
-    "docs/training.md 3": ("function", MODEL + "const sheafnn::Dataset other = data;\n", ""),
-    "docs/tutorials.md 0": ("function", "", ""),
-    "docs/tutorials.md 1": ("excerpt", "examples/opinion_dynamics.cpp", ""),
-    "docs/tutorials.md 2": ("excerpt", "examples/own_loss.cpp", ""),
-    "docs/tutorials.md 3": ("excerpt", "examples/own_family.cpp", ""),
-    "docs/tutorials.md 4": ("function", "const std::vector<Eigen::Matrix3d> samples;\n", ""),
-    "docs/tutorials.md 5": ("function", MODEL, ""),
+    "docs/tutorials/cpp.md 0": ("excerpt", "examples/minimal.cpp", ""),
+    "docs/tutorials/cpp.md 1": ("excerpt", "examples/minimal.cpp", ""),
+    "docs/tutorials/cpp.md 2": ("function", "", ""),
+    "docs/tutorials/rotations.md 0": ("function", "const std::vector<Eigen::Matrix3d> samples;\n", ""),
+    "docs/tutorials/sheaves.md 0": ("excerpt", "examples/opinion_dynamics.cpp", ""),
     "docs/which_distribution.md 0": ("function", "const std::vector<Eigen::Matrix3d> samples;\n", ""),
 }
 HOST_HEADERS = """#include <doctest/doctest.h>
@@ -119,11 +120,14 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <filesystem>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/bsnn/connection_model.hpp>
+#include <sheafnn/bsnn/pooled_network.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
 #include <sheafnn/convolution.hpp>
 #include <sheafnn/cooperative.hpp>
 #include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io.hpp>
+#include <sheafnn/io/graph_sets.hpp>
+#include <sheafnn/links.hpp>
 #include <sheafnn/rotation.hpp>
 #include <sheafnn/search.hpp>
 #include <sheafnn/sheaf.hpp>
@@ -136,7 +140,7 @@ DEVICE_HEADERS = "#include <cstdio>\n#include <sheafnn/bsnn.hpp>\n#include <shea
 
 def read_blocks():
     found = {}
-    for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
+    for path in [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs" / "tutorials").glob("*.md"))]:
         text = path.read_text(encoding="utf-8")
         for i, match in enumerate(re.finditer(r"^```(?:cpp|c\+\+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)):
             name = f"{path.relative_to(root)} {i}"

@@ -1,8 +1,8 @@
 """Sphinx: formulas are typeset when the site is built, by KaTeX (formulas.js), so that pages have no script and fetch nothing.
 
-An equation with \\tag{2.7} has the anchor equation-2-7, and "(2.7)" in the text of its page, or behind a quoted heading of another
-one, is a link to it. A formula that KaTeX does not understand is an error, and so is a number that is given twice or that no
-equation has."""
+An equation with \\tag{2.7} has the anchor equation-2-7. "(2.7)" in the text of the pages QUOTING, and on another page behind a quoted
+heading or a link to docs/math/, is a link to it. A formula that KaTeX does not understand is an error, and so is a number that is given
+twice or that no equation has."""
 
 import functools
 import json
@@ -15,7 +15,8 @@ from docutils import nodes
 from sphinx.util import logging
 
 KATEX = pathlib.Path("/usr/share/javascript/katex")
-PAGE = "math"
+PAGES = "math/"
+QUOTING = (PAGES, "paper", "architecture")  # pages whose numbers in brackets are equations
 logger = logging.getLogger(__name__)
 
 
@@ -88,9 +89,11 @@ def visit_block(visitor, node):
 
 def read_numbers(app, doctree):
     """Which equations there are."""
-    if app.env.docname != PAGE:
+    if not app.env.docname.startswith(PAGES):
         return
-    numbers = app.env.equation_numbers = []
+    if not hasattr(app.env, "equation_pages"):
+        app.env.equation_pages = {}
+    numbers = app.env.equation_pages
     for node in doctree.findall(nodes.math_block):
         found = re.findall(r"\\tag\{([0-9.]+)\}", node.astext())
         if len(found) != 1:
@@ -98,25 +101,32 @@ def read_numbers(app, doctree):
         for number in found:
             if number in numbers:
                 logger.warning("a second equation (%s)", number, location=node)
-            numbers.append(number)
+            numbers[number] = app.env.docname
 
 
 def link_numbers(app, doctree, docname):
     """(2.7) in a text becomes a link."""
-    here = docname == PAGE
-    number = re.compile(r"\(([0-9]+\.[0-9]+)\)" if here else r"(?<=[\"”] )\(([0-9]+\.[0-9]+)\)")
-    page = "" if here else app.builder.get_relative_uri(docname, PAGE)
+    anywhere = re.compile(r"\(([0-9]+\.[0-9]+)\)")
+    behind_name = re.compile(r"(?<=[\"”] )\(([0-9]+\.[0-9]+)\)")
+    behind_link = re.compile(r"(?<=[\"”] )\(([0-9]+\.[0-9]+)\)|^,? \(([0-9]+\.[0-9]+)\)")
     for text in list(doctree.findall(nodes.Text)):
         if isinstance(text.parent, (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.reference, nodes.raw)):
             continue
+        siblings = text.parent.children
+        before = next((before for before, child in zip(siblings, siblings[1:]) if child is text), None)
+        to_mathematics = isinstance(before, nodes.reference) and "math/" in before.get("refuri", "")
+        number = anywhere if docname.startswith(QUOTING) else behind_link if to_mathematics else behind_name
         parts, end = [], 0
         for match in number.finditer(text):
-            if match.group(1) not in app.env.equation_numbers:
-                logger.warning("there is no equation %s", match.group(), location=text.parent)
+            found = next(group for group in match.groups() if group)
+            page = app.env.equation_pages.get(found)
+            if page is None:
+                logger.warning("there is no equation (%s)", found, location=text.parent)
                 continue
-            parts.append(nodes.Text(text[end:match.start()]))
-            link = nodes.reference("", match.group(), internal=True, refuri=f"{page}#{anchor(match.group(1))}")
-            parts.append(link)
+            start = match.end() - len(found) - 2
+            parts.append(nodes.Text(text[end:start]))
+            uri = "" if page == docname else app.builder.get_relative_uri(docname, page)
+            parts.append(nodes.reference("", f"({found})", internal=True, refuri=f"{uri}#{anchor(found)}"))
             end = match.end()
         if parts:
             text.parent.replace(text, [*parts, nodes.Text(text[end:])])

@@ -124,7 +124,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
              ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; see docs/data.md")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
-                 "an .npz file with the maps of --model snn and bsnn-given; see docs/learned_sheaf.md");
+                 "an .npz file with the maps of --model snn and bsnn-given; see docs/given_sheaves.md");
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },

@@ -11,16 +11,20 @@ import pytest
 import sheafnn
 
 root = pathlib.Path(__file__).parents[2]
-pages = ["README.md", *(str(page.relative_to(root)) for page in sorted((root / "docs").glob("*.md")))]
+pages = ["README.md", *(str(page.relative_to(root)) for page in sorted((root / "docs").rglob("*.md")))]
 of_pages = {
     page: re.findall(r"^```python\n(.*?)^```", (root / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL) for page in pages
 }
+for page in pages:  # the blocks of a lesson follow each other
+    if page.startswith("docs/tutorials/") and of_pages[page]:
+        of_pages[page] = ["".join(of_pages[page])]
 with_file = of_pages.pop("docs/learned_sheaf.md")  # reads what a program wrote
 blocks = [pytest.param(block, id=f"{page} {i}") for page, of_page in of_pages.items() for i, block in enumerate(of_page)]
 
 
 @pytest.mark.parametrize("block", blocks)
-def test_block(block):
+def test_block(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for name in ("torch", "torch_geometric"):
         if re.search(rf"^(import|from) (\w+, )*{name}\b", block, re.MULTILINE) or ".to_pyg(" in block:
             pytest.importorskip(name)

@@ -5,7 +5,7 @@ import pytest
 
 import sheafnn
 
-LAYERS = ("convolution", "wave", "attention", "copresheaf")
+LAYERS = ("convolution", "wave", "attention", "copresheaf", "directed")
 NETWORKS = {
     f"{model}-{layer}": {"model": model, "maps": "diagonal", "layers": 2, "network": {"layer": layer}}
     for model in ("nsd", "bsnn")

@@ -19,8 +19,13 @@ namespace sheafnn {
 /// Architecture of a sheaf hypergraph network; family and stalk dimension d are template parameters of the model. Fields that
 /// ModelOptions has as well mean the same. h = d · channels is the hidden width.
 struct HypergraphOptions {
-  static constexpr NetworkKind kind = {"bshgnn", "shgnn", "HypergraphOptions", "Hypergraph networks",
-                                       "maps per node and hyperedge"};
+  static constexpr NetworkKind kind{.bayesian = "bshgnn",
+                                    .deterministic = "shgnn",
+                                    .options = "HypergraphOptions",
+                                    .title = "Hypergraph networks",
+                                    .maps = "maps per node and hyperedge",
+                                    .batched = false,
+                                    .distributed = false};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

@@ -16,7 +16,9 @@ struct PooledOptions : ModelOptions {
                                     .deterministic = "graph-nsd",
                                     .options = "PooledOptions",
                                     .title = "Networks with outputs per graph",
-                                    .maps = "maps per incident pair, outputs per graph"};
+                                    .maps = "maps per incident pair, outputs per graph",
+                                    .batched = false,
+                                    .distributed = false};
 
   Pooling pooling = Pooling::mean;
   Index pooling_steps = 8;  ///< K of harmonic pooling

@@ -1,7 +1,7 @@
 /// \file
 /// Prediction: class probabilities of every node, averaged over posterior samples, and their uncertainty.
 ///
-/// Source: paper, prediction by Monte Carlo averaging; math.md "Uncertainty".
+/// Source: paper, prediction by Monte Carlo averaging; math: "Uncertainty".
 #pragma once
 
 #include <cmath>

@@ -8,7 +8,7 @@
 ///     training.stop_on = sheafnn::choose_stop_on(data, preset);
 ///
 /// For CooperativeOptions it is apply(preset, model, bayesian, training). "Filters" below are the fixed ones, add_lp and
-/// add_hp. Where the numbers come from and what they reach: docs/training.md.
+/// add_hp. What they are: docs/training.md. Where the numbers come from: docs/notebook/presets.md.
 #pragma once
 
 #include <algorithm>
@@ -173,7 +173,7 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
       {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},  // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
-  const bool filters = layers::has_laplacian(model.layer.value_or(LayerForm::diffusion));
+  const bool filters = layers::has_fixed_filters(model.layer.value_or(LayerForm::diffusion));
   model.layers = v.layers;
   model.channels = v.channels;
   model.add_lp = v.add_lp && filters;

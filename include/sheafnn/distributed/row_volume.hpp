@@ -1,5 +1,5 @@
 /// \file
-/// What a training exchanges, from the model and the partition alone: the formulas of docs/distributed.md.
+/// What a training exchanges, from the model and the partition alone: the formulas of docs/notebook/mpi.md.
 #pragma once
 
 #include <algorithm>

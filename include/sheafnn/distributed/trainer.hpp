@@ -2,7 +2,7 @@
 /// train() and predict() on several ranks: those of bsnn/trainer.hpp and bsnn/prediction.hpp on a DistributedData. Every
 /// rank computes its own nodes; weights and Adam are the same on all ranks, since all have the same bits of the gradient.
 ///
-/// Source: math: "The model", "Loss", "Optimiser"; what is exchanged: docs/distributed.md.
+/// Source: math: "The model", "Loss", "Optimiser"; what is exchanged: docs/notebook/mpi.md.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 /// \file
 /// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of
-/// ⟨Z̄, Δ Y⟩ with respect to the blocks of L and S (docs/math.md, "Diffusion in three steps" (3.15)).
+/// ⟨Z̄, Δ Y⟩ with respect to the blocks of L and S (math: "Diffusion in three steps" (3.15)).
 ///
 /// Features are n × d' × f, channels innermost. The first D stalk coordinates are mixed by the learned blocks;
 /// behind them stand the fixed filters (math: "Fixed filters"): scalar operators with diagonal deg and

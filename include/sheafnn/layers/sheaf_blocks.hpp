@@ -3,7 +3,7 @@
 /// at a time, and the backward pass from the derivatives of these parts to those of the maps.
 ///
 /// Δ = S L S is never multiplied out: features are scaled per node, diffused with L (per edge Q_e = F_aᵀ F_rev,
-/// per node D_u), and scaled again, so that normalisation costs nothing per edge (docs/math.md, "Diffusion in
+/// per node D_u), and scaled again, so that normalisation costs nothing per edge (math: "Diffusion in
 /// three steps"). The formulas are in sheaf/blocks.hpp and sheaf/normalisation.hpp.
 #pragma once
 

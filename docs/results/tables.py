@@ -1,0 +1,432 @@
+#!/usr/bin/env python3
+"""Writes the tables of the pages about speed, accuracy and tests from stored figures, or checks them.
+
+usage: tables.py [--check] [ROOT]
+
+A page marks the place of a table by the lines "<!-- table NAME -->" and "<!-- end of table NAME -->". The figures are those of
+docs/results/figures/*.json, docs/results/defaults.json and docs/results/reports.tar.xz. With --check nothing is written; the program fails
+where a page differs, and where a sentence of quoted() is not on its page."""
+
+import itertools
+import json
+import math
+import pathlib
+import re
+import statistics
+import sys
+import tarfile
+
+NETWORKS = [(network, maps) for network in ("nsd", "bsnn") for maps in ("diagonal", "special-orthogonal", "general-linear")]
+MAPS = {"diagonal": "diagonal", "special-orthogonal": "rotations", "general-linear": "general"}
+MODELS = {"nsd": "NSD", "bsnn": "BSNN"}
+GRAPHS = ["texas", "wisconsin", "film", "cora", "citeseer", "minesweeper"]
+SEARCH = {"texas": "fifty", "wisconsin": "fifty", "film": "ten", "cora": "ten", "citeseer": "ten"}
+STUDIED = ["texas", "wisconsin", "cora"]
+NAMES = {"gprgnn": "GPRGNN", "h2gcn": "H2GCN", "gcnii": "GCNII"}
+
+
+class Figures:
+    """The stored figures, by file."""
+
+    def __init__(self, root):
+        self.root = root
+        folder = root / "docs/results"
+        self.of = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "figures").glob("*.json"))}
+        self.defaults = json.loads((folder / "defaults.json").read_text(encoding="utf-8"))
+        self.spaces = json.loads((root / "benchmarks/search_spaces.json").read_text(encoding="utf-8"))
+        wanted = {f"search/{SEARCH[g]}/{g}.json" for g in SEARCH} | {"search/authors.json", "minesweeper-csnn-2000.json"}
+        wanted |= {f"uncertainty/compare-{graph}.json" for graph in STUDIED} | {"uncertainty/uncertainty-texas.json"}
+        with tarfile.open(folder / "reports.tar.xz") as archive:
+            self.reports = {m.name: json.load(archive.extractfile(m)) for m in archive if m.name in wanted}
+
+    def cells(self, name, file="speed"):
+        return self.of[file][name]["cells"]
+
+    def ratios(self, name, networks=None):
+        """How many times faster than PyTorch, cell by cell."""
+        cells = [c for c in self.cells(name) if networks is None or c["network"] in networks]
+        return [c["pytorch_ms"] / c["sheafnn_ms"] for c in cells]
+
+
+def short(value):
+    """Three digits."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def table(head, rows, texts=1):
+    """The first columns, as many as `texts`, are texts, and numbers follow."""
+    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join(["---"] * texts + ["---:"] * (len(head) - texts)) + " |"]
+    return "\n".join(lines + ["| " + " | ".join(cells) + " |" for cells in rows]) + "\n"
+
+
+# --- Speed ---
+
+
+def epochs(figures):
+    rows = []
+    for c in figures.cells("epochs"):
+        ratio = f"{c['pytorch_ms'] / c['sheafnn_ms']:.0f}"
+        rows.append([c["graph"], MODELS[c["network"]], MAPS[c["maps"]], short(c["pytorch_ms"]), short(c["sheafnn_ms"]), ratio])
+    return table(["graph", "network", "maps", "PyTorch, ms", "sheafnn, ms", "times faster"], rows, texts=3)
+
+
+def gpu_epochs(figures):
+    time = {(c["graph"], c["network"], c["maps"]): c["us"] for c in figures.cells("gpu epochs")}
+    head = ["size of"] + [f"{MODELS[n]}, {MAPS[m]}" for n, m in NETWORKS]
+    return table(head, [[g] + [short(time[g, n, m]) for n, m in NETWORKS] for g in ("texas", "cora", "film")])
+
+
+def kernels(figures):
+    rows = []
+    for c in figures.cells("kernels"):
+        of = {"special-orthogonal": "rotations", "general-linear": "general maps", "diagonal": "diagonal maps"}.get(c["of"], c["of"])
+        of = of.replace("n d x f x f", "features × weights")
+        rows.append([f"{c['kernel']}, {of}", short(c["us"]), short(c["gflops"]), short(c["gbs"]), f"{c['roofline_percent']:.0f} %"])
+    return table(["kernel", "µs", "GFLOP/s", "GB/s", "of the limit"], rows)
+
+
+def scaling(figures):
+    rows = [[f"{c['edges']:,}".replace(",", " "), short(c["step_ms"]), short(c["step_ms_2_threads"]), str(c["peak_mib"])]
+            for c in figures.cells("scaling")]
+    return table(["edges", "step, ms", "step with two threads, ms", "peak memory, MiB"], rows)
+
+
+# --- Accuracy on public graphs ---
+
+
+def percent(values, deviation=statistics.stdev):
+    return f"{100 * statistics.fmean(values):.1f} ± {100 * deviation(values):.1f}"
+
+
+def published(figures, graph, whose):
+    of = figures.of["published"][whose].get(graph)
+    return f"{of['mean']:.1f} ± {of['std']:.1f}" if of else "–"
+
+
+def authors(figures, graph):
+    """NSD in its authors' code: thirty trainings, each in the epoch with the least validation loss."""
+    of = figures.reports["search/authors.json"].get(f"nsd {graph}")
+    return percent([training[4] for training in of["protocol"]["trainings"]]) if of else "–"
+
+
+def chosen(figures, graph):
+    """Of networks with learned maps, of identity sheaves, of networks without maps: the one that the validation nodes choose, and its
+    test accuracy."""
+    maps = {name: of["fixed"].get("--maps") for name, of in figures.spaces["networks"].items()}
+    identity = [name for name in maps if maps[name] == "identity"]
+    networks = figures.reports[f"search/{SEARCH[graph]}/{graph}.json"]
+    result = []
+    for names in ([n for n in maps if n not in identity], identity, list(figures.spaces["baselines"])):
+        of = {name: networks[name] for name in names if name in networks}
+        best = max(of, key=lambda name: (round(of[name]["validation"], 9), -of[name]["validation_loss"]))
+        result.append((best, percent([value for _, _, value in of[best]["final"]["loss"]["test"]])))
+    return result
+
+
+def authors_p(figures):
+    """The least p-value between the authors' code and this library, over settings and rules that say which epoch is the best."""
+    least = 1.0
+    for setting, of in figures.reports["search/authors.json"].items():
+        for column, rule in ((4, "loss"), (5, "accuracy")):
+            if "minesweeper" not in setting:
+                least = min(least, p_value(by_split(of["protocol"]["trainings"], column), by_split(of["ours_by"][rule]["test"], 2)))
+    return least
+
+
+def by_split(trainings, column):
+    """Means over the seeds."""
+    splits = sorted({training[0] for training in trainings})
+    return [statistics.fmean(training[column] for training in trainings if training[0] == split) for split in splits]
+
+
+def minesweeper(figures):
+    """ROC AUC of ten splits."""
+    values = [split["roc_auc"] for report in figures.reports["minesweeper-csnn-2000.json"] for split in report["splits"]]
+    return percent(values, statistics.pstdev)
+
+
+def public(figures):
+    best = "highest of a sheaf network that sheafnn has"
+    rows = []
+    for graph in GRAPHS:
+        here = [text for _, text in chosen(figures, graph)] if graph in SEARCH else [minesweeper(figures), "–", "–"]
+        rows.append([graph, published(figures, graph, best), published(figures, graph, "nsd"), authors(figures, graph), *here])
+    head = ["graph", "published, best", "published, NSD", "NSD authors' code", "this library", "identity sheaf", "without maps"]
+    return table(head, rows)
+
+
+def networks(figures):
+    rows = []
+    for graph in SEARCH:
+        names = [NAMES.get(name, f"`{name}`") for name, _ in chosen(figures, graph)]
+        rows.append([graph, *names, {"fifty": "50", "ten": "10"}[SEARCH[graph]]])
+    return table(["graph", "this library", "identity sheaf", "without maps", "settings tried of each network"], rows, texts=4)
+
+
+def of_defaults(figures, graph, network):
+    return next((of for key, of in figures.defaults.items() if key.split()[:2] == [graph, network]), None)
+
+
+def accuracy(of):
+    return percent(of["accuracy"]) if of else "–"
+
+
+def defaults(figures):
+    head = ["graph"] + [f"{MODELS[n]}, {MAPS[m]}" for n, m in NETWORKS[3:] + NETWORKS[:3]] + ["identity sheaf"]
+    rows = []
+    for graph in ("texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper"):
+        names = [f"{n}-{m}" for n, m in NETWORKS[3:] + NETWORKS[:3]] + ["nsd-identity"]
+        few = [len(of["accuracy"]) < 10 if (of := of_defaults(figures, graph, name)) else False for name in names]
+        rows.append([graph] + [accuracy(of_defaults(figures, graph, n)) + ("*" if f else "") for n, f in zip(names, few)])
+    return table(head, rows)
+
+
+def sheaves(figures):
+    """What permuting the learned maps between edges costs."""
+    def part(graph, network):
+        of = of_defaults(figures, graph, network)
+        count = len(of["accuracy"])
+        return [signed(statistics.fmean(of["permuted_points"]), 1), f"{count - of['unused']} of {count}"]
+
+    rows = []
+    for graph in ("texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper"):
+        cells = [accuracy(of_defaults(figures, graph, "nsd-identity")), accuracy(of_defaults(figures, graph, "nsd-special-orthogonal"))]
+        for network in ("nsd-special-orthogonal", "bsnn-special-orthogonal", "nsd-general-linear"):
+            cells += part(graph, network)
+        rows.append([graph, *cells])
+    head = ["graph", "accuracy, identity maps", "accuracy, rotations", "rotations: points", "used", "Bayesian rotations: points", "used",
+            "general maps: points", "used"]
+    return table(head, rows)
+
+
+# --- Uncertainty ---
+
+
+def families(figures):
+    """Graph, maps and results of every comparison of BSNN and NSD."""
+    for graph in STUDIED:
+        for maps, of in figures.reports[f"uncertainty/compare-{graph}.json"].items():
+            yield graph, MAPS[maps], of["predictors"]
+
+
+def spread(values, digits, factor=1.0):
+    return f"{factor * statistics.fmean(values):.{digits}f} ± {factor * statistics.pstdev(values):.{digits}f}".replace("-", "−")
+
+
+def uncertainty(figures):
+    rows = []
+    for graph, maps, predictors in families(figures):
+        for key, of in predictors.items():
+            name = key.replace("_", " ").replace("nsd", "NSD").replace("bsnn", "BSNN")
+            rows.append([graph, maps, name, str(of["members"]), spread(of["accuracy"], 1, 100), spread(of["nll"], 3),
+                         spread(of["debiased_ece"], 3), spread(of["rejection"], 3), spread(of["set_size"], 2)])
+    head = ["graph", "maps", "prediction", "members", "accuracy", "NLL", "debiased ECE", "rejection", "set size"]
+    return table(head, rows, texts=3)
+
+
+def differences(figures):
+    """BSNN - NSD, single models and ensembles, with p."""
+    rows = []
+    for graph, maps, predictors in families(figures):
+        for name, mine, other in (("single", "bsnn", "nsd"), ("ensembles", "bsnn_ensemble", "nsd_ensemble")):
+            cells = [graph, maps, name]
+            for key, digits, factor in (("accuracy", 1, 100), ("nll", 3, 1), ("rejection", 3, 1)):
+                a, b = predictors[mine][key], predictors[other][key]
+                cells += [signed(factor * (statistics.fmean(a) - statistics.fmean(b)), digits), f"{p_value(a, b):.3f}"]
+            rows.append(cells)
+    return table(["graph", "maps", "compared", "accuracy", "p", "NLL", "p", "rejection", "p"], rows, texts=3)
+
+
+def signed(value, digits):
+    text = f"{value:+.{digits}f}".replace("-", "−")
+    return text[1:] if float(text[1:]) == 0 else text
+
+
+WAYS = [("accuracy", 1, 100), ("nll", 3, 1), ("debiased_ece", 3, 1), ("rejection", 3, 1), ("coverage", 1, 100), ("set_size", 2, 1)]
+
+
+def ways(figures):
+    """Ways to predict on texas: means over the seeds, then over the splits."""
+    report = figures.reports["uncertainty/uncertainty-texas.json"]
+    rows = []
+    for key, of in report["predictions"].items():
+        cells = [key.replace("_", " ").replace("model t", "model, t").replace("ensemble t", "ensemble, t")]
+        for measure, digits, factor in WAYS:
+            values = of[measure]["per_split"]
+            if len(values) == len(report["trainings"]):
+                splits = sorted({training["split"] for training in report["trainings"]})
+                values = [statistics.fmean(v for v, t in zip(values, report["trainings"]) if t["split"] == split) for split in splits]
+            cells.append(spread(values, digits, factor))
+        rows.append(cells)
+    return table(["prediction", "accuracy", "NLL", "debiased ECE", "rejection", "coverage", "set size"], rows)
+
+
+# --- Errors of functions, and tests ---
+
+
+def error_text(value):
+    return f"{value:.1e}" if value >= 1e5 else f"{value:.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def functions(name):
+    """The table of one group of functions: largest errors."""
+    def make(figures):
+        kinds = ["float", "double", "float-pack", "double-pack"]
+        group = figures.of["functions"][name]
+        kinds = [kind for kind in kinds if any(kind in row["errors"] for row in group)]
+        rows = []
+        for row in group:
+            cells = [row["function"], row["range"], row["unit"]]
+            for kind in kinds:
+                error = row["errors"].get(kind)
+                bad = f", {error[3]} not finite" if error and error[3:] else ""
+                cells.append("–" if error is None else error_text(error[0]) + bad)
+            rows.append([cell.replace("|", "\\|") for cell in cells])
+        return table(["function", "range", "unit"] + [kind.replace("-pack", ", pack") for kind in kinds], rows, texts=3)
+    return make
+
+
+def power(count):
+    exponent = round(math.log10(count))
+    digits = str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{digits}" if 10**exponent == count else f"{count / 10**int(math.log10(count)):g} · 10⁷"
+
+
+def samplers(figures):
+    rows = [[c["sampler"], power(c["draws"]), str(c["tests"]), f"{c['least_p']:g}"] for c in figures.cells("samplers", "tests")]
+    return table(["sampler", "draws", "tests", "least p"], rows)
+
+
+def words(figures):
+    rows = [[c["words"], c["size"], str(c["results"]), c["unusual"]] for c in figures.cells("words", "tests")]
+    return table(["words", "size", "results", "unusual or worse"], rows)
+
+
+def runs(name, head):
+    """The table of one group of tests."""
+    def make(figures):
+        return table(head, [[c["what"], c["how much"], c["result"]] for c in figures.cells(name, "tests")], texts=3)
+    return make
+
+
+FUNCTIONS = ["Packs: elementary functions", "Random numbers", "Parts of networks", "Normalised Laplacian: S of a node",
+             "Rotations from parameters, and back", "Nearest rotation", "Cayley and wrapped Cauchy distributions", "Matrix Fisher distributions",
+             "Isotropic Gaussian distributions on SO(3)",
+             "León's distributions, angular central Gaussian distributions, angles of uniform rotations"]
+TABLES = {
+    "docs/performance.md": {"epochs": epochs, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
+    "docs/results/README.md": {"public graphs": public, "networks": networks, "defaults": defaults},
+    "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
+    "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
+    "docs/accuracy.md": {**{f"functions: {name}": functions(name) for name in FUNCTIONS}, "samplers": samplers, "words": words},
+    "docs/reliability.md": {"checks": runs("checks", ["what is run", "how much", "result"]),
+                            "faults": runs("faults", ["what fails", "how often", "result"])},
+}
+
+
+# --- Figures in sentences ---
+
+
+def p_value(a, b):
+    """Wilcoxon's signed-rank test, exact: over all signs of the differences, equal ones with their mean rank."""
+    differences = [round(x - y, 9) for x, y in zip(a, b) if round(x - y, 9)]
+    sizes = sorted(abs(d) for d in differences)
+    ranks = [statistics.fmean(i + 1 for i, size in enumerate(sizes) if size == abs(d)) for d in differences]
+    distance = abs(sum(math.copysign(rank, d) for rank, d in zip(ranks, differences)))
+    signs = list(itertools.product((1, -1), repeat=len(ranks)))
+    return sum(abs(sum(s * r for s, r in zip(sign, ranks))) >= distance - 1e-9 for sign in signs) / len(signs)
+
+
+def geometric(ratios):
+    return f"{statistics.geometric_mean(ratios):.0f}"
+
+
+def quoted(figures):
+    """Pages, and what must stand there, spaces and line ends apart."""
+    first = figures.ratios("epochs")
+    again = figures.ratios("epochs, again")
+    old = figures.ratios("epochs, old PyTorch")
+    layers = figures.ratios("other networks", ("filter", "cooperative"))
+    flows = figures.ratios("other networks", ("flow",))
+    device = figures.ratios("gpu PyTorch", ("nsd", "bsnn"))
+    filters = figures.ratios("gpu PyTorch", ("filter",))
+    slower = [c["portable_ms"] / c["release_ms"] for c in figures.cells("presets")]
+    largest = figures.cells("gpu large graphs")[-1]
+    hundred = [c for c in figures.cells("gpu side by side") if c["models"] == 100]
+    here = {graph: chosen(figures, graph)[0][1].split(" ")[0] for graph in SEARCH}
+    tests = figures.cells("samplers", "tests")
+    page = "docs/performance.md"
+    yield page, f"{geometric(first)} times as fast in the geometric mean, and at least {min(first):.0f} times"
+    yield page, f"{geometric(again)} in the geometric mean and {min(again):.0f} at least"
+    yield page, f"PyTorch 1.13 on that machine: {geometric(old)} and {min(old):.0f}"
+    yield page, f"for filters and cooperative networks {geometric(layers)} and {min(layers):.0f}"
+    yield page, f"for flows {geometric(flows)} and {min(flows):.0f}"
+    yield page, f"{min(slower):.1f} to {max(slower):.1f} times as long"
+    on_device = {(c["graph"], c["network"], c["maps"]): c["us"] / 1000 for c in figures.cells("gpu epochs")}
+    gain = {graph: [c["sheafnn_ms"] / on_device[graph, c["network"], c["maps"]] for c in figures.cells("epochs") if c["graph"] == graph]
+            for graph in ("texas", "film")}
+    yield page, (f"{min(gain['film']):.0f} to {max(gain['film']):.0f} times as fast as on the two cores above on film, and "
+                 f"{min(gain['texas']):.1f} to {max(gain['texas']):.1f} times on texas")
+    yield page, (f"{geometric(device)} times as fast in the geometric mean for the networks with rotations and "
+                 f"{geometric(filters)} for filters")
+    yield page, f"takes {largest['epoch_ms']:.0f} ms an epoch and {largest['memory_gib']:g} GiB"
+    yield page, f"{hundred[0]['times']:g} times one with BSNN, and {hundred[1]['times']:.1f} times with NSD"
+    yield "docs/comparison.md", f"{geometric(first)} times as fast in the geometric mean ({min(first):.0f} to {max(first):.0f})"
+    fiftieth = 45 <= statistics.geometric_mean(first) < 55
+    yield "README.md", "a fiftieth of the time" if fiftieth else f"{geometric(first)} times as fast"
+    independent = next(c for c in figures.cells("checks", "tests") if "second implementation" in c["what"])
+    for text in (independent["how much"], *re.findall(r"[\d.]+e-\d+", independent["result"])):
+        yield "README.md", text
+    for name in ("README.md", "docs/results/README.md"):
+        for text in here.values():
+            yield name, text
+    yield "docs/results/README.md", f"none of 19 differences is beyond chance (p ≥ {math.floor(100 * authors_p(figures)) / 100:.2f},"
+    yield "docs/accuracy.md", f"{sum(c['tests'] for c in tests)} tests, least p {min(c['least_p'] for c in tests):g}"
+    if "| texas |" in (figures.root / "docs/index.md").read_text(encoding="utf-8"):
+        for c in figures.cells("epochs"):
+            yield "docs/index.md", short(c["pytorch_ms"])
+            yield "docs/index.md", short(c["sheafnn_ms"])
+
+
+def main():
+    words_of_line = sys.argv[1:]
+    check = "--check" in words_of_line
+    folders = [word for word in words_of_line if word != "--check"]
+    if len(folders) > 1 or any(word.startswith("-") for word in folders):
+        sys.exit(__doc__)
+    root = pathlib.Path(folders[0]) if folders else pathlib.Path(__file__).resolve().parents[2]
+    figures = Figures(root)
+    bad = count = 0
+    for name, makers in TABLES.items():
+        path = root / name
+        text = path.read_text(encoding="utf-8")
+        for table_name, make in makers.items():
+            begin, end = f"<!-- table {table_name} -->\n", f"<!-- end of table {table_name} -->\n"
+            if text.count(begin) != 1 or text.count(end) != 1:
+                sys.exit(f"tables.py: {name}: no place for the table '{table_name}'")
+            head, rest = text.split(begin)
+            there, tail = rest.split(end)
+            made = "\n" + make(figures) + "\n"
+            count += 1
+            if there != made:
+                bad += check
+                if check:
+                    print(f"{name}: the table '{table_name}' differs from the stored figures; run docs/results/tables.py")
+            text = head + begin + made + end + tail
+        unknown = re.findall(r"<!-- table ([^>]*) -->", text)
+        for extra in set(unknown) - set(makers):
+            sys.exit(f"tables.py: {name}: no such table: '{extra}'")
+        if not check:
+            path.write_text(text, encoding="utf-8")
+    quotes = 0
+    for name, text in quoted(figures):
+        quotes += 1
+        if text not in " ".join((root / name).read_text(encoding="utf-8").split()):
+            bad += 1
+            print(f"{name}: does not say what the stored figures give: {text}")
+    print(f"{count} tables, {quotes} figures in sentences, {bad} wrong")
+    return bad > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""usage: check_words.py [--sentences] [PAGE...]   is every page as short as it should be?
+
+Counts the words of prose of each page: without code, tables and displayed formulas; an inline formula is one word. Fails where a
+page has more words than its budget, or no budget. --sentences also prints sentences of more than 25 words; they are no failure."""
+
+import fnmatch
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(__file__).resolve().parents[2]
+LONGEST = 25
+
+# Page, relative to the root, or a pattern: the first that fits holds. None: without a limit.
+BUDGETS = {
+    "README.md": 700,
+    "CHANGELOG.md": 900,  # the section Unreleased
+    "docs/index.md": 250,
+    "docs/install.md": 350,
+    # Tutorials
+    "docs/tutorials.md": 350,
+    "docs/tutorials/sheaves.md": 600,
+    "docs/tutorials/rotations.md": 600,
+    "docs/tutorials/*.md": 900,
+    "docs/from_nsd_code.md": 900,
+    # How-to
+    "docs/data.md": 900,
+    "docs/choose_a_network.md": 500,
+    "docs/training.md": 1200,
+    "docs/save_and_resume.md": 600,
+    "docs/messages.md": 200,
+    "docs/uncertainty.md": 800,
+    "docs/explore.md": 700,
+    "docs/graphs.md": 700,
+    "docs/edges.md": 700,
+    "docs/programs.md": 700,
+    "docs/python.md": 900,
+    "docs/torch.md": 900,
+    "docs/cuda.md": 500,
+    "docs/distributed.md": 700,
+    # Explanation
+    "docs/concepts.md": 700,
+    "docs/networks.md": 1200,
+    "docs/learned_sheaf.md": 700,
+    "docs/given_sheaves.md": 700,
+    "docs/when_a_sheaf_helps.md": 700,
+    "docs/which_distribution.md": 700,
+    "docs/rotations.md": 1500,
+    "docs/extending.md": 3000,
+    "docs/math*.md": 2500,
+    "docs/math/*.md": 2500,
+    # Reference
+    "docs/reference.md": 300,
+    "docs/options.md": None,  # printed by scripts/option_page.cpp
+    "docs/architecture.md": 700,
+    "docs/paper.md": 900,
+    "docs/glossary.md": 1200,
+    # Evidence
+    "docs/comparison.md": 450,
+    "docs/performance.md": 500,
+    "docs/accuracy.md": 500,
+    "docs/reliability.md": 900,
+    "docs/results/README.md": 700,
+    "docs/results/*.md": 900,
+    "docs/notebook/*": None,
+}
+
+
+def pages():
+    names = [root / "README.md", root / "CHANGELOG.md", *sorted((root / "docs").rglob("*.md"))]
+    return [str(path.relative_to(root)) for path in names if "site" not in path.relative_to(root).parts]
+
+
+def budget_of(page):
+    for pattern, budget in BUDGETS.items():
+        if fnmatch.fnmatch(page, pattern):
+            return budget
+    return 0
+
+
+def paragraphs(text):
+    """(line number, text) of each paragraph, list item and heading; headings begin with #."""
+    fence = None  # of a block of code
+    lines, begin = [], 0
+    in_list = blank = False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        mark = re.match(r" *(```+|~~~+)", line)
+        if fence is not None:
+            fence = None if mark and line.strip() == fence else fence
+            continue
+        stripped = line.strip()
+        item = re.match(r"(?:[-*+]|\d+[.)]) +", stripped)
+        code = line.startswith("    ") and (blank or not lines) and not in_list
+        ends = mark or not stripped or stripped[0] in "#|<" or item or code
+        if ends and lines:
+            yield begin, " ".join(lines)
+            lines = []
+        if mark:
+            fence = mark.group(1)
+        elif stripped and stripped[0] not in "|<" and not code:
+            if stripped[0] == "#":
+                yield number, stripped
+            else:
+                begin = begin if lines else number
+                lines.append(stripped[item.end():] if item else stripped)
+        if stripped and not code:
+            in_list = bool(item) or in_list and line.startswith(" ")
+        blank = not stripped
+
+
+def plain(text):
+    """Without links' targets; a formula or a piece of code is one word."""
+    text = re.sub(r"\$`[^`]*`\$|(?<!\\)\$[^$]+\$", "F", text)
+    text = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "C", text)
+    return re.sub(r"[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}", "", text.lstrip("# "))
+
+
+def words_of(text):
+    return [word for word in text.split() if re.search(r"\w", word)]
+
+
+def sentences_of(text):
+    text = re.sub(r"\b(e\.g|i\.e|cf|et al|Eq|vs)\.", r"\1", text)
+    return re.split(r"(?<=[.!?])[)\"”]?\s+", text)
+
+
+def read(page):
+    text = (root / page).read_text(encoding="utf-8")
+    if page == "CHANGELOG.md":
+        text = re.search(r"^## \[Unreleased\].*?(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL).group()
+    return text
+
+
+def main(arguments):
+    show = "--sentences" in arguments
+    chosen = [argument for argument in arguments if argument != "--sentences"]
+    failed = total = long = 0
+    for page in chosen or pages():
+        count = 0
+        for number, text in paragraphs(read(page)):
+            words = plain(text)
+            count += len(words_of(words))
+            for sentence in sentences_of(words) if not text.startswith("#") else []:
+                if len(words_of(sentence)) > LONGEST:
+                    long += 1
+                    if show:
+                        print(f"{page}:{number}: {len(words_of(sentence))} words: {sentence}")
+        budget = budget_of(page)
+        total += count
+        if chosen:
+            print(f"{page}: {count} words of {budget}")
+        if budget is not None and count > budget:
+            reason = f"{count} words; {budget} are its budget" if budget else "has no budget in docs/site/check_words.py"
+            print(f"{page}: {reason}")
+            failed += 1
+    print(f"{total} words, {failed} pages above their budget, {long} sentences of more than {LONGEST} words")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
