@@ -244,7 +244,7 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
   --residual-alpha 0.25 --report deep.json --save deep.safetensors > /dev/null
 grep -q '"residual_alpha": 0.25' deep.json || fail "the report does not tell the residual"
 "$bin/predict" --model deep.safetensors --dataset karate --sheaf deep.npz > /dev/null || fail "predict with an initial residual"
-for layer in convolution wave attention copresheaf; do
+for layer in convolution wave attention copresheaf directed; do
   "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer $layer \
     --report layer.json --save layer.safetensors > /dev/null || fail "train --layer $layer"
   grep -q "\"layer\": \"$layer\"" layer.json || fail "the report does not tell the layer $layer"
@@ -579,8 +579,9 @@ refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
 refuse '--residual: none .* choose gated, initial' "${quick[@]}" --residual none
 refuse '--residual-theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
-refuse '--layer: none .* choose diffusion, convolution, wave, attention, copresheaf' "${quick[@]}" --layer none
+refuse '--layer: none .* choose diffusion, convolution, wave, attention, copresheaf, directed' "${quick[@]}" --layer none
 refuse '--attention-heads: 2 .* belongs to --layer attention' "${quick[@]}" --attention-heads 2
+refuse '--charge: 0.1 .* belongs to --layer directed' "${quick[@]}" --charge 0.1
 refuse '--residual: initial .*; the layer wave has a residual of its own' "${quick[@]}" --layer wave --residual initial
 refuse '--add-lp: true .*; the layer attention has no fixed filters' "${quick[@]}" --layer attention --add-lp
 refuse '--residual: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre

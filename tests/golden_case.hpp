@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct Case {
   sheafnn::Graph graph;
   sheafnn::NodeFeatures features;
   std::vector<std::int32_t> labels, nodes;
+  std::set<std::string> without_effect = {};  ///< parameters whose derivatives are 0
 };
 
 /// Reads FOLDER/NAME.npz, with all of a case but its options.

@@ -1,5 +1,5 @@
 /// \file
-/// Networks of convolutions, waves, attention and copresheaves: the known networks that they contain, what they do at isolated
+/// Networks of convolutions, waves, attention, copresheaves and directed layers: the known networks that they contain, what they do at isolated
 /// nodes, their noise, training and checkpoints, and what they refuse.
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ using Plain = AnyNsd<Identity<1>, double>;
 using Rotating = AnyNsd<SpecialOrthogonal<3>, double>;
 
 constexpr LayerForm others[] = {LayerForm::convolution, LayerForm::wave, LayerForm::attention,
-                                LayerForm::copresheaf};
+                                LayerForm::copresheaf, LayerForm::directed};
 constexpr double rounding = 1e-13;
 
 ModelOptions options_of(LayerForm form) {

@@ -29,6 +29,7 @@ BUDGETS = {
     "docs/choose_a_network.md": 500,
     "docs/training.md": 1200,
     "docs/save_and_resume.md": 600,
+    "docs/messages.md": 200,
     "docs/uncertainty.md": 800,
     "docs/explore.md": 700,
     "docs/graphs.md": 700,

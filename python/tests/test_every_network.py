@@ -5,7 +5,7 @@ import pytest
 
 import sheafnn
 
-LAYERS = ("convolution", "wave", "attention", "copresheaf")
+LAYERS = ("convolution", "wave", "attention", "copresheaf", "directed")
 
 
 @pytest.mark.parametrize("model", ["nsd", "bsnn"])

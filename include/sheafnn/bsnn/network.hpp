@@ -83,7 +83,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
     this->begin_pass(pass);
     steps_.check(pass);
-    require_array(embedding, steps_.graph.node_count(), steps_.shape.row(), "embedding");
+    require_array(embedding, steps_.graph.node_count(), steps_.embedding_width(), "embedding");
     require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
     steps_.bind(pass.keeps());
     steps_.set_pass(pass);
@@ -168,10 +168,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \param embedding_bar  n × h, overwritten
   /// \throws std::invalid_argument  embedding_bar of another shape
   double finish_backward(const MatrixView<S>& embedding_bar) {
-    require_array(embedding_bar, steps_.graph.node_count(), steps_.shape.row(), "embedding_bar");
+    require_array(embedding_bar, steps_.graph.node_count(), steps_.embedding_width(), "embedding_bar");
     this->check_finish();
-    steps_.infer_backward();
-    embedding_bar.eigen() = steps_.embedding_bar_view().rows().eigen();
+    embedding_bar.eigen() = steps_.infer_backward().eigen();
     return steps_.total_kl();
   }
 

@@ -33,11 +33,13 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
   /// Q(F | H), for H = `from`.
   void infer(const MatrixView<const S>& from) {
-    start = from;
+    start_from(from);
     this->source.infer(execution, this->source_weights(), start);
   }
   /// X_1.
-  [[nodiscard]] FeatureView<const S> start_features() const { return this->features_of(start); }
+  [[nodiscard]] FeatureView<const S> start_features() const {
+    return this->complex ? this->complex->output() : this->features_of(start);
+  }
 
   // Of passes that share steps:
 
@@ -57,7 +59,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     const MatrixView<const S> from = pass.training ? shared.embedding.output() : shared.embedding.clean();
     if constexpr (Parts::is_sampled) {
       if (shared.shares_posterior()) {
-        start = from;
+        start_from(from);
         this->source.take(shared.source);
         return;
       }
@@ -130,18 +132,22 @@ struct NetworkSteps : NetworkParts<ModelType> {
     this->source.begin_backward(execution, kl_weight);
   }
   /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
-  void infer_backward() {
+  ///
+  /// \returns the derivative of H
+  MatrixView<S> infer_backward() {
     if constexpr (Parts::is_sampled) {
       if (std::exchange(learner_bar_begun, false)) this->source.add_to_input_bar(learner_bar.data());
     }
-    this->source.finish_backward(execution, this->source_weights(), this->embedding_bar_view().rows(),
-                                 this->scratch(0).rows(), this->source_weights_bar());
+    const MatrixView<S> bar = this->complex ? this->complex->backward(execution, this->embedding_bar.data())
+                                            : this->embedding_bar_view().rows();
+    this->source.finish_backward(execution, this->source_weights(), bar, embedding_work(),
+                                 this->source_weights_bar());
+    return bar;
   }
   /// The same, and on to the encoders' weights.
   void embed_backward() {
-    infer_backward();
-    const FeatureView<S> bar = this->embedding_bar_view(), work = this->scratch(0);
-    this->embedding.backward(execution, this->weights.second, bar.rows(), work.rows(), this->weights_bar.encoder,
+    const MatrixView<S> bar = infer_backward();
+    this->embedding.backward(execution, this->weights.second, bar, embedding_work(), this->weights_bar.encoder,
                              this->weights_bar.second);
   }
   /// KL(Q ‖ prior) per incident pair; 0 without closed form.
@@ -176,6 +182,15 @@ struct NetworkSteps : NetworkParts<ModelType> {
   double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
 
  private:
+  /// X_1 = H, or what it is of complex features.
+  void start_from(const MatrixView<const S>& embedding) {
+    start = embedding;
+    if (this->complex && embedding.rows() > 0) this->complex->forward(execution, embedding.data());
+  }
+  /// A buffer of n × h.
+  [[nodiscard]] MatrixView<S> embedding_work() {
+    return {this->scratch(0).data(), this->graph.node_count(), this->embedding_width()};
+  }
   /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
   [[nodiscard]] bool shares_posterior() const {
     if constexpr (Parts::is_sampled) {

@@ -51,7 +51,7 @@ inline constexpr bool has_pair_maps = requires(Network<Model>& network) {
 
 namespace detail {
 
-/// \throws std::invalid_argument  an energy without maps, or outputs that do not fit
+/// \throws std::invalid_argument  an energy without maps or of complex features, or outputs that do not fit
 template <class Model>
 [[nodiscard]] layers::PairScoreOptions pair_score_options(const Model& model, const PairHeadOptions& head) {
   layers::PairScoreOptions r{head.score, model.options().classes, 1, head.scores, head.temperature};
@@ -59,6 +59,10 @@ template <class Model>
     require(has_pair_maps<Model>, "score", to_string(head.score),
             concat("a network of the kind ", Model::kind, " has no sheaf learner for pairs of nodes"));
     r.coordinates = Model::stalk_dimension;
+    if constexpr (requires { model.options().layer; }) {
+      const LayerForm form = model.options().layer.value_or(LayerForm::diffusion);
+      require(layers::parts_of(form) == 1, "layer", to_string(form), "the energy of a pair reads real features");
+    }
     if constexpr (requires { model.layout().learner.edge_features; }) {
       require(model.layout().learner.edge_features == 0, "edge_features", model.layout().learner.edge_features,
               "the energy needs a sheaf learner that reads nodes alone: pairs have no features");
