@@ -19,7 +19,7 @@
 namespace {
 
 constexpr std::size_t split_count = 5;
-constexpr sheafnn::Index epochs = 120;
+constexpr sheafnn::Index epochs = 250;
 
 using Rotations = sheafnn::SpecialOrthogonal<2>;
 using Task = sheafnn::PlantedTask<Rotations>;
@@ -65,7 +65,7 @@ Comparison compare(const std::string& name, const Task& task) {
   const std::string correlation =
       r.correlation.empty() ? "-"
                             : explore::joined({std::round(100 * programs::summarise(r.correlation).mean) / 100});
-  std::printf("%-24s  %5.1f ± %3.1f  %6.3f  %6.3f  %8.2f  %14s\n", name.c_str(), accuracy.mean, accuracy.deviation,
+  std::printf("%-20s  %5.1f ± %3.1f  %6.3f  %6.3f  %8.2f  %14s\n", name.c_str(), accuracy.mean, accuracy.deviation,
               programs::summarise(r.nll).mean, programs::summarise(r.ece).mean,
               1000 * programs::summarise(r.seconds).mean, correlation.c_str());
   std::fflush(stdout);
@@ -113,7 +113,7 @@ std::string picture(const Task& task, const std::vector<Comparison>& all) {
   explore::Script script(explore::several_panels, 400);
   script.line({"set multiplot layout 1,2\nset key top right samplen 1"});
   script.line({"set title 'Validation loss'\nset xlabel 'epoch'\nset ylabel 'NLL, mean of the splits'"});
-  script.line({"set xrange [0:", epochs, "]\nset xtics 40\nset offsets 0, 0, graph 0.15, 0"});
+  script.line({"set xrange [0:", epochs, "]\nset xtics 100\nset ytics 0.05\nset offsets 0, 0, graph 0.15, 0"});
   std::string plot;
   for (std::size_t k = 0; k < all.size(); ++k) {
     const std::string block = explore::joined({"loss", k});
@@ -123,9 +123,9 @@ std::string picture(const Task& task, const std::vector<Comparison>& all) {
   }
   script.line({plot});
   script.data("edges", groups_of_edges(task.concentration, all[0].concentration));
-  script.line({"unset key\nset offsets\nset title 'Is an edge to be trusted?'"});
+  script.line({"unset key\nset offsets\nset title 'Trust in an edge'"});
   script.line({"set xlabel 'true concentration κ'\nset ylabel 'learned κ'"});
-  script.line({"set xrange [0:1.02]\nset xtics 0.5\nset yrange [*:1]"});
+  script.line({"set xrange [0:1.02]\nset xtics 0.5\nset ytics 0.05\nset yrange [*:1]"});
   script.line({"plot $edges using 1:3:2:4 with yerrorbars pt 7 ps 0.8 lw 2 lc rgb '", colours[0], "'"});
   return script.draw();
 }
@@ -148,10 +148,10 @@ int main(int argc, char** argv) {
     const sheafnn::Dataset& data = task.data;
     std::printf("A generated graph with unreliable relations: %td nodes, %td edges, %td classes; %zu splits\n\n",
                 data.node_count(), data.graph.edge_count(), data.class_count, split_count);
-    std::printf("%-24s  accuracy %%   NLL     ECE     ms/epoch  κ and true κ\n", "network");
+    std::printf("%-20s  accuracy %%   NLL     ECE     ms/epoch  κ and true κ\n", "network");
     std::vector<Comparison> all;
-    all.push_back(compare<sheafnn::Bsnn<Rotations>>("Bayesian sheaf network", task));
-    all.push_back(compare<sheafnn::Nsd<Rotations>>("neural sheaf diffusion", task));
+    all.push_back(compare<sheafnn::Bsnn<Rotations>>("Bayesian sheaf", task));
+    all.push_back(compare<sheafnn::Nsd<Rotations>>("deterministic sheaf", task));
     all.push_back(compare<sheafnn::Nsd<sheafnn::Identity<2>>>("identity maps", task));
     sheafnn::io::write_text(path, picture(task, all));
     std::printf("\nThe last column is the rank correlation of the edges' learned and true concentrations.\n");

@@ -51,7 +51,8 @@ int main() {
   const double sign = agreement < 0 ? -1 : 1;
 
   std::printf(
-      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 640' font-family='sans-serif' font-size='17' "
+      "<svg xmlns='http://www.w3.org/2000/svg' width='480' height='480' viewBox='0 0 640 640' "
+      "font-family='sans-serif' font-size='17' "
       "text-anchor='middle'>\n"
       "<style>.page{fill:#fff}text{fill:#333}.dial{fill:none;stroke:#bbb}.sector{fill:#2f7fd1;opacity:.28}.draw{"
       "stroke:#2f7fd1}."

@@ -3,7 +3,6 @@
 
 import io
 import pathlib
-import re
 import sys
 
 import matplotlib
@@ -11,6 +10,9 @@ import numpy as np
 import scipy.sparse.linalg
 
 import sheafnn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from dark_scheme import with_dark_scheme  # noqa: E402  (after its folder)
 
 matplotlib.use("svg")
 matplotlib.rcParams.update(
@@ -21,17 +23,12 @@ import matplotlib.pyplot as plt  # noqa: E402  (after the backend)
 BLUE, ORANGE, GREY = "#1d5a8c", "#d9822b", "#9aa5ae"
 WIDTH = 5.6  # inches: the texts, of 10 points, can be read where the picture is as wide as a telephone
 
-# What the C++ programs put into their pictures: examples/models/dark_scheme.hpp.
-header = pathlib.Path(__file__).resolve().parents[2] / "examples/models/dark_scheme.hpp"
-DARK_SCHEME = re.search(r'"(<style>.*</style>)', header.read_text(encoding="utf-8")).group(1)
-
 
 def save(figure, path):
     figure.tight_layout()
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None})
-    _, end = re.search(r"<svg[^>]*>", text.getvalue()).span()
-    path.write_text(text.getvalue()[:end] + "\n" + DARK_SCHEME + text.getvalue()[end:], encoding="utf-8")
+    path.write_text(with_dark_scheme(text.getvalue()), encoding="utf-8")
 
 
 def turn(angle):
