@@ -51,13 +51,16 @@ int main() {
   const double sign = agreement < 0 ? -1 : 1;
 
   std::printf(
-      "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 640' font-family='sans-serif' font-size='15' "
+      "<svg xmlns='http://www.w3.org/2000/svg' width='480' height='480' viewBox='0 0 640 640' "
+      "font-family='sans-serif' font-size='17' "
       "text-anchor='middle'>\n"
-      "<style>text{fill:#333}.dial{fill:none;stroke:#bbb}.sector{fill:#2f7fd1;opacity:.28}.draw{stroke:#2f7fd1}."
+      "<style>.page{fill:#fff}text{fill:#333}.dial{fill:none;stroke:#bbb}.sector{fill:#2f7fd1;opacity:.28}.draw{"
+      "stroke:#2f7fd1}."
       "true{fill:#d9480f}\n"
       "@media "
-      "(prefers-color-scheme:dark){text{fill:#ddd}.dial{stroke:#555}.draw{stroke:#74b3f0}.sector{fill:#74b3f0}."
-      "true{fill:#ff9a5c}}</style>\n");
+      "(prefers-color-scheme:dark){.page{fill:#171717}text{fill:#ddd}.dial{stroke:#555}.draw{stroke:#74b3f0}."
+      "sector{fill:#74b3f0}."
+      "true{fill:#ff9a5c}}</style>\n<rect class='page' width='640' height='640'/>\n");
   for (int i = 0; i < dials; ++i) {
     const sheafnn::Index arc = arcs[static_cast<std::size_t>(2 * i + 1) * arcs.size() / (2 * dials)];
     const double at = pi * (0.5 + (2 * i + 1.0) / dials), r = 46;
@@ -85,9 +88,9 @@ int main() {
     std::printf("<circle class='true' cx='%.1f' cy='%.1f' r='4.5'/>\n", tx, ty);
   }
   std::printf(
-      "<text x='320' y='284' font-size='20'>a distribution of sheaves</text>\n"
+      "<text x='320' y='280' font-size='22'>a distribution of sheaves</text>\n"
       "<text x='320' y='316'>how the maps of sixteen edges turn:</text>\n"
-      "<text x='320' y='338'>draws, their central 80%%, the true angle</text>\n"
-      "<text x='320' y='372'>clockwise from below:</text>\n"
-      "<text x='320' y='394'>random relations to reliable ones</text>\n</svg>\n");
+      "<text x='320' y='340'>draws, their central 80%%, the true angle</text>\n"
+      "<text x='320' y='374'>clockwise from below:</text>\n"
+      "<text x='320' y='398'>random relations to reliable ones</text>\n</svg>\n");
 }

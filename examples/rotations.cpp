@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/dark_scheme.hpp"
 #include "models/program.hpp"
 
 namespace {
@@ -129,7 +130,7 @@ void show_matrix_fisher(const SquareMatrix<double, N>& parameter, std::size_t co
                 fit.distribution.parameter()(i, j), fit.parameter_error(i, j));
     }
   }
-  std::string values = "singular values ", fitted = "; fitted ";
+  std::string values = "values ", fitted = "; fitted ";
   for (int i = 0; i < N; ++i) {
     values += (i > 0 ? ", " : "") + number(truth.singular_values()(i));
     fitted += (i > 0 ? ", " : "") + number(fit.distribution.singular_values()(i));
@@ -200,14 +201,14 @@ void draw_axes(std::ostream& svg, const Box& box) {
   const double step = tick_distance(box.highest), bottom = box.top + box.height;
   for (int i = 0; i * step <= 1.08 * box.highest; ++i) {
     svg << "<path class='grid' d='M" << box.left << ' ' << box.y(i * step) << 'h' << box.width
-        << "'/>\n<text class='tick end' x='" << box.left - 6 << "' y='" << box.y(i * step) + 4 << "'>" << i * step
+        << "'/>\n<text class='tick end' x='" << box.left - 6 << "' y='" << box.y(i * step) + 6 << "'>" << i * step
         << "</text>\n";
   }
   svg << "<path class='axis' d='M" << box.left << ' ' << bottom << 'h' << box.width << "'/>\n";
-  const char* labels[] = {"0", "π/4", "π/2", "3π/4", "π"};
-  for (int i = 0; i < 5; ++i) {
-    svg << "<path class='axis' d='M" << box.x(pi * i / 4) << ' ' << bottom << "v4'/>\n<text class='tick' x='"
-        << box.x(pi * i / 4) << "' y='" << bottom + 17 << "'>" << labels[i] << "</text>\n";
+  const char* labels[] = {"0", "π/2", "π"};
+  for (int i = 0; i < 3; ++i) {
+    svg << "<path class='axis' d='M" << box.x(pi * i / 2) << ' ' << bottom << "v4'/>\n<text class='tick' x='"
+        << box.x(pi * i / 2) << "' y='" << bottom + 21 << "'>" << labels[i] << "</text>\n";
   }
 }
 
@@ -234,40 +235,40 @@ void draw(std::ostream& svg, const Panel& panel, Box box) {
   }
   draw_curve(svg, box, "truth", panel.truth);
   draw_curve(svg, box, "fitted", panel.fitted);
-  svg << "<text class='title' x='" << box.left << "' y='" << box.top - 26 << "'>" << panel.title << "</text>\n"
-      << "<text class='subtitle' x='" << box.left << "' y='" << box.top - 9 << "'>" << panel.subtitle
+  svg << "<text class='title' x='" << box.left << "' y='" << box.top - 31 << "'>" << panel.title << "</text>\n"
+      << "<text class='subtitle' x='" << box.left << "' y='" << box.top - 11 << "'>" << panel.subtitle
       << "</text>\n";
 }
 
-/// The panels in rows of three, under the key.
+/// The panels in rows of two, under the key.
 std::string picture(const std::vector<Panel>& panels, std::size_t count) {
-  constexpr double width = 300, height = 180, margin = 66, step_x = width + 62, step_y = height + 92, top = 104;
-  constexpr std::size_t columns = 3;
+  constexpr double width = 286, height = 170, margin = 70, step_x = width + 64, step_y = height + 110, top = 164;
+  constexpr std::size_t columns = 2;
   const double rows = static_cast<double>((panels.size() + columns - 1) / columns);
-  const double full_width = margin + columns * step_x - 38, full_height = top + rows * step_y - 24;
+  const double full_width = margin + columns * step_x - 50, full_height = top + rows * step_y - 24;
   std::ostringstream svg;
   svg << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << full_width << ' ' << full_height << "' width='"
       << full_width << "' height='" << full_height << "' font-family='Helvetica, Arial, sans-serif'>\n"
-      << "<style>.bar{fill:#d5dde6}.truth{fill:none;stroke:#1b6ca8;stroke-width:2}"
-      << ".fitted{fill:none;stroke:#d1495b;stroke-width:2;stroke-dasharray:6 4}"
-      << ".axis{stroke:#444}.grid{stroke:#ececec}text{font-size:11px;fill:#444;text-anchor:middle}"
-      << ".end{text-anchor:end}.label{font-size:12px}.subtitle{font-size:12px;text-anchor:start}"
-      << ".title{font-size:14px;font-weight:bold;fill:#000;text-anchor:start}"
-      << ".key{font-size:12px;text-anchor:start}</style>\n"
+      << "<style>.bar{fill:#d5dde6}.truth{fill:none;stroke:#1b6ca8;stroke-width:2.5}"
+      << ".fitted{fill:none;stroke:#d1495b;stroke-width:2.5;stroke-dasharray:6 4}"
+      << ".axis{stroke:#444}.grid{stroke:#ececec}text{font-size:16px;fill:#444;text-anchor:middle}"
+      << ".end{text-anchor:end}.label{font-size:17px}.subtitle{font-size:16px;text-anchor:start}"
+      << ".title{font-size:18px;font-weight:bold;fill:#000;text-anchor:start}"
+      << ".key{font-size:17px;text-anchor:start}</style>\n"
       << "<rect width='100%' height='100%' fill='white'/>\n"
-      << "<rect class='bar' x='" << margin << "' y='18' width='24' height='12'/><text class='key' x='"
-      << margin + 32 << "' y='28'>" << count << " samples, angle from the fitted location</text>\n"
-      << "<path class='truth' d='M" << margin + 330 << " 24h28'/><text class='key' x='" << margin + 366
-      << "' y='28'>density they were drawn from</text>\n"
-      << "<path class='fitted' d='M" << margin + 580 << " 24h28'/><text class='key' x='" << margin + 616
-      << "' y='28'>density fitted to them, with 95 % interval</text>\n";
+      << "<rect class='bar' x='" << margin << "' y='14' width='28' height='14'/><text class='key' x='"
+      << margin + 38 << "' y='27'>" << count << " samples, angle from the fitted location</text>\n"
+      << "<path class='truth' d='M" << margin << " 49h28'/><text class='key' x='" << margin + 38
+      << "' y='54'>density they were drawn from</text>\n"
+      << "<path class='fitted' d='M" << margin << " 76h28'/><text class='key' x='" << margin + 38
+      << "' y='81'>density fitted to them, with 95 % interval</text>\n";
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const double left = margin + static_cast<double>(i % columns) * step_x;
     draw(svg, panels[i], {left, top + static_cast<double>(i / columns) * step_y, width, height, 0});
   }
-  const double bottom = full_height - 12, middle = top + (rows * step_y - 92) / 2;
+  const double bottom = full_height - 12, middle = top + (rows * step_y - 110) / 2;
   svg << "<text class='label' x='" << full_width / 2 << "' y='" << bottom << "'>rotation angle, radians</text>\n"
-      << "<text class='label' transform='translate(16 " << middle << ") rotate(-90)'>density per radian</text>\n"
+      << "<text class='label' transform='translate(20 " << middle << ") rotate(-90)'>density per radian</text>\n"
       << "</svg>\n";
   return svg.str();
 }
@@ -293,7 +294,7 @@ void show_all(const std::string& path, std::size_t count) {
   compare("a Cayley distribution, kappa = 0.6", CayleyDistribution<3>(some_rotation<3>(), 0.6), count);
   compare("a matrix Fisher distribution, singular values 5, 3, 1",
           sheafnn::rotation::MatrixFisherDistribution<3>(f), count);
-  const std::string svg = picture(panels, count);
+  const std::string svg = programs::with_dark_scheme(picture(panels, count));
   sheafnn::io::write_text(path, svg);
   std::printf("\nhistograms of rotation angles with true and fitted densities: %s\n", path.c_str());
 }

@@ -13,6 +13,8 @@ import re
 import statistics
 import sys
 
+from dark_scheme import with_dark_scheme
+
 
 def rooms_of(root):
     """Lines of every header and included rooms, by room."""
@@ -112,7 +114,7 @@ def main():
     if not lines:
         sys.exit(f"draw_rooms.py: --root: {options.root} has no headers in include/sheafnn")
     if options.svg:
-        pathlib.Path(options.svg).write_text(draw(lines, includes), encoding="utf-8")
+        pathlib.Path(options.svg).write_text(with_dark_scheme(draw(lines, includes)), encoding="utf-8")
     if options.table:
         print(table(lines, includes))
 

@@ -17,6 +17,7 @@
 #include "golden2_case.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
+#include "sheafnn/bsnn/pair_head.hpp"
 #include "sheafnn/bsnn/pooled_network.hpp"
 #include "sheafnn/every_layer.hpp"
 #include "sheafnn/io/checkpoint.hpp"
@@ -549,6 +550,8 @@ TEST_CASE("directed sheaves: what is refused") {
   static_cast<ModelOptions&>(pooled) = plain_options();
   pooled.pooling = Pooling::harmonic;
   CHECK(message([&] { PooledModel<Point<Diagonal<2>>> model(pooled); }).starts_with("layer: directed"));
+  Point<Diagonal<2>> model(plain_options());
+  CHECK(message([&] { add_pair_head(model, class_head(PairScore::energy, 2)); }).starts_with("layer: directed"));
   const DiffusionShape<double> odd(directed_graph(), 2, false, false, 3),
       filtered(directed_graph(), 2, true, false, 4);
   const Graph graph = directed_graph();

@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "explore/graph_pictures.hpp"
@@ -142,6 +143,24 @@ TEST_CASE("principal components of a stretched cross") {
   const explore::Projection constant = explore::principal_components(Eigen::MatrixXd::Ones(3, 1));
   CHECK(entries(constant.points) == Doubles(6, 0.0));
   CHECK(constant.share[0] == 0);
+}
+
+TEST_CASE("colours reach from the 5 % to the 95 % quantile") {
+  Doubles values;
+  for (int i = 0; i <= 40; ++i) values.push_back((7 * i) % 41);  // 0 to 40, mixed
+  CHECK(explore::detail::colour_range(values) == std::pair(2.0, 38.0));
+  values[static_cast<std::size_t>(3)] = 1e9;
+  CHECK(explore::detail::colour_range(values).second < 41);
+  // A range of its own where all values are the same.
+  CHECK(explore::detail::colour_range({0.5}) == std::pair(0.5, 0.5 + 5e-4));
+  CHECK(explore::detail::colour_range({0, 0}).second > 0);
+}
+
+TEST_CASE("a picture gets its dark scheme behind the first tag") {
+  CHECK(programs::with_dark_scheme("<?xml?><svg a='b'><g/></svg>") ==
+        std::string("<?xml?><svg a='b'>\n") + programs::dark_scheme + "<g/></svg>");
+  CHECK_THROWS_WITH_AS(programs::with_dark_scheme("no picture"), "the picture is no SVG", std::runtime_error);
+  CHECK_THROWS_AS(programs::with_dark_scheme("<svg"), std::runtime_error);
 }
 
 TEST_CASE("histogram, by hand") {

@@ -72,7 +72,7 @@ void add_recovery(const Model& model, const sheafnn::PlantedTask<Family>& task,
             of_edges.push_back(kappa[static_cast<std::size_t>(a)] *
                                kappa[static_cast<std::size_t>(data.graph.reverse(a))]);
           }
-          r.rank_correlation = rank_correlation(of_edges, task.concentration);
+          r.rank_correlation = programs::rank_correlation(of_edges, task.concentration);
           r.coverage = coverage(learned, kappa, transports, alignment(rotations_of(task.sheaf)));
         }
       }

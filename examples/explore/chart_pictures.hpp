@@ -30,7 +30,8 @@ inline Eigen::MatrixXd columns(const std::vector<double>& x, const std::vector<d
 /// Two histograms, of the edges within a class and of those between classes, each of area 100 %.
 inline void histogram_panel(Script& script, const Subject& s, const std::string& name, const std::string& axis,
                             const std::vector<double>& values, double low, double high) {
-  constexpr Index bins = 30;
+  const Index bins =
+      std::clamp<Index>(static_cast<Index>(2 * std::sqrt(static_cast<double>(values.size()))), 8, 30);
   const double width = (high - low) / static_cast<double>(bins);
   const char* titles[] = {"within a class", "between classes"};
   std::string fills, lines;
@@ -55,8 +56,9 @@ inline void histogram_panel(Script& script, const Subject& s, const std::string&
     lines += joined({", $", block, " with lines lw 2 lc rgb '", two_colours[between], "' title '", titles[between],
                      " (", part.size(), ")'"});
   }
-  script.line({"set xlabel '", axis, "'\nset ylabel 'share of these edges (%)'"});
-  script.line({"set xrange [", low, ":", high, "]\nset yrange [0:*]"});
+  script.line({"set xlabel '", axis, "'\nset ylabel 'edges (%)'"});
+  script.line({"set xrange [", low, ":", high, "]\nset xtics ", round_up((high - low) / 4.5)});
+  script.line({"set yrange [0:*]\nset offsets 0, 0, graph 0.35, 0"});  // room for the key
   script.line({"plot ", fills, lines});
 }
 
@@ -66,9 +68,9 @@ inline void histogram_panel(Script& script, const Subject& s, const std::string&
 inline Picture draw_histograms(const Subject& s) {
   using namespace detail;
   const bool spread = !s.spread.empty(), kappa = s.learned.spread.name == "kappa";
-  Script script(spread ? 1100 : 600, 400);
+  Script script(spread ? several_panels : one_panel, 400);
   script.line({"set multiplot layout 1,", spread ? 2 : 1});
-  script.line({"set key top right samplen 1.5"});
+  script.line({"set key top right samplen 0.7"});
   script.line({"set title 'What the maps of an edge do'"});
   const double largest = *std::max_element(s.turns.begin(), s.turns.end());
   histogram_panel(script, s, "turn", s.turn_axis(), s.turns, 0,
@@ -79,14 +81,14 @@ inline Picture draw_histograms(const Subject& s) {
     const auto [low, high] = std::minmax_element(s.spread.begin(), s.spread.end());
     const double step = round_up(std::max((*high - *low) / 6, 1e-3 * *high));
     const double from = kappa && *high - *low > 0.3 ? 0 : step * std::floor(*low / step);
-    histogram_panel(script, s, "spread", s.spread_axis() + " of the posterior (mean of both ends)", s.spread, from,
+    histogram_panel(script, s, "spread", s.spread_axis(), s.spread, from,
                     kappa && *high - *low > 0.3 ? 1 : step * (std::floor(*high / step) + 1));
   }
   return {"histograms.svg", "Maps within and between classes",
           joined({"Do edges between classes carry other maps than edges within a class? ",
                   s.learned.rotations() ? "Angles by which edges turn" : "Distances of FᵤᵀFᵥ from the identity",
-                  spread ? (kappa ? ", and concentrations κ of the posterior"
-                                  : ", and standard deviations of the posterior")
+                  spread ? (kappa ? ", and concentrations κ of the posterior (mean of both ends)"
+                                  : ", and standard deviations of the posterior (mean of both ends)")
                          : "",
                   "."}),
           script.draw()};
@@ -96,7 +98,7 @@ inline Picture draw_histograms(const Subject& s) {
 inline Picture draw_roles(const Subject& s) {
   using namespace detail;
   const Eigen::MatrixXd scales = columns(logarithms(s.learned.listening), logarithms(s.learned.speaking));
-  Script script(600, 500);
+  Script script(one_panel + 120, 500);
   const std::string plot = plot_classes(script, s, "class", scales, s.classes, 0.6, true);
   script.line({"set key outside right top samplen 0.4"});
   script.line({"set offsets graph 0.03, graph 0.03, graph 0.03, graph 0.03"});
@@ -116,7 +118,7 @@ inline Picture draw_spectrum(const Subject& s) {
                                                   s.learned.dimension),
                                          identity_spectrum(s.data.graph, s.learned.dimension)};
   const char* titles[] = {"learned sheaf", "identity maps"};
-  Script script(1100, 400);
+  Script script(several_panels, 400);
   std::string distribution, smallest;
   for (int i = 0; i < 2; ++i) {
     std::vector<double> share, x, rank, value;
@@ -139,12 +141,11 @@ inline Picture draw_spectrum(const Subject& s) {
     smallest += joined({i == 0 ? "plot " : ", ", "$smallest", i, " with points ps 0.6 pt ", i == 0 ? 7 : 4,
                         " lc rgb '", two_colours[i], "' title '", titles[i], "'"});
   }
-  script.line({"set multiplot layout 1,2\nset key top left samplen 1.5"});
-  script.line({"set title 'Distribution of the eigenvalues'"});
-  script.line(
-      {"set xlabel 'eigenvalue'\nset ylabel 'eigenvalues up to it (%)'\nset xrange [0:2]\nset yrange [0:100]"});
+  script.line({"set multiplot layout 1,2\nset key samplen 0.7"});
+  script.line({"set title 'All eigenvalues'\nset key bottom right"});
+  script.line({"set xlabel 'eigenvalue'\nset ylabel 'share up to it (%)'\nset xrange [0:2]\nset yrange [0:100]"});
   script.line({distribution});
-  script.line({"set title 'The smallest eigenvalues'"});
+  script.line({"set title 'The smallest eigenvalues'\nset key top left Left reverse\nset xtics 10"});
   script.line({"set xlabel 'rank'\nset ylabel 'eigenvalue'\nset xrange [0:41]\nset yrange [0:*]"});
   script.line({smallest});
   return {
@@ -159,18 +160,18 @@ inline Picture draw_spectrum(const Subject& s) {
 inline Picture draw_layers(const Subject& s) {
   using namespace detail;
   const std::vector<Projection> projections = project_layers(s.learned.layers);
-  const int count = static_cast<int>(projections.size()), columns = std::min(count, count <= 8 ? 4 : 6),
+  const int count = static_cast<int>(projections.size()), columns = std::min(count, 3),
             rows = (count + columns - 1) / columns;
-  Script script(275 * columns, 290 * rows + 20);
+  Script script(several_panels / 3 * columns, 270 * rows + 20);
   script.line({"set multiplot layout ", rows, ",", columns});
-  script.line({"set tics font ',11'\nset format '%g'\nunset key"});
+  script.line({"set tics font ',14'\nset format '%g'\nunset key"});
   for (int l = 0; l < count; ++l) {
     const Projection& p = projections[static_cast<std::size_t>(l)];
     const std::string plot =
         plot_classes(script, s, joined({"layer", l, "class"}), p.points, s.classes, 0.35, false);
     script.line({"set title '", l == 0 ? std::string("encoder") : joined({"after layer ", l}), "'"});
-    script.line({"set xlabel sprintf('component 1 (%.0f %%)', ", 100 * p.share[0], ")"});
-    script.line({"set ylabel sprintf('component 2 (%.0f %%)', ", 100 * p.share[1], ")"});
+    script.line({"set xlabel sprintf('first (%.0f %%)', ", 100 * p.share[0], ")"});
+    script.line({"set ylabel sprintf('second (%.0f %%)', ", 100 * p.share[1], ")"});
     for (int k = 0; k < 2; ++k) {
       const double range = p.points.col(k).maxCoeff() - p.points.col(k).minCoeff();
       script.line({"set ", k == 0 ? "x" : "y", "tics ", round_up(range / 4)});
@@ -187,7 +188,7 @@ inline Picture draw_layers(const Subject& s) {
 /// Accuracy of what is left when the most uncertain nodes are rejected.
 inline Picture draw_rejection(const Subject& s) {
   using namespace detail;
-  Script script(600, 400);
+  Script script(one_panel, 400);
   const std::size_t count = s.evaluated.size();
   const auto curve = [&](const std::vector<double>& uncertainty) {
     const std::vector<double> kept =
@@ -213,7 +214,7 @@ inline Picture draw_rejection(const Subject& s) {
     script.data("information", information);
     plot += joined({", $information with steps lw 2 lc rgb '", two_colours[1], "' title 'by mutual information'"});
   }
-  script.line({"set xlabel 'rejected nodes (%)'\nset ylabel 'accuracy of the others (%)'\nset xrange [0:100]"});
+  script.line({"set xlabel 'rejected nodes (%)'\nset ylabel 'accuracy of the rest (%)'\nset xrange [0:100]"});
   script.line({"set yrange [", std::max(0.0, 5 * std::floor(low / 5) - 5), ":101]"});
   script.line({"set key bottom left Left reverse samplen 2"});
   script.line({plot});
@@ -233,18 +234,18 @@ inline Picture draw_history(const History& h, const char* kl_unit) {
   std::vector<double> epochs(h.objective.size());
   std::iota(epochs.begin(), epochs.end(), 0.0);
   const bool bayesian = std::any_of(h.kl.begin(), h.kl.end(), [](double kl) { return kl != 0; });
-  Script script(bayesian ? 1100 : 600, 400);
+  Script script(bayesian ? several_panels : one_panel, 400);
   script.data("objective", columns(epochs, h.objective));
   script.data("kl", columns(epochs, h.kl));
   script.data("validation", columns(epochs, h.validation_loss));
   script.line({"set multiplot layout 1,", bayesian ? 2 : 1});
-  script.line(
-      {"set xlabel 'epoch'\nset xrange [0:", std::max<Index>(1, static_cast<Index>(epochs.size()) - 1), "]"});
+  script.line({"set xlabel 'epoch'\nset xrange [0:", std::max<Index>(1, static_cast<Index>(epochs.size()) - 1),
+               "]\nset xtics ", round_up(static_cast<double>(epochs.size()) / 4.5)});
   script.line({"set arrow 1 from ", h.best_epoch, ", graph 0 to ", h.best_epoch,
                ", graph 1 nohead dt (2,2) lw 1.5 lc rgb '#444444' back"});
   script.line({"set label 1 'best epoch ", h.best_epoch, "' at ", h.best_epoch,
-               ", graph 1.04 center font ',11' tc rgb '#444444'"});
-  script.line({"set tmargin 4\nset key top right samplen 1.5"});
+               ", graph 1.04 center font ',14' tc rgb '#444444'"});
+  script.line({"set tmargin 4\nset key top right samplen 0.7"});
   const bool validated =
       std::none_of(h.validation_loss.begin(), h.validation_loss.end(), [](double x) { return std::isnan(x); });
   double highest = *std::max_element(h.objective.begin(), h.objective.end());
@@ -259,8 +260,7 @@ inline Picture draw_history(const History& h, const char* kl_unit) {
   }
   script.line({plot});
   if (bayesian) {
-    script.line(
-        {"set title 'KL divergence of posterior and prior' offset 0,1\nset ylabel 'per ", kl_unit, " (nats)'"});
+    script.line({"set title 'KL term' offset 0,1\nset ylabel 'per ", kl_unit, " (nats)'"});
     script.line({"set yrange [0:*]"});
     script.line({"plot $kl with lines lw 2 lc rgb '#009e73' notitle"});
   }

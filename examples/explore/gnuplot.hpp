@@ -14,6 +14,7 @@
 #include <string>
 
 #include "explore/text.hpp"
+#include "models/dark_scheme.hpp"
 
 namespace explore {
 
@@ -33,16 +34,19 @@ inline void require_gnuplot() {
   if (std::system("gnuplot --version > /dev/null 2>&1") != 0) throw std::runtime_error(gnuplot_missing);
 }
 
-/// A gnuplot script of one picture.
+/// Widths of pictures with one panel and with several, in pixels. Their texts can be read where the picture is half as wide.
+inline constexpr int one_panel = 480, several_panels = 720;
+
+/// A gnuplot script of one picture, which is dark where the reader's colour scheme is.
 class Script {
  public:
   /// Sizes in pixels.
   Script(int width, int height) {
-    line({"set terminal svg size ", width, ",", height, " noenhanced font 'Helvetica,13' background 'white'"});
+    line({"set terminal svg size ", width, ",", height, " noenhanced font 'Helvetica,17' background 'white'"});
     line(
         {"set encoding utf8\nset border 3 lc rgb '#444444'\nset tics nomirror out\nset grid ytics lc rgb "
-         "'#e6e6e6'"});
-    // Viridis from light to dark, without its lightest end.
+         "'#e6e6e6'\nset key font ',14'"});
+    // Viridis from light to dark, without its lightest end; from dark to light in the dark scheme, which inverts it.
     line({"set palette defined (0 '#c8e020', 1 '#90d743', 2 '#5ec962', 3 '#35b779', 4 '#20a486', 5 '#21918c', ",
           "6 '#287c8e', 7 '#31688e', 8 '#3b528b', 9 '#443983', 10 '#481f70', 11 '#440154')"});
   }
@@ -87,7 +91,7 @@ class Script {
       if (errors.find("not found") != std::string::npos) throw std::runtime_error(gnuplot_missing);
       throw std::runtime_error("gnuplot: " + errors.substr(begin, errors.find('\n', begin) - begin));
     }
-    return picture;
+    return programs::with_dark_scheme(picture);
   }
 
  private:

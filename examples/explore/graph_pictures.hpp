@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "explore/gnuplot.hpp"
@@ -132,18 +133,18 @@ inline std::string plot_classes(Script& script, const Subject& s, const std::str
 /// The script of drawn graphs side by side.
 class GraphScript : public Script {
  public:
-  /// \param key_rows  lines of names below the panels, where there are more than three
+  /// \param key_rows  lines of names below the panels, where there are more than two
   GraphScript(const Subject& s, const Eigen::MatrixXd& at, int panels, int key_rows = 0)
-      : Script(panels == 1 ? 600 : 1100, 600 + lower(key_rows)),
-        node_size(std::clamp(11 / std::sqrt(static_cast<double>(s.nodes())), 0.2, 0.9)),
-        edge_width(std::clamp(35 / std::sqrt(static_cast<double>(s.edges() + 1)), 0.3, 2.0)) {
+      : Script(panels == 1 ? one_panel : several_panels, above + side + below + lower(key_rows)),
+        node_size(std::clamp(8 / std::sqrt(static_cast<double>(s.nodes())), 0.2, 0.9)),
+        edge_width(std::clamp(22 / std::sqrt(static_cast<double>(s.edges() + 1)), 0.3, 2.0)) {
     data("edges", edge_lines(s.data.graph, at));
-    const double height = 600 + lower(key_rows);
-    line({"set multiplot layout 1,", panels, " margins 0.01,0.99,", (84 + lower(key_rows)) / height, ",",
-          1 - 42 / height, " spacing 0.02,0"});
+    const double height = above + side + below + lower(key_rows);
+    line({"set multiplot layout 1,", panels, " margins 0.01,0.99,", (below + lower(key_rows)) / height, ",",
+          1 - above / height, " spacing 0.02,0"});
     line({"unset border\nunset tics\nunset grid"});
     // Ranges as wide and high as a panel, around the middle of the graph.
-    const double aspect = (panels == 1 ? 600 * 0.98 : 1100 * 0.48) / (600 * 0.79);
+    const double aspect = (panels == 1 ? one_panel * 0.98 : several_panels * 0.48) / side;
     const Eigen::VectorXd x = at.col(0), y = at.col(1);
     const double high =
         1.05 * std::max({y.maxCoeff() - y.minCoeff(), (x.maxCoeff() - x.minCoeff()) / aspect, 1e-6});
@@ -152,7 +153,7 @@ class GraphScript : public Script {
     line({"set yrange [", middle_y - high / 2, ":", middle_y + high / 2, "]"});
     line({"set key at graph 0.5,-0.03 center top horizontal Left reverse samplen 0.4 width 0 maxrows ",
           std::max(key_rows, 2)});
-    line({"set colorbox horizontal user origin graph 0.2,-0.06 size graph 0.6,0.022\nset cbtics out scale 0.4"});
+    line({"set colorbox horizontal user origin graph 0.1,-0.08 size graph 0.8,0.035\nset cbtics out scale 0.4"});
   }
   /// All edges alike, in grey.
   [[nodiscard]] std::string grey_edges() const {
@@ -162,8 +163,11 @@ class GraphScript : public Script {
   const double node_size, edge_width;
 
  private:
+  /// Pixels of a panel, above it and below it.
+  static constexpr int above = 56, side = 370, below = 84;
+
   /// Pixels that such a key needs below the margin of every picture.
-  static int lower(int key_rows) { return 20 * std::max(key_rows - 3, 0); }
+  static int lower(int key_rows) { return 26 * std::max(key_rows - 2, 0); }
 };
 
 /// log₁₀: a scale and its inverse are as far from 1.
@@ -172,14 +176,43 @@ inline std::vector<double> logarithms(std::vector<double> scales) {
   return scales;
 }
 
+inline constexpr const char* colours_sentence = "Colours reach from the 5 % to the 95 % quantile.";
+
+/// The 5 % and 95 % quantiles of values, between which colours differ: a few far values do not take the others' colours.
+inline std::pair<double, double> colour_range(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t last = values.size() - 1, cut = last / 20;
+  const double low = values[cut], high = values[last - cut];
+  return {low, std::max(high, low + 1e-3 * std::max(std::abs(low), 1e-3))};
+}
+/// Sets the colours of the next panel.
+inline void set_colours(GraphScript& script, const std::vector<double>& values) {
+  const auto [low, high] = colour_range(values);
+  script.line({"set cbrange [", low, ":", high, "]\nset cbtics ", round_up((high - low) / 4)});
+}
+
 /// A panel with nodes coloured by their values, as data $NAME.
+///
+/// \param rings  plots of other data on top
 inline void plot_node_values(GraphScript& script, const char* name, const char* title, const Eigen::MatrixXd& at,
-                             const std::vector<double>& values) {
+                             const std::vector<double>& values, const std::string& rings = "") {
   script.data(name, node_points(at, values));
+  set_colours(script, values);
   script.line({"set title '", title, "'"});
   script.line({script.grey_edges(), "$", name, " with points pt 7 ps ", 1.25 * script.node_size,
                " lc rgb '#555555' notitle, $", name, " with points pt 7 ps ", script.node_size,
-               " lc palette notitle"});
+               " lc palette notitle", rings});
+}
+
+/// Adds the nodes whose prediction is not the label as data $wrong. \returns how to ring them, or nothing
+inline std::string rings_of_wrong(GraphScript& script, const Subject& s, const Eigen::MatrixXd& at) {
+  std::vector<std::int32_t> wrong;
+  for (std::size_t u = 0; u < s.learned.labels.size(); ++u) wrong.push_back(s.is_wrong(u));
+  const Eigen::MatrixXd rings = nodes_of_class(at, wrong, 1);
+  script.data("wrong", rings);
+  if (rings.rows() == 0) return "";
+  return joined(
+      {", $wrong with points pt 6 ps ", 1.9 * script.node_size, " lw 2 lc rgb 'black' title 'not the label'"});
 }
 
 /// Lines that the names of the classes and "not the label" take in a panel of that many pixels.
@@ -189,7 +222,7 @@ inline int rows_of_key(const Subject& s, int width) {
   for (std::int32_t c = 0; c < classes; ++c) {
     longest = std::max(longest, std::min(class_title(s.data.class_names, c).size(), longest_title + 1));
   }
-  const int columns = std::max(1, width / (8 * static_cast<int>(longest) + 56));  // as gnuplot has them
+  const int columns = std::max(1, width / (8 * static_cast<int>(longest) + 50));  // as gnuplot has them
   return (classes + columns) / columns;
 }
 
@@ -199,7 +232,7 @@ inline int rows_of_key(const Subject& s, int width) {
 inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
   using namespace detail;
   const bool labels = *std::max_element(s.learned.labels.begin(), s.learned.labels.end()) >= 0;
-  GraphScript script(s, at, labels ? 2 : 1, rows_of_key(s, labels ? 528 : 588));
+  GraphScript script(s, at, labels ? 2 : 1, rows_of_key(s, labels ? several_panels / 2 : one_panel));
   Picture r{"classes.svg", "Classes", "The graph, nodes coloured by the class that the model predicts.", {}};
   if (labels) {
     r.caption =
@@ -214,19 +247,10 @@ inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
                      ? joined({", $unknown with points pt 6 ps ", script.node_size, " lc rgb '#666666' notitle"})
                      : std::string()});
   }
-  std::vector<std::int32_t> wrong;  // 1 where the prediction is not the label
-  for (std::size_t u = 0; u < s.learned.labels.size(); ++u) {
-    wrong.push_back(s.learned.labels[u] >= 0 && s.learned.labels[u] != s.learned.predicted[u]);
-  }
-  const Eigen::MatrixXd rings = nodes_of_class(at, wrong, 1);
-  script.data("wrong", rings);
   const std::string predicted =
       plot_classes(script, s, "predicted", at, s.learned.predicted, script.node_size, true);
   script.line({"set title 'Predicted classes'"});
-  script.line({script.grey_edges(), predicted,
-               rings.rows() > 0 ? joined({", $wrong with points pt 6 ps ", 1.9 * script.node_size,
-                                          " lw 1.5 lc rgb 'black' title 'not the label'"})
-                                : std::string()});
+  script.line({script.grey_edges(), predicted, rings_of_wrong(script, s, at)});
   r.svg = script.draw();
   return r;
 }
@@ -235,18 +259,18 @@ inline Picture draw_classes(const Subject& s, const Eigen::MatrixXd& at) {
 inline Picture draw_uncertainty(const Subject& s, const Eigen::MatrixXd& at) {
   using namespace detail;
   GraphScript script(s, at, s.is_sampled() ? 2 : 1);
-  const auto panel = [&](const char* name, const char* title, const std::vector<double>& values) {
-    const double most = std::max(*std::max_element(values.begin(), values.end()), 1e-9);
-    script.line({"set cbrange [0:", most, "]\nset cbtics ", round_up(most / 6)});
-    plot_node_values(script, name, title, at, values);
-  };
-  panel("entropy", "Entropy of the prediction (nats)", s.learned.entropy);
-  if (s.is_sampled()) panel("information", "Mutual information (nats)", s.learned.mutual_information);
+  script.line({"unset key"});
+  plot_node_values(script, "entropy", "Entropy (nats)", at, s.learned.entropy, rings_of_wrong(script, s, at));
+  if (s.is_sampled()) {
+    plot_node_values(script, "information", "Mutual information (nats)", at, s.learned.mutual_information,
+                     rings_of_wrong(script, s, at));
+  }
   return {"uncertainty.svg", "Uncertainty",
-          s.is_sampled()
-              ? "Where the model is uncertain: the entropy of the predicted classes, and the part of it that "
-                "comes from not knowing the sheaf (mutual information)."
-              : "Where the model is uncertain: the entropy of the predicted classes.",
+          joined({"Where the model is uncertain: the entropy of the predicted classes",
+                  s.is_sampled()
+                      ? ", and the part of it that comes from not knowing the sheaf (mutual information)"
+                      : "",
+                  s.has_wrong() ? "; ringed nodes are predicted wrongly. " : ". ", colours_sentence}),
           script.draw()};
 }
 
@@ -254,19 +278,12 @@ inline Picture draw_uncertainty(const Subject& s, const Eigen::MatrixXd& at) {
 inline Picture draw_scales(const Subject& s, const Eigen::MatrixXd& at) {
   using namespace detail;
   GraphScript script(s, at, 2);
-  const auto panel = [&](const char* name, const char* title, const std::vector<double>& scales) {
-    const std::vector<double> values = logarithms(scales);
-    const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    const double most = std::max(*high, *low + 1e-3), step = round_up((most - *low) / 6);
-    script.line({"set cbrange [", *low, ":", most, "]\nset cbtics ", step});
-    plot_node_values(script, name, title, at, values);
-  };
-  panel("listening", "Listening: log₁₀ τ", s.learned.listening);
-  panel("speaking", "Speaking: log₁₀ σ", s.learned.speaking);
+  plot_node_values(script, "listening", "Listening: log₁₀ τ", at, logarithms(s.learned.listening));
+  plot_node_values(script, "speaking", "Speaking: log₁₀ σ", at, logarithms(s.learned.speaking));
   return {"scales.svg", "Listening and speaking",
           joined({"How strongly each node listens (scale τ of the map through which it receives, left) and speaks "
                   "(scale σ of the map through which it sends, right)",
-                  s.learned.bayesian() ? "; medians of the posterior" : "", "."}),
+                  s.learned.bayesian() ? "; medians of the posterior. " : ". ", colours_sentence}),
           script.draw()};
 }
 
@@ -280,22 +297,17 @@ inline Picture draw_edges(const Subject& s, const Eigen::MatrixXd& at) {
       joined({"$nodes with points pt 7 ps ", 1.15 * script.node_size, " lc rgb 'white' notitle, "}) +
       plot_classes(script, s, "class", at, s.classes, 0.75 * script.node_size, true);
   const auto panel = [&](const char* name, const std::string& title, const std::vector<double>& values) {
-    const auto [low, high] = std::minmax_element(values.begin(), values.end());
     script.data(name, edge_vectors(s.data.graph, at, values));
     script.line({"set title '", title, "'"});
-    const double most = std::max(*high, *low + 1e-3 * std::max(std::abs(*low), 1e-3));
-    script.line({"set cbrange [", *low, ":", most, "]\nset cbtics ", round_up((most - *low) / 6)});
+    set_colours(script, values);
     script.line({"unset key"});
     script.line(
-        {"plot $", name, " with vectors nohead lw ", 1.3 * script.edge_width, " lc palette notitle, ", nodes});
+        {"plot $", name, " with vectors nohead lw ", 1.6 * script.edge_width, " lc palette notitle, ", nodes});
   };
-  panel("turns", s.learned.rotations() ? "Turn of the edge (degrees)" : "Distance of FᵤᵀFᵥ from the identity",
+  panel("turns", s.learned.rotations() ? "Turn of the edge (degrees)" : "Distance of FᵤᵀFᵥ from identity",
         s.turns);
   if (spread) {
-    panel("spread",
-          s.learned.spread.name == "kappa" ? "Concentration κ of the posterior"
-                                           : "Standard deviation σ of the posterior",
-          s.spread);
+    panel("spread", s.learned.spread.name == "kappa" ? "Concentration κ" : "Standard deviation σ", s.spread);
   }
   const std::string what = s.learned.rotations()
                                ? "the angle by which its maps turn a vector on the way from one end to the other"
@@ -309,7 +321,7 @@ inline Picture draw_edges(const Subject& s, const Eigen::MatrixXd& at) {
                       ? " (left), and by how certain the model is of its maps (right; κ = 1: certain, 0: uniform)"
                       : " (left), and by the spread of its maps (right)")
                : "",
-           "; nodes coloured by class."}),
+           "; nodes coloured by class. ", colours_sentence}),
       script.draw()};
 }
 

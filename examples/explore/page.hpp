@@ -75,6 +75,9 @@ inline std::string page(const std::string& title, const Exploration& shown) {
       "dt { color: #666; font-size: 0.85em; }\ndd { margin: 0; font-weight: bold; }\n"
       "figure { margin: 0 0 2.5em; }\nfigcaption { margin-bottom: 0.6em; max-width: 50em; }\n"
       "img { max-width: 100%; height: auto; }\n.note { color: #666; }\n"
+      ":root { color-scheme: light dark; }\n"
+      "@media (prefers-color-scheme: dark) { body { color: #ddd; background: #171717; } dt, .note { color: #aaa; "
+      "} }\n"
       ".warning { border-left: 4px solid #d55e00; padding-left: 0.8em; max-width: 50em; }\n"
       "</style>\n</head>\n<body>\n<h1>" +
       escaped(title) + "</h1>\n" + list(shown.facts);

@@ -38,8 +38,18 @@ struct Subject {
     }
     return r;
   }
+  /// Has node u a label that is not the prediction?
+  [[nodiscard]] bool is_wrong(std::size_t u) const {
+    return learned.labels[u] >= 0 && learned.labels[u] != learned.predicted[u];
+  }
+  [[nodiscard]] bool has_wrong() const {
+    for (std::size_t u = 0; u < learned.labels.size(); ++u) {
+      if (is_wrong(u)) return true;
+    }
+    return false;
+  }
   [[nodiscard]] std::string turn_axis() const {
-    return learned.rotations() ? "turn of the edge (degrees)" : "distance of FᵤᵀFᵥ from the identity";
+    return learned.rotations() ? "turn of the edge (degrees)" : "‖FᵤᵀFᵥ − I‖ of the edge";
   }
   [[nodiscard]] std::string spread_axis() const {
     return learned.spread.name == "kappa" ? "concentration κ" : "standard deviation σ";

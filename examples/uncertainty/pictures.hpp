@@ -29,14 +29,21 @@ inline Eigen::MatrixXd matrix(const std::vector<Numbers>& rows) {
   return r;
 }
 
+/// A distance between ticks, 1, 2 or 5 times a power of ten, of which about two fit into a range above 0.
+inline double tick_distance(double range) {
+  const double power = std::pow(10, std::floor(std::log10(range / 2)));
+  const double leading = range / 2 / power;
+  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
+}
+
 inline Picture draw_reliability(const Figures& figures) {
   const bool ensembles = figures.variants.size() > 3;
   const std::vector<std::size_t> shown =
       ensembles ? std::vector<std::size_t>{0, 1, 3} : std::vector<std::size_t>{0, 1, 2};
-  const char* const titles[] = {"single model", "with temperature", "with temperatures by neighbours", "ensemble"};
-  Script script(1100, 560);
-  script.line({"set multiplot layout 2,", shown.size()});
-  script.line({"unset key\nset xrange [0:1]\nset tics font ',11'"});
+  const char* const titles[] = {"single model", "temperature", "two temperatures", "ensemble"};
+  Script script(explore::several_panels, 480);
+  script.line({"set multiplot layout 2,", shown.size(), " margins 0.1,0.99,0.14,0.92 spacing 0.09,0.12"});
+  script.line({"unset key\nset xrange [0:1]\nset xtics 0.5\nset tics font ',15'"});
   for (const std::size_t v : shown) {
     std::vector<Numbers> rows;
     for (const sheafnn::uncertainty::ReliabilityBin& bin : figures.variants[v].bins) {
@@ -45,16 +52,19 @@ inline Picture draw_reliability(const Figures& figures) {
                       bin.count > 0 ? bin.confidence : nothing, bin.count > 0 ? bin.accuracy : nothing});
     }
     script.data(joined({"bins", v}), matrix(rows));
-    script.line({"set title '", titles[v], "'\nset xlabel 'confidence'\nset ylabel 'accuracy'\nset yrange [0:1]"});
+    script.line({"set title '", titles[v], "'\nset ylabel '", v == 0 ? "accuracy" : "",
+                 "'\nset yrange [0:1]\nset ytics 0.5"});
     script.line({"plot $bins", v,
                  " using 1:5:2 with boxes fs solid 0.35 lc rgb '#0072b2', x with lines dt (6,3) lc rgb ",
                  "'#7f7f7f', $bins", v, " using 4:5 with points pt 7 ps 0.6 lc rgb '#d55e00'"});
   }
   for (const std::size_t v : shown) {
-    script.line({"set title ''\nset xlabel 'confidence'\nset ylabel 'nodes in the bin'\nset yrange [0:*]\n",
-                 "set offsets 0, 0, graph 0.1, 0"});
-    script.line({"plot $bins", v, " using 1:3:2 with boxes fs solid 0.35 lc rgb '#7f7f7f', $bins", v,
-                 " using 1:($3 > 0 ? $3 : NaN):(sprintf('%d', $3)) with labels offset 0,0.5 font ',9'"});
+    Index most = 1;
+    for (const sheafnn::uncertainty::ReliabilityBin& bin : figures.variants[v].bins)
+      most = std::max(most, bin.count);
+    script.line({"set title ''\nset xlabel 'confidence'\nset ylabel '", v == 0 ? "nodes" : "",
+                 "'\nset yrange [0:*]\n", "set ytics 0, ", tick_distance(static_cast<double>(most))});
+    script.line({"plot $bins", v, " using 1:3:2 with boxes fs solid 0.35 lc rgb '#7f7f7f'"});
   }
   return {"reliability.svg", "Reliability",
           "Accuracy on the test nodes by confidence, all splits and seeds together, and how many nodes are in "
@@ -65,10 +75,10 @@ inline Picture draw_reliability(const Figures& figures) {
 
 inline Picture draw_rejection(const Figures& figures) {
   const char* const colours[] = {"#0072b2", "#009e73", "#d55e00"};
-  Script script(figures.samples.size() > 1 ? 1100 : 600, 400);
+  Script script(figures.samples.size() > 1 ? explore::several_panels : explore::one_panel, 400);
   script.line({"set multiplot layout 1,", figures.samples.size()});
   script.line({"set key bottom left Left reverse samplen 2\nset xrange [0:100]"});
-  script.line({"set xlabel 'rejected nodes (%)'\nset ylabel 'accuracy of the others (%)'"});
+  script.line({"set xlabel 'rejected nodes (%)'\nset ylabel 'accuracy of the rest (%)'"});
   for (std::size_t k = 0; k < figures.samples.size(); ++k) {
     std::vector<Numbers> rows;
     double low = 100;
@@ -100,7 +110,7 @@ inline Picture draw_rejection(const Figures& figures) {
 
 inline Picture draw_sets(const Figures& figures, double alpha) {
   const char* const colours[] = {"#56b4e9", "#0072b2", "#e69f00"};
-  Script script(figures.samples.size() > 1 ? 1100 : 600, 400);
+  Script script(figures.samples.size() > 1 ? explore::several_panels : explore::one_panel, 400);
   script.line({"set multiplot layout 1,", figures.samples.size()});
   script.line({"set key top right Right samplen 1\nset yrange [0:*]\nset style fill solid 0.8"});
   script.line({"set xlabel 'classes in the set'\nset ylabel 'test nodes (%)'\nset offsets 0, 0, graph 0.35, 0"});
@@ -137,23 +147,19 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
           script.draw()};
 }
 
-/// A distance between ticks, 1, 2 or 5 times a power of ten, of which about four fit into a range above 0.
-inline double tick_distance(double range) {
-  const double power = std::pow(10, std::floor(std::log10(range / 4)));
-  const double leading = range / 4 / power;
-  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
-}
-
 /// Shares of nodes by each measure: a row of single models, one of the ensemble where there is one. The last bin holds
 /// the largest values too, which are few and far from the others.
 inline Picture draw_histograms(const Figures& figures) {
   const char* const colours[] = {"#0072b2", "#d55e00", "#009e73"};
   const char* const names[] = {"predicted rightly", "predicted wrongly", "of the unseen class"};
   const std::size_t rows = figures.samples.size();
-  Script script(1100, static_cast<int>(rows) * 340);
-  script.line({"set multiplot layout ", rows, ",3"});
-  script.line({"set key top right samplen 1.5\nset ylabel 'share of these nodes (%)'\nset yrange [0:*]\n",
-               "set offsets 0, 0, graph 0.3, 0"});
+  Script script(explore::several_panels, 80 + static_cast<int>(rows) * 220);
+  const double height = 80 + static_cast<double>(rows) * 220;
+  script.line({"set multiplot layout ", rows, ",3 margins 0.09,0.97,", 56 / height, ",", 1 - 60 / height,
+               " spacing 0.09,", 86 / height});
+  script.line(
+      {"set tics font ',15'\nset yrange [0:*]\nset ytics 20\nset key at screen 0.97,0.99 right top horizontal "
+       "samplen 1"});
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t k = 0; k < figures.samples[row].measures.size(); ++k) {
       const Measure& m = figures.samples[row].measures[k];
@@ -181,17 +187,19 @@ inline Picture draw_histograms(const Figures& figures) {
         outline.push_back({width * static_cast<double>(bins), 0});
         const std::string block = joined({"group", row, "of", k, "of", g});
         script.data(block, matrix(outline));
-        plot += joined({plot.empty() ? "plot " : ", ", "$", block, " with lines lw 2 lc rgb '", colours[g],
-                        "' title '", names[g], " (", groups[g]->size(), ")'"});
+        plot += joined({plot.empty() ? "plot " : ", ", "$", block, " with lines lw 2 lc rgb '", colours[g], "' ",
+                        row == 0 && k == 0 ? joined({"title '", names[g], "'"}) : "notitle"});
       }
-      script.line({"set title '", figures.samples[row].name, "'\nset xlabel '", m.name, k == 1 ? "" : " (nats)",
-                   "'\nset xrange [0:", range, "]\nset xtics 0, ", tick_distance(range)});
+      script.line({"set title '", k == 0 ? figures.samples[row].name : "", "'\nset xlabel '", m.name,
+                   "'\nset ylabel '", k == 0 ? "nodes (%)" : "", "'\nset xrange [0:", range, "]\nset xtics 0, ",
+                   tick_distance(range)});
       script.line({plot});
     }
   }
   return {"histograms.svg", "Uncertainty of right and wrong predictions",
           "Entropy, epistemic variance and mutual information of the test nodes, all splits together: a measure "
-          "is of use where the curves differ. The last bin holds all larger values.",
+          "is of use where the curves differ; entropy and mutual information in nats, shares of the nodes of each "
+          "curve. The last bin holds all larger values.",
           script.draw()};
 }
 

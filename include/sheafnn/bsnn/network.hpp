@@ -48,14 +48,15 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, steps_.layer_count());
-    if (layer_count == 0) return steps_.start_features();
-    return steps_.layers[layer_count - 1].output();
+    return layer_count == 0 ? steps_.start_features() : steps_.layers[layer_count - 1].output();
   }
   /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
   /// Of features between layers.
   [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
+  /// For pairs of nodes that need not be edges (pair_head.hpp).
+  [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///

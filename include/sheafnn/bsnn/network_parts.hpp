@@ -53,6 +53,9 @@ struct NetworkParts {
   using Source = typename SheafSourceOf<Posterior, S>::type;
   static constexpr bool is_sampled = Model::bayesian && is_learned<Family>;
   static constexpr bool has_closed_form = is_sampled && closed_form_kl<Posterior>;
+  /// Can the sheaf learner give maps to pairs of nodes that are no edges?
+  static constexpr bool has_pair_maps =
+      std::is_same_v<Source, PointSource<Family, S>> || (is_sampled && !is_around_given<Posterior>);
 
   NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
       : NetworkParts(of, on, seen_features(of.options(), on, features)) {}

@@ -3,6 +3,8 @@
 /// them.
 #pragma once
 
+#include <utility>
+
 #include "sheafnn/bsnn/network_parts.hpp"
 
 namespace sheafnn::detail {
@@ -117,16 +119,25 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     this->source.backward(execution, this->source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
                           this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
+    if constexpr (!Parts::is_sampled) {
+      if (l + 1 == this->sheaf_count() && std::exchange(learner_bar_begun, false)) {
+        add_array(execution, learner_bar.size(), learner_bar.data(), this->x_bar_view().data());
+      }
+    }
   }
 
   void begin_posterior(double kl_weight) {
     kl_of_layers = 0;
+    learner_bar_begun = false;
     this->source.begin_backward(execution, kl_weight);
   }
   /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
   ///
   /// \returns the derivative of H
   MatrixView<S> infer_backward() {
+    if constexpr (Parts::is_sampled) {
+      if (std::exchange(learner_bar_begun, false)) this->source.add_to_input_bar(learner_bar.data());
+    }
     const MatrixView<S> bar = this->complex ? this->complex->backward(execution, this->embedding_bar.data())
                                             : this->embedding_bar_view().rows();
     this->source.finish_backward(execution, this->source_weights(), bar, embedding_work(),
@@ -165,6 +176,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   BackwardOptions options;
   bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has what follows the layers begun the derivative of the last sheaf?
+  bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
+  Buffer<S> learner_bar;              ///< of what the last sheaf's learner reads: what LastLearner has added
   double kl = 0;            ///< KL term of the backward pass, of sheaves
   double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
 
@@ -200,6 +213,38 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     return r;
   }
+};
+
+/// The learner of the last sheaf, for maps of pairs of nodes (layers/pair_sheaf.hpp), between a draw and its backward pass.
+template <class Steps>
+class LastLearner {
+ public:
+  using S = typename Steps::S;
+
+  explicit LastLearner(Steps& steps) : steps_(steps) {}
+  /// n × h, what it reads.
+  [[nodiscard]] MatrixView<const S> input() const {
+    if constexpr (Steps::is_sampled) {
+      return steps_.source.learner_input();
+    } else {
+      const Index l = steps_.sheaf_count() - 1;
+      return l == 0 ? steps_.start : steps_.layers[l - 1].output().rows();
+    }
+  }
+  /// For the derivative of input(), which adds up; the network's backward pass goes on from it.
+  [[nodiscard]] MatrixView<S> input_bar() const {
+    if (!std::exchange(steps_.learner_bar_begun, true)) {
+      steps_.learner_bar.resize(steps_.graph.node_count() * steps_.shape.row());
+      steps_.learner_bar.fill(S(0));
+    }
+    return steps_.view(steps_.learner_bar).rows();
+  }
+  [[nodiscard]] const auto& weights() const { return steps_.weights.learners.back(); }
+  /// For their derivative, which adds up.
+  [[nodiscard]] const auto& weights_bar() const { return steps_.weights_bar.learners.back(); }
+
+ private:
+  Steps& steps_;
 };
 
 }  // namespace sheafnn::detail
