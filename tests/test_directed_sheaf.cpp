@@ -14,9 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "golden2_case.hpp"
+#include "golden_case.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
+#include "refusal.hpp"
 #include "sheafnn/bsnn/pair_head.hpp"
 #include "sheafnn/bsnn/pooled_network.hpp"
 #include "sheafnn/every_layer.hpp"
@@ -33,6 +34,7 @@ using namespace sheafnn;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Complex = std::complex<double>;
 using layers::DiffusionShape;
+using test::message_of;
 
 constexpr double rounding = 1e-12;
 
@@ -47,15 +49,6 @@ ModelOptions plain_options() {
   r.directed.charge = 0.15;
   return r;
 }
-std::string message(const auto& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
-}
-
 /// The options of a golden case, whose graph becomes a directed one.
 void read_model(golden::Case& given) {
   const auto values = [&](const std::string& key) -> const std::vector<double>& {
@@ -90,38 +83,26 @@ void check_golden(const std::string& name) {
   if (given.options.directed.imaginary_weights && !given.options.directed.imaginary_start) {
     given.without_effect = {"imag_left.0", "imag_right.0"};  // weights of an imaginary part of 0
   }
-  golden::check<Model>(given, golden::double_bounds);
-
-  const Model model = golden::model_of<Model>(given);
-  const auto noise = golden::noise_of<Model>(given);
-  Network<Model> network(model, given.graph, given.features);
-  static_cast<void>(network.forward({.noise = {noise.begin(), noise.end()}}));
-  for (Index l = 0; l <= given.options.layers; ++l) {
-    const auto x = network.features_after(l);
-    const Index f = x.channels() / 2;
-    std::vector<double> parts;  // 2 × n × d × f
-    for (Index part = 0; part < 2; ++part) {
-      for (Index row = 0; row < x.nodes() * x.coordinates(); ++row) {
-        const double* const from = x.data() + (2 * row + part) * f;
-        parts.insert(parts.end(), from, from + f);
+  for (auto& [key, array] : given.file) {
+    if (!key.starts_with("hidden.")) continue;  // 2 × n × d × f in the file, n × d × 2f in networks
+    const Index f = array.shape.at(3), rows = array.shape.at(1) * array.shape.at(2);
+    std::vector<double> values;
+    for (Index row = 0; row < rows; ++row) {
+      for (const Index part : {row, rows + row}) {
+        values.insert(values.end(), array.values.data() + part * f, array.values.data() + (part + 1) * f);
       }
     }
-    CHECK(golden2::distance(parts, given.file.at("hidden." + std::to_string(l)).values) <=
-          golden::double_bounds.output);
+    array.values = values;
   }
+  golden::check<Model>(given, golden::double_bounds);
 }
 
-struct Setting {
-  std::string name;
-  ModelOptions model = plain_options();
-  double dropout = 0;
-  Index samples = 1;
-  bool only_nodes = false;
-};
+using Setting = tiny::SettingOf<ModelOptions>;
+
 std::vector<Setting> settings(bool rotations, bool bayesian, bool learned) {
   std::vector<Setting> r;
   const auto add = [&](const std::string& name, const auto& change) {
-    r.push_back({name});
+    r.push_back({name, plain_options()});
     change(r.back());
   };
   for (int choice = 0; choice < 8; ++choice) {
@@ -199,24 +180,8 @@ void check_gradients() {
     CAPTURE(setting.name);
     Model model(setting.model, 7);
     tiny::disturb(model.parameters(), 8, 0.3);
-    test::TrainingPass<double> pass;
-    pass.labels = task.labels;
-    pass.nodes = task.train;
-    pass.seed = 9;
-    pass.epoch = 10;
-    pass.dropout = setting.dropout;
-    pass.kl_weight = 0.3;
-    pass.samples = setting.samples;
-    pass.only_nodes = setting.only_nodes;
     Network<Model> network(model, graph, task.sparse), threaded(model, graph, task.sparse, 2);
-    static_cast<void>(test::train_pass(network, pass));
-    const Buffer<double> gradient = network.gradient();
-    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                             [&] { return test::train_pass(network, pass).loss; });
-    INFO(comparison.where);
-    CHECK(comparison.worst <= 1);
-    static_cast<void>(test::train_pass(threaded, pass));
-    CHECK(std::equal(gradient.begin(), gradient.end(), threaded.gradient().begin()));
+    model_gradient::check_gradient(model, network, setting.pass(task), &threaded);
   }
 }
 template <class Family>
@@ -419,8 +384,8 @@ TEST_CASE("directed sheaves: conjugate phases for the reversed graph") {
   };
   const auto forward = outputs(graph, 0.25), backward = outputs(Graph(graph.node_count(), reversed), 0.25);
   const auto turned = outputs(Graph(graph.node_count(), reversed), 0.75);
-  CHECK(golden2::distance(forward, backward) > 1e-3);
-  CHECK(golden2::distance(forward, turned) <= rounding);
+  CHECK(golden::distance(forward, backward) > 1e-3);
+  CHECK(golden::distance(forward, turned) <= rounding);
 }
 
 TEST_CASE("directed sheaves: isolated nodes keep their features") {
@@ -500,7 +465,7 @@ TEST_CASE("directed sheaves: random phases") {
   for (Index i = 0; i < rows; ++i) identity.insert(identity.end(), {1, 0, 0, 1});
   static_cast<void>(certain.forward({}));
   static_cast<void>(network.forward({.layer_noise = {identity, identity}}));
-  CHECK(golden2::distance(test::last_outputs(network), test::last_outputs(certain)) <= rounding);
+  CHECK(golden::distance(test::last_outputs(network), test::last_outputs(certain)) <= rounding);
   // A draw is the Möbius transform of uniform rotations, here written with complex numbers.
   const double kappa = detail::concentration(SpreadRange::concentrated, 0.0).kappa;
   layers::DirectedPhases<double> phases(graph, options.directed);
@@ -545,19 +510,20 @@ TEST_CASE("directed sheaves: B starts at half of an orthogonal matrix") {
 TEST_CASE("directed sheaves: what is refused") {
   ModelOptions options = plain_options();
   options.directed.charge = 1.5;
-  CHECK(message([&] { Point<Diagonal<2>> model(options); }).starts_with("directed.charge: 1.5"));
+  CHECK(message_of([&] { Point<Diagonal<2>> model(options); }).starts_with("directed.charge: 1.5"));
   PooledOptions pooled;
   static_cast<ModelOptions&>(pooled) = plain_options();
   pooled.pooling = Pooling::harmonic;
-  CHECK(message([&] { PooledModel<Point<Diagonal<2>>> model(pooled); }).starts_with("layer: directed"));
+  CHECK(message_of([&] { PooledModel<Point<Diagonal<2>>> model(pooled); }).starts_with("layer: directed"));
   Point<Diagonal<2>> model(plain_options());
-  CHECK(message([&] { add_pair_head(model, class_head(PairScore::energy, 2)); }).starts_with("layer: directed"));
+  CHECK(
+      message_of([&] { add_pair_head(model, class_head(PairScore::energy, 2)); }).starts_with("layer: directed"));
   const DiffusionShape<double> odd(directed_graph(), 2, false, false, 3),
       filtered(directed_graph(), 2, true, false, 4);
   const Graph graph = directed_graph();
   using Layer = layers::DirectedLayer<Diagonal<2>, double>;
-  CHECK(message([&] { Layer layer(graph, odd, {}); }).starts_with("channels of the shape: 3"));
-  CHECK(message([&] { Layer layer(graph, filtered, {}); }).starts_with("fixed filters: 1"));
+  CHECK(message_of([&] { Layer layer(graph, odd, {}); }).starts_with("channels of the shape: 3"));
+  CHECK(message_of([&] { Layer layer(graph, filtered, {}); }).starts_with("fixed filters: 1"));
 }
 
 TEST_CASE("directed sheaves: outputs of graphs") {
@@ -575,12 +541,7 @@ TEST_CASE("directed sheaves: outputs of graphs") {
     pass.labels = label;
     pass.nodes = all;
     Network<PooledModel<Point<Diagonal<2>>>> network(model, graph, task.sparse);
-    static_cast<void>(test::train_pass(network, pass));
-    const Buffer<double> gradient = network.gradient();
-    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                             [&] { return test::train_pass(network, pass).loss; });
-    INFO(comparison.where);
-    CHECK(comparison.worst <= 1);
+    model_gradient::check_gradient(model, network, pass);
   }
 }
 
