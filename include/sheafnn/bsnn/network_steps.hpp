@@ -228,17 +228,16 @@ class LastLearner {
       return steps_.source.learner_input();
     } else {
       const Index l = steps_.sheaf_count() - 1;
-      return (l == 0 ? steps_.start_features() : steps_.layers[l - 1].output()).rows();
+      return l == 0 ? steps_.start : steps_.layers[l - 1].output().rows();
     }
   }
   /// For the derivative of input(), which adds up; the network's backward pass goes on from it.
   [[nodiscard]] MatrixView<S> input_bar() const {
-    const MatrixView<const S> read = input();
     if (!std::exchange(steps_.learner_bar_begun, true)) {
-      steps_.learner_bar.resize(read.rows() * read.columns());
+      steps_.learner_bar.resize(steps_.graph.node_count() * steps_.shape.row());
       steps_.learner_bar.fill(S(0));
     }
-    return {steps_.learner_bar.data(), read.rows(), read.columns()};
+    return steps_.view(steps_.learner_bar).rows();
   }
   [[nodiscard]] const auto& weights() const { return steps_.weights.learners.back(); }
   /// For their derivative, which adds up.
