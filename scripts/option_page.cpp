@@ -8,6 +8,7 @@
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
+#include <sheafnn/graph/edge_split.hpp>
 #include <string>
 
 #include "models/option_texts.hpp"
@@ -112,4 +113,6 @@ int main() {
   print_kind(sheafnn::HypergraphOptions());
   print_table(sheafnn::TrainOptions(), "Training",
               "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
+  print_table(sheafnn::EdgeSplitOptions(), "Splits of edges",
+              "`EdgeSplitOptions`, of `split_links()`, `split_edges()` and the program `links` ([Links](edges.md)).");
 }

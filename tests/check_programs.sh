@@ -244,7 +244,7 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
   --residual-alpha 0.25 --report deep.json --save deep.safetensors > /dev/null
 grep -q '"residual_alpha": 0.25' deep.json || fail "the report does not tell the residual"
 "$bin/predict" --model deep.safetensors --dataset karate --sheaf deep.npz > /dev/null || fail "predict with an initial residual"
-for layer in convolution wave attention copresheaf; do
+for layer in convolution wave attention copresheaf directed; do
   "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer $layer \
     --report layer.json --save layer.safetensors > /dev/null || fail "train --layer $layer"
   grep -q "\"layer\": \"$layer\"" layer.json || fail "the report does not tell the layer $layer"
@@ -359,6 +359,45 @@ if [ -x "$bin/hypergraph" ]; then
   refuse '--mediators: true is not allowed; an option of the nonlinear Laplacian' "$bin/hypergraph" --mediators
   refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing
   refuse 'works on a hypergraph' "$bin/predict" --model hyper.safetensors
+fi
+if [ -x "$bin/links" ]; then
+  # 120 people of three trades, who know some of their own trade: names go in and come out.
+  mkdir club
+  awk -v edges=club/edges.csv -v nodes=club/nodes.csv 'BEGIN {
+    print "name,age,height" > nodes
+    print "who,whom" > edges
+    for (u = 0; u < 120; ++u) {
+      print (u == 5 ? "\"O\x27Hara, \"\"Kit\"\"\"" : "person " u) "," u % 3 + 0.25 * (u % 2) "," (u % 3 == 1) - 0.5 > nodes
+      for (k = 3; k <= 30; k += 3) if (u > 35 && (u * k) % 7 < 3) print "person " u - k "," "person " u > edges
+    }
+    print "person 8,\"O\x27Hara, \"\"Kit\"\"\"" > edges
+  }'
+  printf 'source,target\nperson 40,person 41\nperson 8,"O'"'"'Hara, ""Kit"""\nperson 50,person 80\nperson 61,person 91\n' > pairs.csv
+  links=("$bin/links" --dataset club --score dot --epochs 100)
+  "${links[@]}" --candidates pairs.csv --ranking ranking.csv --threads 1 > links.txt || fail "links"
+  "${links[@]}" --threads 2 | cmp - links.txt || fail "links depends on threads"
+  awk '/ROC AUC/ {n++; sub(/.*ROC AUC /, ""); if ($1 + 0 < 0.75) bad = 1} END {exit bad || n != 1}' links.txt ||
+    fail "links learned nothing: $(cat links.txt)"
+  grep -qE '^[0-9]+ test edges among [0-9]+ pairs without one: Hits@10 [0-9.]+, MRR [0-9.]+$' links.txt || fail "no ranks: $(cat links.txt)"
+  [ "$(head -1 ranking.csv)" = source,target,probability,entropy,mutual_information ] || fail "links --ranking: $(cat ranking.csv)"
+  [ "$(wc -l < ranking.csv)" = 5 ] && grep -qF '"O'"'"'Hara, ""Kit"""' ranking.csv || fail "links --candidates: $(cat ranking.csv)"
+  python3 - << 'END' || fail "no ranking: $(cat ranking.csv)"
+import csv
+rows = list(csv.DictReader(open("ranking.csv")))
+numbers = [float(row["probability"]) for row in rows]
+assert numbers == sorted(numbers, reverse=True) and 0 < numbers[-1] and numbers[0] < 1
+assert rows[-1]["source"] == "person 40", "of two trades"
+END
+  printf 'source,target\nperson 40,nobody\n' > strangers.csv
+  refuse 'strangers\.csv:2: node .nobody. is not in club' "$bin/links" --dataset club --candidates strangers.csv --ranking out.csv
+  refuse 'none\.csv: no such file' "$bin/links" --dataset club --candidates none.csv --ranking out.csv
+  refuse '--candidates requires --ranking' "$bin/links" --candidates pairs.csv
+  refuse '--score: cosine is not allowed; choose dot, bilinear, energy' "$bin/links" --score cosine
+  refuse '--outputs: 15 is not allowed; the energy needs a multiple of the stalk dimension, 2' "$bin/links" --outputs 15
+  refuse 'shares must sum to 1' "$bin/links" --train-share 0.5
+  refuse '--train-share: 0 is not allowed; training needs targets' "$bin/links" --train-share 0 --message-share 0.8
+  refuse '--negatives: 0 is not allowed' "$bin/links" --negatives 0
+  refuse '--ranking: .* is a file of --dataset' "$bin/links" --dataset club --ranking club/nodes.csv
 fi
 if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"
@@ -540,8 +579,9 @@ refuse 'normalisation: odd' "${quick[@]}" --normalisation odd
 refuse 'filter: odd' "${quick[@]}" --filter odd
 refuse '--residual: none .* choose gated, initial' "${quick[@]}" --residual none
 refuse '--residual-theta: 2 ' "${quick[@]}" --residual initial --residual-theta 2
-refuse '--layer: none .* choose diffusion, convolution, wave, attention, copresheaf' "${quick[@]}" --layer none
+refuse '--layer: none .* choose diffusion, convolution, wave, attention, copresheaf, directed' "${quick[@]}" --layer none
 refuse '--attention-heads: 2 .* belongs to --layer attention' "${quick[@]}" --attention-heads 2
+refuse '--charge: 0.1 .* belongs to --layer directed' "${quick[@]}" --charge 0.1
 refuse '--residual: initial .*; the layer wave has a residual of its own' "${quick[@]}" --layer wave --residual initial
 refuse '--add-lp: true .*; the layer attention has no fixed filters' "${quick[@]}" --layer attention --add-lp
 refuse '--residual: initial .*; a polynomial filter has a gated residual only' "${quick[@]}" --residual initial --filter legendre

@@ -26,8 +26,9 @@ void check_batch(Executor& executor, const Case& given, const Bounds& bounds) {
   batch::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, {given.labels, roles},
                                                {});
   network.parameters().upload(parameters.values().view());
+  const Noise<S> given_noise = noise_of(given, model);
   std::vector<S> noise;
-  for (const std::vector<S>& layer : noise_of<Model>(given)) noise.insert(noise.end(), layer.begin(), layer.end());
+  for (const std::vector<S>& maps : given_noise.maps) noise.insert(noise.end(), maps.begin(), maps.end());
   if (!noise.empty()) network.set_noise(noise);
   batch::Run run;
   run.training_share = 1 / static_cast<double>(given.nodes.size());

@@ -9,6 +9,7 @@
 
 #include "sheafnn/bsnn/hypergraph_options.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
+#include "tiny_setting.hpp"
 #include "tiny_task.hpp"
 
 namespace tiny {
@@ -24,15 +25,7 @@ struct HypergraphTask : Task {
   }
 };
 
-/// Architecture and pass of one check.
-struct HypergraphSetting {
-  std::string name;
-  sheafnn::HypergraphOptions model;
-  double input_dropout = 0, dropout = 0;
-  sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::automatic;
-  Index samples = 1;
-  bool only_nodes = false;
-};
+using HypergraphSetting = SettingOf<sheafnn::HypergraphOptions>;
 
 /// Every option alone, and mixtures of them.
 inline std::vector<HypergraphSetting> hypergraph_settings(bool bayesian) {

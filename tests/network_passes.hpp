@@ -56,10 +56,11 @@ PassResult train_pass(sheafnn::Network<Model>& network, const TrainingPass<typen
 
 /// use(k) after sample k of an evaluation, with its log-probabilities in the network. \returns samples drawn
 template <class Model, class Use>
-Index evaluate(sheafnn::Network<Model>& network, std::uint64_t seed, std::uint32_t epoch, Index samples, const Use& use,
-               const std::vector<std::span<const typename Model::Scalar>>& noise = {},
-               std::span<const std::int32_t> nodes = {}) {
-  network.begin({.seed = seed, .epoch = epoch, .nodes = nodes, .noise = noise});
+Index evaluate(sheafnn::Network<Model>& network, std::uint64_t seed, std::uint32_t epoch, Index samples,
+               const Use& use, const std::vector<std::span<const typename Model::Scalar>>& noise = {},
+               std::span<const std::int32_t> nodes = {},
+               const std::vector<std::span<const typename Model::Scalar>>& layer_noise = {}) {
+  network.begin({.seed = seed, .epoch = epoch, .nodes = nodes, .noise = noise, .layer_noise = layer_noise});
   Index k = 0;
   network.draw_samples(samples, [&](const auto& outputs) {
     sheafnn::layers::log_softmax_rows(network.execution(), outputs.rows(), outputs.columns(), outputs.data(),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heavy_tailed_posterior.hpp"
+#include "sheafnn/graph/selected_graphs.hpp"
 #include "training_comparison.hpp"
 
 namespace test_batch_training {
@@ -310,17 +311,7 @@ TEST_CASE("a batch writes no checkpoints, starts from the beginning, and takes w
                        "trainings[0].resume: a state is not allowed; the batch engine starts from the beginning",
                        std::invalid_argument);
   options.resume = nullptr;
-  struct Part final : GraphPart {
-    Part() : GraphPart({}) {}
-    void begin_fetch(float*, Index) override {}
-    void begin_fetch(double*, Index) override {}
-    void end_fetch() override {}
-    void give_back(float*, Index) override {}
-    void give_back(double*, Index) override {}
-    void sum(std::span<float>, std::span<double>) override {}
-    void sum(std::span<double>, std::span<double>) override {}
-    [[nodiscard]] double largest(double value) override { return value; }
-  } part;
+  sheafnn::detail::AloneGraphPart part({});
   Dataset of_part = data;
   of_part.graph.set_part(&part);
   CHECK_THROWS_WITH_AS(batch::train(executor, model, of_part, data.splits[0], options),

@@ -16,20 +16,13 @@ using sheafnn::BundleMixing;
 using sheafnn::HeatExpansion;
 using sheafnn::Index;
 
-/// Architecture and pass of one check.
-struct Setting {
-  std::string name;
-  sheafnn::BundleOptions model;
-  double input_dropout = 0, dropout = 0;
-  sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::closed_form;
-  Index samples = 1;
-  bool only_nodes = false;
-};
+using Setting = tiny::SettingOf<sheafnn::BundleOptions>;
 
 std::vector<Setting> settings(int dimension, bool bayesian) {
   using Change = std::function<void(Setting&)>;
   Setting plain;
   plain.name = "plain";
+  plain.kl_estimator = sheafnn::KlEstimator::closed_form;
   plain.model.features = tiny::Task::features;
   plain.model.classes = tiny::Task::classes;
   plain.model.channels = 1;
@@ -131,30 +124,10 @@ void check_model() {
     CAPTURE(Model::stalk_dimension);
     CAPTURE(setting.name);
     Model model(setting.model, 7);
-    sheafnn::layers::ParameterSet<double>& parameters = model.parameters();
-    tiny::disturb(parameters, 8, 0.3);
-    test::TrainingPass<double> pass;
-    pass.labels = task.labels;
-    pass.nodes = task.train;
-    pass.seed = 9;
-    pass.epoch = 10;
-    pass.input_dropout = setting.input_dropout;
-    pass.dropout = setting.dropout;
-    pass.kl_weight = 0.3;
-    pass.kl_estimator = setting.kl_estimator;
-    pass.samples = setting.samples;
-    pass.only_nodes = setting.only_nodes;
-    sheafnn::Network<Model> network(model, task.graph, task.sparse, 1);
-    const double loss = test::train_pass(network, pass).loss;
-    const sheafnn::Buffer<double> gradient = network.gradient();
-    const model_gradient::Comparison comparison = model_gradient::compare_gradient(parameters, gradient, [&] {
-      return test::train_pass(network, pass).loss;
-    });
-    INFO(comparison.where);
-    CHECK(comparison.worst <= 1);
-    sheafnn::Network<Model> threaded(model, task.graph, task.sparse, 3);
-    CHECK(test::train_pass(threaded, pass).loss == loss);
-    CHECK(std::equal(gradient.begin(), gradient.end(), threaded.gradient().begin()));
+    tiny::disturb(model.parameters(), 8, 0.3);
+    sheafnn::Network<Model> network(model, task.graph, task.sparse, 1),
+        threaded(model, task.graph, task.sparse, 3);
+    model_gradient::check_gradient(model, network, setting.pass(task), &threaded);
   }
 }
 

@@ -4,23 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <span>
-#include <utility>
+#include <string>
 #include <vector>
 
+#include "refusal.hpp"
 #include "sheafnn/bsnn/bundle_network.hpp"
 #include "sheafnn/bsnn/bundle_settings.hpp"
 #include "sheafnn/bsnn/bundle_sheaf_use.hpp"
-#include "sheafnn/bsnn/layer_features.hpp"
 #include "sheafnn/bsnn/learned_bundle.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/presets.hpp"
-#include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/graph/karate.hpp"
+#include "sheafnn/graph/selected_graphs.hpp"
 #include "sheafnn/io/bundle_file.hpp"
 #include "sheafnn/io/model_tensors.hpp"
 #include "tiny_task.hpp"
+#include "training_check.hpp"
 
 namespace bundle_network_test {
 
@@ -41,50 +41,13 @@ template <class Model>
 void check_training() {
   CAPTURE(Model::kind);
   const sheafnn::Dataset data = sheafnn::karate_club();
-  sheafnn::TrainOptions how;
-  how.epochs = 40;
-  how.seed = 3;
-  how.dropout = how.input_dropout = 0.1;
-  how.kl_maximum = 0.01;
-  const auto trained = [&](int threads, const sheafnn::TrainingState* from = nullptr) {
-    Model model(options(data), 1);
-    how.threads = threads;
-    how.resume = from;
-    const sheafnn::TrainResult result = sheafnn::train(model, data, data.splits[0], how);
-    return std::pair(std::vector<float>(model.parameters().values().begin(), model.parameters().values().end()),
-                     result);
-  };
-  std::optional<sheafnn::TrainingState> half;
-  how.checkpoint_every = 20;
-  how.on_checkpoint = [&](const sheafnn::TrainingState& state) {
-    if (!half) half = state;
-  };
-  const auto [parameters, result] = trained(1);
-  CHECK(result.history.back().nll < 0.5 * result.history.front().nll);
-  CHECK(result.validation_accuracy > 0.6);
-  CHECK(trained(2).first == parameters);
-  CHECK(trained(3).first == parameters);
-  REQUIRE(half);
-  const sheafnn::TrainingState from = *half;
-  CHECK(from.history.size() == 20);
-  CHECK(trained(1, &from).first == parameters);
-
-  Model model(options(data), 1);
-  std::copy(parameters.begin(), parameters.end(), model.parameters().values().begin());
-  const sheafnn::Prediction prediction = sheafnn::predict(model, data, {.samples = 3, .threads = 2});
-  Index right = 0;
-  for (Index u = 0; u < 34; ++u) {
-    right += prediction.label[static_cast<std::size_t>(u)] == data.labels[static_cast<std::size_t>(u)] ? 1 : 0;
-  }
-  CHECK(right > 22);
-  const sheafnn::LayerFeatures features = sheafnn::layer_features(model, data, {.samples = 2});
-  CHECK(features.after(2).rows() == 34);
-  CHECK(features.after(2).columns() == model.hidden_width());
+  const Model model = test::check_training<Model>(data, options(data));
 
   const sheafnn::io::TensorFile file = sheafnn::io::to_tensors(model);
   const Model read = sheafnn::io::from_tensors<Model>("file", file);
   CHECK(read.options() == model.options());
-  CHECK(sheafnn::predict(read, data, {.samples = 3}).probabilities == prediction.probabilities);
+  CHECK(sheafnn::predict(read, data, {.samples = 3}).probabilities ==
+        sheafnn::predict(model, data, {.samples = 3, .threads = 2}).probabilities);
   CHECK(sheafnn::io::checkpoint_info("file", file).options<sheafnn::BundleOptions>() == model.options());
 
   const sheafnn::LearnedBundle bundle = sheafnn::learned_bundle(model, data, {.layer = 1});
@@ -115,36 +78,9 @@ void check_training() {
   CHECK(use.loss == doctest::Approx(loss));
 }
 
-/// What a wrong option is refused with.
 std::string refused(const sheafnn::BundleOptions& options, int dimension = 2) {
-  try {
-    static_cast<void>(sheafnn::resolve(options, dimension));
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return test::message_of([&] { static_cast<void>(sheafnn::resolve(options, dimension)); });
 }
-
-/// A part of a graph that is never exchanged.
-class Part final : public sheafnn::GraphPart {
- public:
-  Part() : GraphPart(numbers_of_whole()) {}
-  void begin_fetch(float*, Index) override {}
-  void begin_fetch(double*, Index) override {}
-  void end_fetch() override {}
-  void give_back(float*, Index) override {}
-  void give_back(double*, Index) override {}
-  void sum(std::span<float>, std::span<double>) override {}
-  void sum(std::span<double>, std::span<double>) override {}
-  double largest(double value) override { return value; }
-
- private:
-  static sheafnn::PartNumbers numbers_of_whole() {
-    sheafnn::PartNumbers r;
-    r.own = r.interior = r.total_nodes = 7;
-    return r;
-  }
-};
 
 }  // namespace bundle_network_test
 
@@ -189,12 +125,13 @@ TEST_CASE("bundle networks refuse") {
     return refused(o);
   };
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
-  CHECK(with([](auto&) {}).empty());
+  CHECK(with([](auto&) {}) == "nothing was thrown");
   CHECK(says(with([](auto& o) { o.bundles = 0; }), "bundles"));
   CHECK(says(with([](auto& o) { o.bundles = 1024, o.channels = 1024; }), "at most 65536"));
   CHECK(says(with([](auto& o) { o.terms = 65; }), "a series has at most 64"));
   CHECK(says(with([](auto& o) { o.terms = 0, o.expansion = sheafnn::HeatExpansion::spectral; }), "eigenpair"));
-  CHECK(with([](auto& o) { o.terms = 500, o.expansion = sheafnn::HeatExpansion::spectral; }).empty());
+  CHECK(with([](auto& o) { o.terms = 500, o.expansion = sheafnn::HeatExpansion::spectral; }) ==
+        "nothing was thrown");
   CHECK(says(with([](auto& o) { o.time = -1; }), "time"));
   CHECK(says(with([](auto& o) { o.learner = sheafnn::BundleLearnerKind::mlp, o.learner_layers = 2; }),
              "learner_layers"));
@@ -213,7 +150,9 @@ TEST_CASE("bundle networks refuse") {
   const std::vector<float> noise(4);
   CHECK_THROWS_AS(network.begin({.noise = {noise}}), const std::invalid_argument&);
   // On several ranks.
-  Part part;
+  sheafnn::PartNumbers numbers;
+  numbers.own = numbers.interior = numbers.total_nodes = tiny::Task::nodes;
+  sheafnn::detail::AloneGraphPart part(numbers);
   task.graph.set_part(&part);
   CHECK_THROWS_WITH_AS((sheafnn::Network<sheafnn::Bunn<2>>(model, task.graph, task.sparse)),
                        "graph: a part of a larger one is not allowed; bundle networks need a whole one",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "golden_case.hpp"
+#include "refusal.hpp"
 #include "sheafnn/sheaf/connection.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "tiny_task.hpp"
@@ -26,6 +27,7 @@ using sheafnn::Orthogonal;
 using sheafnn::SpecialOrthogonal;
 using sheafnn::Stream;
 using sheafnn::sheaf::LocalFrames;
+using test::message_of;
 using Matrix = Eigen::MatrixXd;
 
 constexpr double rounding = 256 * std::numeric_limits<double>::epsilon();
@@ -273,16 +275,6 @@ TEST_CASE("random connections") {
     negative += sheafnn::sheaf::random_map<Orthogonal<3>>(stream, i).determinant() < 0 ? 1 : 0;
   }
   CHECK(std::abs(negative - 200) <= 50);  // five standard deviations
-}
-
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST_CASE("connections that cannot be are refused") {

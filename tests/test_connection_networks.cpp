@@ -10,12 +10,12 @@
 #include "golden_case.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
+#include "refusal.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/sheaf/connection.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 #include "tiny_task.hpp"
-#include "worst.hpp"
 
 namespace test_connection_networks {
 namespace {
@@ -34,6 +34,7 @@ using sheafnn::Orthogonal;
 using sheafnn::Snn;
 using sheafnn::SpecialOrthogonal;
 using sheafnn::Stream;
+using test::message_of;
 
 /// A file of golden3/ with a connection; config = d, f, L, lp, hp, bayes, separate_encoder, update, given, family, special,
 /// gauge.
@@ -63,24 +64,8 @@ template <class Model>
 void check(const std::string& name) {
   CAPTURE(name);
   const golden::Case given = read(name);
-  const typename Model::Posterior posterior(connection_of<typename Model::Family>(given));
-  golden::check<Model>(given, golden::double_bounds, posterior);
-  // An evaluation, layer by layer.
-  const Model model = golden::model_of<Model>(given, posterior);
-  const auto noise = golden::noise_of<Model>(given);
-  sheafnn::Network<Model> network(model, given.graph, given.features);
-  test::evaluate(network, 0, 0, 1, [](Index) {}, {noise.begin(), noise.end()});
-  for (Index l = 0; l <= given.options.layers; ++l) {
-    const auto x = network.features_after(l);
-    const std::vector<double>& expected = given.file.at("hidden." + std::to_string(l)).values;
-    REQUIRE(static_cast<Index>(expected.size()) == x.size());
-    double worst = 0, largest = 1;
-    for (Index i = 0; i < x.size(); ++i) {
-      largest = std::max(largest, std::abs(expected[static_cast<std::size_t>(i)]));
-      worst = test::worse(worst, std::abs(x.data()[i] - expected[static_cast<std::size_t>(i)]));
-    }
-    CHECK(worst <= golden::double_bounds.output * largest);
-  }
+  golden::check<Model>(given, golden::double_bounds,
+                       typename Model::Posterior(connection_of<typename Model::Family>(given)));
 }
 
 TEST_CASE("golden: networks on connections") {
@@ -118,22 +103,13 @@ void check_gradients() {
       options.separate_encoder = options.add_hp;
       Model model(options, 7, posterior);
       tiny::disturb(model.parameters(), 8, 0.3);
-      test::TrainingPass<double> pass;
-      pass.labels = task.labels;
-      pass.nodes = task.train;
-      pass.seed = 9;
+      test::TrainingPass<double> pass = tiny::training_pass(task);
       pass.dropout = 0.2;
-      pass.kl_weight = 0.3;
       pass.kl_estimator = estimator;
       pass.samples = 2;
       sheafnn::Network<Model> network(model, task.graph, task.sparse);
-      CHECK(test::train_pass(network, pass).kl > 0);
-      const sheafnn::Buffer<double> gradient = network.gradient();
-      const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient, [&] {
-        return test::train_pass(network, pass).loss;
-      });
-      INFO(comparison.where);
-      CHECK(comparison.worst <= 1);
+      const test::PassResult result = model_gradient::check_gradient(model, network, pass);
+      CHECK(result.kl > 0);
     }
   }
 }
@@ -163,16 +139,6 @@ TEST_CASE("the prior has its scale around the given maps, and means are theirs")
   for (Index a = 0; a < task.graph.arc_count(); ++a) CHECK(mean.restriction_map(a) == sheaf.restriction_map(a));
   const auto parameters = sheafnn::posterior_parameters(model, task.graph, task.sparse);
   CHECK(parameters.find("sigma").values.front() == doctest::Approx(sigma).epsilon(1e-12));
-}
-
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST_CASE("posteriors around given maps that cannot be are refused") {

@@ -14,19 +14,15 @@ namespace cooperative_gradients_test {
 using sheafnn::Index;
 
 /// Architecture and pass of one check.
-struct Setting {
-  std::string name;
-  sheafnn::CooperativeOptions model;
-  double input_dropout = 0, dropout = 0;
-  sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::closed_form;
-  Index samples = 1;
-  bool only_nodes = false, directed = false;
+struct Setting : tiny::SettingOf<sheafnn::CooperativeOptions> {
+  bool directed = false;
 };
 
 std::vector<Setting> settings(int dimension, bool bayesian) {
   using Change = std::function<void(Setting&)>;
   Setting plain;
   plain.name = "plain";
+  plain.kl_estimator = sheafnn::KlEstimator::closed_form;
   plain.model.features = tiny::Task::features;
   plain.model.classes = tiny::Task::classes;
   plain.model.channels = 2;
@@ -129,31 +125,13 @@ void check_model() {
     CAPTURE(Model::stalk_dimension);
     CAPTURE(setting.name);
     Model model(setting.model, 7);
-    sheafnn::layers::ParameterSet<double>& parameters = model.parameters();
-    tiny::disturb(parameters, 8, 0.3);
-    test::TrainingPass<double> pass;
-    pass.labels = task.labels;
-    pass.nodes = task.train;
-    pass.seed = 9;
-    pass.epoch = 10;
-    pass.input_dropout = setting.input_dropout;
-    pass.dropout = setting.dropout;
-    pass.kl_weight = 0.3;
-    pass.kl_estimator = setting.kl_estimator;
-    pass.samples = setting.samples;
-    pass.only_nodes = setting.only_nodes;
+    tiny::disturb(model.parameters(), 8, 0.3);
     using Network = sheafnn::Network<Model>;
     // By their own constructor, or by the model's option.
     Network network = setting.directed
                           ? Network(model, task.graph, arcs(), task.sparse)
                           : Network(model, setting.model.directed ? listed() : task.graph, task.sparse);
-    test::train_pass(network, pass);
-    const sheafnn::Buffer<double> gradient = network.gradient();
-    const model_gradient::Comparison comparison = model_gradient::compare_gradient(parameters, gradient, [&] {
-      return test::train_pass(network, pass).loss;
-    });
-    INFO(comparison.where);
-    CHECK(comparison.worst <= 1);
+    model_gradient::check_gradient(model, network, setting.pass(task));
   }
 }
 
@@ -201,9 +179,7 @@ void check_layer() {
                  weights(gradient.data(), offset));
   sheafnn::layers::predict_node_maps_backward<D, double>(1, raw_view(data + offset(raw)), maps, maps_gradient,
                                                  raw_view(at(raw)));
-  const auto comparison = model_gradient::compare_gradient(values, gradient, value);
-  INFO(comparison.where);
-  CHECK(comparison.worst <= 1);
+  model_gradient::check_gradient(values, gradient, value);
 }
 
 }  // namespace cooperative_gradients_test

@@ -13,6 +13,7 @@
 #include "frames_task.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
+#include "refusal.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/batch/network.hpp"
 #include "sheafnn/bsnn/given_sheaf.hpp"
@@ -43,6 +44,7 @@ using sheafnn::Nsd;
 using sheafnn::Snn;
 using sheafnn::SpecialOrthogonal;
 using sheafnn::Stream;
+using test::message_of;
 
 using Doubles = std::vector<double>;
 
@@ -106,16 +108,6 @@ void check_own_sheaves() {
   }
 }
 
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST_CASE("the trivial sheaf given is the identity") {
   const tiny::Task task;
   for (const ModelOptions& options : architectures()) {
@@ -172,19 +164,11 @@ void check_gradient() {
     }
     Snn<Family, double> model(options, 7, GivenMaps(sheaf));
     tiny::disturb(model.parameters(), 8, 0.3);
-    test::TrainingPass<double> pass;
-    pass.labels = task.labels;
-    pass.nodes = task.train;
-    pass.seed = 9;
+    test::TrainingPass<double> pass = tiny::training_pass(task);
     pass.dropout = 0.2;
-    pass.kl_weight = 0.3;
     sheafnn::Network<Snn<Family, double>> network(model, task.graph, task.sparse);
-    CHECK(test::train_pass(network, pass).kl == 0);
-    const sheafnn::Buffer<double> gradient = network.gradient();
-    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                             [&] { return test::train_pass(network, pass).loss; });
-    INFO(comparison.where);
-    CHECK(comparison.worst <= 1);
+    const test::PassResult result = model_gradient::check_gradient(model, network, pass);
+    CHECK(result.kl == 0);
     // The sheaf that the network reads is the one that was given, to the last bit.
     const auto read = sheafnn::learned_sheaf(model, task.graph, task.sparse);
     for (Index a = 0; a < task.graph.arc_count(); ++a) CHECK(read.restriction_map(a) == sheaf.restriction_map(a));

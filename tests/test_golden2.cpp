@@ -6,7 +6,6 @@
 
 #include "golden2_case.hpp"
 #include "sheafnn/layers/polynomial_basis.hpp"
-#include "worst.hpp"
 
 namespace golden2 {
 namespace {
@@ -79,16 +78,6 @@ golden::Case read(const std::string& name, test::MapKind kind, int dimension, bo
   return r;
 }
 
-double distance(const std::vector<double>& values, const std::vector<double>& expected) {
-  REQUIRE(values.size() == expected.size());
-  double largest = 1, worst = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    worst = test::worse(worst, std::abs(values[i] - expected[i]));
-  }
-  return worst / largest;
-}
-
 TEST_CASE("golden values: recurrences and coefficients of polynomial filters") {
   for (const char* name :
        {"poly_nsd_diag2_chebyshev1", "poly_nsd_diag3_options", "poly_nsd_gen2_attention",
@@ -106,8 +95,8 @@ TEST_CASE("golden values: recurrences and coefficients of polynomial filters") {
       for (Index k = 0; k < p.degree(); ++k) recurrence.push_back(p.step(k).*of);
     }
     for (Index k = 0; k <= p.degree(); ++k) coefficients.push_back(p.coefficient(k));
-    CHECK(distance(recurrence, given.file.at("recurrence").values) <= 1e-15);
-    CHECK(distance(coefficients, given.file.at("coefficients").values) <= 1e-15);
+    CHECK(golden::distance(recurrence, given.file.at("recurrence").values) <= 1e-15);
+    CHECK(golden::distance(coefficients, given.file.at("coefficients").values) <= 1e-15);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "refusal.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/graph/synthetic_hypergraph.hpp"
 #include "sheafnn/io/hypergraph.hpp"
@@ -47,16 +48,8 @@ HypergraphSheaf<Family> random_maps(Hypergraph hypergraph, std::uint64_t seed) {
   return sheaf;
 }
 double difference(const Matrix& a, const Matrix& b) { return (a - b).cwiseAbs().maxCoeff(); }
-std::string message(const auto& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 bool says(const auto& body, const std::string& part) {
-  const std::string text = message(body);
+  const std::string text = test::message_of<std::exception>(body);
   CAPTURE(text);
   const bool found = text.find(part) != std::string::npos;
   CHECK(found);

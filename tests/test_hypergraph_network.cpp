@@ -11,6 +11,7 @@
 
 #include "hypergraph_task.hpp"
 #include "network_passes.hpp"
+#include "refusal.hpp"
 #include "sheafnn/graph/synthetic_hypergraph.hpp"
 #include "sheafnn/hypergraph.hpp"
 #include "sheafnn/io/checkpoint.hpp"
@@ -19,6 +20,7 @@
 namespace hypergraph_network_test {
 
 using namespace sheafnn;
+using test::message_of;
 using Matrix = Eigen::MatrixXd;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
@@ -240,14 +242,6 @@ void check_forward() {
     CHECK(worst <= 512 * epsilon * std::max(1.0, expected.cwiseAbs().maxCoeff()));
   }
 }
-std::string message(const auto& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace hypergraph_network_test
 
@@ -291,7 +285,7 @@ TEST_CASE("hypergraph networks: training, prediction and checkpoints") {
   const Bayesian loaded = io::load_checkpoint<Bayesian>(folder / "model.safetensors");
   CHECK(loaded.options() == sampled.options());
   CHECK(predict(loaded, data, {.samples = 4, .seed = 2}).probabilities == prediction.probabilities);
-  const std::string other = message([&] {
+  const std::string other = message_of<std::exception>([&] {
     static_cast<void>(io::load_checkpoint<SheafHyperGnn<SpecialOrthogonal<2>>>(folder / "model.safetensors"));
   });
   CHECK(other.find("model is bshgnn in the file, but shgnn in the program") != std::string::npos);
@@ -356,7 +350,7 @@ TEST_CASE("hypergraph networks: what is refused") {
   const auto refused = [&](auto change, const std::string& part) {
     HypergraphOptions options = valid;
     change(options);
-    const std::string text = message([&] { static_cast<void>(Model(options)); });
+    const std::string text = message_of<std::exception>([&] { static_cast<void>(Model(options)); });
     CAPTURE(text);
     CHECK(text.find(part) != std::string::npos);
   };
@@ -380,13 +374,14 @@ TEST_CASE("hypergraph networks: what is refused") {
   const Model model(valid);
   const tiny::HypergraphTask task;
   const Hypergraph other(3, 0, {});
-  CHECK(message([&] { Network<Model>(model, other, task.sparse); }).find("must equal the number of nodes, 3") !=
-        std::string::npos);
+  CHECK(message_of<std::exception>([&] {
+          Network<Model>(model, other, task.sparse);
+        }).find("must equal the number of nodes, 3") != std::string::npos);
   Network<Model> network(model, task.hypergraph, task.sparse);
-  CHECK(message([&] { network.draw(0); }).find("draw() needs begin()") != std::string::npos);
+  CHECK(message_of<std::exception>([&] { network.draw(0); }).find("draw() needs begin()") != std::string::npos);
   network.begin({});
-  CHECK(message([&] {
+  CHECK(message_of<std::exception>([&] {
           network.begin_backward({});
           network.accumulate(network.output_bar());
-        }) != "");
+        }) != "nothing was thrown");
 }

@@ -1,5 +1,5 @@
 /// \file
-/// Networks of convolutions, waves, attention and copresheaves: the known networks that they contain, what they do at isolated
+/// Networks of convolutions, waves, attention, copresheaves and directed layers: the known networks that they contain, what they do at isolated
 /// nodes, their noise, training and checkpoints, and what they refuse.
 #include <doctest/doctest.h>
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "network_passes.hpp"
+#include "refusal.hpp"
 #include "sheafnn/every_layer.hpp"
 #include "sheafnn/io/checkpoint.hpp"
 #include "temporary_folder.hpp"
@@ -20,12 +21,13 @@ namespace test_layer_form_networks {
 namespace {
 
 using namespace sheafnn;
+using test::message_of;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Plain = AnyNsd<Identity<1>, double>;
 using Rotating = AnyNsd<SpecialOrthogonal<3>, double>;
 
 constexpr LayerForm others[] = {LayerForm::convolution, LayerForm::wave, LayerForm::attention,
-                                LayerForm::copresheaf};
+                                LayerForm::copresheaf, LayerForm::directed};
 constexpr double rounding = 1e-13;
 
 ModelOptions options_of(LayerForm form) {
@@ -54,14 +56,6 @@ Matrix features_after(const Network<Model>& network, Index l) {
 }
 Matrix elu(const Matrix& x) {
   return x.unaryExpr([](double value) { return value > 0 ? value : std::expm1(value); });
-}
-std::string message(const auto& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace
@@ -232,9 +226,9 @@ TEST_CASE("layer forms: noise of attention") {
   pass.layer_noise = {noise.begin(), noise.end()};
   const std::vector<double> given = outputs(pass, 0);
   for (std::size_t i = 0; i < drawn.size(); ++i) CHECK(std::abs(given[i] - drawn[i]) <= rounding);
-  CHECK(message([&] { network.begin({.layer_noise = {noise[0]}}); }).starts_with("layer_noise: 1"));
+  CHECK(message_of([&] { network.begin({.layer_noise = {noise[0]}}); }).starts_with("layer_noise: 1"));
   const std::vector<double> few(3);
-  CHECK(message([&] { network.begin({.layer_noise = {few, few}}); }).starts_with("size of layer_noise[0]: 3"));
+  CHECK(message_of([&] { network.begin({.layer_noise = {few, few}}); }).starts_with("size of layer_noise[0]: 3"));
 
   // A scale of 0.13 at first, and a term of the loss that counts.
   test::TrainingPass<double> training;
@@ -311,38 +305,38 @@ TEST_CASE("layer forms: what is refused") {
     const std::string name(to_string(form));
     CAPTURE(name);
     ModelOptions options = options_of(form);
-    CHECK(message([&] { Nsd<Identity<1>, double> model(options); }) ==
+    CHECK(message_of([&] { Nsd<Identity<1>, double> model(options); }) ==
           "layer: " + name +
               " is not allowed; the model's LayerKinds have no layer with it: <sheafnn/every_layer.hpp> has one, "
               "not for batches");
     options.filter.basis = PolynomialBasis::chebyshev;
-    CHECK(message([&] { Plain model(options); }).find("the layer " + name + " has no filter") !=
+    CHECK(message_of([&] { Plain model(options); }).find("the layer " + name + " has no filter") !=
           std::string::npos);
     options = options_of(form);
     options.residual.form = ResidualForm::initial;
-    CHECK(message([&] { Plain model(options); }).starts_with("residual.form: initial"));
+    CHECK(message_of([&] { Plain model(options); }).starts_with("residual.form: initial"));
     options = options_of(form);
     options.add_lp = true;
-    const std::string refused = message([&] { Plain model(options); });
-    CHECK(refused.empty() == (form == LayerForm::convolution || form == LayerForm::wave));
+    const std::string refused = message_of([&] { Plain model(options); });
+    CHECK((refused == "nothing was thrown") == (form == LayerForm::convolution || form == LayerForm::wave));
   }
   ModelOptions options = options_of(LayerForm::copresheaf);
   options.edge_weights = true;
-  CHECK(message([&] { Rotating model(options); }).starts_with("edge_weights: true"));
+  CHECK(message_of([&] { Rotating model(options); }).starts_with("edge_weights: true"));
   options = options_of(LayerForm::attention);
   options.attention.normalised = true;
   options.normalisation = Normalisation::block;
-  CHECK(message([&] { Plain model(options); }).starts_with("normalisation: block"));
+  CHECK(message_of([&] { Plain model(options); }).starts_with("normalisation: block"));
   options = options_of(LayerForm::attention);
   options.attention.heads = 0;
-  CHECK(message([&] { Plain model(options); }).starts_with("attention.heads: 0"));
+  CHECK(message_of([&] { Plain model(options); }).starts_with("attention.heads: 0"));
   // A model with one kind of layer has that by default.
   options.attention.heads = 1;
   options.layer.reset();
   CHECK(*SheafAttention<Identity<1>, double>(options).options().layer == LayerForm::attention);
   CHECK(*Plain(options).options().layer == LayerForm::diffusion);
   options.layer = LayerForm::wave;
-  CHECK(message([&] { SheafAttention<Identity<1>, double> model(options); }).starts_with("layer: wave"));
+  CHECK(message_of([&] { SheafAttention<Identity<1>, double> model(options); }).starts_with("layer: wave"));
 }
 
 }  // namespace test_layer_form_networks

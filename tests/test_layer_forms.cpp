@@ -17,13 +17,7 @@ namespace {
 
 using namespace sheafnn;
 
-struct Setting {
-  std::string name;
-  ModelOptions model;
-  double dropout = 0;
-  Index samples = 1;
-  bool only_nodes = false;
-};
+using Setting = tiny::SettingOf<ModelOptions>;
 
 ModelOptions options_of(LayerForm form) {
   ModelOptions r = tiny::options();
@@ -98,24 +92,8 @@ void check_gradients(LayerForm form) {
     CAPTURE(setting.name);
     Model model(setting.model, 7);
     tiny::disturb(model.parameters(), 8, 0.3);
-    test::TrainingPass<double> pass;
-    pass.labels = task.labels;
-    pass.nodes = task.train;
-    pass.seed = 9;
-    pass.epoch = 10;
-    pass.dropout = setting.dropout;
-    pass.kl_weight = 0.3;
-    pass.samples = setting.samples;
-    pass.only_nodes = setting.only_nodes;
     Network<Model> network(model, task.graph, task.sparse), threaded(model, task.graph, task.sparse, 2);
-    static_cast<void>(test::train_pass(network, pass));
-    const Buffer<double> gradient = network.gradient();
-    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                             [&] { return test::train_pass(network, pass).loss; });
-    INFO(comparison.where);
-    CHECK(comparison.worst <= 1);
-    static_cast<void>(test::train_pass(threaded, pass));
-    CHECK(std::equal(gradient.begin(), gradient.end(), threaded.gradient().begin()));
+    model_gradient::check_gradient(model, network, setting.pass(task), &threaded);
   }
 }
 constexpr LayerForm others[] = {LayerForm::convolution, LayerForm::wave, LayerForm::attention,

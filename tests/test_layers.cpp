@@ -75,11 +75,7 @@ double elu_of(double x) { return x > 0 ? x : std::expm1(x); }
 /// Compares derivatives of ⟨bar, output⟩ in all numbers with central differences.
 template <class Output>
 void check_gradient(Numbers& numbers, const Buffer<double>& gradient, const Matrix& bar, const Output& output) {
-  const auto comparison = model_gradient::compare_gradient(numbers.set, gradient, [&] {
-    return Matrix(output()).cwiseProduct(bar).sum();
-  });
-  INFO(comparison.where);
-  CHECK(comparison.worst <= 1);
+  model_gradient::check_gradient(numbers.set, gradient, [&] { return Matrix(output()).cwiseProduct(bar).sum(); });
 }
 template <class Call>
 void refused(const std::string& message, const Call& call) {

@@ -208,6 +208,13 @@ Comparison compare_gradient(ParameterSet<double>& parameters, const Buffer<doubl
   return r;
 }
 
+void check_gradient(ParameterSet<double>& parameters, const Buffer<double>& gradient,
+                    const std::function<double()>& loss) {
+  const Comparison comparison = compare_gradient(parameters, gradient, loss);
+  INFO(comparison.where);
+  CHECK(comparison.worst <= 1);
+}
+
 double compare_forward(const PassResult& result, const std::vector<double>& log_probabilities,
                        const reference::Problem& problem) {
   const reference::Result expected = reference::forward(problem);

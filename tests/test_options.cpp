@@ -120,7 +120,7 @@ int check_struct() {
 }  // namespace
 
 TEST_CASE("options: every declaration has a range that is checked, names that are read, and a text") {
-  CHECK(check_struct<sheafnn::ModelOptions>() == 17);
+  CHECK(check_struct<sheafnn::ModelOptions>() == 18);
   CHECK(check_struct<sheafnn::FlowOptions>() == 13);
   CHECK(check_struct<sheafnn::CooperativeOptions>() == 8);
   CHECK(check_struct<sheafnn::TrainOptions>() == 13);

@@ -91,9 +91,7 @@ void check_gradient(PooledOptions of, double dropout = 0) {
   };
   loss();
   const sheafnn::Buffer<double> gradient = network.gradient();
-  const model_gradient::Comparison r = model_gradient::compare_gradient(model.parameters(), gradient, loss);
-  INFO(r.where);
-  CHECK(r.worst <= 1);
+  model_gradient::check_gradient(model.parameters(), gradient, loss);
 }
 
 TEST_CASE("pooled networks: gradients against central differences along every coordinate") {

@@ -13,6 +13,7 @@
 #include "golden_case.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
+#include "refusal.hpp"
 #include "sheafnn/bsnn/convolution_network.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
@@ -22,7 +23,6 @@
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 #include "tiny_task.hpp"
-#include "worst.hpp"
 
 namespace test_sheaf_convolutions {
 namespace {
@@ -44,6 +44,7 @@ using sheafnn::RectangularLinear;
 using sheafnn::SheafConvolutions;
 using sheafnn::SpecialOrthogonal;
 using sheafnn::Stream;
+using test::message_of;
 
 /// Options of a file of golden3/; config = d, L, norm, act, encoder, readout, bayes, family, learned, bias.
 ConvolutionOptions options_of(const golden::Case& given) {
@@ -111,43 +112,9 @@ void check(const std::string& name) {
   const golden::Case given = golden::read_inputs("golden3", name);
   REQUIRE(given.file.at("model").values.at(0) == 2);
   REQUIRE((given.file.at("config").values.at(6) != 0) == Model::bayesian);
-  Model model(options_of(given), 0, posterior_of<typename Model::Posterior>(given));
-  auto& parameters = model.parameters();
-  for (const sheafnn::layers::ParameterInfo& info : parameters.info()) {
-    parameters.set(parameters.find(info.name), golden::numbers<double>(given, "param." + info.name));
-  }
-  std::vector<std::vector<double>> noise;
-  for (Index l = 0; Model::bayesian && l < model.options().layers; ++l) {
-    noise.push_back(golden::numbers<double>(given, "noise." + std::to_string(l)));
-  }
-  test::TrainingPass<double> pass;
-  for (const auto& layer : noise) pass.noise.emplace_back(layer);
-  pass.labels = given.labels;
-  pass.nodes = given.nodes;
-  pass.kl_weight = given.file.at("kl_weight").values.at(0);
-  golden::Outcome outcome;
-  sheafnn::Network<Model> network(model, given.graph, given.features, 1);
-  outcome.result = test::train_pass(network, pass);
-  outcome.log_probabilities = test::last_outputs(network);
-  golden::store_gradients(parameters, network.gradient(), outcome);
-  golden::compare(given, outcome, golden::double_bounds);
-
-  sheafnn::Network<Model> threaded(model, given.graph, given.features, 2);
-  CHECK(test::train_pass(threaded, pass).loss == outcome.result.loss);
-  CHECK(std::equal(network.gradient().begin(), network.gradient().end(), threaded.gradient().begin()));
-
-  test::evaluate(network, 0, 0, 1, [](Index) {}, {noise.begin(), noise.end()});
-  for (Index l = 0; l <= model.options().layers; ++l) {
-    const auto x = network.features_after(l);
-    const std::vector<double>& expected = given.file.at("hidden." + std::to_string(l)).values;
-    REQUIRE(static_cast<Index>(expected.size()) == x.size());
-    double worst = 0, largest = 1;
-    for (Index i = 0; i < x.size(); ++i) {
-      largest = std::max(largest, std::abs(expected[static_cast<std::size_t>(i)]));
-      worst = test::worse(worst, std::abs(x.data()[i] - expected[static_cast<std::size_t>(i)]));
-    }
-    CHECK(worst <= golden::double_bounds.output * largest);
-  }
+  const Model model =
+      golden::with_parameters(Model(options_of(given), 0, posterior_of<typename Model::Posterior>(given)), given);
+  golden::check_model(given, golden::double_bounds, model, golden::noise_of(given, model));
 }
 
 TEST_CASE("golden: convolutions on given sheaves") {
@@ -196,26 +163,15 @@ void check_gradient(const ConvolutionOptions& options, const typename Model::Pos
   const tiny::Task task;
   Model model(options, 7, posterior);
   tiny::disturb(model.parameters(), 8, 0.3);
-  test::TrainingPass<double> pass;
-  pass.labels = task.labels;
-  pass.nodes = task.train;
-  pass.seed = 9;
+  test::TrainingPass<double> pass = tiny::training_pass(task);
   pass.dropout = 0.2;
   pass.input_dropout = 0.1;
-  pass.kl_weight = 0.3;
   pass.kl_estimator = estimator;
   pass.samples = Model::bayesian ? 2 : 1;
   pass.only_nodes = options.bias;
-  sheafnn::Network<Model> network(model, task.graph, task.sparse);
-  CHECK((test::train_pass(network, pass).kl != 0) == Model::bayesian);
-  const sheafnn::Buffer<double> gradient = network.gradient();
-  const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                           [&] { return test::train_pass(network, pass).loss; });
-  INFO(comparison.where);
-  CHECK(comparison.worst <= 1);
-  sheafnn::Network<Model> threaded(model, task.graph, task.sparse, 3);
-  static_cast<void>(test::train_pass(threaded, pass));
-  CHECK(std::equal(gradient.begin(), gradient.end(), threaded.gradient().begin()));
+  sheafnn::Network<Model> network(model, task.graph, task.sparse), threaded(model, task.graph, task.sparse, 3);
+  const test::PassResult result = model_gradient::check_gradient(model, network, pass, &threaded);
+  CHECK((result.kl != 0) == Model::bayesian);
 }
 
 template <class Family>
@@ -431,16 +387,6 @@ TEST_CASE("training on signs, a file, and a prediction") {
   const auto prediction = sheafnn::predict(bayesian, data, {.samples = 3});
   CHECK(std::any_of(prediction.mutual_information.begin(), prediction.mutual_information.end(),
                     [](double value) { return value > 0; }));
-}
-
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST_CASE("convolutions that cannot be are refused") {

@@ -226,12 +226,10 @@ void check_case(Case c) {
     moving.finish();
     std::copy_n(c.given.values().begin(), moving.size(), moving.values().begin());
   }
-  const auto comparison = model_gradient::compare_gradient(moving, gradient, [&] {
+  model_gradient::check_gradient(moving, gradient, [&] {
     std::copy_n(moving.values().begin(), moving.size(), c.given.values().begin());
     return c.forward(c).cwiseProduct(c.output_bar).sum();
   });
-  INFO(comparison.where);
-  CHECK(comparison.worst <= 1);
 }
 
 template <class Family>

@@ -42,6 +42,7 @@ BLOCKS = {
     "docs/cuda.md 2": ("function", MODEL + "std::vector<Model> models;\n", ""),
     "docs/data.md 0": ("function", "", ""),
     "docs/distributed.md 0": ("program", "examples/minimal_mpi.cpp", ""),
+    "docs/edges.md 0": ("function", DATA, ""),
     "docs/extending.md 0": ("namespace", "", "sheafnn::Nsd<LowerTriangular<3>> instance({});\n"),
     "docs/extending.md 1": (
         "namespace", LOWER + "template <class F> using MyPosterior = sheafnn::NormalPosterior<F>;\n",
@@ -126,6 +127,7 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io.hpp>
 #include <sheafnn/io/graph_sets.hpp>
+#include <sheafnn/links.hpp>
 #include <sheafnn/rotation.hpp>
 #include <sheafnn/search.hpp>
 #include <sheafnn/sheaf.hpp>

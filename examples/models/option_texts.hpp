@@ -11,6 +11,7 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/names.hpp>
 #include <sheafnn/core/option.hpp>
+#include <sheafnn/graph/edge_split.hpp>
 #include <sheafnn/io/option_text.hpp>
 #include <string>
 #include <string_view>
@@ -125,6 +126,7 @@ template <class Field>
     sheafnn::for_each_kind(networks, add_all);
     add_all(sheafnn::HypergraphOptions());
     add_all(sheafnn::TrainOptions());
+    add_all(sheafnn::EdgeSplitOptions());
     return r;
   }();
   return list;

@@ -220,13 +220,17 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   if (!sheafnn::kind_of(s.model).learned_maps) return false;
   return !has_family(s.model) || (s.maps != "identity" && s.pairs().use_edges);
 }
+/// Are the layers of this form?
+[[nodiscard]] inline bool has_layers(const TrainSettings& s, sheafnn::LayerForm form) {
+  return !is_cooperative(s.model) && !is_flow(s.model) && s.pairs().layer == form;
+}
 /// Are the layers attention layers?
 [[nodiscard]] inline bool has_attention(const TrainSettings& s) {
-  return !is_cooperative(s.model) && !is_flow(s.model) && s.pairs().layer == sheafnn::LayerForm::attention;
+  return has_layers(s, sheafnn::LayerForm::attention);
 }
 /// Does the network read which arcs are listed?
 [[nodiscard]] inline bool is_directed(const TrainSettings& s) {
-  return is_cooperative(s.model) && s.cooperative().directed;
+  return has_layers(s, sheafnn::LayerForm::directed) || (is_cooperative(s.model) && s.cooperative().directed);
 }
 
 /// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
@@ -319,10 +323,13 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           "the filters other than chebyshev-interpolation, which has none");
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
   belongs({"--residual-alpha", "--residual-theta"}, s.pairs().residual.initial(), "--residual initial");
-  const bool attention = has_attention(s), draws = attention && s.pairs().attention.random;
+  const bool attention = has_attention(s), directed = has_layers(s, sheafnn::LayerForm::directed);
+  const bool draws = (attention && s.pairs().attention.random) || (directed && s.pairs().directed.random);
   belongs({"--attention-heads", "--attention-width", "--attention-transported", "--attention-residual",
            "--attention-normalised", "--random-attention"},
           attention, "--layer attention");
+  belongs({"--charge", "--complex-activation", "--imaginary-weights", "--imaginary-start", "--random-phases"},
+          directed, "--layer directed");
   belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
   const bool chooses_steps = s.flow().method == sheafnn::FlowMethod::dormand_prince;
   belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
@@ -336,7 +343,7 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           s.maps != "identity" || !has_family(s.model) || draws, "maps that are learned");
   belongs({"--learner-width"}, !has_family(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
-          is_bayesian(s.model) || draws, "--model bsnn, bcsnn, bflow and bbunn, and --random-attention");
+          is_bayesian(s.model) || draws, "--model bsnn, bcsnn, bflow and bbunn, --random-attention and --random-phases");
   belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
   refuse_idle_dataset_options(app, s.dataset);

@@ -12,14 +12,15 @@
 #include "sheafnn/bsnn.hpp"
 #include "sheafnn/layers/attention_layer.hpp"
 #include "sheafnn/layers/copresheaf_layer.hpp"
+#include "sheafnn/layers/directed_layer.hpp"
 #include "sheafnn/layers/mixing_layer.hpp"
 
 namespace sheafnn {
 
 /// The kinds of all layers.
-using EveryLayer =
-    LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer,
-               layers::ConvolutionLayer, layers::WaveLayer, layers::AttentionLayer, layers::CopresheafLayer>;
+using EveryLayer = LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer,
+                              layers::InitialResidualLayer, layers::ConvolutionLayer, layers::WaveLayer,
+                              layers::AttentionLayer, layers::CopresheafLayer, layers::DirectedLayer>;
 
 /// Bsnn with a choice of all layers: the option `layer` says which.
 template <RestrictionMapFamily Family, std::floating_point S = float>
@@ -53,5 +54,12 @@ using CopresheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<la
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using BayesianCopresheafNetwork =
     SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::CopresheafLayer>>;
+/// Directed sheaf neural network: complex features, and a Laplacian with phases for the directions of arcs.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using DirectedSheafNetwork = SheafModel<Family, PointMass<Family>, S, LayerKinds<layers::DirectedLayer>>;
+/// The same with a distribution of the maps.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using BayesianDirectedSheafNetwork =
+    SheafModel<Family, DefaultPosterior<Family>, S, LayerKinds<layers::DirectedLayer>>;
 
 }  // namespace sheafnn

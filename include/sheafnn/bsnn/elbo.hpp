@@ -99,14 +99,33 @@ template <class Model>
   return r;
 }
 
+/// The loss of the sample that is drawn, and share times its derivative.
+template <class Model, class LossType, class S = typename Model::Scalar>
+double value_and_derivative(Network<Model>& network, const LossType& loss, const MatrixView<S>& outputs,
+                            std::span<const std::int32_t> targets, double share, const MatrixView<S>& outputs_bar,
+                            [[maybe_unused]] LossWork<LossType, Model>& work) {
+  if constexpr (has_own_targets<LossType>) {
+    return loss.value_and_derivative(network, outputs, targets, share, outputs_bar, work);
+  } else {
+    return loss.value_and_derivative(network.execution(), outputs, network.nodes(), targets, share, outputs_bar);
+  }
+}
+/// Before the draws of a pass.
+template <class Model, class LossType>
+void begin_loss(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> targets,
+                [[maybe_unused]] LossWork<LossType, Model>& work) {
+  if constexpr (has_own_targets<LossType>) loss.begin(network, targets, work);
+}
+
 /// elbo() of a network whose pass has begun, with a loss that fits.
 template <class Model, class LossType>
 Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
-                   BackwardOptions options) {
+                   BackwardOptions options, LossWork<LossType, Model>& work) {
   options.samples = network.sample_count(options.samples);
   const double share = 1 / static_cast<double>(options.samples);
   Elbo r;
   network.begin_backward(options);
+  begin_loss(network, loss, nodes, work);
   if constexpr (NodewiseLoss<LossType, typename Model::Scalar>) {
     if (options.sample_loss == SampleLoss::predictive && options.samples > 1) {
       r.loss = predictive_loss(network, loss, nodes, options.samples);
@@ -116,11 +135,31 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
   for (Index k = 0; k < options.samples; ++k) {
     const auto outputs = network.draw(k);  // f(X; F_k)
     const auto outputs_bar = network.output_bar();
-    r.loss += share *
-              loss.value_and_derivative(network.execution(), outputs, network.nodes(), nodes, share, outputs_bar);
+    r.loss += share * value_and_derivative(network, loss, outputs, nodes, share, outputs_bar, work);
     network.accumulate(outputs_bar);
   }
   return finished(network, r, options);
+}
+/// The same, once.
+template <class Model, class LossType>
+Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
+                   const BackwardOptions& options) {
+  LossWork<LossType, Model> work;
+  return elbo_of_begun(network, loss, nodes, options, work);
+}
+
+/// \throws std::invalid_argument  a loss that does not fit the network or the targets
+template <class Model, class LossType>
+void check_loss_of(const Network<Model>& network, const LossType& loss, std::span<const std::int32_t> targets) {
+  if constexpr (has_own_targets<LossType>) {
+    loss.validate(network.model(), network.graph().node_count());
+    require(network.nodes().all(), "nodes of the pass", network.nodes().count(), "a loss of pairs needs all nodes");
+    check_increasing(targets, loss.target_count(), "target");
+    require(std::any_of(targets.begin(), targets.end(), [&](Index t) { return loss.known(t); }), "targets",
+            concat(targets.size(), " targets"), "none of them is known");
+  } else {
+    check_loss(loss, output_rows<Model>(network.graph()), network.model().options().classes, network.nodes(), targets);
+  }
 }
 
 }  // namespace detail
@@ -128,15 +167,15 @@ Elbo elbo_of_begun(Network<Model>& network, const LossType& loss, std::span<cons
 /// Computes L and, in network.gradient(), its derivative with respect to every parameter. math: "Loss" (3.35).
 ///
 /// \param pass   with training = true; its sample does not matter
-/// \param nodes  training nodes, in increasing order, among those of the pass
+/// \param nodes  training nodes, in increasing order, among those of the pass; or numbers of targets (loss_parts.hpp)
 /// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
 ///         Network::begin() throws
 /// \throws std::logic_error       a pass with training = false
-template <class Model, Loss<typename Model::Scalar> LossType>
+template <class Model, LossOf<Model> LossType>
 Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
           std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
   network.begin(pass);
-  check_loss(loss, detail::output_rows<Model>(network.graph()), network.model().options().classes, network.nodes(), nodes);
+  detail::check_loss_of(network, loss, nodes);
   detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);
   return detail::elbo_of_begun(network, loss, nodes, options);
 }

@@ -89,6 +89,8 @@ struct ForwardPass {
   [[nodiscard]] Stream of_layer_noise(Index l, Index draw) const {
     return noise_stream(Purpose::layer_noise, l, draw);
   }
+  /// The stream that the maps of pairs of nodes are drawn from. Unchecked: as above.
+  [[nodiscard]] Stream of_pairs(Index draw) const { return noise_stream(Purpose::pair_noise, 0, draw); }
 
  private:
   [[nodiscard]] Stream stream(Purpose purpose, Index layer, Index draw) const {

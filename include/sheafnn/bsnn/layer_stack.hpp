@@ -90,7 +90,7 @@ void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index c
         at.layers.emplace_back();
       }
     });
-    if (norm) at.norms.emplace_back().declare_after_layer(list, of.coordinates * of.channels);
+    if (norm) at.norms.emplace_back().declare_after_layer(list, of.row());
   });
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sheafnn/bsnn/loss_parts.hpp"
+#include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -65,6 +66,21 @@ concept NodewiseLoss = Loss<L, S> && requires(const L& loss, Execution execution
   { loss.mean_loss(rows, nodes, losses) } -> std::same_as<double>;
 };
 
+/// A loss over a model: a Loss over its scalars, or one with targets of its own.
+template <class L, class Model>
+concept LossOf = Loss<L, typename Model::Scalar> || has_own_targets<L>;
+
+namespace detail {
+
+/// Does a loss have classes, as Classification has, and predict their probabilities?
+template <class L>
+inline constexpr bool has_classes = !spans_parts<L> && requires(const L& loss) {
+  loss.labels();
+  loss.class_weights();
+};
+
+}  // namespace detail
+
 /// \throws std::invalid_argument  targets that do not fit, nodes that do not increase or that `rows` lacks, or no node
 ///         with a target
 template <class L>
@@ -72,15 +88,11 @@ void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelect
                 std::span<const std::int32_t> nodes) {
   loss.validate(node_count, outputs);
   require(spans_parts<L> || !nodes.empty(), "nodes", "an empty set", "a loss needs at least one node");
+  detail::check_increasing(nodes, node_count, "node");
   bool known = spans_parts<L>;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Index u = nodes[i];
-    const auto refuse = [&](const std::string& reason) {
-      throw_invalid_argument(detail::concat("nodes[", i, "]"), u, reason);
-    };
-    if (u < 0 || u >= node_count) refuse(detail::concat("must be between 0 and ", node_count - 1));
-    if (i > 0 && nodes[i - 1] >= u) refuse("node numbers must increase");
-    if (!rows.contains(u)) refuse("the pass computes no output of this node");
+    require(rows.contains(u), ArgumentName({}, "nodes", i), u, "the pass computes no output of this node");
     known = known || loss.known(u);
   }
   if (!known) throw_invalid_argument("nodes", detail::concat(nodes.size(), " nodes"), "none of them has a known target");

@@ -1,9 +1,13 @@
 /// \file
-/// What elbo() and train() ask of losses of which a graph's parts compute one share each.
+/// What elbo() and train() ask of losses of which a graph's parts compute one share each, and of losses whose targets are
+/// no nodes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "sheafnn/core/config.hpp"
 
 namespace sheafnn {
 
@@ -25,5 +29,63 @@ template <class L>
     return !nodes.empty();
   }
 }
+
+/// A loss whose targets are no nodes, but pairs of them, for example, numbers them 0 … target_count() − 1. Splits, predictions
+/// and scores are then of targets, each with prediction_columns() numbers. Beside these two it has name, known() and score()
+/// of a Loss (loss.hpp), and
+///   - validate(model, node_count): throws std::invalid_argument unless the targets fit;
+///   - prepare(model, seed): adds the loss's own parameters to the model's, where they are not there yet;
+///   - Work<Model>: a type of buffers, one object for passes that follow each other;
+///   - begin(network, targets, work): before the draws of a pass, whose outputs are those of all nodes;
+///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as of a Loss, of the sample that is drawn;
+///     derivatives of the loss's parameters are added to the network's gradient;
+///   - predict(network, outputs, targets, predictions, work): as of a Loss.
+template <class L>
+inline constexpr bool has_own_targets = requires(const L& loss) {
+  loss.target_count();
+  loss.prediction_columns();
+};
+
+/// How many targets a loss has, of a network with that many rows of outputs. Takes any.
+template <class L>
+[[nodiscard]] Index target_count(const L& loss, [[maybe_unused]] Index rows) {
+  if constexpr (has_own_targets<L>) {
+    return loss.target_count();
+  } else {
+    return rows;
+  }
+}
+/// How many numbers it predicts for each. Takes any.
+template <class L>
+[[nodiscard]] Index prediction_columns(const L& loss, [[maybe_unused]] Index outputs) {
+  if constexpr (has_own_targets<L>) {
+    return loss.prediction_columns();
+  } else {
+    return outputs;
+  }
+}
+/// The nodes whose outputs a pass needs for some targets; none: all. Takes any.
+template <class L>
+[[nodiscard]] std::span<const std::int32_t> nodes_of_targets(const L&, std::span<const std::int32_t> targets) {
+  return has_own_targets<L> ? std::span<const std::int32_t>() : targets;
+}
+
+namespace detail {
+
+struct NoWork {};
+template <class L, class Model>
+struct LossWorkOf {
+  using type = NoWork;
+};
+template <class L, class Model>
+  requires has_own_targets<L>
+struct LossWorkOf<L, Model> {
+  using type = typename L::template Work<Model>;
+};
+/// Buffers of a loss for passes that follow each other.
+template <class L, class Model>
+using LossWork = typename LossWorkOf<L, Model>::type;
+
+}  // namespace detail
 
 }  // namespace sheafnn

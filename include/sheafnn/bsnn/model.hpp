@@ -136,6 +136,8 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   }
   /// h = d' · channels.
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
+  /// Numbers of a node between layers: h, or 2h of complex features.
+  [[nodiscard]] Index row() const noexcept { return layout_.row; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
   /// What layers are made from.
@@ -148,7 +150,8 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
             .coordinates = coordinates(),
             .channels = options_.channels,
             .form = *options_.layer,
-            .attention = options_.attention};
+            .attention = options_.attention,
+            .directed = options_.directed};
   }
   /// Declares all parameters; declare_layers(list) declares the weights of the layers. Takes any list.
   template <class T, class DeclareLayers>

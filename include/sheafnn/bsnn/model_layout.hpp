@@ -20,6 +20,7 @@ namespace sheafnn {
 struct NetworkSizes {
   Index coordinates = 0;   ///< d'
   Index hidden_width = 0;  ///< h
+  Index row = 0;           ///< numbers of a node between layers: h, or 2h of complex features
   Index learner_count = 0;
   bool bayesian = false;
   layers::EncoderOptions encoder, sheaf_encoder;
@@ -37,13 +38,17 @@ struct NetworkSizes {
   NetworkSizes r;
   r.coordinates = d;
   r.hidden_width = d * options.channels;
+  const LayerForm form = options.layer.value_or(LayerForm::diffusion);
+  r.row = r.hidden_width * layers::parts_of(form);
   r.learner_count = bayesian ? 1 : sheaf_count;
   r.bayesian = bayesian;
-  r.encoder = {r.hidden_width, options.activation, false};
-  r.sheaf_encoder = {r.hidden_width, options.activation, options.degree_input};
-  r.learner.inputs = r.hidden_width;
+  const bool rectified = form == LayerForm::directed && options.directed.activation == ComplexActivation::complex_relu;
+  r.encoder = {r.hidden_width, options.activation, false, rectified};
+  r.sheaf_encoder = {r.hidden_width, options.activation, options.degree_input, rectified};
+  r.learner.parts = bayesian ? 1 : layers::parts_of(form);  // a posterior reads embeddings, which are real
+  r.learner.inputs = r.hidden_width * r.learner.parts;
   r.learner.input = options.learner;
-  r.learner.channels = options.channels;
+  r.learner.channels = options.channels * r.learner.parts;
   r.learner.edge_features = options.edge_features;
   r.learner.mean = raw.mean;
   r.learner.spread = raw.spread;
@@ -94,7 +99,7 @@ struct NetworkWeights {
     for (layers::SheafLearnerWeights<T>& learner : learners) learner.declare(list, sizes.learner, number++);
     list.group = layers::ParameterGroup::network;
     declare_layers(list);
-    declare_readout(list, readout, output, options.readout_layers, options.classes, h);
+    declare_readout(list, readout, output, options.readout_layers, options.classes, sizes.row);
     filter.declare(list, options.filter);
   }
 };
@@ -130,7 +135,7 @@ struct LayerWeights {
     if (norm) norms.resize(layers.size());
     detail::declare_in_order(list, count, [&](Index l) {
       layers[static_cast<std::size_t>(l)].declare(list, of);
-      if (norm) norms[static_cast<std::size_t>(l)].declare_after_layer(list, of.coordinates * of.channels);
+      if (norm) norms[static_cast<std::size_t>(l)].declare_after_layer(list, of.row());
     });
   }
 };

@@ -48,14 +48,15 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
   [[nodiscard]] FeatureView<const S> features_after(Index layer_count) const {
     this->check_layer_count(layer_count, steps_.layer_count());
-    if (layer_count == 0) return steps_.start_features();
-    return steps_.layers[layer_count - 1].output();
+    return layer_count == 0 ? steps_.start_features() : steps_.layers[layer_count - 1].output();
   }
   /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
   /// Of features between layers.
   [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
+  /// For pairs of nodes that need not be edges (pair_head.hpp).
+  [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 
   /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
   ///
@@ -82,7 +83,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
     this->begin_pass(pass);
     steps_.check(pass);
-    require_array(embedding, steps_.graph.node_count(), steps_.shape.row(), "embedding");
+    require_array(embedding, steps_.graph.node_count(), steps_.embedding_width(), "embedding");
     require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
     steps_.bind(pass.keeps());
     steps_.set_pass(pass);
@@ -167,10 +168,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \param embedding_bar  n × h, overwritten
   /// \throws std::invalid_argument  embedding_bar of another shape
   double finish_backward(const MatrixView<S>& embedding_bar) {
-    require_array(embedding_bar, steps_.graph.node_count(), steps_.shape.row(), "embedding_bar");
+    require_array(embedding_bar, steps_.graph.node_count(), steps_.embedding_width(), "embedding_bar");
     this->check_finish();
-    steps_.infer_backward();
-    embedding_bar.eigen() = steps_.embedding_bar_view().rows().eigen();
+    embedding_bar.eigen() = steps_.infer_backward().eigen();
     return steps_.total_kl();
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/complex_start.hpp"
 #include "sheafnn/layers/given_source.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/point_source.hpp"
@@ -51,6 +53,9 @@ struct NetworkParts {
   using Source = typename SheafSourceOf<Posterior, S>::type;
   static constexpr bool is_sampled = Model::bayesian && is_learned<Family>;
   static constexpr bool has_closed_form = is_sampled && closed_form_kl<Posterior>;
+  /// Can the sheaf learner give maps to pairs of nodes that are no edges?
+  static constexpr bool has_pair_maps =
+      std::is_same_v<Source, PointSource<Family, S>> || (is_sampled && !is_around_given<Posterior>);
 
   NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
       : NetworkParts(of, on, seen_features(of.options(), on, features)) {}
@@ -74,6 +79,9 @@ struct NetworkParts {
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
       buffer->resize(graph.node_count() * shape.row());
     }
+    if (parts_of(*of.options().layer) == 2) {
+      complex.emplace(graph.node_count(), shape.coordinates, shape.channels, of.options().directed.imaginary_start);
+    }
     if (reads.before) {
       for (Buffer<S>& buffer : before_bar_) buffer.resize(graph.node_count() * shape.row());
     }
@@ -90,6 +98,8 @@ struct NetworkParts {
     return source.stack()[std::min(layer, sheaf_count() - 1)];
   }
 
+  /// Numbers of a node's embedding, h.
+  [[nodiscard]] Index embedding_width() const noexcept { return model.hidden_width(); }
   /// n × h numbers as features.
   [[nodiscard]] FeatureView<const S> features_of(const MatrixView<const S>& rows) const noexcept {
     return {rows.data(), rows.rows(), shape.coordinates, shape.channels};
@@ -183,7 +193,8 @@ struct NetworkParts {
   NetworkWeights<const S> weights;
   NetworkWeights<S> weights_bar;
   Buffer<S> gradient;
-  Buffer<S> x_bar, embedding_bar;
+  std::optional<ComplexStart<S>> complex;  ///< where features are complex
+  Buffer<S> x_bar, embedding_bar;          ///< of X_l, and of X_1
   bool kept = false;  ///< do the layers hold what a backward pass reads?
 
  private:
@@ -206,8 +217,8 @@ struct NetworkParts {
   }
   /// Some layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
-    DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp, options.channels,
-                        detail::has_augmented_filters(options));
+    DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp,
+                        options.channels * parts_of(*options.layer), detail::has_augmented_filters(options));
     if (averages(options)) {
       for (S& sign : r.filter_sign) sign = -sign;
     }

@@ -47,6 +47,9 @@ class NetworkPasses {
   }
   /// Samples that make sense: one where nothing is random. Takes any number.
   [[nodiscard]] Index sample_count(Index requested) const noexcept { return draws() ? requested : 1; }
+  /// The pass of the last begin(), and the sample of the last draw.
+  [[nodiscard]] const ForwardPass<S>& pass() const noexcept { return steps_.pass; }
+  [[nodiscard]] Index sample() const noexcept { return steps_.sample; }
   /// Nodes of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
   /// Outputs of the last draw, as what followed has left them: a loss may work in place.
@@ -55,6 +58,9 @@ class NetworkPasses {
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
+  /// The same, for a loss that has parameters of its own and adds their derivatives between begin_backward() and
+  /// finish_backward().
+  [[nodiscard]] S* loss_gradient() noexcept { return steps_.gradient.data(); }
 
   /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
   ///

@@ -3,6 +3,8 @@
 /// them.
 #pragma once
 
+#include <utility>
+
 #include "sheafnn/bsnn/network_parts.hpp"
 
 namespace sheafnn::detail {
@@ -31,11 +33,13 @@ struct NetworkSteps : NetworkParts<ModelType> {
   }
   /// Q(F | H), for H = `from`.
   void infer(const MatrixView<const S>& from) {
-    start = from;
+    start_from(from);
     this->source.infer(execution, this->source_weights(), start);
   }
   /// X_1.
-  [[nodiscard]] FeatureView<const S> start_features() const { return this->features_of(start); }
+  [[nodiscard]] FeatureView<const S> start_features() const {
+    return this->complex ? this->complex->output() : this->features_of(start);
+  }
 
   // Of passes that share steps:
 
@@ -55,7 +59,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     const MatrixView<const S> from = pass.training ? shared.embedding.output() : shared.embedding.clean();
     if constexpr (Parts::is_sampled) {
       if (shared.shares_posterior()) {
-        start = from;
+        start_from(from);
         this->source.take(shared.source);
         return;
       }
@@ -115,22 +119,35 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     this->source.backward(execution, this->source_weights(), read, closed_form ? 0.0 : options.kl_weight * share,
                           this->x_bar_view().rows(), this->scratch(0).rows(), this->source_weights_bar());
+    if constexpr (!Parts::is_sampled) {
+      if (l + 1 == this->sheaf_count() && std::exchange(learner_bar_begun, false)) {
+        add_array(execution, learner_bar.size(), learner_bar.data(), this->x_bar_view().data());
+      }
+    }
   }
 
   void begin_posterior(double kl_weight) {
     kl_of_layers = 0;
+    learner_bar_begun = false;
     this->source.begin_backward(execution, kl_weight);
   }
   /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
-  void infer_backward() {
-    this->source.finish_backward(execution, this->source_weights(), this->embedding_bar_view().rows(),
-                                 this->scratch(0).rows(), this->source_weights_bar());
+  ///
+  /// \returns the derivative of H
+  MatrixView<S> infer_backward() {
+    if constexpr (Parts::is_sampled) {
+      if (std::exchange(learner_bar_begun, false)) this->source.add_to_input_bar(learner_bar.data());
+    }
+    const MatrixView<S> bar = this->complex ? this->complex->backward(execution, this->embedding_bar.data())
+                                            : this->embedding_bar_view().rows();
+    this->source.finish_backward(execution, this->source_weights(), bar, embedding_work(),
+                                 this->source_weights_bar());
+    return bar;
   }
   /// The same, and on to the encoders' weights.
   void embed_backward() {
-    infer_backward();
-    const FeatureView<S> bar = this->embedding_bar_view(), work = this->scratch(0);
-    this->embedding.backward(execution, this->weights.second, bar.rows(), work.rows(), this->weights_bar.encoder,
+    const MatrixView<S> bar = infer_backward();
+    this->embedding.backward(execution, this->weights.second, bar, embedding_work(), this->weights_bar.encoder,
                              this->weights_bar.second);
   }
   /// KL(Q ‖ prior) per incident pair; 0 without closed form.
@@ -159,10 +176,21 @@ struct NetworkSteps : NetworkParts<ModelType> {
   BackwardOptions options;
   bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has what follows the layers begun the derivative of the last sheaf?
+  bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
+  Buffer<S> learner_bar;              ///< of what the last sheaf's learner reads: what LastLearner has added
   double kl = 0;            ///< KL term of the backward pass, of sheaves
   double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
 
  private:
+  /// X_1 = H, or what it is of complex features.
+  void start_from(const MatrixView<const S>& embedding) {
+    start = embedding;
+    if (this->complex && embedding.rows() > 0) this->complex->forward(execution, embedding.data());
+  }
+  /// A buffer of n × h.
+  [[nodiscard]] MatrixView<S> embedding_work() {
+    return {this->scratch(0).data(), this->graph.node_count(), this->embedding_width()};
+  }
   /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
   [[nodiscard]] bool shares_posterior() const {
     if constexpr (Parts::is_sampled) {
@@ -185,6 +213,38 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
     return r;
   }
+};
+
+/// The learner of the last sheaf, for maps of pairs of nodes (layers/pair_sheaf.hpp), between a draw and its backward pass.
+template <class Steps>
+class LastLearner {
+ public:
+  using S = typename Steps::S;
+
+  explicit LastLearner(Steps& steps) : steps_(steps) {}
+  /// n × h, what it reads.
+  [[nodiscard]] MatrixView<const S> input() const {
+    if constexpr (Steps::is_sampled) {
+      return steps_.source.learner_input();
+    } else {
+      const Index l = steps_.sheaf_count() - 1;
+      return l == 0 ? steps_.start : steps_.layers[l - 1].output().rows();
+    }
+  }
+  /// For the derivative of input(), which adds up; the network's backward pass goes on from it.
+  [[nodiscard]] MatrixView<S> input_bar() const {
+    if (!std::exchange(steps_.learner_bar_begun, true)) {
+      steps_.learner_bar.resize(steps_.graph.node_count() * steps_.shape.row());
+      steps_.learner_bar.fill(S(0));
+    }
+    return steps_.view(steps_.learner_bar).rows();
+  }
+  [[nodiscard]] const auto& weights() const { return steps_.weights.learners.back(); }
+  /// For their derivative, which adds up.
+  [[nodiscard]] const auto& weights_bar() const { return steps_.weights_bar.learners.back(); }
+
+ private:
+  Steps& steps_;
 };
 
 }  // namespace sheafnn::detail

@@ -90,6 +90,7 @@ struct ModelOptions {
   /// of their own: see every_layer.hpp.
   std::optional<LayerForm> layer = {};
   AttentionOptions attention = {};  ///< with the layer attention
+  DirectedOptions directed = {};    ///< with the layer directed
 
   friend bool operator==(const ModelOptions&, const ModelOptions&) = default;
 };
@@ -108,9 +109,10 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.use_edges...);
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
-  visit({.key = "layer", .summary = "equation of the layers; edge weights of attention and copresheaf are off by default", .automatic = "diffusion", .since = "0.2"},
+  visit({.key = "layer", .summary = "equation of the layers; edge weights of attention, copresheaf and directed are off by default", .automatic = "diffusion", .since = "0.2"},
         options.layer...);
   for_each_option(visit, options.attention...);
+  for_each_option(visit, options.directed...);
 }
 
 namespace detail {
@@ -134,7 +136,7 @@ SHEAFNN_NOINLINE inline void check_layer_form(const ModelOptions& options) {
   if (options.residual.initial()) {
     refuse("residual.form", to_string(options.residual.form), "has a residual of its own, or none");
   }
-  const bool filters = has_laplacian(form);
+  const bool filters = has_fixed_filters(form);
   if (options.add_lp && !filters) refuse("add_lp", "true", "has no fixed filters");
   if (options.add_hp && !filters) refuse("add_hp", "true", "has no fixed filters");
   if (form == LayerForm::copresheaf && *options.edge_weights) refuse("edge_weights", "true", "has no edge weights");
@@ -162,7 +164,7 @@ template <RestrictionMapFamily Family>
   check_ranges(options);
   detail::check_plan(options.feature_plan, options.features);
   if (!options.layer) options.layer = LayerForm::diffusion;
-  if (!options.edge_weights.has_value()) options.edge_weights = rotations && has_laplacian(*options.layer);
+  if (!options.edge_weights.has_value()) options.edge_weights = rotations && has_fixed_filters(*options.layer);
   if (!options.separate_encoder.has_value()) options.separate_encoder = rotations && bayesian;
   if (options.learner_layers > 0 && options.learner_width == 0) options.learner_width = options.channels;
   require(!*options.edge_weights || sheaf::may_have_edge_weights<Family>, "edge_weights", true,

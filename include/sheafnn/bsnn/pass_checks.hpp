@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "sheafnn/bsnn/forward_pass.hpp"
@@ -36,6 +38,19 @@ void check_layer_noise(const ForwardPass<S>& pass, Index size, Index layers) {
   }
   check_noise_count("layer_noise", pass.layer_noise.size(), pass.sample, layers, "layers");
 }
+/// Numbers of nodes or targets, named in the singular. \throws std::invalid_argument  one out of range, or that is not above the
+/// one before it
+SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> numbers, Index count, std::string_view name) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const Index number = numbers[i];
+    if (number < 0 || number >= count) {
+      throw_invalid_argument(concat(name, "s[", i, "]"), number, concat("must be between 0 and ", count - 1));
+    }
+    if (i > 0 && numbers[i - 1] >= number) {
+      throw_invalid_argument(concat(name, "s[", i, "]"), number, concat(name, " numbers must increase"));
+    }
+  }
+}
 /// Rates, sample and nodes. \throws std::invalid_argument  out of range
 template <class S>
 void check_pass(const ForwardPass<S>& pass, Index node_count) {
@@ -45,15 +60,7 @@ void check_pass(const ForwardPass<S>& pass, Index node_count) {
   rate("input_dropout", pass.input_dropout);
   rate("dropout", pass.dropout);
   require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
-  for (std::size_t i = 0; i < pass.nodes.size(); ++i) {
-    const Index u = pass.nodes[i];
-    if (u < 0 || u >= node_count) {
-      throw_invalid_argument(concat("nodes[", i, "]"), u, concat("must be between 0 and ", node_count - 1));
-    }
-    if (i > 0 && pass.nodes[i - 1] >= u) {
-      throw_invalid_argument(concat("nodes[", i, "]"), u, "node numbers must increase");
-    }
-  }
+  check_increasing(pass.nodes, node_count, "node");
 }
 /// Explicit noise of sampled models, `size` numbers per sheaf. \throws std::invalid_argument  of another size
 template <class S>

@@ -36,7 +36,7 @@ class PooledModel {
   /// Builds the model with initial parameters: the node network's; a of attention uniform in ±1/√h.
   ///
   /// \throws std::invalid_argument  as SheafModel; an option out of range; harmonic pooling with another normalisation than
-  ///                                augmented or block, whose eigenvalues may exceed 2, or without edges
+  ///                                augmented or block, whose eigenvalues may exceed 2, without edges, or of complex features
   explicit PooledModel(const PooledOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : PooledModel(detail::LayoutOnly{}, options, posterior) {
     parameters().initialise(seed);
@@ -48,6 +48,8 @@ class PooledModel {
     static_cast<ModelOptions&>(options_) = node_model_.options();
     if (options.pooling == Pooling::harmonic) {
       detail::require_edges(options_);
+      require(layers::parts_of(*options_.layer) == 1, "layer", to_string(*options_.layer),
+              "harmonic pooling reads real features");
       require(options.normalisation == Normalisation::augmented || options.normalisation == Normalisation::block,
               "normalisation", to_string(options.normalisation), "harmonic pooling needs augmented or block");
     }
@@ -75,7 +77,7 @@ class PooledModel {
   [[nodiscard]] const layers::ParameterSet<S>& parameters() const noexcept { return node_model_.parameters(); }
   /// The parameter a of attention.
   [[nodiscard]] layers::ParameterSlot attention() const noexcept { return attention_; }
-  [[nodiscard]] Index hidden_width() const noexcept { return node_model_.hidden_width(); }
+  [[nodiscard]] Index hidden_width() const noexcept { return node_model_.row(); }
   [[nodiscard]] Index sheaf_count() const noexcept { return node_model_.sheaf_count(); }
 
  private:

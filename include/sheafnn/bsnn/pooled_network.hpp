@@ -163,7 +163,7 @@ class Network<PooledModel<NodeModel>> {
   [[nodiscard]] bool draws() const {
     const layers::LayerSetting setting = model_.node_model().layer_setting();
     return detail::NetworkParts<NodeModel>::is_sampled ||
-           (setting.form == LayerForm::attention && setting.attention.random);
+           layers::draws(setting.form, setting.attention, setting.directed);
   }
   /// Samples that make sense: one where nothing is random. Takes any number.
   [[nodiscard]] Index sample_count(Index requested) const { return draws() ? requested : 1; }

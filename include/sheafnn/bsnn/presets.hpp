@@ -173,7 +173,7 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
       {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},  // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
-  const bool filters = layers::has_laplacian(model.layer.value_or(LayerForm::diffusion));
+  const bool filters = layers::has_fixed_filters(model.layer.value_or(LayerForm::diffusion));
   model.layers = v.layers;
   model.channels = v.channels;
   model.add_lp = v.add_lp && filters;

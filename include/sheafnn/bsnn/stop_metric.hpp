@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "sheafnn/bsnn/losses.hpp"
@@ -22,7 +21,7 @@ namespace sheafnn::detail {
 template <class LossType>
 void check_stop_on(const LossType& loss, const Split& split, StopOn stop_on) {
   if (!is_metric(stop_on)) return;
-  if constexpr (std::is_same_v<LossType, Classification>) {
+  if constexpr (has_classes<LossType>) {
     if (split.validation.empty() || (stop_on != StopOn::roc_auc && stop_on != StopOn::average_precision)) return;
     const std::vector<std::int32_t> nodes = labelled_nodes(loss.labels(), split.validation);
     const auto label = [&](std::int32_t u) { return loss.labels()[static_cast<std::size_t>(u)]; };
@@ -61,7 +60,7 @@ class StopMetric {
  public:
   StopMetric(const LossType& loss, const Split& split, StopOn stop_on) : loss_(&loss), stop_on_(stop_on) {
     if (!is_metric(stop_on)) return;
-    if constexpr (std::is_same_v<LossType, Classification>) {
+    if constexpr (has_classes<LossType>) {
       labels_ = loss.labels();
       validation_ = labelled_nodes(labels_, split.validation);
       test_ = labelled_nodes(labels_, split.test);
@@ -100,9 +99,9 @@ class StopMetric {
 /// changes nothing.
 ///
 /// \param probabilities  n × C
-inline void add_test_metrics(TrainResult& result, const Classification& loss,
-                             std::span<const double> probabilities, Index classes,
-                             std::span<const std::int32_t> test) {
+template <class LossType>
+void add_test_metrics(TrainResult& result, const LossType& loss, std::span<const double> probabilities,
+                      Index classes, std::span<const std::int32_t> test) {
   const std::vector<std::int32_t> nodes = labelled_nodes(loss.labels(), test);
   if (nodes.empty()) return;
   MetricWorkspace work;

@@ -11,7 +11,6 @@
 #include <limits>
 #include <span>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "sheafnn/bsnn/conventions.hpp"
@@ -33,7 +32,7 @@ namespace detail {
 ///         of which none has a known target
 template <class LossType>
 void check_targets(const LossType& loss, Index n, Index outputs, const Split& split, std::string_view name) {
-  loss.validate(n, outputs);
+  if constexpr (!has_own_targets<LossType>) loss.validate(n, outputs);
   validate(split, n, name);
   const auto check = [&](const std::vector<std::int32_t>& nodes, const char* part) {
     if (nodes.empty()) return;
@@ -91,8 +90,8 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
 /// were evaluated then, and 0 for others.
 ///
 /// \throws std::invalid_argument  a validation or test node has none
-inline void check_evaluated(const TrainingState& state, const Classification& loss, const Split& split,
-                            Index classes) {
+template <class LossType>
+void check_evaluated(const TrainingState& state, const LossType& loss, const Split& split, Index classes) {
   for (const auto* nodes : {&split.validation, &split.test}) {
     for (const std::int32_t u : *nodes) {
       const double* row = state.best_predictions.data() + u * classes;
@@ -122,26 +121,30 @@ inline void check_evaluated(const TrainingState& state, const Classification& lo
 /// the last one is the best, and patience ends nothing. Figures of validation or test nodes are NaN where the split
 /// has none.
 ///
-/// \param loss  a Loss over the model's scalars (losses.hpp)
+/// \param loss  a Loss over the model's scalars (losses.hpp), or one with targets of its own (loss_parts.hpp), which the
+///              split numbers, and whose parameters the model gets where it lacks them
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity, or why a flow does not
 ///                                reach its end
 /// \throws what options.on_epoch and options.on_checkpoint throw, and std::bad_alloc; after any of these the model has
-///         the parameters that it was given
-template <class Model, Loss<typename Model::Scalar> LossType>
+///         the parameters that it was given, and perhaps those of the loss at their initial values
+template <class Model, LossOf<Model> LossType>
 TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
-  const Index n = detail::output_rows<Model>(graph), outputs = model.options().classes;
+  const Index n = target_count(loss, detail::output_rows<Model>(graph));
+  const Index outputs = prediction_columns(loss, model.options().classes);
   validate(options);
+  if constexpr (has_own_targets<LossType>) loss.validate(model, graph.node_count());
   detail::check_targets(loss, n, outputs, split, "split");
   detail::check_stop_on(loss, split, options.stop_on);
   static_cast<void>(uses_closed_form<typename Model::Posterior>(options.kl_estimator));
   detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);
+  if constexpr (has_own_targets<LossType>) loss.prepare(model, options.seed);
   if (options.resume != nullptr) {
     detail::check_conventions(options.resume->conventions, model.options());
     detail::check_state(*options.resume, options, model.parameters().size(), n * outputs,
                         !split.validation.empty());
-    if constexpr (std::is_same_v<LossType, Classification>) {
+    if constexpr (detail::has_classes<LossType>) {
       detail::check_evaluated(*options.resume, loss, split, outputs);
     }
   }
@@ -149,7 +152,7 @@ TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures&
   return run.run([&](TrainResult& result) {
     const std::vector<double>& best = run.best_predictions();
     result.test_nll = detail::score_of(loss, MatrixView<const double>(best.data(), n, outputs), split.test).loss;
-    if constexpr (std::is_same_v<LossType, Classification>) {
+    if constexpr (detail::has_classes<LossType>) {
       result.test_ece = detail::calibration_error(best, outputs, loss.labels(), split.test);
       detail::add_test_metrics(result, loss, best, outputs, split.test);
     }

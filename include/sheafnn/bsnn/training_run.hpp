@@ -112,13 +112,14 @@ class TrainingRun {
       schedule_.begin_epoch();
       step(epoch);
       for (std::size_t b = 1; b < batches_.size(); ++b) {
-        pass_.nodes = batches_[b];
+        take(batches_[b]);
         pass_.seed += step_seed;  // every step draws dropouts and sheaves of its own
         schedule_.network().begin(pass_);
         compute_objective(schedule_.network());
         step(epoch);
       }
-      const ForwardPass<S> evaluation{.seed = options_.seed, .epoch = pass_.epoch, .nodes = evaluated_};
+      const ForwardPass<S> evaluation{
+          .seed = options_.seed, .epoch = pass_.epoch, .nodes = nodes_of_targets(loss_, evaluated_)};
       const bool last = epoch + 1 == options_.epochs;
       if (!last) prepare(epoch + 1);
       go_on = schedule_.run(
@@ -145,12 +146,17 @@ class TrainingRun {
     pass_.input_dropout = options_.input_dropout;
     pass_.dropout = options_.dropout;
     cut_batches(epoch);
-    pass_.nodes = batches_.empty() ? std::span<const std::int32_t>(split_.train) : batches_.front();
+    take(batches_.empty() ? split_.train : batches_.front());
     of_epoch_ = {};
     const bool draws = Model::bayesian || schedule_.network().draws();
     kl_weight_ = draws ? kl_weight(options_.kl_schedule, options_.kl_maximum, epoch) : 0.0;
   }
 
+  /// The targets of a step.
+  void take(const std::vector<std::int32_t>& targets) {
+    targets_ = targets;
+    pass_.nodes = nodes_of_targets(loss_, targets);
+  }
   /// The training nodes of the epoch's steps, in an order that seed and epoch decide; none: one step takes all.
   void cut_batches(Index epoch) {
     const std::size_t size = static_cast<std::size_t>(options_.batch_size);
@@ -173,8 +179,9 @@ class TrainingRun {
   /// L and its derivative.
   void compute_objective(Network<Model>& network) {
     const auto start = Clock::now();
-    elbo_ = elbo_of_begun(network, loss_, pass_.nodes,
-                          {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss});
+    elbo_ = elbo_of_begun(network, loss_, targets_,
+                          {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss},
+                          work_);
     result_.train_seconds += seconds_since(start);
   }
 
@@ -201,8 +208,13 @@ class TrainingRun {
     std::fill(predictions_.begin(), predictions_.end(), 0.0);
     // Without nodes to score, one sample of all nodes shows whether the parameters still give finite outputs.
     const Index samples = validated_ || tested_ ? options_.samples : 1;
+    begin_loss(network, loss_, evaluated_, evaluation_work_);
     network.draw_samples(samples, [&](const MatrixView<S>& outputs) {
-      loss_.predict(network.execution(), outputs, network.nodes(), sums);
+      if constexpr (has_own_targets<LossType>) {
+        loss_.predict(network, outputs, evaluated_, sums, evaluation_work_);
+      } else {
+        loss_.predict(network.execution(), outputs, network.nodes(), sums);
+      }
     });
     const double count = static_cast<double>(network.sample_count(samples));
     for (double& p : predictions_) p /= count;
@@ -309,7 +321,7 @@ class TrainingRun {
   const LossType& loss_;
   const Split& split_;
   const TrainOptions& options_;
-  Index outputs_;  ///< C
+  Index outputs_;  ///< C, or the numbers of a prediction
   EpochSchedule<Model> schedule_;
   Adam<S> adam_;
   Buffer<S> first_values_, best_values_;
@@ -317,7 +329,9 @@ class TrainingRun {
   bool validated_, tested_;              ///< are there such nodes?
   std::vector<double> predictions_, best_predictions_;
   StopMetric<LossType> stop_metric_;
+  LossWork<LossType, Model> work_, evaluation_work_;
   ForwardPass<S> pass_;
+  std::span<const std::int32_t> targets_;  ///< of the step
   double kl_weight_ = 0;
   std::vector<std::vector<std::int32_t>> batches_;  ///< of the epoch; empty: one step takes all training nodes
   Elbo elbo_, of_epoch_;                            ///< of a step, and the mean over the epoch's steps
@@ -335,14 +349,14 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& gr
       loss_(loss),
       split_(split),
       options_(options),
-      outputs_(model.options().classes),
+      outputs_(prediction_columns(loss, model.options().classes)),
       schedule_(model, graph, features, options.threads > 0 ? options.threads : suggested_threads(model, graph)),
       adam_(parameters_.size(), options.learning_rate),
       first_values_(parameters_.values()),
       best_values_(parameters_.values()),
       validated_(has_nodes(loss, split.validation)),
       tested_(has_nodes(loss, split.test)),
-      predictions_(static_cast<std::size_t>(output_rows<Model>(graph) * outputs_)),
+      predictions_(static_cast<std::size_t>(target_count(loss, output_rows<Model>(graph)) * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
   constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then

@@ -127,6 +127,13 @@ class DirectedArcs {
   return DirectedArcs(graph.node_count(), arcs);
 }
 
+/// θ of an arc u → v: 1 where the pairs that the graph was built from have {u, v} alone, −1 where they have {v, u}
+/// alone, 0 where they have both. A graph of directed edges is made of their pairs, and of both pairs of an edge
+/// without direction. Unchecked: an arc of the graph.
+[[nodiscard]] inline int direction_of(const Graph& graph, Index arc) noexcept {
+  return (graph.listed(arc) ? 1 : 0) - (graph.listed(graph.reverse(arc)) ? 1 : 0);
+}
+
 /// The lists of listed_arcs(graph); of a part of a graph those of owned nodes, which know all of their arcs.
 ///
 /// \param listed  listed_arcs(graph), which must outlive the lists, as must the graph

@@ -83,12 +83,13 @@ using SplitSizes = std::array<Index, 3>;
 
 /// Draws splits group by group: the nodes of a group are shuffled and cut at sizes_of(number of nodes).
 ///
-/// \param needed  which of the training, validation and test set must not be empty; the first of them always
+/// \param needed  which of the training, validation and test set must not be empty
+/// \param what    what messages call that which is split
 /// \throws std::invalid_argument  a count outside 0 … 1000, or too few nodes for the sets that are needed
 template <class SizesOf>
 [[nodiscard]] std::vector<Split> cut_groups(const std::vector<std::vector<std::int32_t>>& groups, Index count,
                                             std::uint64_t seed, const std::array<bool, 3>& needed,
-                                            const SizesOf& sizes_of) {
+                                            const SizesOf& sizes_of, std::string_view what = "labelled nodes") {
   require_between("count", count, 0, 1000);
   const char* too_few = needed[1] && needed[2]   ? "too few for three non-empty sets"
                         : needed[1] || needed[2] ? "too few for two non-empty sets"
@@ -113,7 +114,7 @@ template <class SizesOf>
     }
     const std::array<std::vector<std::int32_t>*, 3> sets = {&split.train, &split.validation, &split.test};
     for (std::size_t k = 0; k < sets.size(); ++k) {
-      require(!sets[k]->empty() || !needed[k], "labelled nodes", labelled, too_few);
+      require(!sets[k]->empty() || !needed[k], what, labelled, too_few);
       std::sort(sets[k]->begin(), sets[k]->end());
     }
   }

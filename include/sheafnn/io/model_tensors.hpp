@@ -7,6 +7,7 @@
 /// beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes no model.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -160,26 +161,38 @@ namespace detail {
   return *tensor;
 }
 
+/// Adds the parameters of a loss that a file has behind the model's own.
+template <class S>
+void add_loss_parameters(const TensorFile& file, layers::ParameterSet<S>& parameters) {
+  for (const Tensor& tensor : file.tensors) {
+    const auto is_same = [&](const layers::ParameterInfo& info) { return info.name == tensor.name; };
+    if (!tensor.name.starts_with(layers::loss_prefix) || std::ranges::any_of(parameters.info(), is_same)) continue;
+    parameters.add(printable(tensor.name), tensor.shape, layers::ParameterGroup::network);
+  }
+  parameters.finish();
+}
+
 /// Copies all tensors into the model, after checking every one of them.
 template <class Model>
 void load_parameters(const std::filesystem::path& path, const TensorFile& file, Model& model) {
   using S = typename Model::Scalar;
   const layers::ParameterSet<S>& layout = model.parameters();
   layers::ParameterSet<S> loaded = layout;
-  for (std::size_t i = 0; i < layout.info().size(); ++i) {
-    const layers::ParameterInfo& info = layout.info()[i];
+  add_loss_parameters(file, loaded);
+  for (std::size_t i = 0; i < loaded.info().size(); ++i) {
+    const layers::ParameterInfo& info = loaded.info()[i];
     loaded.set(static_cast<layers::ParameterId>(i),
                tensor_of(path, file, info.name, info.shape).template values<S>());
   }
   for (const Tensor& tensor : file.tensors) {
     bool known = false;
-    for (const layers::ParameterInfo& info : layout.info()) known = known || info.name == tensor.name;
+    for (const layers::ParameterInfo& info : loaded.info()) known = known || info.name == tensor.name;
     if (!known) {
       throw std::runtime_error(sheafnn::detail::concat(path.string(), ": tensor '", printable(tensor.name),
                                                        "' is in the file, but not in the model"));
     }
   }
-  for (const layers::ParameterInfo& info : layout.info()) {
+  for (const layers::ParameterInfo& info : loaded.info()) {
     for (Index i = 0; i < info.size; ++i) {
       const S value = loaded.values()[info.offset + i];
       if (std::isfinite(value)) continue;

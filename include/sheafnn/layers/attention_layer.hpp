@@ -57,8 +57,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
         chunks_(detail::chunks_of_groups(graph.node_count())),
         partial_(chunks_.count * (scores_.partial_size() + 1)),
         weight_bar_(graph.arc_count() + graph.node_count()) {
-    require(diffusion.filters == 0, "fixed filters", diffusion.filters, "the layer attention has none");
-    require(graph.part() == nullptr, "layer", to_string(form), "needs a whole graph: ranks have parts of one");
+    this->require_no_filters(form);
+    this->require_whole_graph(form);
     setting_.diffusion.residual = false;  // there is no ε
     const Index size = graph.node_count() * diffusion.row();
     if (normalised()) {

@@ -47,7 +47,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
         change_(mean_.size()),
         fetched_(graph.part() != nullptr ? graph.node_count() * diffusion.row() : 0),
         partial_(mixing_.chunks().count * partial_size()) {
-    require(diffusion.filters == 0, "fixed filters", diffusion.filters, "the layer copresheaf has none");
+    this->require_no_filters(form);
     setting_.diffusion.residual = false;  // there is no ε
   }
   CopresheafLayer(const Graph&&, const DiffusionShape<S>&, const LayerSetting&) = delete;  // they would dangle

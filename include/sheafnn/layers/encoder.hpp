@@ -17,8 +17,9 @@ namespace sheafnn::layers {
 /// What an encoder is made of.
 struct EncoderOptions {
   Index width = 0;         ///< h
-  bool activation = true;  ///< apply ELU
+  bool activation = true;  ///< apply ELU, or ReLU
   bool degrees = false;    ///< the node's degree is one more input, the last
+  bool rectified = false;  ///< ReLU in place of ELU
 };
 
 /// Buffers and passes of one encoder on one graph.
@@ -63,6 +64,11 @@ class Encoder {
     return {buffer.data(), input_->rows(), options_.width};
   }
   template <class T>
+  [[nodiscard]] SHEAFNN_INLINE T activated(const T& value) const {
+    if (!options_.activation) return value;
+    return options_.rectified ? activate<Activation::relu>(value) : elu(value);
+  }
+  template <class T>
   void require_shapes(const LinearWeights<T>& weights) const {
     require_array(weights.weight, input_->columns() + (options_.degrees ? 1 : 0), options_.width,
                   "encoder weight");
@@ -87,7 +93,7 @@ template <class S>
 template <class GraphType>
 Encoder<S>::Encoder(const SparseInput<S>& input, const GraphType& graph, const EncoderOptions& options)
     : input_(&input),
-      options_{checked_extent("width", options.width), options.activation, options.degrees},
+      options_{checked_extent("width", options.width), options.activation, options.degrees, options.rectified},
       entries_(input.entries()),
       activated_(input.rows() * options.width),
       mask_(input.rows() * options.width),
@@ -118,7 +124,7 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
     detail::for_tiles<S>(0, width, [&]<class T>(auto c) {
       T value = c.load(row + c);
       if (options_.degrees) value += T(degree_[u]) * c.load(degree_weight + c);
-      c.store(row + c, options_.activation ? elu(value) : value);
+      c.store(row + c, activated(value));
     });
   };
   const auto finish = [&](Index begin, Index end) {
@@ -160,7 +166,10 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
       detail::for_tiles<S>(begin, end, [&]<class T>(auto i) {
         T value = i.load(output_bar + i);
         if (!output_is_activated_) value = detail::dropped(value, mask_.bits(), i, factor_);
-        if (options_.activation) value *= elu_slope(i.load(activated_.data() + i));
+        if (options_.activation) {
+          const T y = i.load(activated_.data() + i);
+          value *= options_.rectified ? activation_derivative<Activation::relu>(y) : elu_slope(y);
+        }
         i.store(output_bar + i, value);
       });
     });

@@ -80,7 +80,7 @@ struct LayerReads {
   bool before = false;  ///< X_{l−1}
   bool maps = false;    ///< the map of every arc, SheafBlocks::arc_map()
   bool blocks = true;   ///< blocks of the Laplacian
-  Index scores = 0;     ///< numbers of noise for every arc and every node: layers that draw something
+  Index scores = 0;     ///< numbers of noise for every arc and every node, of layers that draw something
 
   /// What the two read together. Takes any.
   [[nodiscard]] LayerReads with(const LayerReads& other) const noexcept {
@@ -164,6 +164,15 @@ class WeightedLayer : public Layer<Family, S> {
     setting_.channels = diffusion.channels;
   }
 
+  /// \throws std::invalid_argument  fixed filters, naming the form of a layer that has none
+  void require_no_filters(LayerForm form) const {
+    require(diffusion_->filters == 0, "fixed filters", diffusion_->filters,
+            detail::concat("the layer ", to_string(form), " has none"));
+  }
+  /// \throws std::invalid_argument  a graph that is a part of another, naming the form of the layer
+  void require_whole_graph(LayerForm form) const {
+    require(graph_->part() == nullptr, "layer", to_string(form), "needs a whole graph: ranks have parts of one");
+  }
   template <class T>
   SHEAFNN_NOINLINE void check_features(const FeatureView<T>& x, std::string_view name) const {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);

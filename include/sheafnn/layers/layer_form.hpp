@@ -1,6 +1,7 @@
 /// \file
-/// LayerForm: which equation the layers of a network have, and AttentionOptions, what the attention layers have besides.
-/// Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves" (3.50).
+/// LayerForm: which equation the layers of a network have, and AttentionOptions and DirectedOptions, what attention layers and
+/// directed layers have besides. Source: math: "Convolutions and waves" (3.43, 3.44), "Sheaf attention" (3.47), "Copresheaves"
+/// (3.50), "Directed sheaves" (3.54).
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/core/option.hpp"
+#include "sheafnn/nn/complex_activation.hpp"
 
 namespace sheafnn::layers {
 
@@ -18,18 +20,21 @@ enum class LayerForm {
   convolution,  ///< X' = ELU(Y − Δ Y + b)
   wave,         ///< X' = 2 X − X_before − ELU(Δ Y), X_before the input of the layer before
   attention,    ///< X' = ELU((Λ ⊙ Â) Y), or X + ELU((Λ ⊙ Â) Y − Y)
-  copresheaf    ///< X' = X + ELU((I ⊗ A) m Bᵀ + b), m the mean of the neighbours' ρ X
+  copresheaf,   ///< X' = X + ELU((I ⊗ A) m Bᵀ + b), m the mean of the neighbours' ρ X
+  directed  ///< X' = (1 + tanh ε) ∘ X − act(Δ Y), X complex, Δ with a phase for the direction of every arc
 };
 /// Their texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> layer_form_names = {"diffusion", "convolution", "wave",
-                                                                     "attention", "copresheaf"};
+inline constexpr std::array<std::string_view, 6> layer_form_names = {"diffusion", "convolution", "wave",
+                                                                     "attention", "copresheaf",  "directed"};
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(LayerForm) { return layer_form_names; }
 
-/// Do layers of a form have a Laplacian, and with it fixed filters? Takes any form.
-[[nodiscard]] constexpr bool has_laplacian(LayerForm form) {
-  return form != LayerForm::attention && form != LayerForm::copresheaf;
+/// May layers of a form have fixed filters, and have rotations learned edge weights by default? Takes any form.
+[[nodiscard]] constexpr bool has_fixed_filters(LayerForm form) {
+  return form == LayerForm::diffusion || form == LayerForm::convolution || form == LayerForm::wave;
 }
+/// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form.
+[[nodiscard]] constexpr Index parts_of(LayerForm form) { return form == LayerForm::directed ? 2 : 1; }
 
 /// Options of attention layers. Source: math: "Sheaf attention" (3.47); Barbero et al. 2022, Sheaf Attention Networks.
 struct AttentionOptions {
@@ -81,11 +86,61 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.random...);
 }
 
+/// Options of directed layers. Source: math: "Directed sheaves" (3.54); Sheaves reloaded: Directed sheaf neural networks, ICLR 2026.
+struct DirectedOptions {
+  double charge = 0.25;  ///< q: an arc along its direction has the phase 2πq, against it −2πq
+  /// Of layers; encoders have its real form.
+  ComplexActivation activation = ComplexActivation::complex_relu;
+  bool imaginary_weights = false;  ///< A and B of the imaginary part are weights of its own
+  bool imaginary_start = true;     ///< X_1 = (1 + i) H, otherwise H
+  bool random = false;             ///< phases are drawn around these, with a learned concentration and a KL term
+
+  friend bool operator==(const DirectedOptions&, const DirectedOptions&) = default;
+};
+
+/// Declares the options: see core/option.hpp. Takes any options.
+template <class Visit, OptionsOf<DirectedOptions>... Options>
+void for_each_option(const Visit& visit, Options&... options) {
+  visit({.key = "charge",
+         .summary = "with the layer directed: the phase of an arc along its direction, in turns",
+         .range = OptionRange::between(0, 1),
+         .field = "directed.charge",
+         .since = "0.2"},
+        options.charge...);
+  visit({.key = "complex_activation",
+         .summary = "with the layer directed: activation of complex features",
+         .field = "directed.activation",
+         .since = "0.2"},
+        options.activation...);
+  visit({.key = "imaginary_weights",
+         .summary = "with the layer directed: imaginary parts have weights of their own",
+         .field = "directed.imaginary_weights",
+         .since = "0.2"},
+        options.imaginary_weights...);
+  visit({.key = "imaginary_start",
+         .summary = "with the layer directed: imaginary parts start as the real parts do, otherwise as 0",
+         .field = "directed.imaginary_start",
+         .since = "0.2"},
+        options.imaginary_start...);
+  visit({.key = "random_phases",
+         .summary = "with the layer directed: phases are random around the directions, with a KL term",
+         .field = "directed.random",
+         .since = "0.2"},
+        options.random...);
+}
+
+/// Do layers draw something themselves? Takes any options.
+[[nodiscard]] constexpr bool draws(LayerForm form, const AttentionOptions& attention,
+                                   const DirectedOptions& directed) {
+  return (form == LayerForm::attention && attention.random) || (form == LayerForm::directed && directed.random);
+}
+
 }  // namespace sheafnn::layers
 
 namespace sheafnn {
 
 using layers::AttentionOptions;
+using layers::DirectedOptions;
 using layers::LayerForm;
 
 }  // namespace sheafnn

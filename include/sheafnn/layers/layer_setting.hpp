@@ -37,9 +37,13 @@ struct LayerSetting {
   FilterTerms terms = FilterTerms::keep;
   Index number = 0;       ///< l, from 0
   Index coordinates = 0;  ///< d'
-  Index channels = 0;     ///< f
+  Index channels = 0;     ///< f; complex ones have two numbers each
   LayerForm form = LayerForm::diffusion;
   AttentionOptions attention = {};
+  DirectedOptions directed = {};
+
+  /// Numbers of a node.
+  [[nodiscard]] Index row() const noexcept { return coordinates * channels * parts_of(form); }
 };
 
 }  // namespace sheafnn::layers

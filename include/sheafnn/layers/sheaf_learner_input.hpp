@@ -48,18 +48,8 @@ class SheafLearnerInput {
         weight_back_(stride() * shape.inputs),
         chunks_(chunks),
         factor_(factor) {
-    const Index h = shape.inputs, pair = shape.pair_inputs();
-    for (Index i = 0; i < 2 * h; ++i) {
-      switch (shape.input) {
-        case LearnerInput::concatenation:
-          column_of_.push_back(i);
-          break;
-        case LearnerInput::summed:
-          column_of_.push_back(i / h * shape.channels + i % h % shape.channels);
-          break;
-        case LearnerInput::summed_published:
-          column_of_.push_back(i % pair);
-      }
+    for (Index side = 0; side < 2; ++side) {
+      for (Index i = 0; i < shape.inputs; ++i) column_of_.push_back(column_at(side, i));
     }
   }
 
@@ -134,6 +124,22 @@ class SheafLearnerInput {
   [[nodiscard]] Index count() const noexcept { return shape_.edge_features; }
   [[nodiscard]] Index column_of(Index i, bool whole_pair) const noexcept {
     return whole_pair ? i : column_of_[static_cast<std::size_t>(i)];
+  }
+  /// Of number i of an end of an arc, the source or the target.
+  [[nodiscard]] Index column_at(Index side, Index i) const noexcept {
+    const Index h = shape_.inputs;
+    if (shape_.input == LearnerInput::concatenation && shape_.parts == 1) return side * h + i;
+    const Index f = shape_.channels / shape_.parts, part = i % shape_.channels / f, channel = i % f;
+    const Index real = i / shape_.channels * f + channel;  // its number among those of its part
+    switch (shape_.input) {
+      case LearnerInput::summed:
+        return (2 * part + side) * f + channel;
+      case LearnerInput::summed_published:
+        return 2 * part * f + (side * (h / shape_.parts) + real) % (2 * f);
+      case LearnerInput::concatenation:
+        break;
+    }
+    return (2 * part + side) * (h / shape_.parts) + real;
   }
   [[nodiscard]] P edge_feature(Index block, int side, Index j) const {
     return P::load(edge_feature_.data() + ((block * 2 + side) * count() + j) * W);

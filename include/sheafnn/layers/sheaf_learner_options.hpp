@@ -36,7 +36,10 @@ struct SheafLearnerOptions {
   Index width = 0;          ///< of hidden layers, at least 1 where there are any
   bool edge_weights = false;
   LearnerInput input = LearnerInput::concatenation;
-  Index channels = 0;       ///< f ≥ 1, of which h is a multiple; for sums
+  Index channels = 0;  ///< f ≥ 1, of which h is a multiple; for sums and complex embeddings
+  /// 2 of complex embeddings, whose stalk coordinates have f/2 real parts, then f/2 imaginary parts. Weights read the real parts of
+  /// both ends first.
+  Index parts = 1;
   Index edge_features = 0;  ///< numbers of the graph's arcs that are read as well
   /// Rows of a table of spreads, one for each label of edges, that takes the place of the learner; 0: there is none.
   Index labels = 0;
@@ -68,10 +71,13 @@ inline void validate(const SheafLearnerOptions& options) {
   require_between("learner hidden_layers", options.hidden_layers, 0, max_learner_layers);
   at_least("learner width", options.width, options.hidden_layers > 0 ? 1 : 0);
   at_least("learner edge_features", options.edge_features, 0);
-  if (options.input == LearnerInput::concatenation) return;
-  at_least("learner channels", options.channels, 1);
+  require_between("learner parts", options.parts, 1, 2);
+  if (options.input == LearnerInput::concatenation && options.parts == 1) return;
+  at_least("learner channels", options.channels, options.parts);
+  require(options.channels % options.parts == 0, "learner channels", options.channels,
+          detail::concat("must be a multiple of the ", options.parts, " parts"));
   require(options.inputs % options.channels == 0, "learner inputs", options.inputs,
-          detail::concat("must be a multiple of the ", options.channels, " channels that are summed"));
+          detail::concat("must be a multiple of the ", options.channels, " channels of a stalk coordinate"));
 }
 
 }  // namespace sheafnn::layers

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "sheafnn/layers/encoder.hpp"
 #include "sheafnn/layers/given_lanes.hpp"
@@ -79,6 +80,10 @@ class VariationalSource {
   }
   template <class Use>
   void for_masks(const Use&) {}
+  /// Z, which the learner reads.
+  [[nodiscard]] MatrixView<const S> learner_input() const noexcept { return inferred_->z_; }
+  /// The next finish_backward() goes back from these derivatives of Z as well, n × h without gaps, which stay till then.
+  void add_to_input_bar(const S* bar) noexcept { more_input_bar_ = bar; }
 
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
   void infer(Execution execution, const SheafSourceWeights<const S>& weights,
@@ -120,6 +125,7 @@ class VariationalSource {
   [[no_unique_address]] GivenCentre<Posterior, S> centre_;
   MatrixView<const S> z_;
   const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
+  const S* more_input_bar_ = nullptr;
 };
 
 template <class Posterior, class S, class Maps>
@@ -208,6 +214,9 @@ void VariationalSource<Posterior, S, Maps>::finish_backward(Execution execution,
   learner_.set_edge_weights_bar(gradient().weight_bar);
   learner_.backward(execution, weights.learners[0], z_, weights_bar.learners[0], encoder_ ? work : embedding_bar,
                     !encoder_);
+  if (const S* more = std::exchange(more_input_bar_, nullptr); more != nullptr) {
+    detail::add_array(execution, z_.rows() * z_.columns(), more, (encoder_ ? work : embedding_bar).data());
+  }
   if (encoder_) encoder_->backward(execution, work, weights_bar.encoder);
 }
 

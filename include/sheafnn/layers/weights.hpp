@@ -164,6 +164,36 @@ struct UnbiasedWeights : MixingWeights<T> {
   void check(const LayerSetting& of) const { MixingWeights<T>::check(of, false); }
 };
 
+/// Of a directed layer: A and B of the real part with ε of both, A' and B' of the imaginary part, which may be the same.
+/// \tparam T const S, S or ParameterSlot
+template <class T>
+struct DirectedWeights {
+  DiffusionWeights<T> real, imaginary;
+  WeightVector<T> concentration;  ///< of random phases, one number before its activation; empty without
+
+  /// A = I, B half of a random orthogonal matrix, ε = 0, a concentration of 0.908.
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
+    const Index d = of.coordinates, f = of.channels;
+    const auto add = [&](DiffusionWeights<T>& weights, const char* left, const char* right) {
+      if (of.diffusion.left) list.matrix(weights.left, left, d, d, identity_values(d));
+      if (of.diffusion.right) list.matrix(weights.right, right, f, f, scaled_values(orthogonal_values(f), 0.5));
+    };
+    add(real, "left", "right");
+    if (of.directed.imaginary_weights) add(imaginary, "imag_left", "imag_right");
+    list.vector(real.epsilon, "eps", {d, 1}, {});
+    if (!of.directed.imaginary_weights) imaginary = real;
+    if (of.directed.random) list.vector(concentration, "phase.concentration", {1}, {});
+  }
+  /// \throws std::invalid_argument  a weight of another shape
+  SHEAFNN_NOINLINE void check(LayerSetting of) const {
+    of.diffusion.residual = true;
+    real.check(of);
+    of.diffusion.residual = false;
+    imaginary.check(of);
+    if (of.directed.random) require_size(concentration, 1, "concentration of phases");
+  }
+};
+
 /// DiffusionWeights as matrices of its own, or their derivatives; converts to views.
 template <class S>
 struct DiffusionParameters {

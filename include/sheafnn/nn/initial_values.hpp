@@ -61,6 +61,13 @@ using InitialValues = std::function<void(const Stream&, std::span<double>)>;
     }
   };
 }
+/// Others times a factor.
+[[nodiscard]] inline InitialValues scaled_values(InitialValues others, double factor) {
+  return [others = std::move(others), factor](const Stream& stream, std::span<double> values) {
+    others(stream, values);
+    for (double& one : values) one *= factor;
+  };
+}
 /// Others, but for the values at some indices.
 [[nodiscard]] inline InitialValues replaced_values(InitialValues others,
                                                    std::vector<std::pair<Index, double>> at) {

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <stdexcept>
@@ -66,6 +67,9 @@ class ParameterDeclarations {
   ParameterGroup group = ParameterGroup::network;  ///< of the declarations that follow
   std::string suffix;                              ///< after their names
   bool as_stored = false;  ///< are their initial values listed as they lie in memory, not as files have them?
+
+  /// The next declaration is that of this parameter of the table. Unchecked: its number.
+  void go_to(ParameterId id) noexcept { next_ = id; }
 
  protected:
   explicit ParameterDeclarations(ParameterTable& table) : table_(&table), adds_to_(&table) {}
@@ -155,6 +159,23 @@ class ParameterList : public detail::ParameterDeclarations {
  private:
   T* array_ = nullptr;
 };
+
+/// What the names of a loss's parameters begin with, in a model and in its files.
+inline constexpr std::string_view loss_prefix = "loss.";
+
+/// Adds the parameters that declare(list) declares, with initial values, behind those of a set, which keep theirs: weights
+/// of a loss, for example. What is laid out like the parameters, such as a network's gradient, has to be made anew.
+///
+/// \throws std::invalid_argument  as ParameterTable::add(), e.g. a parameter that is there already
+template <class S, class Declare>
+void extend_parameters(ParameterSet<S>& parameters, std::uint64_t seed, const Declare& declare) {
+  ParameterSet<S> extended = parameters;
+  ParameterList<ParameterSlot> list(extended);
+  declare(list);
+  extended.initialise(seed);
+  std::copy(parameters.values().begin(), parameters.values().end(), extended.values().begin());
+  parameters = std::move(extended);
+}
 
 }  // namespace sheafnn::layers
 

@@ -31,6 +31,8 @@ enum class Purpose : std::uint32_t {
   synthetic_graph = 7,  ///< generated graphs and features
   user = 8,             ///< sampling by users of the library
   layer_noise = 9,      ///< what layers draw themselves
+  negative_pairs = 10,  ///< pairs of nodes without an edge
+  pair_noise = 11,      ///< noise behind sampled restriction maps of pairs of nodes
   batch_order = 12      ///< which training nodes or graphs a step takes
 };
 

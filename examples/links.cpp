@@ -1,0 +1,169 @@
+/// \file
+/// Predicts links: hides edges of a graph, trains a sheaf network to tell them from pairs of nodes without an edge, prints how
+/// well it ranks the hidden test edges, and writes a ranking of pairs.
+///
+///     links --dataset people --candidates pairs.csv --ranking ranking.csv
+#include <cstdio>
+#include <limits>
+#include <sheafnn/bsnn/edge_prediction.hpp>
+#include <sheafnn/bsnn/model.hpp>
+#include <sheafnn/bsnn/trainer.hpp>
+#include <sheafnn/io/csv_edges.hpp>
+#include <sheafnn/io/file.hpp>
+#include <sheafnn/sheaf/families.hpp>
+#include <sheafnn/uncertainty/link_ranks.hpp>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/data_options.hpp"
+#include "models/option_flags.hpp"
+#include "models/program.hpp"
+
+namespace {
+
+using sheafnn::Edge;
+using sheafnn::Index;
+
+struct Settings {
+  std::string dataset = "karate", candidates, ranking, model = "bsnn";
+  sheafnn::PairScore score = sheafnn::PairScore::energy;
+  Index hits = 10;
+  sheafnn::SyntheticOptions synthetic;
+  programs::DataOptions data;
+  sheafnn::EdgeSplitOptions split;
+  sheafnn::ModelOptions network;
+  sheafnn::TrainOptions train;
+};
+
+/// The pairs of a file with two nodes per line. \throws std::runtime_error  naming the file and the line
+std::vector<Edge> read_pairs(const std::string& file, const sheafnn::Dataset& data) {
+  using sheafnn::io::detail::NodeNumbers;
+  const NodeNumbers numbers = data.node_names.empty() ? NodeNumbers(data.name, data.node_count())
+                                                      : NodeNumbers(data.name, data.node_names);
+  const sheafnn::Graph pairs = sheafnn::io::detail::read_edge_list(sheafnn::io::CsvReader(file), numbers);
+  sheafnn::require(pairs.edge_count() > 0, "--candidates", file, "it has no pair of two nodes");
+  return {pairs.edges().begin(), pairs.edges().end()};
+}
+
+/// Pairs in the order of their probability, with the names of the nodes.
+std::string ranking_csv(const sheafnn::Dataset& data, const std::vector<Edge>& pairs,
+                        const sheafnn::LinkPrediction& p) {
+  std::ostringstream out;
+  const auto name = [&](std::int32_t u) {
+    return data.node_names.empty() ? std::to_string(u)
+                                   : sheafnn::io::csv_field(data.node_names[static_cast<std::size_t>(u)]);
+  };
+  out.precision(std::numeric_limits<float>::max_digits10);
+  out << "source,target,probability,entropy,mutual_information\n";
+  for (const std::int32_t t : p.ranking) {
+    const std::size_t i = static_cast<std::size_t>(t);
+    out << name(pairs[i].u) << ',' << name(pairs[i].v) << ',' << p.link[i] << ',' << p.entropy[i] << ','
+        << p.mutual_information[i] << '\n';
+  }
+  return out.str();
+}
+
+/// Hits@k and MRR of the test edges among the test pairs without an edge.
+void print_ranks(const sheafnn::EdgeTargets& links, const sheafnn::LinkPrediction& p, Index k) {
+  std::vector<double> edges, negatives;
+  for (std::size_t i = 0; i < links.split.test.size(); ++i) {
+    const bool edge = links.labels[static_cast<std::size_t>(links.split.test[i])] == 1;
+    (edge ? edges : negatives).push_back(p.link[i]);
+  }
+  if (edges.empty() || negatives.empty()) return;
+  const std::vector<double> ranks = sheafnn::uncertainty::link_ranks(edges, negatives);
+  std::printf("%zu test edges among %zu pairs without one: Hits@%td %.3f, MRR %.3f\n", edges.size(),
+              negatives.size(), k, sheafnn::uncertainty::hits_at(ranks, k),
+              sheafnn::uncertainty::mean_reciprocal_rank(ranks));
+}
+
+template <class Model>
+void run(Settings s, const sheafnn::Dataset& data) {
+  std::vector<Edge> candidates;
+  if (!s.candidates.empty()) candidates = read_pairs(s.candidates, data);
+  s.split.seed = s.train.seed;
+  const sheafnn::EdgeTargets links = sheafnn::split_links(data.graph, s.split);
+  std::printf(
+      "%s: %td nodes, %td edges, of which the network sees %td; targets with negatives: %zu of training, %zu of "
+      "validation, %zu of test\n",
+      data.name.c_str(), data.node_count(), data.graph.edge_count(), links.graph.edge_count(),
+      links.split.train.size(), links.split.validation.size(), links.split.test.size());
+  s.network.features = data.feature_count();
+  Model model(s.network, s.train.seed);
+  const sheafnn::TrainResult r =
+      sheafnn::train(model, links.graph, data.features, sheafnn::link_loss(links, s.score), links.split, s.train);
+  std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
+  const auto ranked = [&](const std::vector<Edge>& pairs) {
+    return sheafnn::predict_links(model, links.graph, data.features, pairs, s.score,
+                                  {.samples = s.train.samples,
+                                   .seed = s.train.seed,
+                                   .epoch = static_cast<std::uint32_t>(r.best_epoch),
+                                   .threads = s.train.threads});
+  };
+  std::vector<Edge> test;
+  for (const std::int32_t t : links.split.test) test.push_back(links.pairs[static_cast<std::size_t>(t)]);
+  if (!test.empty()) {
+    std::printf("test loss %.3f, ROC AUC %.3f, average precision %.3f\n", r.test_nll, r.test_roc_auc,
+                r.test_average_precision);
+    print_ranks(links, ranked(test), s.hits);
+  }
+  if (s.ranking.empty()) return;
+  const std::vector<Edge>& pairs = candidates.empty() ? test : candidates;
+  sheafnn::require(!pairs.empty(), "--ranking", s.ranking, "there are no test pairs: --candidates names others");
+  sheafnn::io::write_text(s.ranking, ranking_csv(data, pairs, ranked(pairs)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  std::string score(to_string(s.score));
+  s.network.channels = 8;
+  s.network.layers = 2;
+  s.network.classes = 16;
+  CLI::App app("Predicts links with a sheaf network of diagonal maps, stalk dimension 2; see docs/edges.md.",
+               "links");
+  programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
+  auto* files = app.add_option_group("Files");
+  auto* ranking =
+      files->add_option("--ranking", s.ranking, "write pairs, the most probable link first, to this CSV file");
+  files
+      ->add_option("--candidates", s.candidates,
+                   "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
+      ->needs(ranking);
+  auto* model = app.add_option_group("Model", "the network and its score of a pair; see docs/math.md, \"Links\"");
+  model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"nsd", "bsnn"}));
+  model->add_option("--score", score, "score of a pair: dot, bilinear, or energy, of the sheaf")
+      ->capture_default_str();
+  model->add_option("--outputs", s.network.classes, "numbers of a node that scores are made of")
+      ->capture_default_str();
+  const auto all = [](std::string_view) { return true; };
+  programs::add_flags(app, *model, s.network, all);
+  auto* split = app.add_option_group("Split", "which edges the network sees, and which are targets");
+  programs::add_flags(app, *split, s.split, all);
+  split->add_option("--hits", s.hits, "k of Hits@k")->capture_default_str();
+  programs::add_flags(app, *app.add_option_group("Training"), s.train,
+                      [](std::string_view key) { return key != "checkpoint_every"; });
+  return programs::run_program(app, argc, argv, [&] {
+    programs::refuse_idle_dataset_options(app, s.dataset);
+    sheafnn::require(s.data.given_sheaf.empty(), "--given-sheaf", s.data.given_sheaf,
+                     "the network learns its maps");
+    s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
+    sheafnn::require(s.hits >= 1, "--hits", s.hits, "must be at least 1");
+    sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives,
+                     "links are told from pairs without an edge");
+    programs::require_writable("--ranking", s.ranking);
+    programs::require_apart({{"--ranking", s.ranking}},
+                            {{"--dataset", s.dataset}, {"--candidates", s.candidates}});
+    const sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
+    if (s.model == "bsnn") {
+      run<sheafnn::Bsnn<sheafnn::Diagonal<2>>>(s, data);
+    } else {
+      run<sheafnn::Nsd<sheafnn::Diagonal<2>>>(s, data);
+    }
+  });
+}

@@ -1,0 +1,133 @@
+/// \file
+/// DirectedPhases: the phases e^{iφ_a} of the arcs of directed layers, with φ_a = 2π q θ_a for θ_a =
+/// direction_of(graph, a), and the random phases of the option `random`: of every edge {u, v}, u < v, φ is drawn from
+/// a wrapped Cauchy distribution C_2(R(2π q θ), κ) with one concentration κ of the layer, and −φ is the angle of the
+/// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. Source: math: "Directed sheaves" (3.52,
+/// 3.57); the posterior is posterior/cayley.hpp with D = 2.
+///
+/// Unchecked: sizes of arrays, that a draw came before its backward pass.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/layer_form.hpp"
+#include "sheafnn/layers/node_chunks.hpp"
+#include "sheafnn/layers/noise.hpp"
+#include "sheafnn/posterior/cayley.hpp"
+
+namespace sheafnn::layers {
+
+/// Buffers of one layer on one graph.
+template <class S>
+class DirectedPhases {
+  using Posterior = CayleyPosterior<SpecialOrthogonal<2>>;
+  using Map = Posterior::Map<S>;
+  static constexpr SpreadRange range = SpreadRange::concentrated;
+
+ public:
+  /// Numbers of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not
+  /// read theirs.
+  static constexpr Index noise_size = Posterior::noise_size;
+
+  /// `graph` must outlive the phases.
+  DirectedPhases(const Graph& graph, const DirectedOptions& options)
+      : graph_(&graph),
+        random_(options.random),
+        phase_(2 * graph.arc_count()),
+        angle_bar_(random_ ? graph.edge_count() : 0),
+        chunks_(detail::chunks_of_groups(graph.edge_count())),
+        partial_(random_ ? chunks_.count : 0) {
+    for (Index a = 0; a < graph.arc_count(); ++a) {
+      const double angle = 2 * std::numbers::pi * options.charge * direction_of(graph, a);
+      phase_[2 * a] = static_cast<S>(std::cos(angle));
+      phase_[2 * a + 1] = static_cast<S>(std::sin(angle));
+    }
+    if (random_) centre_ = phase_;
+  }
+
+  [[nodiscard]] bool random() const noexcept { return random_; }
+  /// Cosine and sine of the phase of an arc.
+  [[nodiscard]] SHEAFNN_INLINE S cosine(Index arc) const { return phase_[2 * arc]; }
+  [[nodiscard]] SHEAFNN_INLINE S sine(Index arc) const { return phase_[2 * arc + 1]; }
+
+  /// Draws all phases, where they are random. \param raw  κ before its activation
+  void draw(Execution execution, S raw, const Noise<S>& noise) {
+    concentration_ = detail::concentration(range, raw);
+    parallel_for(execution, graph_->edge_count(), 64, [&](Index begin, Index end) {
+      for (Index e = begin; e < end; ++e) {
+        const Index arc = graph_->forward_arc(e), reverse = graph_->reverse(arc);
+        S uniform[Posterior::noise_size], parameters[Posterior::parameter_size];
+        if (noise.values != nullptr) {
+          const S* const row = noise.values + arc * noise_size;
+          for (int k = 0; k < Posterior::noise_size; ++k) uniform[k] = row[Posterior::noise_index(k)];
+        } else {
+          posterior_.draw_noise<S>(noise.stream, static_cast<std::uint32_t>(arc), uniform);
+        }
+        set_parameters(arc, parameters);
+        Map map;
+        posterior_.sample(parameters, uniform, map);
+        phase_[2 * arc] = phase_[2 * reverse] = map(0, 0);
+        phase_[2 * arc + 1] = map(1, 0);
+        phase_[2 * reverse + 1] = -map(1, 0);
+      }
+    });
+  }
+  /// KL of the distribution and the uniform one.
+  [[nodiscard]] double kl() const {
+    if (!random_) return 0;
+    S parameters[Posterior::parameter_size];
+    set_parameters(centred, parameters);
+    return static_cast<double>(posterior_.kl(parameters));
+  }
+  /// The derivative of every edge's φ, which the layer's backward pass writes; null where phases are not random.
+  [[nodiscard]] S* angle_bar() noexcept { return random_ ? angle_bar_.data() : nullptr; }
+  /// From angle_bar() to the derivative of κ before its activation. \param kl_weight  factor of kl() in the loss
+  [[nodiscard]] S backward(Execution execution, double kl_weight) {
+    chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
+      S gradient[Posterior::gradient_size] = {};
+      for (Index e = begin; e < end; ++e) {
+        const Index arc = graph_->forward_arc(e);
+        const S cosine_part = cosine(arc), sine_part = sine(arc), half_bar = S(0.5) * angle_bar_[e];
+        Map map, map_bar;  // dR/dφ has the norm √2
+        map << cosine_part, -sine_part, sine_part, cosine_part;
+        map_bar << -half_bar * sine_part, -half_bar * cosine_part, half_bar * cosine_part, -half_bar * sine_part;
+        S parameters[Posterior::parameter_size];
+        set_parameters(arc, parameters);
+        posterior_.sample_backward(parameters, static_cast<const S*>(nullptr), map, map_bar, S(0), gradient);
+      }
+      partial_[chunk] = gradient[Posterior::gradient_size - 1];
+    });
+    S parameters[Posterior::parameter_size], gradient[Posterior::gradient_size] = {};
+    set_parameters(centred, parameters);
+    posterior_.kl_backward(parameters, static_cast<S>(kl_weight), gradient);
+    S sum = gradient[Posterior::gradient_size - 1];
+    for (Index chunk = 0; chunk < chunks_.count; ++chunk) sum += partial_[chunk];
+    return sum * concentration_.slope;
+  }
+
+ private:
+  static constexpr Index centred = -1;
+  /// The rotation that an arc's phase is drawn around, or none, and κ.
+  void set_parameters(Index arc, S* parameters) const {
+    const S cosine_part = arc < 0 ? S(1) : centre_[2 * arc], sine_part = arc < 0 ? S(0) : centre_[2 * arc + 1];
+    const S columns[] = {cosine_part, sine_part, -sine_part, cosine_part, concentration_.kappa};
+    std::copy_n(columns, Posterior::parameter_size, parameters);
+  }
+
+  const Graph* graph_;
+  bool random_;
+  Posterior posterior_;
+  detail::Concentration<S> concentration_ = {};
+  Buffer<S> phase_, centre_;  ///< of every arc: cosine and sine
+  Buffer<S> angle_bar_;
+  NodeChunks chunks_;  ///< of edges
+  Buffer<S> partial_;  ///< per chunk of edges: κ̄
+};
+
+}  // namespace sheafnn::layers

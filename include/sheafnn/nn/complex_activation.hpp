@@ -1,0 +1,56 @@
+/// \file
+/// ComplexActivation: activations of complex numbers z = a + i b, and what their backward passes need, over T =
+/// float, double or Pack. Source: math: "Directed sheaves" (3.55).
+///
+/// Unchecked: values of NaN are NaN.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/nn/activation.hpp"
+
+namespace sheafnn::layers {
+
+/// Activations of complex numbers.
+enum class ComplexActivation : std::uint8_t {
+  complex_relu,  ///< z for a ≥ 0, otherwise 0
+  elu            ///< ELU(a) + i ELU(b)
+};
+/// Its texts, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 2> complex_activation_names = {"complex-relu", "elu"};
+/// Its texts, for to_string() and parse_name().
+[[nodiscard]] constexpr const auto& names_of(ComplexActivation) { return complex_activation_names; }
+
+/// From z = {a, b} to its activation, in place. Takes any numbers.
+template <class T>
+SHEAFNN_HD SHEAFNN_INLINE void activate(ComplexActivation activation, T (&z)[2]) {
+  if (activation == ComplexActivation::elu) {
+    z[0] = elu(z[0]);
+    z[1] = elu(z[1]);
+    return;
+  }
+  z[1] = select(z[0] < T(0), T(0), z[1]);
+  z[0] = select(z[0] < T(0), T(0), z[0]);
+}
+/// From the derivative of the activation to the derivative of z, in place. Takes any numbers.
+template <class T>
+SHEAFNN_HD SHEAFNN_INLINE void activate_backward(ComplexActivation activation, const T (&z)[2], T (&bar)[2]) {
+  if (activation == ComplexActivation::elu) {
+    bar[0] *= elu_derivative(z[0]);
+    bar[1] *= elu_derivative(z[1]);
+    return;
+  }
+  bar[0] = select(z[0] < T(0), T(0), bar[0]);
+  bar[1] = select(z[0] < T(0), T(0), bar[1]);
+}
+
+}  // namespace sheafnn::layers
+
+namespace sheafnn {
+
+using layers::ComplexActivation;
+
+}  // namespace sheafnn
