@@ -43,7 +43,7 @@ inline Picture draw_reliability(const Figures& figures) {
   const char* const titles[] = {"single model", "temperature", "two temperatures", "ensemble"};
   Script script(explore::several_panels, 480);
   script.line({"set multiplot layout 2,", shown.size(), " margins 0.14,0.98,0.18,0.9 spacing 0.09,0.14\n",
-               "set xlabel offset 0,0.4\nset title offset 0,-0.4"});
+               "set xlabel offset 0,0.4\nset title offset 0,-0.4\nset ylabel offset 1,0"});
   script.line({"unset key\nset xrange [0:1]\nset xtics 0.5\nset tics font ',15'"});
   for (const std::size_t v : shown) {
     std::vector<Numbers> rows;
@@ -157,7 +157,8 @@ inline Picture draw_histograms(const Figures& figures) {
   Script script(explore::several_panels, 80 + static_cast<int>(rows) * 270);
   const double height = 80 + static_cast<double>(rows) * 270;
   script.line({"set multiplot layout ", rows, ",3 margins 0.13,0.97,", 90 / height, ",", 1 - 90 / height,
-               " spacing 0.09,", 136 / height, "\nset xlabel offset 0,0.4\nset title offset 0,-0.4"});
+               " spacing 0.09,", 136 / height,
+               "\nset xlabel offset 0,0.4\nset title offset 0,-0.4\nset ylabel offset 1,0"});
   script.line(
       {"set tics font ',15'\nset yrange [0:*]\nset ytics 20\nset key at screen 0.93,0.99 right top horizontal "
        "samplen 1"});
