@@ -95,23 +95,11 @@ void check_model(Extent extent = Extent::all) {
     if (extent == Extent::one && setting.name != "degree 2, mixed skip") continue;
     Model model(setting.model, 7);
     tiny::disturb(model.parameters(), 8, 0.3);
-    test::TrainingPass<double> pass;
-    pass.labels = task.labels;
-    pass.nodes = task.train;
+    test::TrainingPass<double> pass = setting.pass(task);
+    pass.epoch = 0;
     pass.only_nodes = setting.model.filter.degree % 2 == 0;
-    pass.seed = 9;
-    pass.input_dropout = setting.input_dropout;
-    pass.dropout = setting.dropout;
-    pass.kl_weight = 0.3;
-    pass.kl_estimator = setting.kl_estimator;
-    pass.samples = setting.samples;
     Network<Model> network(model, task.graph, task.sparse);
-    test::train_pass(network, pass);
-    const Buffer<double> gradient = network.gradient();
-    const auto comparison = model_gradient::compare_gradient(model.parameters(), gradient,
-                                                             [&] { return test::train_pass(network, pass).loss; });
-    INFO(comparison.where);
-    CHECK(comparison.worst <= 1);
+    model_gradient::check_gradient(model, network, pass);
 
     if constexpr (Model::bayesian) {  // the second sample, with and without one before it
       std::vector<double> second;

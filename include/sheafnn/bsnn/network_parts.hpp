@@ -79,8 +79,11 @@ struct NetworkParts {
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
       buffer->resize(graph.node_count() * shape.row());
     }
-    if (parts_of(*of.options().layer) == 2) {
-      complex.emplace(graph.node_count(), shape.coordinates, shape.channels, of.options().directed.imaginary_start);
+    if constexpr (requires { of.options().directed; }) {
+      if (parts_of(of.options().layer) == 2) {
+        complex.emplace(graph.node_count(), shape.coordinates, shape.channels,
+                        of.options().directed.imaginary_start);
+      }
     }
     if (reads.before) {
       for (Buffer<S>& buffer : before_bar_) buffer.resize(graph.node_count() * shape.row());
@@ -218,7 +221,7 @@ struct NetworkParts {
   /// Some layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {
     DiffusionShape<S> r(on, Family::stalk_dimension, options.add_lp, options.add_hp,
-                        options.channels * parts_of(*options.layer), detail::has_augmented_filters(options));
+                        options.channels * parts_of(options.layer), detail::has_augmented_filters(options));
     if (averages(options)) {
       for (S& sign : r.filter_sign) sign = -sign;
     }

@@ -60,8 +60,8 @@ template <class Model>
             concat("a network of the kind ", Model::kind, " has no sheaf learner for pairs of nodes"));
     r.coordinates = Model::stalk_dimension;
     if constexpr (requires { model.options().layer; }) {
-      const LayerForm form = model.options().layer.value_or(LayerForm::diffusion);
-      require(layers::parts_of(form) == 1, "layer", to_string(form), "the energy of a pair reads real features");
+      require(layers::parts_of(model.options().layer) == 1, "layer", to_string(LayerForm::directed),
+              "the energy of a pair reads real features");
     }
     if constexpr (requires { model.layout().learner.edge_features; }) {
       require(model.layout().learner.edge_features == 0, "edge_features", model.layout().learner.edge_features,

@@ -48,7 +48,7 @@ class PooledModel {
     static_cast<ModelOptions&>(options_) = node_model_.options();
     if (options.pooling == Pooling::harmonic) {
       detail::require_edges(options_);
-      require(layers::parts_of(*options_.layer) == 1, "layer", to_string(*options_.layer),
+      require(layers::parts_of(options_.layer) == 1, "layer", to_string(*options_.layer),
               "harmonic pooling reads real features");
       require(options.normalisation == Normalisation::augmented || options.normalisation == Normalisation::block,
               "normalisation", to_string(options.normalisation), "harmonic pooling needs augmented or block");
