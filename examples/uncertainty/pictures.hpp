@@ -42,7 +42,8 @@ inline Picture draw_reliability(const Figures& figures) {
       ensembles ? std::vector<std::size_t>{0, 1, 3} : std::vector<std::size_t>{0, 1, 2};
   const char* const titles[] = {"single model", "temperature", "two temperatures", "ensemble"};
   Script script(explore::several_panels, 480);
-  script.line({"set multiplot layout 2,", shown.size(), " margins 0.1,0.99,0.14,0.92 spacing 0.09,0.12"});
+  script.line({"set multiplot layout 2,", shown.size(), " margins 0.14,0.98,0.18,0.9 spacing 0.09,0.14\n",
+               "set xlabel offset 0,0.4\nset title offset 0,-0.4\nset ylabel offset 1,0"});
   script.line({"unset key\nset xrange [0:1]\nset xtics 0.5\nset tics font ',15'"});
   for (const std::size_t v : shown) {
     std::vector<Numbers> rows;
@@ -112,8 +113,8 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
   const char* const colours[] = {"#56b4e9", "#0072b2", "#e69f00"};
   Script script(figures.samples.size() > 1 ? explore::several_panels : explore::one_panel, 400);
   script.line({"set multiplot layout 1,", figures.samples.size()});
-  script.line({"set key top right Right samplen 1\nset yrange [0:*]\nset style fill solid 0.8"});
-  script.line({"set xlabel 'classes in the set'\nset ylabel 'test nodes (%)'\nset offsets 0, 0, graph 0.35, 0"});
+  script.line({"set key top right Right samplen 0.5 font ',12'\nset yrange [0:*]\nset style fill solid 0.8"});
+  script.line({"set xlabel 'classes in the set'\nset ylabel 'test nodes (%)'\nset offsets 0, 0, graph 0.5, 0"});
   for (std::size_t k = 0; k < figures.samples.size(); ++k) {
     const auto& methods = figures.samples[k].methods;
     std::vector<Numbers> rows;
@@ -132,8 +133,8 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
     std::string plot;
     for (std::size_t m = 0; m < methods.size(); ++m) {
       plot += joined({m == 0 ? "plot " : ", ", "$", block, " using ($1 + ", 0.27 * (static_cast<double>(m) - 1),
-                      "):", m + 2, ":(0.25) with boxes lc rgb '", colours[m], "' title '", methods[m].name,
-                      ": coverage ", programs::text("%.1f %%", 100 * methods[m].coverage.mean()), ", size ",
+                      "):", m + 2, ":(0.25) with boxes lc rgb '", colours[m], "' title '", methods[m].name, ": ",
+                      programs::text("%.1f %%, ", 100 * methods[m].coverage.mean()),
                       programs::text("%.2f", methods[m].size.mean()), "'"});
     }
     script.line({"set title '", figures.samples[k].name, "'"});
@@ -142,7 +143,7 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
   return {"sets.svg", "Sizes of conformal prediction sets",
           joined({"Sets of classes that are to contain the label of ", 100 * (1 - alpha),
                   " % of the nodes: scores with whole classes, randomised ones, and these averaged over "
-                  "neighbours. Small "
+                  "neighbours; behind each, its coverage and mean size. Small "
                   "sets are informative, empty ones and those of all classes are not."}),
           script.draw()};
 }
@@ -153,12 +154,13 @@ inline Picture draw_histograms(const Figures& figures) {
   const char* const colours[] = {"#0072b2", "#d55e00", "#009e73"};
   const char* const names[] = {"predicted rightly", "predicted wrongly", "of the unseen class"};
   const std::size_t rows = figures.samples.size();
-  Script script(explore::several_panels, 80 + static_cast<int>(rows) * 220);
-  const double height = 80 + static_cast<double>(rows) * 220;
-  script.line({"set multiplot layout ", rows, ",3 margins 0.09,0.97,", 56 / height, ",", 1 - 60 / height,
-               " spacing 0.09,", 86 / height});
+  Script script(explore::several_panels, 80 + static_cast<int>(rows) * 270);
+  const double height = 80 + static_cast<double>(rows) * 270;
+  script.line({"set multiplot layout ", rows, ",3 margins 0.13,0.97,", 90 / height, ",", 1 - 90 / height,
+               " spacing 0.09,", 136 / height,
+               "\nset xlabel offset 0,0.4\nset title offset 0,-0.4\nset ylabel offset 1,0"});
   script.line(
-      {"set tics font ',15'\nset yrange [0:*]\nset ytics 20\nset key at screen 0.97,0.99 right top horizontal "
+      {"set tics font ',15'\nset yrange [0:*]\nset ytics 20\nset key at screen 0.93,0.99 right top horizontal "
        "samplen 1"});
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t k = 0; k < figures.samples[row].measures.size(); ++k) {
