@@ -37,7 +37,7 @@ Comparison compare(const std::string& name, const Task& task) {
   const sheafnn::Dataset& data = task.data;
   Comparison r{name, {}, {}, {}, {}, std::vector<double>(epochs), {}, {}};
   // Of the dropouts 0 and 0.3 and the decays 5e-4 and 5e-3, this pair has the lowest validation loss of each network, over
-  // 120 epochs on such a graph of 800 nodes. Test nodes chose nothing.
+  // 120 epochs on such a graph of 800 nodes.
   sheafnn::TrainOptions options{
       .epochs = epochs, .patience = epochs, .input_dropout = 0, .dropout = 0.3, .samples = 10};
   programs::ProgressBar bar(options.epochs, split_count);

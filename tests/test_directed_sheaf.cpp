@@ -240,7 +240,7 @@ TEST_CASE("directed sheaves: gradients of Bayesian networks") {
   check_gradients<Bayesian<GeneralLinear<2>>>();
 }
 
-TEST_CASE("directed sheaves: directions of arcs are those in which pairs were listed") {
+TEST_CASE("directed sheaves: arcs point as pairs were listed") {
   const Graph graph = directed_graph();
   const auto direction = [&](Index u, Index v) {
     for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {

@@ -130,7 +130,7 @@ TEST_CASE("gradients of losses of pairs: a separate encoder, edge weights, degre
   check_gradient<sheafnn::Nsd<sheafnn::Identity<2>, double>>(sheafnn::link_loss(two), two, energy, options);
 }
 
-TEST_CASE("scores of pairs are those of direct formulas") {
+TEST_CASE("scores of pairs equal direct formulas") {
   using Model = sheafnn::Nsd<sheafnn::Diagonal<2>, double>;
   const tiny::Task task;
   auto options = tiny::options();
@@ -187,7 +187,7 @@ TEST_CASE("scores of pairs are those of direct formulas") {
   }
 }
 
-TEST_CASE("an edge's maps are those of the network") {
+TEST_CASE("an edge has the network's maps") {
   using Model = sheafnn::Nsd<sheafnn::GeneralLinear<2>, double>;
   const tiny::Task task;
   auto options = tiny::options();

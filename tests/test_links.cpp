@@ -230,7 +230,7 @@ TEST_CASE("ranks: ties count half, Hits@k and MRR") {
 }
 
 /// Nodes with a group, 0 or 1, and a place on a circle, both among noisy features. Nodes of different groups are linked
-/// where their places are near to each other once those of group 1 are turned by a quarter.
+/// where their places are near to each other once the places of group 1 are turned by a quarter.
 struct PlantedTask {
   static constexpr Index n = 120;
   Graph graph;

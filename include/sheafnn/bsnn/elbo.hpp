@@ -167,7 +167,7 @@ void check_loss_of(const Network<Model>& network, const LossType& loss, std::spa
 /// Computes L and, in network.gradient(), its derivative with respect to every parameter. math: "Loss" (3.35).
 ///
 /// \param pass   with training = true; its sample does not matter
-/// \param nodes  training nodes, in increasing order, among those of the pass; or numbers of targets (loss_parts.hpp)
+/// \param nodes  training nodes, in increasing order, among the nodes of the pass; or numbers of targets (loss_parts.hpp)
 /// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
 ///         Network::begin() throws
 /// \throws std::logic_error       a pass with training = false

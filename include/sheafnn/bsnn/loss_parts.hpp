@@ -36,7 +36,7 @@ template <class L>
 ///   - validate(model, node_count): throws std::invalid_argument unless the targets fit;
 ///   - prepare(model, seed): adds the loss's own parameters to the model's, where they are not there yet;
 ///   - Work<Model>: a type of buffers, one object for passes that follow each other;
-///   - begin(network, targets, work): before the draws of a pass, whose outputs are those of all nodes;
+///   - begin(network, targets, work): before the draws of a pass, which has outputs of all nodes;
 ///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as of a Loss, of the sample that is drawn;
 ///     derivatives of the loss's parameters are added to the network's gradient;
 ///   - predict(network, outputs, targets, predictions, work): as of a Loss.

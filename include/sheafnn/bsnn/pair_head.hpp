@@ -3,7 +3,7 @@
 /// the energy of the outputs on a pair under the network's own sheaf (layers/pair_scores.hpp, pair_sheaf.hpp).
 ///
 /// The outputs y_u of a node (C numbers, ModelOptions::classes) are its embedding; the energy reads them as d × C/d numbers
-/// in its stalk. The head's parameters are those of a loss: extend_parameters() adds them behind the model's own, with the
+/// in its stalk. The head's parameters belong to a loss: extend_parameters() adds them behind the model's own, with the
 /// names `loss.dot.bias`, `loss.dot.log_temperature`, … math: "Links".
 #pragma once
 
@@ -171,7 +171,7 @@ class PairScorer {
     }
     inferred_ = false;
   }
-  /// Scores of the sample that is drawn, one row per distinct pair; row_of() is that of each pair.
+  /// Scores of the sample that is drawn, one row per distinct pair; row_of() says which row a pair has.
   ///
   /// \param outputs  n × C
   MatrixView<const S> scores(Network<Model>& network, const MatrixView<const S>& outputs) {

@@ -127,7 +127,7 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity, or why a flow does not
 ///                                reach its end
 /// \throws what options.on_epoch and options.on_checkpoint throw, and std::bad_alloc; after any of these the model has
-///         the parameters that it was given, and perhaps those of the loss at their initial values
+///         the parameters that it was given, and perhaps the loss's parameters at their initial values
 template <class Model, LossOf<Model> LossType>
 TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {

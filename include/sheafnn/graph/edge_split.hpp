@@ -88,7 +88,7 @@ void for_each_option(const Visit& visit, Options&... options) {
 /// A graph, T pairs of its nodes, and which of them are for what.
 struct EdgeTargets {
   Graph graph;                       ///< what the network sees
-  std::vector<Edge> pairs;           ///< T; in training those of fresh() change
+  std::vector<Edge> pairs;           ///< T; the pairs of fresh() change in training
   std::vector<std::int32_t> edges;   ///< T: number of the edge in the whole graph, −1 where there is none
   std::vector<std::int32_t> labels;  ///< T: of links 1 (an edge) or 0; or the labels of the edges
   Split split;                       ///< numbers of targets

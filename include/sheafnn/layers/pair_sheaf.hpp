@@ -78,7 +78,7 @@ class PairSheaf {
     if constexpr (is_learned<Family>) learner_->forward(execution, weights, z);
     if constexpr (!is_point) distribution_.activate(execution, *learner_);
   }
-  /// The maps of a draw; the noise of a pair is addressed by its arcs among those of the pairs.
+  /// The maps of a draw; the noise of a pair is addressed by its arcs among the arcs of all pairs.
   void draw(Execution execution, const Stream& stream) {
     noise_.stream = stream;
     parallel_for(execution, blocks_.block_count(), 2, [&](Index begin, Index end) {
@@ -88,7 +88,7 @@ class PairSheaf {
 
   /// E of y (n × D f), pairs × f.
   void energies(Execution execution, const MatrixView<const S>& y, const MatrixView<S>& energy);
-  /// From the derivative of E to those of y, of the learner's weights (added to) and of Z (n × h, added to).
+  /// From the derivative of E to the derivatives of y, of the learner's weights (added to) and of Z (n × h, added to).
   void backward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z,
                 const MatrixView<const S>& y, const MatrixView<const S>& energy_bar, const MatrixView<S>& y_bar,
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar);

@@ -130,7 +130,7 @@ class SheafLearnerInput {
     const Index h = shape_.inputs;
     if (shape_.input == LearnerInput::concatenation && shape_.parts == 1) return side * h + i;
     const Index f = shape_.channels / shape_.parts, part = i % shape_.channels / f, channel = i % f;
-    const Index real = i / shape_.channels * f + channel;  // its number among those of its part
+    const Index real = i / shape_.channels * f + channel;  // its number among the numbers of its part
     switch (shape_.input) {
       case LearnerInput::summed:
         return (2 * part + side) * f + channel;

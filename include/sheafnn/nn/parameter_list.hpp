@@ -68,7 +68,7 @@ class ParameterDeclarations {
   std::string suffix;                              ///< after their names
   bool as_stored = false;  ///< are their initial values listed as they lie in memory, not as files have them?
 
-  /// The next declaration is that of this parameter of the table. Unchecked: its number.
+  /// The next declaration is of this parameter of the table. Unchecked: its number.
   void go_to(ParameterId id) noexcept { next_ = id; }
 
  protected:
@@ -163,7 +163,7 @@ class ParameterList : public detail::ParameterDeclarations {
 /// What the names of a loss's parameters begin with, in a model and in its files.
 inline constexpr std::string_view loss_prefix = "loss.";
 
-/// Adds the parameters that declare(list) declares, with initial values, behind those of a set, which keep theirs: weights
+/// Adds the parameters that declare(list) declares, with initial values, behind the parameters of a set, which keep their values: weights
 /// of a loss, for example. What is laid out like the parameters, such as a network's gradient, has to be made anew.
 ///
 /// \throws std::invalid_argument  as ParameterTable::add(), e.g. a parameter that is there already
