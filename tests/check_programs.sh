@@ -360,6 +360,37 @@ if [ -x "$bin/hypergraph" ]; then
   refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing
   refuse 'works on a hypergraph' "$bin/predict" --model hyper.safetensors
 fi
+if [ -x "$bin/graphs" ]; then
+  # 60 chains of four to seven atoms; every second one is closed to a ring.
+  mkdir rings
+  awk 'BEGIN {
+    for (g = 1; g <= 60; ++g) {
+      n = 4 + g % 4
+      for (i = 1; i <= n; ++i) {
+        print g > "rings/rings_graph_indicator.txt"
+        if (i > 1) print first + i - 1 ", " first + i > "rings/rings_A.txt"
+      }
+      if (g % 2) print first + n ", " first + 1 > "rings/rings_A.txt"
+      print (g % 2 ? 1 : -1) > "rings/rings_graph_labels.txt"
+      first += n
+    }
+  }'
+  graphs=("$bin/graphs" rings --model bsnn --channels 4 --layers 2 --epochs 60 --fold 1)
+  "${graphs[@]}" --save rings.safetensors --predictions rings.csv --threads 1 > graphs.txt || fail "graphs"
+  "${graphs[@]}" --threads 2 | cmp - graphs.txt || fail "graphs depends on threads"
+  grep -q '^rings: 60 graphs, 330 nodes, 300 edges, 1 features, 2 classes$' graphs.txt || fail "graphs: $(cat graphs.txt)"
+  [ "$(head -1 rings.csv)" = graph,fold,label,predicted,probability,entropy,mutual_information ] && [ "$(wc -l < rings.csv)" = 7 ] ||
+    fail "graphs --predictions: $(cat rings.csv)"
+  "$bin/graphs" rings --load rings.safetensors --predictions all.csv > graphs.txt || fail "graphs --load"
+  awk '/% of the labelled graphs have the class of their label$/ {n++; sub(/%.*/, ""); if ($1 + 0 < 90) bad = 1} END {exit bad || n != 1}' graphs.txt ||
+    fail "graphs learned nothing: $(cat graphs.txt)"
+  [ "$(wc -l < all.csv)" = 61 ] || fail "graphs --load --predictions"
+  refuse 'nothing: cannot be listed; No such file' "$bin/graphs" nothing
+  refuse '--fold: 10 is not allowed; rings has 10 folds' "$bin/graphs" rings --fold 10
+  refuse '--save: .* is not allowed; needs --fold' "$bin/graphs" rings --save other.safetensors
+  refuse '--load: .* is not allowed; holds the model bsnn, whose outputs are of nodes' "$bin/graphs" rings --load deep.safetensors
+  refuse '--predictions: .* is the file of --load' "$bin/graphs" rings --load rings.safetensors --predictions rings.safetensors
+fi
 if [ -x "$bin/links" ]; then
   # 120 people of three trades, who know some of their own trade: names go in and come out.
   mkdir club
