@@ -85,6 +85,7 @@ class EdgeLoss {
     add_pair_head(model, head_, seed);
   }
 
+  /// What begin() prepares for the draws of a pass.
   template <class Model>
   struct Work {
     PairScorer<Model> scorer;

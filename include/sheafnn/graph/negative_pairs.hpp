@@ -32,8 +32,9 @@ enum class NegativeSampling {
   uniform,  ///< all alike
   degree    ///< a node in proportion to its degree
 };
+/// Texts of the kinds, in their order.
 inline constexpr std::array<std::string_view, 2> negative_sampling_names = {"uniform", "degree"};
-/// All their texts.
+/// The same, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(NegativeSampling) { return negative_sampling_names; }
 
 namespace detail {

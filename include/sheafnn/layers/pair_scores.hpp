@@ -28,8 +28,9 @@ namespace sheafnn::layers {
 
 /// What a score is made of; see the file comment.
 enum class PairScore { dot, bilinear, energy };
+/// Texts of the scores, in their order.
 inline constexpr std::array<std::string_view, 3> pair_score_names = {"dot", "bilinear", "energy"};
-/// All their texts.
+/// The same, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(PairScore) { return pair_score_names; }
 
 /// Sizes of scores.
