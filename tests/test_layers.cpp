@@ -434,8 +434,11 @@ TEST_CASE("sheaf learner: refused options") {
   refuse("learner hidden_layers: 9 is not allowed; must be between 0 and 8", {.inputs = 4, .hidden_layers = 9});
   refuse("learner width: 0 is not allowed; must be at least 1", {.inputs = 4, .hidden_layers = 1});
   refuse("learner channels: 0 is not allowed; must be at least 1", {.inputs = 4, .input = LearnerInput::summed});
-  refuse("learner inputs: 4 is not allowed; must be a multiple of the 3 channels that are summed",
+  refuse("learner inputs: 4 is not allowed; must be a multiple of the 3 channels of a stalk coordinate",
          {.inputs = 4, .input = LearnerInput::summed, .channels = 3});
+  refuse("learner parts: 3 is not allowed; must be between 1 and 2", {.inputs = 6, .channels = 3, .parts = 3});
+  refuse("learner channels: 3 is not allowed; must be a multiple of the 2 parts",
+         {.inputs = 6, .channels = 3, .parts = 2});
   SheafLearner<double> nothing(task.graph, blocks, {.inputs = 4});  // maps that are not learned
   refused("shape of z: 7 x 3 is not allowed; must be 7 x 4",
           [&] { nothing.forward(1, {}, MatrixView<const double>(some_matrix(n, 3, 1))); });
