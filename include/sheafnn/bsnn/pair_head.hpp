@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "sheafnn/bsnn/loss.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/graph.hpp"
