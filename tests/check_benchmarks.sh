@@ -27,7 +27,7 @@ with tarfile.open(archive) as reports:
     for name in names:
         if name.endswith(".json"):
             json.load(reports.extractfile(name))
-named = [(page, name) for page in sorted(pathlib.Path("docs/results").rglob("*.md"))
+named = [(page, name) for page in sorted(pathlib.Path("docs").rglob("*.md"))
          for name in re.findall(r"`((?:search|device|uncertainty|minesweeper)[-/][^` ]*\.(?:json|csv))`", page.read_text())]
 missing = [f"{page}: {archive} has no {name}" for page, name in named if not fnmatch.filter(names, name)]
 if missing or not named:
