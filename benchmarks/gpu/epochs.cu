@@ -114,7 +114,7 @@ void measure_batches(Executor& executor, const Settings& settings, Report& repor
 
 std::string batch_table(const Settings&, const Report& report) {
   std::string text = head(
-      {"", "models", "epoch of all, µs", "times that of one", "models × epochs per second", "device memory, MiB"});
+      {"", "models", "epoch of all, µs", "times the epoch of one", "models × epochs per second", "device memory, MiB"});
   for (const auto& model : batch_models) {
     const Measurement* one = report.find(batch_name(model, 1));
     for (const Index count : batch_counts) {

@@ -3,7 +3,7 @@
 
 usage: tables.py [--check] [ROOT]
 
-A page marks the place of a table by the lines "<!-- table NAME -->" and "<!-- end of table NAME -->". The figures are those of
+A page marks the place of a table by the lines "<!-- table NAME -->" and "<!-- end of table NAME -->". The figures stand in
 docs/results/figures/*.json, docs/results/defaults.json and docs/results/reports.tar.xz. With --check nothing is written; the program fails
 where a page differs, and where a sentence of quoted() is not on its page."""
 
