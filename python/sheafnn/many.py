@@ -170,9 +170,9 @@ def _side_by_side(plans: list[_Plan], keep: bool, threads: int) -> list[Any]:
         return outcome
 
     with concurrent.futures.ThreadPoolExecutor(min(threads, len(plans))) as pool:
-        futures = [pool.submit(train, plan) for plan in plans]
         outcomes: list[Any] = []
-        try:
+        try:  # from the first training on, so that whatever ends this function ends all of them
+            futures = [pool.submit(train, plan) for plan in plans]
             while len(outcomes) < len(futures):
                 try:
                     outcome = futures[len(outcomes)].result()

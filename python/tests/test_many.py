@@ -84,6 +84,25 @@ def test_interrupted():
     assert kept == "2 ['interrupted; 3 of 3 trainings are not complete'] {'interrupted'}\n"
 
 
+def test_interrupted_between_the_trainings_starts():
+    program = """
+        import concurrent.futures, sheafnn
+        submit, begun = concurrent.futures.ThreadPoolExecutor.submit, []
+        def once(pool, *arguments):
+            if begun:
+                raise KeyboardInterrupt
+            begun.append(submit(pool, *arguments))
+            return begun[0]
+        concurrent.futures.ThreadPoolExecutor.submit = once
+        try:
+            base = sheafnn.SheafClassifier(stalk_dim=2, epochs=10**6, patience=10**6)
+            sheafnn.fit_many(sheafnn.synthetic(nodes=300), base, splits=[0, 1], threads=2)
+        except KeyboardInterrupt:
+            print(len(begun), begun[0].done())
+    """
+    assert run(program).stdout == "1 True\n"
+
+
 def test_devices(karate):
     if sheafnn._core.has_device_models:
         pytest.skip("built with CUDA")
