@@ -48,6 +48,7 @@ void print_data(const sheafnn::HypergraphDataset& data) {
 
 void train(Settings s) {
   programs::require_writable("--save", s.save);
+  programs::require_apart({{"--save", s.save}}, {{"--hypergraph", s.hypergraph}});
   sheafnn::HypergraphDataset data =
       sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::training, s.text);
   if (data.splits.empty()) {
@@ -89,6 +90,7 @@ void train(Settings s) {
 
 void predict(const Settings& s) {
   programs::require_writable("--output", s.output);
+  programs::require_apart({{"--output", s.output}}, {{"--hypergraph", s.hypergraph}, {"--load", s.load}});
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.load);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, checkpoint);
   sheafnn::require(kind.has(info.model), "--load", s.load,

@@ -358,6 +358,7 @@ if [ -x "$bin/hypergraph" ]; then
   refuse 'stalk dimension: 9' "$bin/hypergraph" --stalk-dim 9
   refuse '--mediators: true is not allowed; an option of the nonlinear Laplacian' "$bin/hypergraph" --mediators
   refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing
+  refuse '--output: .* is the file of --load' "$bin/hypergraph" --load hyper.safetensors --output hyper.safetensors
   refuse 'works on a hypergraph' "$bin/predict" --model hyper.safetensors
 fi
 if [ -x "$bin/graphs" ]; then
@@ -389,6 +390,7 @@ if [ -x "$bin/graphs" ]; then
   refuse '--fold: 10 is not allowed; rings has 10 folds' "$bin/graphs" rings --fold 10
   refuse '--save: .* is not allowed; needs --fold' "$bin/graphs" rings --save other.safetensors
   refuse '--load: .* is not allowed; holds the model bsnn, whose outputs are of nodes' "$bin/graphs" rings --load deep.safetensors
+  refuse '--predictions: .* is a file of dataset' "$bin/graphs" rings --fold 1 --predictions rings/rings_A.txt
   refuse '--predictions: .* is the file of --load' "$bin/graphs" rings --load rings.safetensors --predictions rings.safetensors
 fi
 if [ -x "$bin/links" ]; then

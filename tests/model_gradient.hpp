@@ -78,6 +78,18 @@ PassResult check_gradient(Model& model, sheafnn::Network<Model>& network, const 
   return result;
 }
 
+/// The same for a model of a setting, with disturbed parameters, and networks with one thread and with `threads`.
+template <class Model, class Setting, class Task>
+PassResult check_setting(const Setting& setting, const Task& task, const sheafnn::GraphOf<Model>& graph, int threads) {
+  CAPTURE(Model::kind);
+  CAPTURE(Model::stalk_dimension);
+  CAPTURE(setting.name);
+  Model model(setting.model, 7);
+  tiny::disturb(model.parameters(), 8, 0.3);
+  sheafnn::Network<Model> network(model, graph, task.sparse, 1), threaded(model, graph, task.sparse, threads);
+  return check_gradient(model, network, setting.pass(task), &threaded);
+}
+
 /// Largest error of a result against the reference, in multiples of its bound, 512 ε times the larger of 1 and the
 /// value: a few hundred operations in a row, some of them (D_u^{-1/2}) with a condition of their own.
 double compare_forward(const PassResult& result, const std::vector<double>& log_probabilities,

@@ -120,14 +120,7 @@ template <class Model>
 void check_model() {
   const tiny::Task task;
   for (const Setting& setting : settings(Model::stalk_dimension, Model::bayesian)) {
-    CAPTURE(Model::kind);
-    CAPTURE(Model::stalk_dimension);
-    CAPTURE(setting.name);
-    Model model(setting.model, 7);
-    tiny::disturb(model.parameters(), 8, 0.3);
-    sheafnn::Network<Model> network(model, task.graph, task.sparse, 1),
-        threaded(model, task.graph, task.sparse, 3);
-    model_gradient::check_gradient(model, network, setting.pass(task), &threaded);
+    model_gradient::check_setting<Model>(setting, task, task.graph, 3);
   }
 }
 

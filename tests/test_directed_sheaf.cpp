@@ -175,13 +175,7 @@ void check_gradients() {
   for (const Setting& setting :
        settings(sheaf::is_orthogonal<typename Model::Family> && learned, Model::bayesian && learned, learned)) {
     CAPTURE(Model::Family::name);
-    CAPTURE(Model::stalk_dimension);
-    CAPTURE(Model::bayesian);
-    CAPTURE(setting.name);
-    Model model(setting.model, 7);
-    tiny::disturb(model.parameters(), 8, 0.3);
-    Network<Model> network(model, graph, task.sparse), threaded(model, graph, task.sparse, 2);
-    model_gradient::check_gradient(model, network, setting.pass(task), &threaded);
+    model_gradient::check_setting<Model>(setting, task, graph, 2);
   }
 }
 template <class Family>

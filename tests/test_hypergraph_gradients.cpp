@@ -14,15 +14,8 @@ template <class Model>
 void check_model() {
   const tiny::HypergraphTask task;
   for (const tiny::HypergraphSetting& setting : tiny::hypergraph_settings(Model::bayesian)) {
-    CAPTURE(Model::kind);
     CAPTURE(Model::Family::name);
-    CAPTURE(Model::stalk_dimension);
-    CAPTURE(setting.name);
-    Model model(setting.model, 7);
-    tiny::disturb(model.parameters(), 8, 0.3);
-    sheafnn::Network<Model> network(model, task.hypergraph, task.sparse, 1),
-        threaded(model, task.hypergraph, task.sparse, 3);
-    const test::PassResult result = model_gradient::check_gradient(model, network, setting.pass(task), &threaded);
+    const test::PassResult result = model_gradient::check_setting<Model>(setting, task, task.hypergraph, 3);
     CHECK((result.kl > 0) == Model::bayesian);
   }
 }

@@ -86,14 +86,8 @@ void check_gradients(LayerForm form) {
        settings(form, sheaf::is_orthogonal<typename Model::Family> && sheaf::is_learned<typename Model::Family>,
                 Model::bayesian && sheaf::is_learned<typename Model::Family>)) {
     CAPTURE(Model::Family::name);
-    CAPTURE(Model::stalk_dimension);
-    CAPTURE(Model::bayesian);
     CAPTURE(to_string(form));
-    CAPTURE(setting.name);
-    Model model(setting.model, 7);
-    tiny::disturb(model.parameters(), 8, 0.3);
-    Network<Model> network(model, task.graph, task.sparse), threaded(model, task.graph, task.sparse, 2);
-    model_gradient::check_gradient(model, network, setting.pass(task), &threaded);
+    model_gradient::check_setting<Model>(setting, task, task.graph, 2);
   }
 }
 constexpr LayerForm others[] = {LayerForm::convolution, LayerForm::wave, LayerForm::attention,

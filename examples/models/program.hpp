@@ -229,8 +229,11 @@ struct NamedFile {
 /// \throws std::runtime_error  naming both options and the file
 inline void require_apart(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
   const auto is_data = [](const std::string& name) {
-    for (const char* start : {"edges.", "nodes.", "labels.", "features.", "out1_"}) {
+    for (const char* start : {"edges.", "nodes.", "hyperedges.", "labels.", "features.", "out1_"}) {
       if (name.starts_with(start)) return true;
+    }
+    for (const char* end : {"_A.txt", "_graph_indicator.txt", "_labels.txt", "_attributes.txt"}) {  // sets of graphs
+      if (name.ends_with(end)) return true;
     }
     return name.find("_split_") != std::string::npos;
   };
