@@ -175,8 +175,8 @@ int main(int argc, char** argv) {
   s.train.patience = 100;
   CLI::App app("Classifies graphs with a sheaf network of stalk dimension 3; see docs/graphs.md.", "graphs");
   app.add_option("dataset", s.dataset, "an .npz file or a folder of the TU text format")->required();
-  auto* folds = app.add_option("--folds", s.folds, "test folds, where the set has none of its own")
-                    ->capture_default_str();
+  auto* folds =
+      app.add_option("--folds", s.folds, "test folds, where the set has none of its own")->capture_default_str();
   app.add_option("--fold", s.fold, "the test fold, counted from 0 (default: each in turn)")
       ->check(CLI::NonNegativeNumber);
   auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Pooling\"");

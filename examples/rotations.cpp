@@ -65,7 +65,8 @@ template <class D>
 std::vector<double> curve(const D& distribution) {
   std::vector<double> density;
   for (int i = 0; i <= curve_points; ++i) {
-    density.push_back((D::dimension == 2 ? 2 : 1) * sheafnn::rotation::angle_pdf(distribution, pi * i / curve_points));
+    density.push_back((D::dimension == 2 ? 2 : 1) *
+                      sheafnn::rotation::angle_pdf(distribution, pi * i / curve_points));
   }
   return density;
 }

@@ -127,8 +127,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
                      "--partition", partition_choice,
                      "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
     sheafnn::require(!programs::is_directed(s), programs::is_cooperative(s.model) ? "--directed" : "--layer",
-                     "a folder of .npy arrays",
-                     "its graph is undirected, every edge is there in both directions");
+                     "a folder of .npy arrays", "its graph is undirected, every edge is there in both directions");
     for (const char* option : {"--make-splits", "--exchange-masks"}) {
       sheafnn::require(app.get_option(option)->count() == 0, option, "a folder of .npy arrays",
                        "it has one split, that of its masks");

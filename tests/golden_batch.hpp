@@ -51,8 +51,9 @@ void check_batch(Executor& executor, const Case& given, const Bounds& bounds) {
 /// The same for golden/NAME.npz.
 template <class Model, class Executor>
 void check_batch(Executor& executor, const std::string& name, const Bounds& bounds) {
-  check_batch<Model>(
-      executor, read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian), bounds);
+  check_batch<Model>(executor,
+                     read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian),
+                     bounds);
 }
 
 }  // namespace golden
@@ -62,8 +63,10 @@ namespace golden2 {
 /// The same for golden2/NAME.npz.
 template <class Model, class Executor>
 void check_batch(Executor& executor, const std::string& name, const golden::Bounds& bounds) {
-  golden::check_batch<Model>(
-      executor, read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian), bounds);
+  golden::check_batch<Model>(executor,
+                             read(name, test::kind_of<typename Model::Family>, Model::stalk_dimension,
+                                  Model::bayesian),
+                             bounds);
 }
 
 }  // namespace golden2

@@ -25,8 +25,8 @@ namespace model_gradient {
 
 using sheafnn::Buffer;
 using sheafnn::Index;
-using test::MapKind;
 using sheafnn::layers::ParameterSet;
+using test::MapKind;
 using test::PassResult;
 
 /// Architecture and pass of one check.
@@ -80,7 +80,8 @@ PassResult check_gradient(Model& model, sheafnn::Network<Model>& network, const 
 
 /// The same for a model of a setting, with disturbed parameters, and networks with one thread and with `threads`.
 template <class Model, class Setting, class Task>
-PassResult check_setting(const Setting& setting, const Task& task, const sheafnn::GraphOf<Model>& graph, int threads) {
+PassResult check_setting(const Setting& setting, const Task& task, const sheafnn::GraphOf<Model>& graph,
+                         int threads) {
   CAPTURE(Model::kind);
   CAPTURE(Model::stalk_dimension);
   CAPTURE(setting.name);
@@ -152,7 +153,8 @@ template <class Model>
 void check_model() {
   static_assert(std::is_same_v<typename Model::Scalar, double>);
   const tiny::Task task;
-  for (const Setting& setting : settings(test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian)) {
+  for (const Setting& setting :
+       settings(test::kind_of<typename Model::Family>, Model::stalk_dimension, Model::bayesian)) {
     CAPTURE(Model::Family::name);
     CAPTURE(Model::stalk_dimension);
     CAPTURE(Model::bayesian);
@@ -170,7 +172,8 @@ void check_model() {
     problem.dropout = pass.dropout;
     problem.kl_weight = pass.kl_weight;
     problem.kl_estimator = pass.kl_estimator;
-    problem.samples = Model::bayesian && test::kind_of<typename Model::Family> != MapKind::fixed ? pass.samples : 1;
+    problem.samples =
+        Model::bayesian && test::kind_of<typename Model::Family> != MapKind::fixed ? pass.samples : 1;
     problem.noise = draw_noise(model, task.graph, pass.seed, pass.epoch, 0, problem.samples);
     CHECK(compare_forward(result, test::last_outputs(network), problem) <= 1);
     check_gradient(model, network, pass);

@@ -24,7 +24,7 @@ struct TrainingPass {
   double kl_weight = 0;
   sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::automatic;
   Index samples = 1;
-  bool only_nodes = false;                    ///< outputs of the training nodes alone
+  bool only_nodes = false;                     ///< outputs of the training nodes alone
   std::vector<std::span<const S>> noise = {};  ///< see ForwardPass
   std::vector<std::span<const S>> layer_noise = {};
 

@@ -61,7 +61,7 @@ TEST_CASE("training by the batch engine follows the CPU: polynomial filters") {
   TrainOptions options;
   options.epochs = 20;
   compare_training<Nsd<Diagonal<2>, double>>(options, 1e-11, {}, karate_club(), {},
-                                            {{PolynomialBasis::jacobi, 3}});
+                                             {{PolynomialBasis::jacobi, 3}});
   options.samples = 2;
   compare_training<Bsnn<SpecialOrthogonal<2>, double>>(options, 1e-11, {}, karate_club(), {},
                                                        {{PolynomialBasis::chebyshev_interpolation, 4}});
@@ -320,7 +320,8 @@ TEST_CASE("a batch writes no checkpoints, starts from the beginning, and takes w
                        doctest::Contains("graph: a part of a larger one is not allowed"), std::invalid_argument);
   Nsd<Diagonal<2>> featured({.features = 34, .channels = 4, .layers = 2, .classes = 2, .edge_features = 2});
   CHECK_THROWS_WITH_AS(batch::train(executor, featured, data, data.splits[0], options),
-                       "arc features of the graph: 0 is not allowed; the sheaf learner reads 2", std::invalid_argument);
+                       "arc features of the graph: 0 is not allowed; the sheaf learner reads 2",
+                       std::invalid_argument);
   options.stop_on = StopOn::roc_auc;
   CHECK_THROWS_WITH_AS(
       batch::train(executor, model, data, data.splits[0], options),
@@ -360,9 +361,10 @@ TEST_CASE("training by the batch engine follows the CPU: a posterior without clo
       std::invalid_argument);
   options.kl_estimator = KlEstimator::automatic;
   options.sample_loss = SampleLoss::predictive;
-  CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0], options),
-                       "trainings[0].sample_loss: predictive is not allowed; the batch engine has the expected loss only",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      batch::train(executor, model, data, data.splits[0], options),
+      "trainings[0].sample_loss: predictive is not allowed; the batch engine has the expected loss only",
+      std::invalid_argument);
 }
 
 TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {

@@ -161,8 +161,8 @@ void check_layer() {
   const auto at = [&](int id) { return gradient.data() + values.info(id).offset; };
   const auto weights = [&](auto* data, const auto& offset) {
     return sheafnn::layers::DiffusionWeights<std::remove_pointer_t<decltype(data)>>{{data + offset(left), D, D},
-                                                                            {data + offset(right), f, f},
-                                                                            {data + offset(epsilon), D}};
+                                                                                    {data + offset(right), f, f},
+                                                                                    {data + offset(epsilon), D}};
   };
   const auto offset = [&](int id) { return values.info(id).offset; };
   const auto value = [&] {
@@ -178,7 +178,7 @@ void check_layer() {
   layer.backward(1, maps_gradient, features(static_cast<const double*>(bar.data())), features(at(x)),
                  weights(gradient.data(), offset));
   sheafnn::layers::predict_node_maps_backward<D, double>(1, raw_view(data + offset(raw)), maps, maps_gradient,
-                                                 raw_view(at(raw)));
+                                                         raw_view(at(raw)));
   model_gradient::check_gradient(values, gradient, value);
 }
 

@@ -101,9 +101,8 @@ void check_own_sheaves() {
     const double bound = 256 * static_cast<double>(model.hidden_width()) * epsilon;
     CHECK(largest_difference(probabilities(given, task), probabilities(model, task)) <= bound);
     // And the sheaf is what counts: another one gives something else.
-    const auto other =
-        sheafnn::with_sheaves(model, GivenMaps(sheafnn::sheaf::random_sheaf<typename Model::Family>(task.graph,
-                                                                                             Stream{.seed = 9})));
+    const auto other = sheafnn::with_sheaves(
+        model, GivenMaps(sheafnn::sheaf::random_sheaf<typename Model::Family>(task.graph, Stream{.seed = 9})));
     CHECK(largest_difference(probabilities(other, task), probabilities(model, task)) > 1e-3);
   }
 }

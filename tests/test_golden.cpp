@@ -7,8 +7,8 @@
 #include <set>
 #include <span>
 
-#include "map_kind.hpp"
 #include "golden_case.hpp"
+#include "map_kind.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 #include "worst.hpp"
 
@@ -51,8 +51,7 @@ Case read(const std::string& name, test::MapKind kind, int dimension, bool bayes
   Case r = read_inputs("golden", name);
   const std::vector<double>& config = r.file.at("config").values;
   REQUIRE(config.size() == 9);
-  constexpr test::MapKind kinds[] = {test::MapKind::diagonal, test::MapKind::rotation,
-                                        test::MapKind::dense};
+  constexpr test::MapKind kinds[] = {test::MapKind::diagonal, test::MapKind::rotation, test::MapKind::dense};
   REQUIRE(kinds[static_cast<std::size_t>(config[8])] == kind);
   REQUIRE(config[0] == dimension);
   REQUIRE((config[5] != 0) == bayesian);

@@ -44,7 +44,8 @@ sheafnn::ModelOptions options_of(const golden::Case& given) {
   using sheafnn::LearnerInput, sheafnn::SheafActivation;
   constexpr LearnerInput learners[] = {LearnerInput::concatenation, LearnerInput::summed,
                                        LearnerInput::summed_published, LearnerInput::concatenation};
-  constexpr SheafActivation activations[] = {SheafActivation::tanh, SheafActivation::identity, SheafActivation::elu};
+  constexpr SheafActivation activations[] = {SheafActivation::tanh, SheafActivation::identity,
+                                             SheafActivation::elu};
   const bool attention = config[14] == 3;
   r.learner = learners[static_cast<std::size_t>(config[14])];
   r.sheaf_activation = attention ? SheafActivation::attention : activations[static_cast<std::size_t>(config[15])];
@@ -71,7 +72,8 @@ golden::Case read(const std::string& name, test::MapKind kind, int dimension, bo
   REQUIRE(config.at(0) == dimension);
   REQUIRE((config.at(5) != 0) == bayesian);
   r.options = options_of(r);
-  if (r.options.edge_features > 0) r.graph.set_arc_features(r.file.at("edge_features").values, r.options.edge_features);
+  if (r.options.edge_features > 0)
+    r.graph.set_arc_features(r.file.at("edge_features").values, r.options.edge_features);
   for (auto& [key, array] : r.file) {
     if (key.ends_with("poly.skip")) array.shape = {1};  // a scalar in the file
   }

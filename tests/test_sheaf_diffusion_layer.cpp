@@ -186,7 +186,8 @@ Matrix reference_output(const Case& c) {
       z.row(u * d + i) = degree / own * y.row(u * d + i);
       for (Index a = c.graph.first_arc(u); a < c.graph.first_arc(u + 1); ++a) {
         const Index v = c.graph.target(a);
-        z.row(u * d + i) += sign / std::sqrt(own * (static_cast<double>(c.graph.degree(v)) + more)) * y.row(v * d + i);
+        z.row(u * d + i) +=
+            sign / std::sqrt(own * (static_cast<double>(c.graph.degree(v)) + more)) * y.row(v * d + i);
       }
     }
   }

@@ -192,7 +192,8 @@ inline Picture draw_rejection(const Subject& s) {
   const std::size_t count = s.evaluated.size();
   const auto curve = [&](const std::vector<double>& uncertainty) {
     const std::vector<double> kept =
-        sheafnn::uncertainty::rejection_curve(uncertainty, s.learned.labels, s.learned.predicted, s.evaluated).accuracy;
+        sheafnn::uncertainty::rejection_curve(uncertainty, s.learned.labels, s.learned.predicted, s.evaluated)
+            .accuracy;
     const std::size_t least =
         std::min<std::size_t>(count, std::max<std::size_t>(5, count / 10));  // fewer are noise
     Eigen::MatrixXd r(static_cast<Index>(count - least + 1), 2);

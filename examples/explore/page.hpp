@@ -82,7 +82,8 @@ inline std::string page(const std::string& title, const Exploration& shown) {
       "</style>\n</head>\n<body>\n<h1>" +
       escaped(title) + "</h1>\n" + list(shown.facts);
   if (!shown.use.empty()) {
-    r += "<h2>Is the sheaf used?</h2>\n<p>Figures of the training: of the maps, with quantiles at 5, 50 and 95 %, and "
+    r += "<h2>Is the sheaf used?</h2>\n<p>Figures of the training: of the maps, with quantiles at 5, 50 and 95 %, "
+         "and "
          "the loss of its validation nodes. Behind the loss stands what other maps add to it.</p>\n" +
          list(shown.use);
   }

@@ -232,7 +232,8 @@ inline void require_apart(const std::vector<NamedFile>& outputs, const std::vect
     for (const char* start : {"edges.", "nodes.", "hyperedges.", "labels.", "features.", "out1_"}) {
       if (name.starts_with(start)) return true;
     }
-    for (const char* end : {"_A.txt", "_graph_indicator.txt", "_labels.txt", "_attributes.txt"}) {  // sets of graphs
+    for (const char* end :
+         {"_A.txt", "_graph_indicator.txt", "_labels.txt", "_attributes.txt"}) {  // sets of graphs
       if (name.ends_with(end)) return true;
     }
     return name.find("_split_") != std::string::npos;

@@ -188,10 +188,12 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   with_network(s, [&]<class Options>(Options& mine) {
     Options model;
     model.features = features;
-    if constexpr (std::same_as<Options, sheafnn::ModelOptions>) model.layer = mine.layer;  // some have no fixed filters
+    if constexpr (std::same_as<Options, sheafnn::ModelOptions>)
+      model.layer = mine.layer;  // some have no fixed filters
     sheafnn::apply(preset, model, is_bayesian(s.model), train);
     if constexpr (has_node_learner<Options>) {
-      const char* flag = std::same_as<Options, sheafnn::CooperativeOptions> ? "--node-learner" : "--bundle-learner";
+      const char* flag =
+          std::same_as<Options, sheafnn::CooperativeOptions> ? "--node-learner" : "--bundle-learner";
       if (is_given(app, flag) && mine.learner != model.learner) {
         model.learner_layers = mine.learner_layers;
         model.learner_width = mine.learner_width;
@@ -343,7 +345,8 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           s.maps != "identity" || !has_family(s.model) || draws, "maps that are learned");
   belongs({"--learner-width"}, !has_family(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
-          is_bayesian(s.model) || draws, "--model bsnn, bcsnn, bflow and bbunn, --random-attention and --random-phases");
+          is_bayesian(s.model) || draws,
+          "--model bsnn, bcsnn, bflow and bbunn, --random-attention and --random-phases");
   belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
   refuse_idle_dataset_options(app, s.dataset);

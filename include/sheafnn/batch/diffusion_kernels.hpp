@@ -22,8 +22,8 @@ namespace sheafnn::batch::detail {
 template <class Family, class S>
 struct Diffusion : NeighbourSums<SheafTransports<Family, S>, S> {
   using Sums = NeighbourSums<SheafTransports<Family, S>, S>;
-  using typename Sums::Place;
   using Sums::graph, Sums::shape, Sums::features, Sums::max_coordinates;
+  using typename Sums::Place;
   static constexpr int D = Family::stalk_dimension;
 
   [[nodiscard]] SHEAFNN_HD const SheafView<Family, S>& sheaf() const { return this->blocks.sheaf; }
@@ -52,7 +52,8 @@ template <class Executor, class Family, class S>
 [[nodiscard]] Diffusion<Family, S> begin_diffusion(Executor& executor, Index instances, const GraphView<S>& graph,
                                                    const SheafRange& range, const SheafView<Family, S>& sheaf,
                                                    const FeatureShape<S>& shape, const S* features, S* segments) {
-  return {begin_sums(executor, instances, graph, SheafTransports<Family, S>{range, sheaf}, shape, features, segments)};
+  return {
+      begin_sums(executor, instances, graph, SheafTransports<Family, S>{range, sheaf}, shape, features, segments)};
 }
 
 /// What a layer ends with, for other kernels: X' = (1 + tanh ε) ∘ X − ELU(Z), or an X' that they have computed

@@ -153,12 +153,14 @@ template <class Model, class LossType>
 void check_loss_of(const Network<Model>& network, const LossType& loss, std::span<const std::int32_t> targets) {
   if constexpr (has_own_targets<LossType>) {
     loss.validate(network.model(), network.graph().node_count());
-    require(network.nodes().all(), "nodes of the pass", network.nodes().count(), "a loss of pairs needs all nodes");
+    require(network.nodes().all(), "nodes of the pass", network.nodes().count(),
+            "a loss of pairs needs all nodes");
     check_increasing(targets, loss.target_count(), "target");
     require(std::any_of(targets.begin(), targets.end(), [&](Index t) { return loss.known(t); }), "targets",
             concat(targets.size(), " targets"), "none of them is known");
   } else {
-    check_loss(loss, output_rows<Model>(network.graph()), network.model().options().classes, network.nodes(), targets);
+    check_loss(loss, output_rows<Model>(network.graph()), network.model().options().classes, network.nodes(),
+               targets);
   }
 }
 

@@ -59,9 +59,9 @@ concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>&
 
 /// What SampleLoss::predictive needs of a loss besides.
 template <class L, class S>
-concept NodewiseLoss = Loss<L, S> && requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
-                                              const NodeSelection& rows, std::span<const std::int32_t> nodes,
-                                              std::span<double> losses) {
+concept NodewiseLoss = Loss<L, S> &&
+    requires(const L& loss, Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
+             std::span<const std::int32_t> nodes, std::span<double> losses) {
   loss.node_losses(execution, outputs, rows, nodes, losses);
   { loss.mean_loss(rows, nodes, losses) } -> std::same_as<double>;
 };
@@ -95,7 +95,8 @@ void check_loss(const L& loss, Index node_count, Index outputs, const NodeSelect
     require(rows.contains(u), ArgumentName({}, "nodes", i), u, "the pass computes no output of this node");
     known = known || loss.known(u);
   }
-  if (!known) throw_invalid_argument("nodes", detail::concat(nodes.size(), " nodes"), "none of them has a known target");
+  if (!known)
+    throw_invalid_argument("nodes", detail::concat(nodes.size(), " nodes"), "none of them has a known target");
 }
 
 namespace detail {
@@ -146,9 +147,8 @@ void add_entry_losses(const MatrixView<const T>& targets, const NodeSelection& r
                       std::span<const std::int32_t> nodes, std::span<double> losses, const EntryLoss& loss) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     losses[i] = 0;
-    for_known_targets(targets, rows, nodes.subspan(i, 1), [&](T target, Index row, Index c) {
-      losses[i] += loss(target, row, c);
-    });
+    for_known_targets(targets, rows, nodes.subspan(i, 1),
+                      [&](T target, Index row, Index c) { losses[i] += loss(target, row, c); });
   }
 }
 /// Their mean over all of these targets.

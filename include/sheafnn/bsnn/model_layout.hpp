@@ -42,7 +42,8 @@ struct NetworkSizes {
   r.row = r.hidden_width * layers::parts_of(form);
   r.learner_count = bayesian ? 1 : sheaf_count;
   r.bayesian = bayesian;
-  const bool rectified = form == LayerForm::directed && options.directed.activation == ComplexActivation::complex_relu;
+  const bool rectified =
+      form == LayerForm::directed && options.directed.activation == ComplexActivation::complex_relu;
   r.encoder = {r.hidden_width, options.activation, false, rectified};
   r.sheaf_encoder = {r.hidden_width, options.activation, options.degree_input, rectified};
   r.learner.parts = bayesian ? 1 : layers::parts_of(form);  // a posterior reads embeddings, which are real
@@ -66,7 +67,8 @@ struct NetworkSizes {
 ///
 /// \param layers  the hidden ones and the last
 template <class T>
-SHEAFNN_NOINLINE void declare_readout(layers::ParameterList<T>& list, std::vector<layers::LinearWeights<T>>& hidden,
+SHEAFNN_NOINLINE void declare_readout(layers::ParameterList<T>& list,
+                                      std::vector<layers::LinearWeights<T>>& hidden,
                                       layers::LinearWeights<T>& output, Index layers, Index classes, Index h) {
   hidden.resize(static_cast<std::size_t>(layers - 1));
   for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i].declare(list, detail::concat("head.", i), h, h);

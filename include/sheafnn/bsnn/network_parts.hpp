@@ -68,7 +68,8 @@ struct NetworkParts {
         blocks(graph),
         shape(shape_of(of.options(), graph)),
         embedding(input, graph, of.layout().encoder, of.options().second_linear),
-        source(graph, blocks, source_state(of, graph, seen.features), of.sheaf_count(), of.options().normalisation, learner_options(of)),
+        source(graph, blocks, source_state(of, graph, seen.features), of.sheaf_count(), of.options().normalisation,
+               learner_options(of)),
         layers(of, graph, shape),
         output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
@@ -198,13 +199,12 @@ struct NetworkParts {
   Buffer<S> gradient;
   std::optional<ComplexStart<S>> complex;  ///< where features are complex
   Buffer<S> x_bar, embedding_bar;          ///< of X_l, and of X_1
-  bool kept = false;  ///< do the layers hold what a backward pass reads?
+  bool kept = false;                       ///< do the layers hold what a backward pass reads?
 
  private:
   static void clear(Execution execution, Buffer<S>& buffer) {
-    parallel_for(execution, buffer.size(), 4096, [&](Index begin, Index end) {
-      std::fill(buffer.data() + begin, buffer.data() + end, S(0));
-    });
+    parallel_for(execution, buffer.size(), 4096,
+                 [&](Index begin, Index end) { std::fill(buffer.data() + begin, buffer.data() + end, S(0)); });
   }
   /// On a part of a graph: masks are those that the nodes and features have in the whole.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
@@ -240,7 +240,7 @@ struct NetworkParts {
   static SheafLearnerOptions learner_options(const Model& model) { return model.layout().learner; }
 
   Buffer<S> scratch_[2];
-  Buffer<S> before_bar_[2];  ///< of layers with even and odd numbers
+  Buffer<S> before_bar_[2];                               ///< of layers with even and odd numbers
   const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };
 

@@ -190,7 +190,8 @@ class NetworkPasses {
     if (layer_count > 0) check_drawn("features_after");
   }
   void require_kept() const {
-    if (!steps_.kept) throw std::logic_error("a backward pass needs a forward pass with training = true before it");
+    if (!steps_.kept)
+      throw std::logic_error("a backward pass needs a forward pass with training = true before it");
   }
   void check_accumulate() const {
     if (!backward_begun_) throw std::logic_error("accumulate() needs begin_backward() before it");

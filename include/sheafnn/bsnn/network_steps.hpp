@@ -83,11 +83,10 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// X_{l+1} from x = X_l; the last layer for the requested nodes only.
   [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
     const bool last = l + 1 == this->layer_count();
-    this->layers[l].forward({execution, this->sheaf_of(l), x, start_features(),
-                             last ? nodes : NodeSelection(this->graph.node_count()), pass.of_layer(l, sample),
-                             pass.keeps(), l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
-                             this->weights.filter, l > 1 ? this->layers[l - 2].output() : start_features(),
-                             layer_noise(l)});
+    this->layers[l].forward(
+        {execution, this->sheaf_of(l), x, start_features(), last ? nodes : NodeSelection(this->graph.node_count()),
+         pass.of_layer(l, sample), pass.keeps(), l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
+         this->weights.filter, l > 1 ? this->layers[l - 2].output() : start_features(), layer_noise(l)});
     return this->layers[l].output();
   }
 
@@ -95,7 +94,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// blocks.
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
     const bool last = l + 1 == this->layer_count();
-    const bool shares_sheaf = last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // with what comes after it
+    const bool shares_sheaf =
+        last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // with what comes after it
     kl_of_layers += sample_share() * this->layers[l].kl();
     this->layers[l].backward({execution,
                               this->sheaf_of(l),
@@ -178,8 +178,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
   bool sheaf_gradient_begun = false;  ///< has what follows the layers begun the derivative of the last sheaf?
   bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
   Buffer<S> learner_bar;              ///< of what the last sheaf's learner reads: what LastLearner has added
-  double kl = 0;            ///< KL term of the backward pass, of sheaves
-  double kl_of_layers = 0;  ///< and of what layers draw, the mean over samples
+  double kl = 0;                      ///< KL term of the backward pass, of sheaves
+  double kl_of_layers = 0;            ///< and of what layers draw, the mean over samples
 
  private:
   /// X_1 = H, or what it is of complex features.

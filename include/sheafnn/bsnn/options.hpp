@@ -109,7 +109,11 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.use_edges...);
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
-  visit({.key = "layer", .summary = "equation of the layers; edge weights of attention, copresheaf and directed are off by default", .automatic = "diffusion", .since = "0.2"},
+  visit({.key = "layer",
+         .summary =
+             "equation of the layers; edge weights of attention, copresheaf and directed are off by default",
+         .automatic = "diffusion",
+         .since = "0.2"},
         options.layer...);
   for_each_option(visit, options.attention...);
   for_each_option(visit, options.directed...);
@@ -139,7 +143,8 @@ SHEAFNN_NOINLINE inline void check_layer_form(const ModelOptions& options) {
   const bool filters = has_fixed_filters(form);
   if (options.add_lp && !filters) refuse("add_lp", "true", "has no fixed filters");
   if (options.add_hp && !filters) refuse("add_hp", "true", "has no fixed filters");
-  if (form == LayerForm::copresheaf && *options.edge_weights) refuse("edge_weights", "true", "has no edge weights");
+  if (form == LayerForm::copresheaf && *options.edge_weights)
+    refuse("edge_weights", "true", "has no edge weights");
   if (form == LayerForm::attention && options.attention.normalised &&
       options.normalisation != Normalisation::augmented) {
     refuse("normalisation", to_string(options.normalisation), "is normalised as augmented only");

@@ -17,8 +17,9 @@ namespace sheafnn::detail {
 SHEAFNN_NOINLINE inline void check_noise_count(std::string_view name, std::size_t count, Index sample, Index each,
                                                std::string_view of) {
   if (count == 0 || static_cast<Index>(count) >= (sample + 1) * each) return;
-  throw_invalid_argument(
-      name, count, concat("sample ", sample, " of ", each, " ", of, " needs ", (sample + 1) * each, " arrays"));
+  throw_invalid_argument(name, count,
+                         concat("sample ", sample, " of ", each, " ", of, " needs ", (sample + 1) * each,
+                                " arrays"));
 }
 /// A sample of a pass. \throws std::invalid_argument  out of range, or one that the explicit noise does not have
 template <class S>
@@ -40,7 +41,8 @@ void check_layer_noise(const ForwardPass<S>& pass, Index size, Index layers) {
 }
 /// Numbers of nodes or targets, named in the singular. \throws std::invalid_argument  one out of range, or that is not above the
 /// one before it
-SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> numbers, Index count, std::string_view name) {
+SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> numbers, Index count,
+                                              std::string_view name) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const Index number = numbers[i];
     if (number < 0 || number >= count) {

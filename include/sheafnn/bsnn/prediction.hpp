@@ -93,7 +93,8 @@ template <class Model>
 
 /// As above, of a dataset.
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const NodeDataset<GraphOf<Model>>& data, const PredictOptions& options = {}) {
+[[nodiscard]] Prediction predict(const Model& model, const NodeDataset<GraphOf<Model>>& data,
+                                 const PredictOptions& options = {}) {
   return predict(model, data.graph, data.features, options);
 }
 

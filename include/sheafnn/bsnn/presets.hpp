@@ -166,11 +166,11 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   };
   using enum FeatureTreatment;
   constexpr std::array<Values, 5> values = {{
-      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 0.003, 300, 100}},   // small
+      {4, 20, true, true, automatic, {0.02, 5e-3, 5e-3, 0, 0.7, 0.003, 300, 100}},    // small
       {2, 16, true, false, automatic, {0.02, 5e-4, 5e-4, 0.7, 0.5, 0.003, 200, 60}},  // citation
-      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 0.003, 300, 60}},    // heterophilic
-      {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.003, 300, 100}},         // large
-      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},  // dense
+      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0, 0.7, 0.003, 300, 60}},     // heterophilic
+      {4, 32, false, true, columns, {0.01, 0, 0, 0, 0.2, 0.003, 300, 100}},           // large
+      {2, 16, true, true, automatic, {0.01, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},   // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   const bool filters = layers::has_fixed_filters(model.layer.value_or(LayerForm::diffusion));
@@ -260,11 +260,11 @@ inline void apply(Preset preset, BundleOptions& model, TrainOptions& training) {
   };
   using enum BundleLearnerKind;
   constexpr std::array<Values, 5> values = {{
-      {2, 16, mlp, 1, {0.003, 5e-3, 5e-3, 0, 0.5, 0.003, 300, 100}},         // small
-      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 200, 60}},       // citation
-      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0, 0.5, 0.003, 300, 60}},         // heterophilic
+      {2, 16, mlp, 1, {0.003, 5e-3, 5e-3, 0, 0.5, 0.003, 300, 100}},      // small
+      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 200, 60}},    // citation
+      {2, 32, sage, 1, {0.003, 5e-4, 5e-4, 0, 0.5, 0.003, 300, 60}},      // heterophilic
       {5, 32, sage_residual, 5, {0.001, 0, 0, 0, 0.2, 0.003, 400, 100}},  // large
-      {1, 32, mlp, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},        // dense
+      {1, 32, mlp, 1, {0.003, 5e-4, 5e-4, 0.5, 0.5, 0.003, 300, 60}},     // dense
   }};
   const Values& v = values[static_cast<std::size_t>(preset)];
   model.layers = v.layers;

@@ -163,7 +163,8 @@ TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures&
 ///
 /// \throws as above
 template <class Model>
-TrainResult train(Model& model, const NodeDataset<GraphOf<Model>>& data, const Split& split, const TrainOptions& options = {}) {
+TrainResult train(Model& model, const NodeDataset<GraphOf<Model>>& data, const Split& split,
+                  const TrainOptions& options = {}) {
   validate(options);
   validate(data);
   validate(split, data.node_count(), detail::part_name(data, "split"));

@@ -118,8 +118,9 @@ class TrainingRun {
         compute_objective(schedule_.network());
         step(epoch);
       }
-      const ForwardPass<S> evaluation{
-          .seed = options_.seed, .epoch = pass_.epoch, .nodes = nodes_of_targets(loss_, evaluated_)};
+      const ForwardPass<S> evaluation{.seed = options_.seed,
+                                      .epoch = pass_.epoch,
+                                      .nodes = nodes_of_targets(loss_, evaluated_)};
       const bool last = epoch + 1 == options_.epochs;
       if (!last) prepare(epoch + 1);
       go_on = schedule_.run(
@@ -179,9 +180,9 @@ class TrainingRun {
   /// L and its derivative.
   void compute_objective(Network<Model>& network) {
     const auto start = Clock::now();
-    elbo_ = elbo_of_begun(network, loss_, targets_,
-                          {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss},
-                          work_);
+    elbo_ =
+        elbo_of_begun(network, loss_, targets_,
+                      {kl_weight_, options_.kl_estimator, options_.training_samples, options_.sample_loss}, work_);
     result_.train_seconds += seconds_since(start);
   }
 

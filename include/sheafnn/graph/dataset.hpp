@@ -50,8 +50,8 @@ struct NodeDataset {
   std::vector<std::int32_t> labels;  ///< n classes, each in [0, class_count), or -1 where unknown
   Index class_count = 0;             ///< C
   std::vector<Split> splits;
-  std::vector<std::string> node_names = {};  ///< n, or empty: nodes are known by their numbers
-  std::vector<std::string> class_names = {}; ///< C, or empty: so are classes
+  std::vector<std::string> node_names = {};   ///< n, or empty: nodes are known by their numbers
+  std::vector<std::string> class_names = {};  ///< C, or empty: so are classes
   std::vector<std::string> feature_names =
       {};  ///< of the features' columns but indicators of missing values, or empty
 

@@ -78,10 +78,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .field = "sampling",
          .since = "0.3"},
         options.sampling...);
-  visit({.key = "keep_targets",
-         .summary = "leave labelled target edges in the graph",
-         .flag = "",
-         .since = "0.3"},
+  visit({.key = "keep_targets", .summary = "leave labelled target edges in the graph", .flag = "", .since = "0.3"},
         options.keep_targets...);
 }
 

@@ -34,11 +34,11 @@ namespace sheafnn::io {
 
 /// What a checkpoint says about itself, before a model type is chosen.
 struct CheckpointInfo {
-  std::string model;        ///< "bsnn", "nsd", or another of network_kinds
-  std::string posterior;    ///< its name; empty in files of versions that knew only the default
-  std::string maps;         ///< name of the restriction-map family
-  int stalk_dimension = 0;  ///< D
-  StoredOptions networks;         ///< the options, in the struct of the model's kind
+  std::string model;             ///< "bsnn", "nsd", or another of network_kinds
+  std::string posterior;         ///< its name; empty in files of versions that knew only the default
+  std::string maps;              ///< name of the restriction-map family
+  int stalk_dimension = 0;       ///< D
+  StoredOptions networks;        ///< the options, in the struct of the model's kind
   HypergraphOptions hypergraph;  ///< of a network on hypergraphs
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 

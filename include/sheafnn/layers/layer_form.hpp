@@ -36,7 +36,9 @@ inline constexpr std::array<std::string_view, 6> layer_form_names = {"diffusion"
 }
 /// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form, and none, which networks
 /// without layers have.
-[[nodiscard]] constexpr Index parts_of(std::optional<LayerForm> form) { return form == LayerForm::directed ? 2 : 1; }
+[[nodiscard]] constexpr Index parts_of(std::optional<LayerForm> form) {
+  return form == LayerForm::directed ? 2 : 1;
+}
 
 /// Options of attention layers. Source: math: "Sheaf attention" (3.47); Barbero et al. 2022, Sheaf Attention Networks.
 struct AttentionOptions {

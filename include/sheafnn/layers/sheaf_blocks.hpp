@@ -119,7 +119,8 @@ class SheafBlocks {
           if (keep_maps) store_map(map[side], maps(block, side));
           if constexpr (Sizes::map > 0) {
             if (!arc_map_.empty()) {
-              detail::scatter_rows<Sizes::map>(map[side].data(), blocks_->arcs(block, side), count, arc_map_.data());
+              detail::scatter_rows<Sizes::map>(map[side].data(), blocks_->arcs(block, side), count,
+                                               arc_map_.data());
             }
           }
           if (!has_blocks_) continue;

@@ -32,7 +32,8 @@ class SheafLearnerInput {
   SheafLearnerInput() = default;
   /// \param chunks  in which a backward pass is cut
   /// \throws std::invalid_argument  options out of range, a graph whose arcs have another number of features
-  SheafLearnerInput(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape, Index chunks)
+  SheafLearnerInput(const Graph& graph, const EdgeBlocks<S>& blocks, const SheafLearnerOptions& shape,
+                    Index chunks)
       : SheafLearnerInput(shape, chunks) {
     if (has_edge_features()) load_edge_features(graph, blocks);
   }
@@ -73,9 +74,11 @@ class SheafLearnerInput {
         for (Index half = 0; half < 2; ++half) {
           S* out = weight_.data() + half * half_ + column + r;
           S* back = weight_back_.data() + (half * columns_ + column + r) * h;
-          for (Index i = 0; i < h; ++i) out[i * stride()] = back[i] = factor_ * in[column_of(half * h + i, whole_pair)];
+          for (Index i = 0; i < h; ++i)
+            out[i * stride()] = back[i] = factor_ * in[column_of(half * h + i, whole_pair)];
         }
-        if (!whole_pair) std::copy_n(in + shape_.pair_inputs(), count(), edge_weight_.data() + (column + r) * count());
+        if (!whole_pair)
+          std::copy_n(in + shape_.pair_inputs(), count(), edge_weight_.data() + (column + r) * count());
       }
     });
   }
@@ -108,7 +111,8 @@ class SheafLearnerInput {
   /// W_e e_a of one output and W arcs.
   [[nodiscard]] P edge_term(Index output, Index block, int side) const {
     P sum = P(S(0));
-    for (Index j = 0; j < count(); ++j) sum += P(edge_weight_[output * count() + j]) * edge_feature(block, side, j);
+    for (Index j = 0; j < count(); ++j)
+      sum += P(edge_weight_[output * count() + j]) * edge_feature(block, side, j);
     return sum;
   }
   void begin_backward(Index chunk) {
@@ -194,7 +198,7 @@ class SheafLearnerInput {
   Buffer<S> weight_, weight_back_;
   Index chunks_ = 1;
   S factor_ = S(1);
-  Buffer<S> edge_feature_;               ///< lanes-innermost
+  Buffer<S> edge_feature_;                ///< lanes-innermost
   Buffer<S> edge_weight_, edge_partial_;  ///< W_e, columns × features; and per chunk its derivative
 };
 

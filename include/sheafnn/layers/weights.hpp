@@ -79,8 +79,8 @@ template <class T>
 struct SheafLearnerWeights {
   std::array<WeightMatrix<T>, max_learner_layers> hidden{};  ///< width × inputs, then width × width
   WeightMatrix<T> mean;                                      ///< mean outputs × (inputs or width)
-  WeightMatrix<T> spread;                                    ///< spread outputs × (inputs or width), or labels × spread outputs
-  WeightMatrix<T> edge;                                      ///< 1 × 2h
+  WeightMatrix<T> spread;  ///< spread outputs × (inputs or width), or labels × spread outputs
+  WeightMatrix<T> edge;    ///< 1 × 2h
 
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
@@ -89,7 +89,8 @@ struct SheafLearnerWeights {
                   uniform_values(columns));
     };
     if (options.labels > 0) {
-      list.matrix(spread, "sheaf.dispersion", options.labels, options.spread, constant_values(options.first_dispersion));
+      list.matrix(spread, "sheaf.dispersion", options.labels, options.spread,
+                  constant_values(options.first_dispersion));
       return;
     }
     Index inputs = options.first_inputs();

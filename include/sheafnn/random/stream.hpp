@@ -56,11 +56,11 @@ struct Stream {
   SHEAFNN_ANY_SIDE
   template <class Word>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE random::PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,
-                                                                  std::uint32_t id_high = 0) const {
+                                                                          std::uint32_t id_high = 0) const {
     const std::uint32_t word1 = (draw << 20) | id_high;
     const std::uint32_t word3 = (static_cast<std::uint32_t>(purpose) << 26) | (layer << 16) | sample;
     return random::philox(id, word1, epoch, word3, static_cast<std::uint32_t>(seed),
-                  static_cast<std::uint32_t>(seed >> 32));
+                          static_cast<std::uint32_t>(seed >> 32));
   }
 };
 
