@@ -17,7 +17,7 @@ class Operations:
 
     def __init__(self, graph: Graph):
         self.tanh, self.exp, self.log1p, self.sqrt = jnp.tanh, jnp.exp, jnp.log1p, jnp.sqrt
-        self.where, self.concatenate, self.stack, self.einsum = jnp.where, jnp.concatenate, jnp.stack, jnp.einsum
+        self.where, self.concatenate, self.stack, self.kron = jnp.where, jnp.concatenate, jnp.stack, jnp.kron
         self.sigmoid, self.elu, self.log_softmax = jax.nn.sigmoid, jax.nn.elu, jax.nn.log_softmax
         self.nodes = graph.nodes
         source, target, reverse = (jnp.asarray(index, jnp.int32) for index in (graph.source, graph.target, graph.reverse))

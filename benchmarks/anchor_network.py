@@ -2,7 +2,7 @@
 
 The functions take `ops`, the operations of a framework (anchor_jax.py, anchor_torch.py):
 
-    tanh, exp, log1p, sqrt, sigmoid, where, concatenate, stack, einsum, log_softmax, elu  of arrays
+    tanh, exp, log1p, sqrt, sigmoid, where, concatenate, stack, kron, log_softmax, elu  of arrays
     from_source(x), from_target(x)  rows of nodes for every arc: 2m × …
     reversed(x)                     rows of the opposite arcs
     sum_arcs(x)                     for every node the sum over its arcs: n × …
@@ -191,17 +191,18 @@ def read_pair(ops: Any, z: Any, weight: Any) -> Any:
 
 def householder(ops: Any, phi: Any, d: int) -> Any:
     """Rotations H_1 … H_d of reflections, negated for odd d; phi fills the strictly lower triangle row by row."""
-    arcs = phi.shape[0]
-    zero, one = phi[:, 0] * 0, phi[:, 0] * 0 + 1
-    rotation = None
-    for j in range(d):
-        a = ops.stack([zero if i < j else one if i == j else phi[:, i * (i - 1) // 2 + j] for i in range(d)], 1)
-        twice = 2 / (a * a).sum(1)[:, None, None] * a[:, None, :]
-        if rotation is None:
-            rotation = ops.eye(d, phi) - a[:, :, None] * twice
-        else:
-            rotation = rotation - (rotation * a[:, None, :]).sum(2)[:, :, None] * twice
-    return (-rotation if d % 2 else rotation).reshape(arcs, d, d)
+    one = phi[:, 0] * 0 + 1
+    rotation = [[one if i == j else 0 * one for j in range(d)] for i in range(d)]
+    for j in range(d - 1):  # H_d changes the sign of the last column
+        a = [one] + [phi[:, i * (i - 1) // 2 + j] for i in range(j + 1, d)]
+        twice = 2 / sum(x * x for x in a)
+        for row in rotation:
+            inner = twice * sum(x * y for x, y in zip(row[j:], a))
+            row[j:] = [x - inner * y for x, y in zip(row[j:], a)]
+    for row in rotation:
+        row[d - 1] = -row[d - 1]
+    entries = [-x if d % 2 else x for row in rotation for x in row]
+    return ops.stack(entries, 1).reshape(-1, d, d)
 
 
 def quaternion_rotation(ops: Any, w: Any, x: Any, y: Any, z: Any) -> Any:
@@ -339,8 +340,8 @@ def forward(ops: Any, setting: Setting, parameters: Arrays, passes: list[Any]) -
                 learned = Posterior(ops, setting, read_pair(ops, z, parameters[f"sheaf.{layer}.weight"]), None)
                 maps = learned.means()
                 weights = edge_weights(ops, z, parameters[f"edge.{layer}.weight"]) if setting.rotations else None
-            inside = dropped(x, keep).reshape(n, setting.coordinates, setting.channels)
-            y = ops.einsum("ij,njf->nif", parameters[f"left.{layer}"], inside @ parameters[f"right.{layer}"].T)
+            mixing = ops.kron(parameters[f"left.{layer}"], parameters[f"right.{layer}"])
+            y = (dropped(x, keep) @ mixing.T).reshape(n, setting.coordinates, setting.channels)
             z = diffusion(ops, setting, maps, weights)(y)
             stretch = 1 + ops.tanh(parameters[f"eps.{layer}"])
             x = (stretch * x.reshape(n, setting.coordinates, setting.channels) - ops.elu(z)).reshape(n, h)

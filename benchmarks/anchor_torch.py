@@ -35,7 +35,7 @@ class Operations:
 
     def __init__(self, graph: Graph, dtype: torch.dtype, compiled: bool):
         self.tanh, self.exp, self.log1p, self.sqrt = torch.tanh, torch.exp, torch.log1p, torch.sqrt
-        self.where, self.concatenate, self.stack, self.einsum = torch.where, torch.cat, torch.stack, torch.einsum
+        self.where, self.concatenate, self.stack, self.kron = torch.where, torch.cat, torch.stack, torch.kron
         self.sigmoid, self.elu, self.log_softmax = torch.sigmoid, F.elu, functools.partial(F.log_softmax, dim=-1)
         self.nodes, self.compiled = graph.nodes, compiled
         source, target, reverse = (torch.from_numpy(index) for index in (graph.source, graph.target, graph.reverse))
@@ -177,4 +177,4 @@ def check(graph: Graph, setting: Setting, parameters: Arrays, draws: Any, weight
     outputs, kl = (torch.compile(function, fullgraph=True) if compiled else function)(leaves, [draws])
     loss = anchor_network.mean_loss(outputs[0], labels, train) + weight * kl
     loss.backward()
-    return outputs[0].detach().numpy(), float(kl), loss.item(), {name: leaf.grad.numpy() for name, leaf in leaves.items()}
+    return outputs[0].detach().numpy(), float(kl.detach() if torch.is_tensor(kl) else kl), loss.item(), {name: leaf.grad.numpy() for name, leaf in leaves.items()}
