@@ -172,6 +172,7 @@ def check(graph: Graph, setting: Setting, parameters: Arrays, draws: Any, weight
     """Log-probabilities, KL, loss and gradient in double."""
     ops = Operations(graph, torch.float64, compiled)
     labels, train = torch.from_numpy(graph.labels), torch.from_numpy(graph.train)
+    draws.arrays = {name: torch.from_numpy(value) for name, value in draws.arrays.items()}
     leaves = {name: torch.tensor(value, requires_grad=True) for name, value in parameters.items()}
     function = functools.partial(anchor_network.forward, ops, setting)
     outputs, kl = (torch.compile(function, fullgraph=True) if compiled else function)(leaves, [draws])
