@@ -46,7 +46,7 @@ class Operations:
             result, roots, q = anchor_network.inverse_root(self, p)
             return result, (roots, q)
 
-        root.defvjp(root_forward, lambda kept, bar: (anchor_network.inverse_root_derivative(self, *kept, bar),))
+        root.defvjp(root_forward, lambda kept, bar: (anchor_network.inverse_root_derivative(self, kept[0], kept[1], bar),))
         self.inverse_root = root
 
     def _prepare_features(self, graph: Graph) -> None:

@@ -65,7 +65,8 @@ class Operations:
 
             @staticmethod
             def backward(ctx: Any, bar: Any) -> Any:
-                return anchor_network.inverse_root_derivative(ops, *ctx.saved_tensors, bar)
+                roots, q = ctx.saved_tensors
+                return anchor_network.inverse_root_derivative(ops, roots, q, bar)
 
         self.inverse_root = Root.apply
 
@@ -177,5 +178,6 @@ def check(graph: Graph, setting: Setting, parameters: Arrays, draws: Any, weight
     function = functools.partial(anchor_network.forward, ops, setting)
     outputs, kl = (torch.compile(function, fullgraph=True) if compiled else function)(leaves, [draws])
     loss = anchor_network.mean_loss(outputs[0], labels, train) + weight * kl
-    loss.backward()
-    return outputs[0].detach().numpy(), float(kl.detach() if torch.is_tensor(kl) else kl), loss.item(), {name: leaf.grad.numpy() for name, leaf in leaves.items()}
+    gradient = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values()))))
+    return outputs[0].detach().numpy(), float(torch.as_tensor(kl).detach()), loss.item(), {
+        name: value.numpy() for name, value in gradient.items()}
