@@ -253,20 +253,23 @@ int main(int argc, char** argv) {
     programs::add_training_options(app, settings);
     auto* group = app.add_option_group("Run");
     group
-        ->add_option("--partition", own.partition,
-                     "metis, contiguous, or a text file with the number of a part for every node")
+        ->add_option(
+            "--partition", own.partition,
+            "how the graph is cut: metis, contiguous, or a text file with the number of a part for every node")
         ->capture_default_str();
-    auto* clusters = group->add_option(
-        "--clusters", own.clusters,
-        "on one rank: train on a few of so many parts at a time, with memory for these (default: off)");
-    group->add_option("--clusters-per-step", own.clusters_per_step, "parts in a step")
+    auto* clusters = group->add_option("--clusters", own.clusters,
+                                       "on one rank: cut the graph into this many parts, and train on a few at a "
+                                       "time with memory for these (default: off)");
+    group->add_option("--clusters-per-step", own.clusters_per_step, "number of parts in a step")
         ->capture_default_str()
         ->needs(clusters);
     group->add_option("--splits", settings.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
     group->add_option("--seeds", settings.seeds, "train on every split with each of these seeds (default: --seed)")
         ->excludes(app.get_option("--seed"));
     auto* report = group->add_option("--report", settings.report, "write the results to this JSON file");
-    group->add_flag("--history", settings.history, "with --report: every epoch's losses and accuracies as well")
+    group
+        ->add_flag("--history", settings.history,
+                   "with --report: write the losses and accuracies of every epoch too")
         ->needs(report);
     group->add_option("--save", settings.save, "write the trained model to this .safetensors file");
     auto* checkpoint =
@@ -274,15 +277,14 @@ int main(int argc, char** argv) {
                           "write the state of the training to this file, every few epochs and at its end");
     group
         ->add_option("--shard-above", own.shard_above,
-                     "size of the predictions in a checkpoint, MiB, above which every rank writes its own")
+                     "size of a checkpoint's predictions in MiB, above which every rank writes its own part")
         ->capture_default_str()
         ->needs(checkpoint);
     programs::add_checkpoint_every(app, *group, settings);
     app.get_option("--every")->needs(checkpoint);
-    group->add_option(
-        "--resume", settings.resume,
-        "go on from the state in this file, with the same options, on any number of ranks; --epochs and "
-        "--patience may change");
+    group->add_option("--resume", settings.resume,
+                      "resume from the state in this file, with the same options, on any number of ranks; you may "
+                      "change --epochs and --patience");
     const std::vector<std::string> arguments = programs::arguments(argc, argv);
     try {
       programs::refuse_empty_arguments(arguments);

@@ -306,28 +306,33 @@ int main(int argc, char** argv) {
   group->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
   group->add_option("--seeds", s.seeds, "seeds of the models that make an ensemble, on every split")
       ->capture_default_str();
-  group->add_option("--draws", s.draws, "posterior samples of each model's predictions, 1 to 32768")
+  group->add_option("--draws", s.draws, "number of posterior samples in each model's predictions, 1 to 32768")
       ->capture_default_str();
-  group->add_option("--threads", s.at_a_time, "trainings side by side, 0: as many as there are processors")
+  group->add_option("--threads", s.at_a_time, "number of trainings side by side; 0: one for each processor")
       ->capture_default_str();
-  group->add_option("--bins", s.figures.bins, "bins of reliability diagrams and calibration errors, 1 to 1000")
+  group
+      ->add_option("--bins", s.figures.bins,
+                   "number of bins of reliability diagrams and calibration errors, 1 to 1000")
       ->capture_default_str();
-  group->add_option("--alpha", s.figures.alpha, "share of the labels that conformal sets may miss, in (0, 1)")
+  group
+      ->add_option("--alpha", s.figures.alpha,
+                   "share of the labels that conformal sets may miss, above 0 and below 1")
       ->capture_default_str();
   group
       ->add_option("--neighbour-weight", s.figures.neighbour_weight,
                    "weight of the neighbours in their averaged scores, 0 to 1")
       ->capture_default_str();
   group
-      ->add_option(
-          "--calibrate-on", s.calibrate_on,
-          "nodes that calibrate conformal sets: validation, or test: halves of the test nodes, one by the other")
+      ->add_option("--calibrate-on", s.calibrate_on,
+                   "nodes that calibrate conformal sets: the validation nodes, or test, where each half of the "
+                   "test nodes calibrates the other")
       ->capture_default_str()
       ->check(CLI::IsMember({"validation", "test"}));
-  group->add_option("--leave-out", s.leave_out,
-                    "train without this class (number or name) and detect its nodes among the test nodes");
-  group->add_option("--report", s.report, "write all figures, of each split, to this JSON file");
+  group->add_option(
+      "--leave-out", s.leave_out,
+      "train without this class, given by number or name, and detect its nodes among the test nodes");
+  group->add_option("--report", s.report, "write all figures of each split to this JSON file");
   group->add_option("--output", s.output,
-                    "folder for index.html and its pictures, made if need be; needs gnuplot");
+                    "folder for index.html and its pictures, created if it does not exist; needs gnuplot");
   return programs::run_program(app, argc, argv, [&] { run(app, s, programs::arguments(argc, argv)); });
 }

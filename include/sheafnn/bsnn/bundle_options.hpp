@@ -73,48 +73,52 @@ template <class Visit, OptionsOf<BundleOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   detail::for_each_size(visit, options...);
-  visit({"bundles", "vector bundles of the stalk dimension, each with its channels", Range::between(1, 1024)},
+  visit({"bundles", "number of vector bundles of the stalk dimension, each with channels of its own",
+         Range::between(1, 1024)},
         options.bundles...);
   visit(detail::layers_option, options.layers...);
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
-  visit(
-      {.key = "learner",
-       .summary =
-           "what predicts the rotations: mlp, or GraphSAGE layers (sage; sage-residual: with residuals and norms)",
-       .flag = "--bundle-learner"},
-      options.learner...);
-  visit({"learner_layers", "layers of the learners sage and sage-residual",
+  visit({.key = "learner",
+         .summary = "network that predicts the rotations, of dense layers (mlp), GraphSAGE layers (sage), or such "
+                    "layers with residuals and norms (sage-residual)",
+         .flag = "--bundle-learner"},
+        options.learner...);
+  visit({"learner_layers", "number of layers of the learners sage and sage-residual",
          Range::between(1, layers::max_learner_layers)},
         options.learner_layers...);
-  visit({"learner_width", "hidden width of the learners; 0: the network's width", Range::between(0, 10240)},
+  visit({"learner_width", "hidden width of the learners", Range::between(0, 10240, " (0: the network's width)")},
         options.learner_width...);
   visit({.key = "parametrisation",
-         .summary = "parametrisation of rotations (euler: stalk dimension 2, 3)",
-         .automatic = "euler for stalk dimension 2, else householder"},
+         .summary = "parametrisation of rotations; euler needs stalk dimension 2 or 3",
+         .automatic = "euler for stalk dimension 2, otherwise householder"},
         options.parametrisation...);
   visit({.key = "normalisation", .summary = "normalisation of the adjacency matrix", .flag = "--adjacency"},
         options.normalisation...);
   visit({"self_loops", "the graph of diffusion has a loop at every node"}, options.self_loops...);
-  visit({"expansion", "how exp(-tL) is computed, or what takes its place"}, options.expansion...);
-  visit({"terms", "degree of a series, at most 64, or number of eigenpairs",
+  visit({"expansion", "how exp(-tL) is computed, or what replaces it"}, options.expansion...);
+  visit({"terms", "degree of the series, at most 64, or number of eigenpairs",
          Range::between(0, layers::max_heat_terms)},
         options.terms...);
   visit({.key = "time",
-         .summary = "diffusion time t, or where it starts",
+         .summary = "diffusion time t, or the value at which learned times start",
          .range = Range::at_least(0),
          .flag = "--heat-time"},
         options.time...);
   visit({"learned_time", "every bundle of every layer learns its time"}, options.learned_time...);
   visit({"time_start", "where learned times start: at t, uniform in t +- 1/2, or from t/B to t"},
         options.time_start...);
-  visit({"mixing", "a linear layer before diffusion, or a feed-forward network behind it"}, options.mixing...);
-  visit({"layer_norm", "LayerNorm before each layer and before the readout"}, options.layer_norm...);
+  visit({"mixing",
+         "how channels are mixed: by a linear layer before diffusion, or by a feed-forward network after it"},
+        options.mixing...);
+  visit({"layer_norm", "apply LayerNorm before each layer and before the readout"}, options.layer_norm...);
   visit({.key = "residual",
          .summary = "layers add to the features; without it they replace the features",
          .flag = "!--no-residual"},
         options.residual...);
-  visit({.key = "activation", .summary = "activation of layers with linear mixing", .flag = "--node-activation"},
+  visit({.key = "activation",
+         .summary = "activation function of layers with linear mixing",
+         .flag = "--node-activation"},
         options.activation...);
   visit(detail::readout_option, options.readout_layers...);
 }

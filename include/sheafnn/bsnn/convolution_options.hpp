@@ -72,7 +72,8 @@ void for_each_option(const Visit& visit, Options&... options) {
   detail::for_each_size(visit, options...);
   visit(detail::layers_option, options.layers...);
   visit({.key = "widths",
-         .summary = "channels before the first layer and after each, separated by commas; empty: as channels",
+         .summary = "numbers of channels before the first layer and after each layer, separated by commas; empty: "
+                    "the number of channels everywhere",
          .since = "0.3"},
         options.widths...);
   visit(detail::treatment_option, options.feature_treatment...);
@@ -85,15 +86,17 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "!--no-readout",
          .since = "0.3"},
         options.readout...);
-  visit({.key = "activation", .summary = "activation of encoder and layers", .flag = "--node-activation"},
+  visit({.key = "activation",
+         .summary = "activation function of the encoder and the layers",
+         .flag = "--node-activation"},
         options.activation...);
   visit({.key = "bias", .summary = "a bias per channel in each layer", .flag = "!--no-bias", .since = "0.3"},
         options.bias...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::normalisation_option, options.normalisation...);
   visit({.key = "deviation",
-         .summary = "of bsnn-given: what decides the distributions around the given maps",
-         .automatic = "labels where the edges have some, else arcs",
+         .summary = "with bsnn-given: what decides the distributions around the given maps",
+         .automatic = "labels where the edges have labels, otherwise arcs",
          .since = "0.3"},
         options.deviation...);
   visit(detail::sheaf_activation_option, options.sheaf_activation...);

@@ -94,10 +94,10 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
   visit({.key = "learner",
-         .summary = "what predicts the maps: mlp, or GraphSAGE layers (sage, sage-projected)",
+         .summary = "network that predicts the maps, of dense layers (mlp) or GraphSAGE layers",
          .flag = "--node-learner"},
         options.learner...);
-  visit({"learner_layers", "layers of the learners sage and sage-projected",
+  visit({"learner_layers", "number of layers of the learners sage and sage-projected",
          Range::between(1, layers::max_learner_layers)},
         options.learner_layers...);
   visit({"learner_width", "hidden width of the learners", Range::between(1, 1024)}, options.learner_width...);
@@ -106,8 +106,10 @@ void for_each_option(const Visit& visit, Options&... options) {
          .range = Range::below(0, 1),
          .flag = "--node-learner-dropout"},
         options.learner_dropout...);
-  visit({"conformal", "maps have scales; without it they are rotations"}, options.conformal...);
-  visit({.key = "activation", .summary = "activation of encoder and layers", .flag = "--node-activation"},
+  visit({"conformal", "maps have a scale besides their rotation"}, options.conformal...);
+  visit({.key = "activation",
+         .summary = "activation function of the encoder and the layers",
+         .flag = "--node-activation"},
         options.activation...);
   visit({.key = "norm", .summary = "what normalises the features after each layer", .flag = ""}, options.norm...);
   visit(detail::left_weights_option, options.left_weights...);
@@ -117,21 +119,23 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "!--no-residual"},
         options.residual...);
   visit({.key = "directed",
-         .summary = "diffuse along arcs as the dataset lists them, instead of along every edge both ways",
+         .summary = "diffuse along arcs in the dataset's directions, instead of both ways along every edge",
          .since = "0.1"},
         options.directed...);
   visit({.key = "in_degree_diagonal",
-         .summary = "with directed: the second operator's diagonal counts the arcs that enter",
+         .summary = "with directed: the diagonal of the second operator counts the arcs that enter a node",
          .since = "0.1"},
         options.in_degree_diagonal...);
   visit({.key = "layer_learners",
-         .summary = "bcsnn: learners in every layer, which read the layer's features, as in csnn",
+         .summary = "with bcsnn: every layer has learners that read its features, as in csnn",
          .since = "0.1"},
         options.layer_learners...);
-  visit({"separate_encoder", "bcsnn: the learners have an encoder of their own"}, options.separate_encoder...);
+  visit({"separate_encoder", "with bcsnn: the learners have an encoder of their own"},
+        options.separate_encoder...);
   visit(detail::readout_option, options.readout_layers...);
   visit({.key = "negate_diffused",
-         .summary = "without the residual: the opposite sign of what is diffused, as in files of version 1",
+         .summary =
+             "without the residual: give the diffused features the opposite sign; files of version 1 have this",
          .flag = "",
          .since = "0.2"},
         options.negate_diffused...);

@@ -74,7 +74,7 @@ template <class Visit, OptionsOf<FlowOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   detail::for_each_shared_option(visit, options...);
   detail::for_each_flow_option(visit, options...);
-  visit({"negate_inside", "ELU(-x) instead of -ELU(x)"}, options.negate_inside...);
+  visit({"negate_inside", "the flow has ELU(-x) instead of -ELU(x)"}, options.negate_inside...);
 }
 
 namespace detail {

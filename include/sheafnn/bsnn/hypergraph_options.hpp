@@ -65,16 +65,19 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
   visit({"laplacian", "Laplacian of the hypergraph"}, options.laplacian...);
-  visit({"mediators", "join both ends of the most discrepant pair with the other members (nonlinear)"},
+  visit({"mediators",
+         "with the nonlinear Laplacian: join both ends of the most discrepant pair with the other members"},
         options.mediators...);
   visit({.key = "projection",
-         .summary = "numbers, one per channel, that discrepancies are projected with (nonlinear); none: norms",
+         .summary =
+             "with the nonlinear Laplacian: one number per channel, which projects discrepancies; none: norms",
          .flag = ""},
         options.projection...);
-  visit({"update", "how a layer ends"}, options.update...);
+  visit({"update", "how a layer ends: it replaces its input (plain), or subtracts from its input (residual)"},
+        options.update...);
   visit({"learner", "what the sheaf learner reads of a node and a hyperedge"}, options.learner...);
-  visit({"static_sheaf", "one sheaf for all layers"}, options.static_sheaf...);
-  visit({"bias", "a bias in each layer"}, options.bias...);
+  visit({"static_sheaf", "all layers share one sheaf"}, options.static_sheaf...);
+  visit({"bias", "each layer has a bias"}, options.bias...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::right_weights_option, options.right_weights...);
   visit(detail::separate_encoder_option, options.separate_encoder...);

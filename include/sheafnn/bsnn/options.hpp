@@ -100,8 +100,9 @@ template <class Visit, OptionsOf<ModelOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::layers_option, options.layers...);
   detail::for_each_shared_option(visit, options...);
-  visit({"linear", "one sheaf for all layers"}, options.linear...);
-  visit({.key = "layer_norm", .summary = "layer norm after each layer", .since = "0.1"}, options.layer_norm...);
+  visit({"linear", "all layers share one sheaf"}, options.linear...);
+  visit({.key = "layer_norm", .summary = "apply layer norm after each layer", .since = "0.1"},
+        options.layer_norm...);
   visit({.key = "use_edges",
          .summary = "use the edges of the graph; without them the network sees each node alone",
          .flag = "--edges",
@@ -110,8 +111,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
   visit({.key = "layer",
-         .summary =
-             "equation of the layers; edge weights of attention, copresheaf and directed are off by default",
+         .summary = "equation of the layers; attention, copresheaf and directed have no edge weights by default",
          .automatic = "diffusion",
          .since = "0.2"},
         options.layer...);

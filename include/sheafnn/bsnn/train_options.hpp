@@ -68,25 +68,27 @@ void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   constexpr double many = 1'000'000'000;
   visit({"epochs", "largest number of epochs", Range::between(1, many)}, options.epochs...);
-  visit({"patience", "epochs without a better one after which training stops", Range::between(1, many)},
+  visit({"patience", "number of epochs without a better one, after which training stops", Range::between(1, many)},
         options.patience...);
   visit({"stop_on",
-         "metric on the validation nodes that chooses the best epoch; with a preset roc-auc where one of two "
-         "classes has two thirds of the nodes"},
+         "validation metric that chooses the best epoch; presets take roc-auc where one of two classes has two "
+         "thirds of the nodes"},
         options.stop_on...);
   visit({.key = "learning_rate", .summary = "Adam's learning rate", .range = Range::above(0), .flag = "--lr"},
         options.learning_rate...);
   visit({.key = "sheaf_learning_rate",
-         .summary = "learning rate of the sheaf learner's weights; 0: the others' rate",
-         .range = Range::at_least(0),
+         .summary = "learning rate of the sheaf learner's weights",
+         .range = Range::at_least(0, " (0: the rate of the other weights)"),
          .flag = "--sheaf-lr",
-         .automatic = "0.3 of the others' rate",
+         .automatic = "0.3 of the other weights' rate",
          .since = "0.2"},
         options.sheaf_learning_rate...);
   visit({"weight_decay", "L2 decay of all weights but the sheaf learner's", Range::at_least(0)},
         options.weight_decay...);
   visit({"sheaf_decay", "L2 decay of the sheaf learner's weights", Range::at_least(0)}, options.sheaf_decay...);
-  visit({.key = "decay", .summary = "decays are L2 terms of the loss, or decoupled from it (AdamW)", .flag = ""},
+  visit({.key = "decay",
+         .summary = "how decays act: as L2 terms of the loss, or decoupled from the loss as in AdamW",
+         .flag = ""},
         options.decay...);
   visit({"input_dropout", "dropout of features", Range::below(0, 1)}, options.input_dropout...);
   visit({"dropout", "dropout of hidden features", Range::below(0, 1)}, options.dropout...);
@@ -96,26 +98,27 @@ void for_each_option(const Visit& visit, Options&... options) {
          .range = Range::at_least(0),
          .flag = "--kl-weight"},
         options.kl_maximum...);
-  visit({"kl_estimator", "how the KL term is computed; automatic: in closed form where there is one"},
+  visit({"kl_estimator", "how the KL term is computed; automatic takes the closed form where there is one"},
         options.kl_estimator...);
   visit({.key = "sample_loss",
-         .summary =
-             "loss of several training samples: the mean of their losses, or the loss of their mean prediction",
+         .summary = "loss of several training samples: the mean of their losses (expected), or the loss of their "
+                    "mean prediction (predictive)",
          .since = "0.2"},
         options.sample_loss...);
-  visit({"training_samples", "sheaves drawn per training step", Range::between(1, 1024)},
+  visit({"training_samples", "number of sheaves drawn per training step", Range::between(1, 1024)},
         options.training_samples...);
   visit({.key = "batch_size",
-         .summary = "training nodes or graphs of a step; 0: all",
-         .range = Range::between(0, many),
+         .summary = "number of training nodes or graphs in a step",
+         .range = Range::between(0, many, " (0: all)"),
          .since = "0.3"},
         options.batch_size...);
-  visit({"samples", "posterior samples averaged at evaluation", Range::between(1, 1024)}, options.samples...);
+  visit({"samples", "number of posterior samples averaged at evaluation", Range::between(1, 1024)},
+        options.samples...);
   visit({"seed", "seed of weights, dropout and noise"}, options.seed...);
   visit({"threads", "largest number of threads", Range::at_least(0, " (0: as many as the graph is worth)")},
         options.threads...);
   visit({.key = "checkpoint_every",
-         .summary = "epochs between two checkpoints",
+         .summary = "number of epochs between two checkpoints",
          .range = Range::between(1, many),
          .flag = "--every"},
         options.checkpoint_every...);

@@ -45,7 +45,7 @@ template <class Visit, OptionsOf<EdgeSplitOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   visit({.key = "message_share",
-         .summary = "share of the edges that the network sees and that are no targets",
+         .summary = "share of the edges that the network sees and that are not targets",
          .range = Range::between(0, 1),
          .field = "message",
          .since = "0.3"},
@@ -69,7 +69,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.3"},
         options.test...);
   visit({.key = "negatives",
-         .summary = "pairs without an edge for each target edge, of links",
+         .summary = "number of pairs without an edge for each target edge, when links are predicted",
          .range = Range::between(0, 1000),
          .since = "0.3"},
         options.negatives...);
@@ -78,7 +78,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .field = "sampling",
          .since = "0.3"},
         options.sampling...);
-  visit({.key = "keep_targets", .summary = "leave labelled target edges in the graph", .flag = "", .since = "0.3"},
+  visit({.key = "keep_targets", .summary = "keep labelled target edges in the graph", .flag = "", .since = "0.3"},
         options.keep_targets...);
 }
 
