@@ -104,7 +104,8 @@ std::vector<std::string> read_class_names(const std::string& path, const sheafnn
 void run(Settings& settings) {
   const std::filesystem::path folder = settings.output;
   const bool exists = std::filesystem::exists(folder);
-  sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output, "is no folder");
+  sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output,
+                   "is not a folder");
   const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
   programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
   require_apart_from_page(folder, {{"--sheaf", settings.sheaf},

@@ -150,14 +150,14 @@ void take_network(Settings& s, const sheafnn::GraphSet& set) {
   const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(s.load);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, file);
   sheafnn::require(kind.has(info.model), "--load", s.load,
-                   sheafnn::detail::concat("holds the model ", info.model, ", whose outputs are of nodes"));
+                   sheafnn::detail::concat("holds the model ", info.model, ", whose outputs belong to nodes"));
   sheafnn::require(info.stalk_dimension == stalk_dimension, "--load", s.load,
                    sheafnn::detail::concat("holds a network of stalk dimension ", info.stalk_dimension,
                                            "; this program has ", stalk_dimension));
   const Index classes = info.options<sheafnn::PooledOptions>().classes;
   const auto names = programs::checkpoint_class_names(s.load, file.metadata, classes);
   sheafnn::require(classes == set.class_count && names == set.class_names, "--load", s.load,
-                   sheafnn::detail::concat("holds a network of other classes than ", set.name, " has"));
+                   sheafnn::detail::concat("holds a network with other classes than ", set.name, " has"));
   s.model = info.model == kind.bayesian ? "bsnn" : "nsd";
   s.maps = info.maps;
 }
@@ -204,7 +204,7 @@ int main(int argc, char** argv) {
                             {{"dataset", s.dataset}, {"--load", s.load}});
     const sheafnn::GraphSet set = sheafnn::io::load_graphs(s.dataset);
     sheafnn::require(!set.labels.empty(), "dataset", s.dataset,
-                     "it has targets of regression; this program classifies");
+                     "the dataset has regression targets, and this program classifies");
     sheafnn::require(folds->count() == 0 || set.folds.empty(), "--folds", s.folds,
                      sheafnn::detail::concat(set.name, " has ", set.folds.size(), " folds of its own"));
     if (!s.load.empty()) take_network(s, set);

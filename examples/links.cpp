@@ -111,7 +111,8 @@ void run(Settings s, const sheafnn::Dataset& data) {
   }
   if (s.ranking.empty()) return;
   const std::vector<Edge>& pairs = candidates.empty() ? test : candidates;
-  sheafnn::require(!pairs.empty(), "--ranking", s.ranking, "there are no test pairs: --candidates names others");
+  sheafnn::require(!pairs.empty(), "--ranking", s.ranking,
+                   "there are no test pairs; --candidates names other pairs");
   sheafnn::io::write_text(s.ranking, ranking_csv(data, pairs, ranked(pairs)));
 }
 
@@ -155,7 +156,7 @@ int main(int argc, char** argv) {
     s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
     sheafnn::require(s.hits >= 1, "--hits", s.hits, "must be at least 1");
     sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives,
-                     "links are told from pairs without an edge");
+                     "must be above 0: links are compared with pairs without an edge");
     programs::require_writable("--ranking", s.ranking);
     programs::require_apart({{"--ranking", s.ranking}},
                             {{"--dataset", s.dataset}, {"--candidates", s.candidates}});

@@ -85,7 +85,7 @@ void run(const Options& options) {
   for (const std::int32_t u : options.stubborn) {
     sheafnn::require(0 <= u && u < graph.node_count(), "--stubborn", u, "agents are numbered from 0 to 33");
     sheafnn::require(std::count(options.stubborn.begin(), options.stubborn.end(), u) == 1, "--stubborn", u,
-                     "is there twice");
+                     "appears twice");
   }
   const Sheaf sheaf = discourse_sheaf(graph, options.seed);
   const Laplacian laplacian(sheaf);

@@ -123,14 +123,15 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   bool by_parts = false;
   std::optional<mpi::PartitionReport> report;
   if (folder) {
-    sheafnn::require(app.get_option("--partition")->count() == 0 || partition_choice == "contiguous",
-                     "--partition", partition_choice,
-                     "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
+    sheafnn::require(
+        app.get_option("--partition")->count() == 0 || partition_choice == "contiguous", "--partition",
+        partition_choice,
+        "a folder of .npy arrays has contiguous parts; graph_folder partition sorts its nodes by METIS");
     sheafnn::require(!programs::is_directed(s), programs::is_cooperative(s.model) ? "--directed" : "--layer",
-                     "a folder of .npy arrays", "its graph is undirected, every edge is there in both directions");
+                     "a folder of .npy arrays", "its graph is undirected and has every edge in both directions");
     for (const char* option : {"--make-splits", "--exchange-masks"}) {
       sheafnn::require(app.get_option(option)->count() == 0, option, "a folder of .npy arrays",
-                       "it has one split, that of its masks");
+                       "its masks define its only split");
     }
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
@@ -160,13 +161,14 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const std::vector<Run> runs = runs_of(s, data);
   for (const auto& [option, file] :
        {std::pair("--save", s.save), {"--checkpoint", s.checkpoint}, {"--resume", s.resume}}) {
-    sheafnn::require(file.empty() || runs.size() == 1, option, file, "on several ranks: of one split and seed");
+    sheafnn::require(file.empty() || runs.size() == 1, option, file,
+                     "several ranks write it for one split and one seed only");
   }
   std::optional<mpi::Partition> clusters;
   if (app.get_option("--clusters")->count() > 0) {
     sheafnn::require(ranks.size() == 1 && !folder && s.save.empty() && s.checkpoint.empty() && s.resume.empty(),
                      "--clusters", options.clusters,
-                     "on one rank, of a data set that is no folder, without --save and checkpoints");
+                     "needs one rank and a data set that is not a folder, and excludes --save and checkpoints");
     sheafnn::require_between("--clusters", options.clusters, 1, data.node_count());
     sheafnn::require_between("--clusters-per-step", options.clusters_per_step, 1, options.clusters);
     clusters = mpi::metis_partition(data.graph, static_cast<int>(options.clusters));

@@ -69,7 +69,7 @@ std::int32_t left_out_class(const sheafnn::Dataset& data, const std::string& tex
 std::vector<Nodes> leave_out(sheafnn::Dataset& data, std::int32_t left_out) {
   sheafnn::require(data.class_count > 2, "--leave-out", left_out,
                    sheafnn::detail::concat(data.name, " has ", data.class_count,
-                                           " classes; two others are needed"));
+                                           " classes; two other classes are needed"));
   std::vector<Nodes> unseen;
   for (sheafnn::Split& split : data.splits) {
     const auto is_left_out = [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] == left_out; };
@@ -195,7 +195,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   const std::filesystem::path folder = s.output;
   if (!s.output.empty()) {
     const bool exists = std::filesystem::exists(folder);
-    sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", s.output, "is no folder");
+    sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", s.output, "is not a folder");
     const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
     programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
     explore::require_apart_from_page(folder, {{"--report", s.report}, {"--dataset", t.dataset}});
@@ -209,7 +209,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   sheafnn::require_between("--neighbour-weight", s.figures.neighbour_weight, 0.0, 1.0);
   sheafnn::require_between("--bins", s.figures.bins, 1, 1000);
   sheafnn::require_between("--draws", s.draws, 1, 32768);
-  sheafnn::require(s.at_a_time >= 0, "--threads", s.at_a_time, "must be at least 0 (0: as many as there are)");
+  sheafnn::require(s.at_a_time >= 0, "--threads", s.at_a_time, "must be at least 0 (0: one for each processor)");
   s.figures.halve_test_nodes = s.calibrate_on == "test";
   sheafnn::Dataset data = programs::load_training_data(t.dataset, t.synthetic, t.data);
   std::vector<Nodes> unseen(data.splits.size());
@@ -227,7 +227,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
     tasks.push_back({data, sheafnn::labelled_nodes(data.labels, split.validation),
                      sheafnn::labelled_nodes(data.labels, split.test), unseen[i], i});
     const std::string name = sheafnn::detail::concat(data.name, ": splits[", i, "]");
-    sheafnn::require(!split.train.empty(), name + ".train", 0, "nodes of the other classes are needed");
+    sheafnn::require(!split.train.empty(), name + ".train", 0, "training needs nodes of the other classes");
     sheafnn::require(!tasks.back().validation.empty(), name + ".validation", 0,
                      "temperatures and conformal sets need nodes with known labels");
     sheafnn::require(!tasks.back().test.empty(), name + ".test", 0, "nodes with known labels are needed");

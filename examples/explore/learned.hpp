@@ -95,19 +95,19 @@ inline void check_graph(const sheafnn::io::NpzArchive& file, const sheafnn::Data
   const double nodes = numbers(file.array("node_count"), {})[0];
   const Index n = data.graph.node_count(), m = data.graph.edge_count();
   if (nodes != static_cast<double>(n)) {
-    fail(file.file(), {"is of a graph of ", nodes, " nodes; ", data.name, " has ", n});
+    fail(file.file(), {"belongs to a graph of ", nodes, " nodes; ", data.name, " has ", n});
   }
   const sheafnn::io::NpyArray array = file.array("edges");
   if (array.shape().empty() || array.shape()[0] != m) {
-    fail(file.file(),
-         {"is of a graph of ", array.shape().empty() ? 0 : array.shape()[0], " edges; ", data.name, " has ", m});
+    fail(file.file(), {"belongs to a graph of ", array.shape().empty() ? 0 : array.shape()[0], " edges; ",
+                       data.name, " has ", m});
   }
   const std::vector<double> edges = numbers(array, {m, 2});
   for (Index e = 0; e < m; ++e) {
     const auto [u, v] = data.graph.edge(e);
     const double* ends = edges.data() + 2 * e;
     if (ends[0] != u || ends[1] != v) {
-      fail(file.file(), {"is of another graph than ", data.name, ": edge ", e, " joins ", ends[0], " and ",
+      fail(file.file(), {"belongs to another graph than ", data.name, ": edge ", e, " joins ", ends[0], " and ",
                          ends[1], ", not ", u, " and ", v});
     }
   }

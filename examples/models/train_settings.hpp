@@ -377,7 +377,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   refuse_other_options(app, s);
   if (is_cooperative(s.model)) {
     sheafnn::require(!s.batch_norm || !s.pairs().layer_norm, "--batch-norm", "true",
-                     "layers have one norm: not with --layer-norm");
+                     "layers have one norm; cannot be combined with --layer-norm");
     if (s.batch_norm) s.cooperative().norm = sheafnn::FeatureNorm::batch;
     if (s.pairs().layer_norm) s.cooperative().norm = sheafnn::FeatureNorm::layer;
   }
@@ -410,7 +410,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     if (first > last || last >= limit) bad(part);
     for (std::size_t i = first; i <= last; ++i) {
       if (std::find(r.begin(), r.end(), i) != r.end())
-        sheafnn::throw_invalid_argument(option, text, sheafnn::detail::concat(i, " is there twice"));
+        sheafnn::throw_invalid_argument(option, text, sheafnn::detail::concat(i, " appears twice"));
       r.push_back(i);
     }
     begin = end + 1;

@@ -207,7 +207,7 @@ class SheafEstimator(BaseEstimator):
         """A Dataset without labels, from what predict() and the like were given."""
         if isinstance(X, Dataset):
             if edges is not None and edges is not _UNSAID:
-                raise ValueError("edges: a Dataset has its own")
+                raise ValueError("edges: not allowed with a Dataset, which has its own edges")
             if X.feature_count != self.n_features_in_:
                 raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
             return X
@@ -242,7 +242,7 @@ class SheafEstimator(BaseEstimator):
                     raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
             return X, number_of_split(X, split)
         if split != 0:
-            raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
+            raise ValueError(f"split: {split!r} is not allowed; only a Dataset has splits")
         count = X.shape[0]
         seen = np.flatnonzero(known) if train is None else node_numbers(train, count, "train")
         if validation is not None:
@@ -332,7 +332,7 @@ class SheafEstimator(BaseEstimator):
                 raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
         kind = model.metadata.get("targets", "classes")
         if kind not in targets:
-            raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not those of a {cls.__name__}, {' or '.join(targets)}")
+            raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not the targets of a {cls.__name__}, {' or '.join(targets)}")
         self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
         if "trained_with_edges" in model.metadata:
             self.trained_with_edges_ = model.metadata["trained_with_edges"] == "1"

@@ -164,7 +164,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """Trains on several labels of each node."""
         self._check_options()
         if missing_labels is not None:
-            raise ValueError(f"missing_labels: {missing_labels!r} is not allowed; of several labels 0, 1, and NaN or -1 where unknown")
+            raise ValueError(f"missing_labels: {missing_labels!r} is not allowed; several labels are 0, 1, and NaN or -1 where unknown")
         if not isinstance(X, Dataset):
             X = validate_data(self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
@@ -247,7 +247,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         ``predict_proba`` takes the same arguments."""
         check_is_fitted(self)
         if self.multilabel_:
-            raise ValueError("uncertainty: not of networks with several labels of each node; predict_proba has their probabilities")
+            raise ValueError("uncertainty: not available for networks with several labels of each node; predict_proba gives their probabilities")
         data = self._graph_data(X, edges)
         return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
 
@@ -269,7 +269,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             return self._score_of_several(X, y, edges, nodes, sample_weight)
         if own:
             if y is not None:
-                raise ValueError("y: a Dataset has its own labels")
+                raise ValueError("y: not allowed with a Dataset, which has its own labels")
             if len(X.codes) == 0:
                 raise ValueError(f"X: {X!r} is not allowed; a score needs labels")
             codes, classes = X.codes, X.classes
@@ -302,7 +302,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         weights = node_weights(sample_weight, len(predicted))[chosen]
         largest = weights.max()
         if largest == 0:
-            raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are looked at")
+            raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are scored")
         return float(np.average(right, weights=weights / largest))
 
     def _score_of_several(self, X: Any, y: Any, edges: Any, nodes: Any, sample_weight: Any) -> float:
@@ -317,7 +317,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             chosen = self._scored_nodes(X) if isinstance(X, Dataset) else np.arange(len(predicted))
         chosen = chosen[~np.isnan(known[chosen]).any(axis=1)]
         if len(chosen) == 0:
-            raise ValueError("nodes: none of them has known labels alone")
+            raise ValueError("nodes: none of them has all of its labels known")
         weights = None if sample_weight is None else node_weights(sample_weight, len(predicted))[chosen]
         return float(accuracy_score(known[chosen].astype(int), predicted[chosen], sample_weight=weights))
 
@@ -386,7 +386,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             return X
         X = _checks.features("X", X)
         if split != 0:
-            raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
+            raise ValueError(f"split: {split!r} is not allowed; only a Dataset has splits")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if edges is not None and in_cross_validation():

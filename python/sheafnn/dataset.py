@@ -367,7 +367,7 @@ class Dataset(NodeData):
         if labels is not None:
             values = [graph.nodes[node].get(labels) for node in nodes]
             if all(value is None for value in values):
-                raise ValueError(f"labels: no node has an attribute {labels!r}; labels=None: there are none")
+                raise ValueError(f"labels: no node has an attribute {labels!r}; labels=None means that there are no labels")
             known = np.empty(len(values), object)
             known[:] = values
         return cls.from_numpy(edges, table, known, **{"node_names": nodes, **more})
@@ -518,7 +518,7 @@ class Dataset(NodeData):
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError(
-            "a Dataset is no array, and scikit-learn's cross-validation cuts rows, not graphs; use sheafnn.grid_search(data, grid)"
+            "a Dataset is not an array, and scikit-learn's cross-validation cuts rows, not graphs; use sheafnn.grid_search(data, grid)"
         )
 
     def homophily(self) -> float:
@@ -551,7 +551,7 @@ def _check_names(names: Sequence[str], given: Sequence[Any]) -> None:
         if before != node:
             raise ValueError(
                 f"node_names: nodes {before} and {node} are both called {name!r}, as {given[before]!r} and {given[node]!r}; "
-                "every name must print otherwise"
+                "every name must print differently"
             )
 
 
@@ -600,7 +600,7 @@ def _pyg_splits(data: Any, count: int) -> list[_masks.Sets]:
             if getattr(data, f"{part}_{form}", None) is not None
         ]
         if len(found) > 1:
-            raise ValueError(f"{found[1]}: {found[0]} is there as well; only one can be meant")
+            raise ValueError(f"{found[1]}: the data also have {found[0]}; only one can be meant")
         names.append(found[0] if found else f"{spellings[-1]}_mask")
         parts.append(getattr(data, found[0]) if found else None)
     if all(part is None for part in parts):

@@ -102,7 +102,7 @@ template <class Model>
   Settings r = settings_of(model);
   const Settings more = settings_of(options);
   r.insert(r.end(), more.begin(), more.end());
-  r.emplace_back("epochs to go on from", std::to_string(resume == nullptr ? 0 : resume->history.size()));
+  r.emplace_back("epochs to resume from", std::to_string(resume == nullptr ? 0 : resume->history.size()));
   return r;
 }
 

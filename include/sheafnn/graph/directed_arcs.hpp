@@ -68,7 +68,7 @@ class DirectedArcs {
   DirectedArcs(Index node_count, std::span<const Edge> arcs) : nodes_(node_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
-    require(arcs.size() <= static_cast<std::size_t>(most), "arcs", arcs.size(), "at most 2^31 - 1 arcs");
+    require(arcs.size() <= static_cast<std::size_t>(most), "arcs", arcs.size(), "must be at most 2^31 - 1");
     std::vector<Edge> sorted;
     sorted.reserve(arcs.size());
     for (std::size_t i = 0; i < arcs.size(); ++i) {

@@ -227,7 +227,7 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
 /// \throws std::invalid_argument  an option out of range, too few edges, or too few pairs without an edge
 /// \throws std::runtime_error     NegativePairs::draw()
 [[nodiscard]] inline EdgeTargets split_links(const Graph& graph, const EdgeSplitOptions& options = {}) {
-  require(!options.keep_targets, "keep_targets", true, "a link that the network sees is no target");
+  require(!options.keep_targets, "keep_targets", true, "a link that the network sees cannot be a target");
   EdgeTargets r = detail::targets_of(graph, {}, 1, options, false);
   r.labels.assign(r.pairs.size(), 1);
   const auto negatives_of = [&](const std::vector<std::int32_t>& set) {

@@ -241,7 +241,7 @@ namespace detail {
                                                       std::string_view name = "splits") {
   for (std::size_t i = 0; i < splits.size(); ++i) {
     require(!splits[i].validation.empty(), detail::concat(name, "[", i, "].validation"), 0,
-            "nodes are needed, to train on them");
+            "training needs these nodes: exchanged masks train on them");
     std::swap(splits[i].train, splits[i].validation);
     std::swap(splits[i].validation, splits[i].test);
   }

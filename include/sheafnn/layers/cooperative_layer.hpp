@@ -209,7 +209,7 @@ class CooperativeLayer {
  private:
   [[nodiscard]] Index row() const noexcept { return D * channels_; }
   void require_whole() const {
-    require(arcs_.part == nullptr, "arcs", "those of a part of a graph",
+    require(arcs_.part == nullptr, "arcs", "arcs of a part of a graph",
             "the halo's rows have to be fetched between the steps");
   }
   /// Of act(dropout(z)) in X'.

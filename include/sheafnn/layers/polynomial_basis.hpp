@@ -252,7 +252,7 @@ class Polynomial {
   template <class S>
   Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
     validate(options);
-    require(options.active(), "filter.basis", to_string(options.basis), "a polynomial needs one");
+    require(options.active(), "filter.basis", to_string(options.basis), "a polynomial needs a basis");
     if (static_cast<Index>(theta.size()) != degree() + 1) {
       throw_invalid_argument("theta", theta.size(), detail::concat("there must be ", degree() + 1, " numbers"));
     }

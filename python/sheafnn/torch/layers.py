@@ -302,7 +302,7 @@ class SheafDiffusion(Module):
             shape = (columns, d) if of.maps == "diagonal" else (columns, d, d)
             more.append(_checked("maps", maps, shape, x))
         elif maps is not None:
-            raise ValueError(f"maps: a tensor is not allowed; {of.maps} maps are given by nothing")
+            raise ValueError(f"maps: a tensor is not allowed; {of.maps} maps take no tensor")
         if edge_weights is not None:
             more.append(_checked("edge_weights", edge_weights, (columns // 2,), x))
         self._architecture = of
