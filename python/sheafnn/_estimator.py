@@ -22,7 +22,7 @@ E = TypeVar("E", bound="SheafEstimator")
 
 
 class Interrupted(UserWarning):
-    """A training that Ctrl-C ended, with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
+    """Warns that Ctrl-C ended a training with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
 
 
 class _Unsaid:
@@ -121,11 +121,12 @@ class SheafEstimator(BaseEstimator):
         return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
 
     def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps | BundleMaps:
-        """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
+        """The sheaf that the network learned for a graph; a Bayesian network gives the mean of its posterior.
 
         :param X: a Dataset; or features, with ``edges`` as for ``predict_proba``
-        :param layer: layer whose sheaf is returned (deterministic networks, and bcsnn with learners per layer)
-        :return: maps per incident pair, of cooperative networks maps per node, or of bundle networks rotations per node and bundle
+        :param layer: number of the layer whose sheaf is returned, for deterministic networks and for bcsnn with learners per
+            layer
+        :return: maps per incident pair; cooperative networks give maps per node, bundle networks rotations per node and bundle
         """
         check_is_fitted(self)
         data = self._graph_data(X, edges)
