@@ -40,25 +40,25 @@ struct BundleOptions {
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   BundleLearnerKind learner = BundleLearnerKind::sage;  ///< from features to the rotations of the nodes
-  Index learner_layers = 1;                             ///< convolutions of the sage learners; mlp: 1
+  Index learner_layers = 1;                             ///< number of convolutions of the sage learners; mlp: 1
   Index learner_width = 0;                              ///< g, hidden width of the learners; 0: h
-  /// How the learner's numbers become rotations; Euler angles are 2π times them. Not set: euler for D = 2, else householder.
+  /// How the learner's numbers become rotations; Euler angles are 2π times them. Not set: euler for D = 2, otherwise householder.
   std::optional<rotation::RotationParametrisation> parametrisation = {};
 
   AdjacencyNormalisation normalisation = AdjacencyNormalisation::symmetric;  ///< of Â in 𝓛 = I − Â
   bool self_loops = false;                                                   ///< Â is made of A + I
   HeatExpansion expansion = HeatExpansion::shifted;                          ///< of exp(−t𝓛)
   Index terms = 8;           ///< K: the degree of a series, at most 64, or the number of eigenpairs, at most 4096
-  double time = 1;           ///< t, where it is not learned, and where it starts
-  bool learned_time = true;  ///< a time for every bundle and layer among the parameters
+  double time = 1;           ///< t, or the start of learned times
+  bool learned_time = true;  ///< learn a time for every bundle and layer
   HeatStart time_start = HeatStart::equal;  ///< where the times of the bundles start
 
-  BundleMixing mixing = BundleMixing::feed_forward;  ///< W before diffusion, or a feed-forward network behind it
+  BundleMixing mixing = BundleMixing::feed_forward;  ///< W before diffusion, or a feed-forward network after it
   bool layer_norm = true;                            ///< LayerNorm before each layer and before the readout
   bool residual = true;                              ///< layers add to the features
-  Activation activation = Activation::relu;          ///< of layers with linear mixing
-  Index readout_layers = 1;                          ///< the last one affine, those before it h × h with GELU
-  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  Activation activation = Activation::relu;          ///< activation of layers with linear mixing
+  Index readout_layers = 1;  ///< the last is affine, and layers before it are h × h with GELU
+  /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
 
   [[nodiscard]] layers::HeatOptions heat() const {

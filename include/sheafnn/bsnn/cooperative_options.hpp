@@ -29,8 +29,8 @@ inline constexpr Index second_dropouts = 64;
 /// What normalises the features after each layer.
 enum class FeatureNorm : std::uint8_t {
   none,
-  layer,  ///< of every node (LayerNorm)
-  batch   ///< of every feature over the nodes (BatchNorm)
+  layer,  ///< the features of every node (LayerNorm)
+  batch   ///< every feature over the nodes (BatchNorm)
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> feature_norm_names = {"none", "layer", "batch"};
@@ -57,29 +57,29 @@ struct CooperativeOptions {
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   NodeLearnerKind learner = NodeLearnerKind::mlp;  ///< from features to the nodes' maps
-  Index learner_layers = 1;                        ///< convolutions of the sage learners; mlp: 1
+  Index learner_layers = 1;                        ///< number of convolutions of the sage learners; mlp: 1
   Index learner_width = 32;                        ///< g, hidden width of the learners
-  double learner_dropout = 0.2;                    ///< between the convolutions of sage_projected; in training
-  bool conformal = true;  ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
+  double learner_dropout = 0.2;  ///< dropout rate between the convolutions of sage_projected, in training
+  bool conformal = true;         ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
 
   Activation activation = Activation::gelu;  ///< in the encoders and after the two operators
   FeatureNorm norm = FeatureNorm::none;      ///< after each layer
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates
   bool right_weights = true;                 ///< B_l, mixing channels
   bool residual = true;                      ///< (1 + tanh ε_l) ∘ X − act(Z) instead of act(Z)
-  bool directed = false;  ///< along arcs as the graph lists them (Graph::listed()), else both ways
-  /// With directed: the diagonal of the second operator is b² deg⁻ σ², of the arcs that enter, instead of b² deg⁺ σ².
+  bool directed = false;  ///< diffuse along arcs as the graph lists them (Graph::listed()), else both ways
+  /// With directed: the diagonal of the second operator counts the arcs that enter, b² deg⁻ σ² instead of b² deg⁺ σ².
   bool in_degree_diagonal = false;
   /// Bayesian models: every layer has a pair of learners that read its features, as in deterministic models, instead of
   /// one pair that reads X_1 for all layers.
   bool layer_learners = false;
   /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;
-  Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU
+  Index readout_layers = 1;  ///< the last is affine, and layers before it are h × h with GELU
   /// Without the residual: −act(Z) instead of act(Z). Set for models stored in files of version 1
   /// (io/format_version.hpp), whose layers had this sign.
   bool negate_diffused = false;
-  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
 
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;

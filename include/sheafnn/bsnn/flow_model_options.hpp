@@ -11,7 +11,7 @@
 
 namespace sheafnn {
 
-/// Architecture of a continuous-time sheaf network. Fields that ModelOptions has as well mean the same.
+/// Architecture of a continuous-time sheaf network. Fields that ModelOptions has too mean the same.
 struct FlowOptions {
   static constexpr NetworkKind kind{.bayesian = "bflow",
                                     .deterministic = "flow",
@@ -91,7 +91,7 @@ namespace detail {
 
 /// Fills in the defaults that depend on the family and checks every field.
 ///
-/// \param bayesian  has the model a posterior over sheaves?
+/// \param bayesian  does the model have a posterior over sheaves?
 /// \throws std::invalid_argument  naming the option, its value and its limit
 template <RestrictionMapFamily Family>
 [[nodiscard]] FlowOptions resolve(FlowOptions options, bool bayesian) {

@@ -17,7 +17,7 @@
 namespace sheafnn {
 
 /// Architecture of a sheaf hypergraph network; family and stalk dimension d are template parameters of the model. Fields that
-/// ModelOptions has as well mean the same. h = d · channels is the hidden width.
+/// ModelOptions has too mean the same. h = d · channels is the hidden width.
 struct HypergraphOptions {
   static constexpr NetworkKind kind{.bayesian = "bshgnn",
                                     .deterministic = "shgnn",
@@ -35,15 +35,15 @@ struct HypergraphOptions {
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
   /// linear: SheafHyperGNN; nonlinear: SheafHyperGCN; published: for comparisons with published figures.
   HypergraphLaplacian laplacian = HypergraphLaplacian::linear;
-  /// Of the non-linear Laplacian: both ends of the most discrepant pair are joined with every other member as well.
+  /// With the nonlinear Laplacian: join both ends of the most discrepant pair with every other member too.
   bool mediators = false;
-  /// Of the non-linear Laplacian: f numbers r, and discrepancies are norms of (F_u x_u − F_v x_v) r; empty: norms of all
+  /// With the nonlinear Laplacian: f numbers r, so that discrepancies are norms of (F_u x_u − F_v x_v) r; empty: norms of all
   /// entries. random_projection() draws some.
   std::vector<double> projection = {};
   HypergraphUpdate update = HypergraphUpdate::plain;             ///< how a layer ends
   HypergraphLearner learner = HypergraphLearner::concatenation;  ///< what the sheaf learner reads
   bool static_sheaf = false;                                     ///< keep the first layer's sheaf for all layers
-  bool bias = true;                                              ///< b_l of the layers
+  bool bias = true;                                              ///< layers have a bias b_l
   bool left_weights = true;                                      ///< A_l, mixing stalk coordinates
   bool right_weights = true;                                     ///< B_l, mixing channels
   /// Feed the sheaf learner from an encoder of its own; Bayesian models only (default: on for rotations).
@@ -122,7 +122,7 @@ namespace detail {
 
 /// Fills in the defaults that depend on the family and checks every field.
 ///
-/// \param bayesian  has the model a posterior over sheaves?
+/// \param bayesian  does the model have a posterior over sheaves?
 /// \throws std::invalid_argument  naming the option, its value and its limit
 template <RestrictionMapFamily Family>
 [[nodiscard]] HypergraphOptions resolve(HypergraphOptions options, bool bayesian) {

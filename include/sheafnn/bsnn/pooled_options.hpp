@@ -21,7 +21,7 @@ struct PooledOptions : ModelOptions {
                                     .distributed = false};
 
   Pooling pooling = Pooling::mean;
-  Index pooling_steps = 8;  ///< K of harmonic pooling
+  Index pooling_steps = 8;  ///< K, number of low passes of harmonic pooling
 
   friend bool operator==(const PooledOptions&, const PooledOptions&) = default;
 };

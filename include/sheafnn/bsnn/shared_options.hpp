@@ -61,7 +61,7 @@ inline constexpr Option parametrisation_option = {
     .summary = "parametrisation of mean rotations; euler needs stalk dimension 2 or 3",
     .automatic = "exponential; householder for the published spread"};
 
-/// Of rotations, and of others and with the published spread.
+/// The default for rotations, and for other maps or the published spread.
 [[nodiscard]] constexpr SheafActivation default_sheaf_activation(bool rotations, bool published) {
   return rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
 }
@@ -132,7 +132,7 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
          .since = "0.2"},
         options.augmented_filters...);
 }
-/// Those of `from` to `to`.
+/// Copies the shared options of `from` to `to`.
 template <class From, class To>
 void copy_shared_options(const From& from, To& to) {
   for_each_shared_option([](const Option&, const auto& one, auto& other) { other = one; }, from, to);

@@ -46,7 +46,7 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
   check(split.test, "test");
 }
 
-/// Checks that a training of P parameters with `predictions` = n · C numbers can go on from a state.
+/// Checks that a training of P parameters with `predictions` = n · C numbers can resume from a state.
 ///
 /// \param validated  the split has validation nodes
 /// \throws std::invalid_argument  naming the part that does not fit
@@ -85,7 +85,7 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
           concat("the training to resume chose its best epoch by ", has_metric ? "a metric" : "loss or accuracy"));
 }
 
-/// Refuses a classification that goes on with another split: the best epoch's probabilities are there for the nodes that
+/// Refuses a classification that resumes with another split: the best epoch's probabilities are there for the nodes that
 /// were evaluated then, and 0 for others.
 ///
 /// \throws std::invalid_argument  a validation or test node has none
@@ -112,7 +112,7 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
 }  // namespace detail
 
 /// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch.
-/// A training that on_epoch stops ends in the same way; a training with options.resume goes on from there. The
+/// A training that on_epoch stops ends in the same way; options.resume continues one from its state. The
 /// result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
 /// classifications. Nodes without a known target do not count anywhere.
 ///

@@ -115,7 +115,7 @@ class Graph {
   /// The arc u→v of edge e = {u, v}, u < v; its reverse is reverse(forward_arc(e)).
   [[nodiscard]] Index forward_arc(Index e) const noexcept { return forward_arc_[e]; }
 
-  /// Gives the arcs features that a sheaf learner may read (ModelOptions::edge_features), e.g. both arcs those of their
+  /// Gives the arcs features that a sheaf learner may read (ModelOptions::edge_features), e.g. both arcs the features of their
   /// edge; `count` 0 takes them away.
   ///
   /// \param values  2m × count, row-major

@@ -49,7 +49,7 @@ class GraphPart {
 
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return numbers_; }
 
-  /// Starts to overwrite the rows of the halo with those of their owners. Until end_fetch() no row of the halo may be
+  /// Starts to overwrite the rows of the halo with their owners' rows. Until end_fetch() no row of the halo may be
   /// read, no other one written, and nothing else begun. Unchecked: as above.
   virtual void begin_fetch(float* rows, Index width) = 0;
   /// As above.
@@ -57,7 +57,7 @@ class GraphPart {
   /// Waits for what begin_fetch() has started.
   virtual void end_fetch() = 0;
 
-  /// Adds the rows of the halo to those of their owners, in the order of the parts' numbers, and sets them to 0.
+  /// Adds the rows of the halo to their owners' rows, in the order of the parts' numbers, and sets them to 0.
   /// Unchecked: as above.
   virtual void give_back(float* rows, Index width) = 0;
   /// As above.

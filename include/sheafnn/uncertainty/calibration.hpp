@@ -49,11 +49,11 @@ enum class Binning { equal_width, equal_mass };
 struct CalibrationError {
   double error = 0;      ///< ECE, in [0, 1]
   double expected = 0;   ///< its mean for a calibrated model with these confidences
-  double deviation = 0;  ///< its standard deviation for such a model; NaN of class-wise errors
+  double deviation = 0;  ///< its standard deviation for such a model; NaN for class-wise errors
   double squared =
       0;  ///< debiased squared error of the bins; negative values are chance; NaN without a bin of two nodes
 
-  /// The ECE without what a calibrated model would score; negative where it is below.
+  /// The ECE minus the mean ECE of a calibrated model, which may be negative.
   [[nodiscard]] double debiased() const noexcept { return error - expected; }
 };
 
