@@ -254,7 +254,7 @@ TEST_CASE("boundaries: features that the numbers of a model cannot hold") {
 TEST_CASE("boundaries: sizes and memory") {
   using Numbers = sheafnn::Buffer<double>;
   CHECK_THROWS_AS(Numbers(-1), std::bad_array_new_length);
-  CHECK_THROWS_AS(Numbers(std::numeric_limits<Index>::max()), std::bad_array_new_length);
+  CHECK_THROWS_AS(Numbers{std::numeric_limits<Index>::max()}, std::bad_array_new_length);
   Numbers numbers(3);
   CHECK_THROWS_AS(numbers.resize(std::numeric_limits<Index>::max() / 8 + 1), std::bad_array_new_length);
   CHECK(numbers.size() == 3);  // what was refused has left no trace
