@@ -100,11 +100,14 @@ inline void complete_frame(Eigen::MatrixXd& frame, Index d) {
 namespace sheafnn::sheaf {
 
 /// The frames of all nodes. Refers to the graph and the features, which must outlive it.
-class LocalFrames {
+///
+/// \tparam Real  double: of LocalFrames, below
+template <class Real>
+class BasicLocalFrames {
  public:
   /// \param d  1 … 8, at most the number of features
   /// \throws std::invalid_argument  features of another number of nodes, d out of range
-  LocalFrames(const Graph& graph, const NodeFeatures& features, Index d, FrameGauge gauge = FrameGauge::signs)
+  BasicLocalFrames(const Graph& graph, const NodeFeatures& features, Index d, FrameGauge gauge = FrameGauge::signs)
       : graph_(&graph), features_(&features), d_(d), gauge_(gauge) {
     require(features.rows() == graph.node_count(), "rows of the features", features.rows(),
             detail::concat("must equal the number of nodes, ", graph.node_count()));
@@ -119,12 +122,12 @@ class LocalFrames {
   [[nodiscard]] Index features() const noexcept { return features_->columns(); }
 
   /// T_u, p × d, with orthonormal columns. \throws std::invalid_argument  no such node
-  [[nodiscard]] Eigen::MatrixXd frame(Index u) const {
+  [[nodiscard]] Eigen::MatrixX<Real> frame(Index u) const {
     require_between("node", u, 0, graph_->node_count() - 1);
     const Index p = features();
     std::vector<Index> members;
     for (Index a = graph_->first_arc(u); a < graph_->first_arc(u + 1); ++a) members.push_back(graph_->target(a));
-    detail::Directions directions = directions_of(u, members);
+    detail::Directions<Real> directions = directions_of(u, members);
     if (directions.rank() < d_) {
       bool current = true;
       for (const Index v : others_by_distance(u, members)) {
@@ -135,7 +138,7 @@ class LocalFrames {
       }
       if (!current) directions = directions_of(u, members);
     }
-    Eigen::MatrixXd r = Eigen::MatrixXd::Zero(p, std::min(d_, directions.rank()));
+    Eigen::MatrixX<Real> r = Eigen::MatrixX<Real>::Zero(p, std::min(d_, directions.rank()));
     for (Index k = 0; k < r.cols(); ++k) {
       for (std::size_t i = 0; i < directions.rows.size(); ++i)
         r(directions.rows[i], k) = directions.basis(static_cast<Index>(i), k);
@@ -174,8 +177,8 @@ class LocalFrames {
   }
 
   /// The leading directions of X̂_u, on the rows where a member or u has an entry.
-  [[nodiscard]] detail::Directions directions_of(Index u, const std::vector<Index>& members) const {
-    detail::Directions r;
+  [[nodiscard]] detail::Directions<Real> directions_of(Index u, const std::vector<Index>& members) const {
+    detail::Directions<Real> r;
     const auto add = [&](Index v) {
       const Row of = row(v);
       r.rows.insert(r.rows.end(), of.column, of.column + of.size);
@@ -184,8 +187,8 @@ class LocalFrames {
     for (const Index v : members) add(v);
     std::sort(r.rows.begin(), r.rows.end());
     r.rows.erase(std::unique(r.rows.begin(), r.rows.end()), r.rows.end());
-    Eigen::MatrixXd differences =
-        Eigen::MatrixXd::Zero(static_cast<Index>(r.rows.size()), static_cast<Index>(members.size()));
+    Eigen::MatrixX<Real> differences =
+        Eigen::MatrixX<Real>::Zero(static_cast<Index>(r.rows.size()), static_cast<Index>(members.size()));
     for (std::size_t k = 0; k < members.size(); ++k) {
       Index at = 0;
       merge(row(u), row(members[k]), [&](std::int32_t column, double own, double other) {
@@ -197,8 +200,8 @@ class LocalFrames {
     return r;
   }
   /// Is x_v − x_u, of v appended to the members, outside of the span of the directions?
-  [[nodiscard]] bool adds_rank(Index u, Index v, const detail::Directions& directions) const {
-    Eigen::VectorXd difference = Eigen::VectorXd::Zero(features());
+  [[nodiscard]] bool adds_rank(Index u, Index v, const detail::Directions<Real>& directions) const {
+    Eigen::VectorX<Real> difference = Eigen::VectorX<Real>::Zero(features());
     merge(row(u), row(v),
           [&](std::int32_t column, double own, double other) { difference(column) = other - own; });
     const double length = difference.norm();
@@ -241,6 +244,8 @@ class LocalFrames {
   Index d_;
   FrameGauge gauge_;
 };
+
+using LocalFrames = BasicLocalFrames<double>;
 
 }  // namespace sheafnn::sheaf
 
