@@ -32,7 +32,7 @@ struct Settings {
   std::int64_t seed = -1;
 };
 
-/// The numbers of one training in a report of train --history, that of --split and --seed.
+/// The numbers of one training in a report of train --history, as --split and --seed name it.
 ///
 /// \param dataset  its name, which the report has to have
 /// \throws std::runtime_error  a report of another dataset or model, or with several such trainings

@@ -223,7 +223,7 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
                                          {"splits", s.splits}});
 }
 
-/// Tries all files that will be written, and keeps them apart from those of the folder.
+/// Tries all files that will be written, and keeps them apart from the folder's files.
 void require_writable_files(const Task& task) {
   const TrainSettings& s = task.settings;
   std::vector<programs::NamedFile> files = {{"--report", s.report}};
@@ -300,7 +300,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
               learner.c_str(), s.stalk_dimension, programs::channels(s), programs::depth(s).c_str());
 }
 
-/// \param arguments  of the program, those of a resumed training included
+/// \param arguments  arguments of the program, with the arguments of a resumed training
 /// \returns the exit code
 int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& arguments) {
   const bool searches = app.get_option("--search")->count() > 0;

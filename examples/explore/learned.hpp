@@ -32,7 +32,7 @@ struct Spread {
 struct Learned {
   std::string family, model;          ///< of the maps; bsnn, nsd, bcsnn, csnn, bflow or flow
   Index dimension = 0, classes = 0;   ///< D, C
-  std::vector<Eigen::MatrixXd> maps;  ///< 2m times D × D, without edge weights; none where maps are those of nodes
+  std::vector<Eigen::MatrixXd> maps;  ///< 2m times D × D, without edge weights; none where nodes have the maps
   std::vector<double> edge_weights;   ///< m
   Spread spread;
   std::vector<double> listening, speaking;          ///< scales τ and σ of nodes' maps, n each, or none
@@ -160,7 +160,7 @@ inline Spread read_spread(const sheafnn::io::NpzArchive& file, Index arcs) {
 
 }  // namespace detail
 
-/// Reads the file of a model on `data`. Labels are those of the dataset.
+/// Reads the file of a model on `data`. Labels come from the dataset.
 ///
 /// \throws std::runtime_error  the file lacks an array, has one of another shape, is of another graph or of a later
 ///                             version

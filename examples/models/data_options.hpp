@@ -32,7 +32,7 @@ namespace programs {
 /// How a dataset is read, and which splits are made of it.
 struct DataOptions {
   sheafnn::io::TextOptions text;
-  std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: those of the dataset
+  std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: the dataset's splits
   sheafnn::RandomSplitOptions splits;
   bool exchange_masks = false;
   std::string given_sheaf;  ///< a file with the maps of networks with given maps

@@ -368,7 +368,7 @@ inline void refuse_other_options(const CLI::App& app, const TrainSettings& s) {
   }
 }
 
-/// Checks the options beside each other, and the ranges of those of a training.
+/// Checks the options against each other, and the ranges of a training's options.
 ///
 /// \param app  after parsing
 /// \throws std::invalid_argument  naming the option, its value and the limit

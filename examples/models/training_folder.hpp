@@ -73,7 +73,7 @@ class TrainingFolder {
   /// Of that file, for the reasons in io/format_version.hpp.
   static constexpr sheafnn::Index version = sheafnn::io::training_state_version;
 
-  /// The arguments that a folder was begun with, followed by those of this call; without --resume FOLDER the latter alone.
+  /// The arguments that a folder was begun with, followed by the arguments of this call; without --resume FOLDER the latter alone.
   ///
   /// \throws std::runtime_error  the folder holds no training
   [[nodiscard]] static std::vector<std::string> arguments(std::vector<std::string> given) {

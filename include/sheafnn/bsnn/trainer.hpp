@@ -113,7 +113,7 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
 
 /// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch.
 /// A training that on_epoch stops ends in the same way; options.resume continues one from its state. The
-/// result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
+/// result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is the error of
 /// classifications. Nodes without a known target do not count anywhere.
 ///
 /// Without validation nodes there is no early stopping: every epoch counts as better than those before it, so that

@@ -8,7 +8,7 @@
 /// fixed axis of R to the last one. Source: math: "Logarithm" (2.31).
 ///
 /// Cut locus: a rotation with an angle π has several principal logarithms, and one of them is returned; logarithms of
-/// rotations near it may be far apart. J is that of the branch and exists there, but for two angles π (N ≥ 4).
+/// rotations near it may be far apart. J is the derivative of the branch and exists there, except for two angles π (N ≥ 4).
 #pragma once
 
 #include <cmath>
