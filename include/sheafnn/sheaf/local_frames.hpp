@@ -44,7 +44,8 @@ inline constexpr std::array<std::string_view, 2> frame_gauge_names = {"signs", "
 namespace sheafnn::detail {
 
 /// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is one, none is negative.
-[[nodiscard]] inline Index first_largest(const Eigen::Ref<const Eigen::VectorXd>& sizes) {
+template <class Sizes>
+[[nodiscard]] Index first_largest(const Sizes& sizes) {
   const double bound = (1 - 1e-8) * sizes.maxCoeff();
   Index i = 0;
   while (!(sizes(i) >= bound)) ++i;
@@ -52,14 +53,16 @@ namespace sheafnn::detail {
 }
 
 /// The entry of largest modulus of every column becomes positive.
-inline void fix_signs(Eigen::MatrixXd& frame) {
+template <class Real>
+void fix_signs(Eigen::MatrixX<Real>& frame) {
   for (Index k = 0; k < frame.cols(); ++k) {
     if (frame(first_largest(frame.col(k).cwiseAbs()), k) < 0) frame.col(k) = -frame.col(k);
   }
 }
 
 /// Columns become orthonormal, one after another. Unchecked: they nearly are.
-inline void orthonormalise_columns(Eigen::MatrixXd& frame) {
+template <class Real>
+void orthonormalise_columns(Eigen::MatrixX<Real>& frame) {
   for (Index k = 0; k < frame.cols(); ++k) {
     for (Index j = 0; j < k; ++j) frame.col(k) -= frame.col(j).dot(frame.col(k)) * frame.col(j);
     frame.col(k).normalize();
@@ -67,12 +70,15 @@ inline void orthonormalise_columns(Eigen::MatrixXd& frame) {
 }
 
 /// The pivoted Cholesky factor of P = T Tᵀ: c_k = P_{:,j} / √P_jj at the largest P_jj, P ← P − c_k c_kᵀ.
-inline void pivot_basis(Eigen::MatrixXd& frame) {
+template <class Real>
+void pivot_basis(Eigen::MatrixX<Real>& frame) {
+  using Matrix = Eigen::MatrixX<Real>;
+  using Vector = Eigen::VectorX<Real>;
   const Index d = frame.cols();
-  Eigen::MatrixXd left = Eigen::MatrixXd::Identity(d, d), basis(frame.rows(), d);  // P = T left Tᵀ
+  Matrix left = Matrix::Identity(d, d), basis(frame.rows(), d);  // P = T left Tᵀ
   for (Index k = 0; k < d; ++k) {
-    const Eigen::VectorXd diagonal = (frame * left).cwiseProduct(frame).rowwise().sum().cwiseMax(0.0);
-    const Eigen::VectorXd row = left * frame.row(first_largest(diagonal)).transpose();
+    const Vector diagonal = (frame * left).cwiseProduct(frame).rowwise().sum().cwiseMax(Real(0));
+    const Vector row = left * frame.row(first_largest(diagonal)).transpose();
     const double pivot = frame.row(first_largest(diagonal)).dot(row);
     basis.col(k) = frame * row / std::sqrt(pivot);
     left -= row * row.transpose() / pivot;
@@ -82,11 +88,13 @@ inline void pivot_basis(Eigen::MatrixXd& frame) {
 }
 
 /// Completes orthonormal columns to `d` by e_1, e_2, …, of which those are left out that leave 1e-3 or less.
-inline void complete_frame(Eigen::MatrixXd& frame, Index d) {
+template <class Real>
+void complete_frame(Eigen::MatrixX<Real>& frame, Index d) {
+  using Vector = Eigen::VectorX<Real>;
   Index count = frame.cols();
   frame.conservativeResize(Eigen::NoChange, d);
   for (Index i = 0; i < frame.rows() && count < d; ++i) {
-    Eigen::VectorXd rest = Eigen::VectorXd::Unit(frame.rows(), i);
+    Vector rest = Vector::Unit(frame.rows(), i);
     for (int pass = 0; pass < 2; ++pass) {
       for (Index k = 0; k < count; ++k) rest -= frame.col(k).dot(rest) * frame.col(k);
       if (pass == 0 && rest.norm() <= 1e-3) break;
