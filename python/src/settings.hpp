@@ -34,8 +34,10 @@ struct Settings {
 };
 
 /// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
-template <class Options>
-void set_network(Options& options, const Dataset& data, Texts said, std::string_view model,
+///
+/// \tparam Data  a Dataset or a GraphSet
+template <class Options, class Data>
+void set_network(Options& options, const Data& data, Texts said, std::string_view model,
                  std::string_view maps) {
   for (const auto& [key, text] : said) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
   if constexpr (requires { options.edge_features; }) {
