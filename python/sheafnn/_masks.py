@@ -101,7 +101,8 @@ def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True, of
         if array.size != count:
             if array.dtype != bool:
                 raise ValueError(f"{name}: {array.dtype}: expected a mask of booleans or whole {of} numbers")
-            raise ValueError(f"{name}: a mask of {array.size}: {"the graph has" if of == "node" else "there are"} {count} {of}s")
+            there = "the graph has" if of == "node" else "there are"
+            raise ValueError(f"{name}: a mask of {array.size}: {there} {count} {of}s")
         return np.flatnonzero(_checked_mask(array, name, False)).astype(np.int32)
     if distinct and array.size == count and len(np.unique(array)) < array.size:
         node = np.flatnonzero((array != 0) & (array != 1))[0]

@@ -253,7 +253,7 @@ class GraphSet:
         if not folds:
             raise ValueError(f"fold: {fold!r} is not allowed; the set has no folds: with_folds(10) makes some")
         number = _checks.whole("fold", fold, 0, len(folds) - 1)
-        share = _checks.number("validation_fraction", validation_fraction, 0, 1)
+        share = _fraction(validation_fraction)
         return Split(*self._core.fold_split(folds[number], share, _checks.seed(seed), number))
 
     def _arcs(self) -> np.ndarray:
@@ -289,7 +289,8 @@ def load_graphs(path: str | os.PathLike[str]) -> GraphSet:
     :raises RuntimeError: names the file, the line or key, the value and the limit
     """
     core = _core.load_graphs(os.fspath(path))
-    return GraphSet(core, np.arange(core.class_count) if not core.class_names else _numbers(core.class_names))
+    classes = _numbers(core.class_names)
+    return GraphSet(core, np.arange(core.class_count) if classes is None else classes)
 
 
 class GraphEstimator(BaseEstimator):
@@ -342,7 +343,7 @@ class GraphEstimator(BaseEstimator):
 
     def _split(self, graphs: GraphSet, known: np.ndarray, fold: Any, train: Any, validation: Any, seed: int) -> Split:
         """Training, validation and test graphs. :param known: which graphs have a label or target"""
-        count, share = graphs.graph_count, _checks.number("validation_fraction", self.validation_fraction, 0, 1)
+        count, share = graphs.graph_count, _fraction(self.validation_fraction)
         if fold is not None:
             for name, value in (("train", train), ("validation", validation)):
                 if value is not None:
@@ -354,7 +355,8 @@ class GraphEstimator(BaseEstimator):
             held = _masks.node_numbers(validation, count, "validation", of="graph")
             return Split(seen if train is not None else np.setdiff1d(seen, held), held, nothing)
         others = np.setdiff1d(np.arange(count), seen).astype(np.int32)
-        return Split(*graphs._core.fold_split(others, share, seed, 0)[:2], nothing)
+        seen, held, _ = graphs._core.fold_split(others, share, seed, 0)
+        return Split(seen, held, nothing)
 
     def _train(self, graphs: GraphSet, core: Any, known: np.ndarray, fold: Any, train: Any, validation: Any) -> None:
         """Trains on the labels or targets of ``core``, a set with the graphs of ``graphs``."""
@@ -397,8 +399,8 @@ class GraphEstimator(BaseEstimator):
             chosen: np.ndarray = _masks.node_numbers(numbers, graphs.graph_count, "numbers", distinct=False, of="graph")
         else:
             fold = getattr(self, "fold_", None)
-            own = fold is not None and fold < len(graphs.folds)
-            chosen = graphs.folds[fold] if own else np.arange(graphs.graph_count)
+            folds = graphs.folds
+            chosen = np.arange(graphs.graph_count) if fold is None or fold >= len(folds) else folds[fold]
         chosen = chosen[known[chosen]]
         if len(chosen) == 0:
             raise ValueError(f"numbers: none of these graphs has a known {what}")
@@ -637,6 +639,14 @@ def _unpickled(
     if targets is not None:
         core = core.with_targets(targets)
     return GraphSet(core.with_folds(folds), classes)
+
+
+def _fraction(value: Any) -> float:
+    """The share of graphs that validates."""
+    own = _checks.number("validation_fraction", value, 0, 1)
+    if not 0 < own < 1:
+        raise ValueError(f"validation_fraction: {value!r} is not allowed; must be above 0 and below 1")
+    return own
 
 
 def _table(value: Any) -> np.ndarray:

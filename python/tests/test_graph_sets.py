@@ -119,7 +119,7 @@ def test_pyg():
 @pytest.mark.parametrize("model", ["nsd", "bsnn"])
 def test_classifier(tmp_path, model):
     graphs = classes().with_folds(5, seed=1)
-    classifier = GraphClassifier(model, random_state=1, training={"learning_rate": 0.02} if model == "nsd" else {}, **small)
+    classifier = GraphClassifier(model, random_state=1, learning_rate=0.02, training={"dropout": 0}, **small)
     classifier.fit(graphs, fold=2)
     assert_array_equal(classifier.split_.test, graphs.folds[2])
     assert sorted(np.concatenate(classifier.split_)) == list(range(40))
@@ -166,7 +166,7 @@ def test_regressor(tmp_path):
     graphs = sizes()
     targets = graphs.targets.copy()
     targets[::5] = np.nan
-    regressor = GraphRegressor(channels=4, layers=2, epochs=150, training={"learning_rate": 0.02})
+    regressor = GraphRegressor(channels=4, layers=2, epochs=150, learning_rate=0.02)
     regressor.fit(graphs, targets)
     known = np.flatnonzero(~np.isnan(targets[:, 0]))
     assert set(np.concatenate(regressor.split_)) <= set(known)
