@@ -87,7 +87,8 @@ void run(Settings s, const sheafnn::Dataset& data) {
       links.split.train.size(), links.split.validation.size(), links.split.test.size());
   s.network.features = data.feature_count();
   const bool bayesian = s.model == "bsnn";
-  const links_program::Outcome outcome = links_program::train({data, links, s.score, s.network, s.train, bayesian});
+  const links_program::Outcome outcome =
+      links_program::train({data, links, s.score, s.network, s.train, bayesian});
   const sheafnn::TrainResult& r = outcome.result;
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
   if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);

@@ -33,9 +33,9 @@ struct Defaults {
 /// One training. Labels are classes, targets numbers of a regression, whichever the set has.
 struct Job {
   const sheafnn::GraphSet& set;
-  const sheafnn::Split& split;           ///< of graphs
-  const sheafnn::PooledOptions& model;   ///< features and classes as the set has them
-  const sheafnn::TrainOptions& train;    ///< with the seed, of the initial weights as well
+  const sheafnn::Split& split;          ///< of graphs
+  const sheafnn::PooledOptions& model;  ///< features and classes as the set has them
+  const sheafnn::TrainOptions& train;   ///< with the seed, of the initial weights as well
   bool bayesian = false;
 };
 /// What is left of it.

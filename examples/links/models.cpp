@@ -37,13 +37,16 @@ sheafnn::LinkPrediction predict_with(const Trained& trained, const sheafnn::Grap
   const auto& notes = trained.checkpoint.metadata;
   const auto score = notes.find("score");
   if (score == notes.end()) throw std::runtime_error(trained.path + ": it holds no network that predicts links");
-  return sheafnn::predict_links(sheafnn::io::from_tensors<Model>(trained.path, trained.checkpoint), graph, features,
-                                pairs, sheafnn::parse_name<sheafnn::PairScore>("score", score->second), options);
+  return sheafnn::predict_links(sheafnn::io::from_tensors<Model>(trained.path, trained.checkpoint), graph,
+                                features, pairs, sheafnn::parse_name<sheafnn::PairScore>("score", score->second),
+                                options);
 }
 
 }  // namespace
 
-Outcome train(const Job& job) { return job.bayesian ? train_model<Bayesian>(job) : train_model<Deterministic>(job); }
+Outcome train(const Job& job) {
+  return job.bayesian ? train_model<Bayesian>(job) : train_model<Deterministic>(job);
+}
 
 sheafnn::LinkPrediction predict(const Trained& model, const sheafnn::Graph& graph,
                                 const sheafnn::NodeFeatures& features, std::span<const sheafnn::Edge> pairs,

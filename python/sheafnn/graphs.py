@@ -350,10 +350,11 @@ class GraphEstimator(BaseEstimator):
                     raise ValueError(f"{name}: not allowed with fold; the graphs outside of the fold are trained on")
             return graphs.fold_split(fold, validation_fraction=share, seed=seed)
         nothing = np.empty(0, np.int32)
-        seen = np.flatnonzero(known) if train is None else _masks.node_numbers(train, count, "train", of="graph")
+        seen: np.ndarray = np.flatnonzero(known) if train is None else _masks.node_numbers(train, count, "train", of="graph")
         if validation is not None:
-            held = _masks.node_numbers(validation, count, "validation", of="graph")
-            return Split(seen if train is not None else np.setdiff1d(seen, held), held, nothing)
+            held: np.ndarray = _masks.node_numbers(validation, count, "validation", of="graph")
+            seen = seen if train is not None else np.setdiff1d(seen, held)
+            return Split(np.ascontiguousarray(seen, np.int32), held, nothing)
         others = np.setdiff1d(np.arange(count), seen).astype(np.int32)
         seen, held, _ = graphs._core.fold_split(others, share, seed, 0)
         return Split(seen, held, nothing)
@@ -370,7 +371,7 @@ class GraphEstimator(BaseEstimator):
         )
         with Progress(self.progress, self.callback) as report:
             model, result, history = _core.train_graphs(
-                core, tuple(np.ascontiguousarray(part, np.int32) for part in split), self.model, self.maps,
+                core, (split.train, split.validation, split.test), self.model, self.maps,
                 _checks.whole("stalk_dim", self.stalk_dim, 1, 5), network, training, seed, report, self.on_interrupt == "keep",
             )
         self.model_, self.result_, self.history_ = model, result, history

@@ -89,9 +89,8 @@ nb::class_<Trained> bind_checkpoint(nb::module_& module, const char* name) {
       .def_prop_ro("metadata", [](const Trained& model) { return model.file().metadata; })
       .def("tensors", [](const Trained& model) { return tensors_of(model.file()); })
       .def("__getstate__", [](const Trained& model) { return state_of(model.file()); })
-      .def("__setstate__", [](Trained& model, const State& state) {
-        new (&model) Trained("pickled model", file_of(state));
-      });
+      .def("__setstate__",
+           [](Trained& model, const State& state) { new (&model) Trained("pickled model", file_of(state)); });
   return bound;
 }
 

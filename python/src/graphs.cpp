@@ -91,8 +91,9 @@ GraphSet make_graph_set(std::string name, const Input<std::int64_t>& edges, cons
   const auto n = static_cast<Index>(graphs.size());
   std::vector<std::int32_t> starts;
   try {
-    starts = sheafnn::io::detail::graph_offsets(
-        graphs, 0, [](std::size_t u) { return sheafnn::detail::concat("graph_indicator[", u, "]"); });
+    starts = sheafnn::io::detail::graph_offsets(graphs, 0, [](std::size_t u) {
+      return sheafnn::detail::concat("graph_indicator[", u, "]");
+    });
   } catch (const std::runtime_error& error) {
     throw std::invalid_argument(error.what());
   }
@@ -102,8 +103,8 @@ GraphSet make_graph_set(std::string name, const Input<std::int64_t>& edges, cons
   set.graph.set_graphs(std::move(starts));
   sheafnn::NodeFeatures attributes;
   if (offsets.size() > 0) {
-    attributes = sheafnn::NodeFeatures::from_csr(vector_of(offsets), vector_of(columns), vector_of(values),
-                                                 feature_count);
+    attributes =
+        sheafnn::NodeFeatures::from_csr(vector_of(offsets), vector_of(columns), vector_of(values), feature_count);
     sheafnn::require(attributes.rows() == n, "features", attributes.rows(),
                      sheafnn::detail::concat("must have one row for each of ", n, " nodes"));
   }

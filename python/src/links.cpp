@@ -146,8 +146,8 @@ nb::tuple train(const Dataset& data, std::string_view model, const std::string& 
 void bind_links(nb::module_& module) {
   bind_checkpoint<LinkModel>(module, "LinkModel")
       .def_prop_ro("bayesian", &LinkModel::bayesian)
-      .def("predict", [](const LinkModel& model, const Dataset& data, const Input<std::int64_t>& pairs, Index samples,
-                         std::uint64_t seed, int threads) {
+      .def("predict", [](const LinkModel& model, const Dataset& data, const Input<std::int64_t>& pairs,
+                         Index samples, std::uint64_t seed, int threads) {
         const std::vector<sheafnn::Edge> own = pairs_of(pairs, data.node_count());
         sheafnn::LinkPrediction p;
         {

@@ -367,7 +367,8 @@ nb::tuple names_of(const std::array<std::string_view, N>& names) {
 /// The names of the model's classes; none where they are numbers.
 std::vector<std::string> class_names_of(const Model& model) {
   const auto& info = model.info();
-  const Index classes = programs::with_options_of(info.model, info.networks, [](const auto& options) { return options.classes; });
+  const Index classes =
+      programs::with_options_of(info.model, info.networks, [](const auto& options) { return options.classes; });
   return programs::checkpoint_class_names(model.path().string(), info.metadata, classes);
 }
 
