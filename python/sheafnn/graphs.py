@@ -227,7 +227,7 @@ class GraphSet:
     def with_folds(self, folds: Any, seed: _checks.Seed = 0) -> "GraphSet":
         """The same set with other test folds.
 
-        :param folds: lists of graph numbers or masks of G, disjoint; or a number of folds, which are stratified as those of the program graphs
+        :param folds: lists of graph numbers or masks of G, disjoint; or a number of folds, stratified as the program graphs draws them
         :param seed: of stratified folds
         :raises ValueError: a graph out of range or in two folds, or stratified folds of a set without labels
 
@@ -539,7 +539,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
 class GraphRegressor(RegressorMixin, GraphEstimator):
     """Predicts numbers of graphs with a sheaf network whose features are pooled over the nodes of each graph.
 
-    Parameters are those of :class:`~sheafnn.GraphClassifier`. The network is trained on targets that are shifted and scaled to mean 0 and
+    Parameters are as of :class:`~sheafnn.GraphClassifier`. The network is trained on targets that are shifted and scaled to mean 0 and
     deviation 1, with a Gaussian likelihood of deviation 1.
 
     After ``fit``: as of GraphClassifier, where what is called accuracy is R², of the scaled targets as the losses are; ``target_mean_`` and
