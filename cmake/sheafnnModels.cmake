@@ -183,8 +183,8 @@ function(sheafnn_graph_models)
   list(JOIN graph_entry_addresses ", " graph_entry_addresses)
   configure_file(${PROJECT_SOURCE_DIR}/examples/graphs/registry.cpp.in ${PROJECT_BINARY_DIR}/graphs/registry.cpp @ONLY)
   sheafnn_model_objects(sheafnn_graph_models ${files} ${PROJECT_BINARY_DIR}/graphs/registry.cpp)
-  set_target_properties(sheafnn_graph_models PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4
-                                                        JOB_POOL_COMPILE sheafnn_models)
+  # Two together need 3 GB of memory to compile.
+  set_target_properties(sheafnn_graph_models PROPERTIES UNITY_BUILD OFF JOB_POOL_COMPILE sheafnn_models)
 endfunction()
 
 # usage: sheafnn_build_commit(TARGET): compiles build_commit() of models/machine.hpp into it
