@@ -104,7 +104,7 @@ nb::tuple train(const Dataset& data, std::string_view model, const std::string& 
   set_options(std::move(split), options.split, "split", "a split of edges");
   set_options(std::move(training), options.train, "training", "a training");
   sheafnn::require(options.split.negatives > 0, "split['negatives']", options.split.negatives,
-                   "links are told from pairs without an edge");
+                   "must be above 0: links are compared with pairs without an edge");
   options.split.seed = options.train.seed = seed;
   Supervisor supervisor(report, options.train.epochs, keep_interrupted);
   options.train.on_epoch = std::ref(supervisor);

@@ -282,4 +282,4 @@ def test_the_program_refuses_a_regression(tmp_path):
     done = subprocess.run(
         [pathlib.Path(folder) / "graphs", tmp_path / "rings.npz", "--load", tmp_path / "m.safetensors"], text=True, capture_output=True
     )
-    assert done.returncode != 0 and "holds a network of a regression; this program classifies" in done.stderr
+    assert done.returncode != 0 and "holds a network of a regression, and this program classifies" in done.stderr
