@@ -45,7 +45,7 @@ def test_predictor(tmp_path, graph, model, pair_score):
     assert_array_equal(pickle.loads(pickle.dumps(predictor)).predict_proba(pairs), probabilities)
     with pytest.raises(ValueError, match="X: None is not allowed; files keep no graph"):
         loaded.predict_proba(pairs)
-    with pytest.raises(RuntimeError, match="targets: 'links' are not those of a SheafClassifier"):
+    with pytest.raises(RuntimeError, match="targets: 'links' are not the targets of a SheafClassifier"):
         sheafnn.SheafClassifier.load(tmp_path / "m.safetensors")
 
 
