@@ -106,7 +106,7 @@ def test_what_networks_refuse():
     assert torch.equal(directed(x, one_way), directed(x, graph))
     assert not torch.equal(directed(x + 1, one_way), directed(x + 1, one_way.flip(0)))
     refused("the layer wave has no filter", lambda: Nsd(4, 3, "diagonal", 2, layer="wave", filter="chebyshev"))
-    refused("layer: .*must be", lambda: Nsd(4, 3, "diagonal", 2, layer="wrong"))
+    refused("layer: wrong is not allowed; choose diffusion, ", lambda: Nsd(4, 3, "diagonal", 2, layer="wrong"))
     refused("out_channels: 6 is not allowed; must be a multiple of 4", lambda: SheafConv(4, 6, "diagonal", 2, layer="directed"))
     refused("random_attention: True is not allowed; it has a KL term",
             lambda: SheafConv(4, 6, "diagonal", 2, layer="attention", random_attention=True))

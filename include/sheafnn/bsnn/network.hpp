@@ -55,15 +55,6 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
   /// Of features between layers.
   [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
-  /// KL terms of what the layers of the last draw have drawn themselves, their sum; kl() has the sheaves' term.
-  ///
-  /// \throws std::logic_error  no draw() of the last begin() came before
-  [[nodiscard]] double kl_of_layers() const {
-    this->check_drawn("kl_of_layers");
-    double r = 0;
-    for (Index l = 0; l < steps_.layer_count(); ++l) r += steps_.layers[l].kl();
-    return r;
-  }
   /// For pairs of nodes that need not be edges (pair_head.hpp).
   [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 

@@ -72,8 +72,7 @@ class NetworkPass final : public Pass {
     }
     compute(static_cast<S*>(output));
     ready_ = options.keep;
-    if constexpr (requires { network_.kl_of_layers(); }) return network_.kl() + network_.kl_of_layers();
-    return network_.kl();
+    return network_.kl() + network_.kl_of_layers();
   }
   void backward(const void* output_bar, double kl_bar, void* features_bar) override {
     if (!ready_) compute(nullptr);  // the pass is a function of what is kept here: it can be computed again
