@@ -665,7 +665,7 @@ def test_refused_arguments():
     refused("in_degree_diagonal.*needs directed", lambda: CooperativeSheafConv(4, 6, 2, in_degree_diagonal=True))
     refused("kl.. needs a forward pass before it", BayesianCooperativeSheafConv(4, 6, 2).kl, RuntimeError)
     refused(r"it has no \(1, 0\)", lambda: CooperativeSheafConv(4, 6, 2)(x, torch.tensor([[0], [1]])))
-    refused("maps, stalk_dim: wrong, 3 is not allowed; this build has ", lambda: SheafConv(4, 6, maps="wrong"))
+    refused("maps, stalk_dim: wrong, 3 is not allowed; of nsd this build has ", lambda: SheafConv(4, 6, maps="wrong"))
     refused("kl.. needs a forward pass before it", BayesianSheafConv(4, 6).kl, RuntimeError)
     refused("x: a tensor with gradient is not allowed", lambda: Nsd(4, 3)(x.clone().requires_grad_(), e))
     layer, own = SheafDiffusion(2), torch.eye(3).expand(e.shape[1], 3, 3)
