@@ -10,7 +10,7 @@ from typing import Any, Mapping
 import torch
 
 from .. import _core as _library
-from .._core import _torch
+from .. import _torch
 from .._estimator import _text
 
 #: of a network's parameters, those that a layer of it leaves to PyTorch (input) or does without (output)

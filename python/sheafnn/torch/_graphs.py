@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .._core import _torch
+from .. import _torch
 from .._checks import one_type, whole
 from ._architectures import Architecture
 

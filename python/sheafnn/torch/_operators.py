@@ -11,7 +11,7 @@ from typing import Any, List, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from .._core import _torch
+from .. import _torch
 from . import _graphs
 from ._architectures import Architecture, architecture, describe
 

@@ -115,7 +115,7 @@ class _Network(KlModule):
         known = set(describe_options(cls._kind, model))
         options = {key: text for key, text in metadata.items() if key in known}
         first = tensors[0][1]
-        place = dict(stalk_dim=model.stalk_dimension)
+        place: dict[str, Any] = dict(stalk_dim=model.stalk_dimension)
         if not _core.own_maps(cls._kind):
             place["maps"] = model.maps
         features, classes = int(options.pop("features")), int(options.pop("classes"))

@@ -21,8 +21,7 @@ from typing import Any, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from .. import _checks
-from .._core import _torch
+from .. import _checks, _torch
 from ._graphs import check_device
 
 __all__ = ["Cayley", "Haar", "IsotropicGaussian", "LeonCayley", "MatrixFisher"]
