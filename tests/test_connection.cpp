@@ -281,7 +281,7 @@ TEST_CASE("random connections") {
 TEST_CASE("connections that cannot be are refused") {
   const tiny::Task task;
   CHECK(message_of([&] { LocalFrames(task.graph, task.sparse, 5); }) ==
-        "features: 4 is not allowed; a connection of stalk dimension 5 needs at least as many");
+        "features: 4 is not allowed; a connection of stalk dimension 5 needs at least as many columns");
   CHECK(message_of([&] { LocalFrames(task.graph, random_features(6, 4, 1), 2); }) ==
         "rows of the features: 6 is not allowed; must equal the number of nodes, 7");
   CHECK(message_of([&] { LocalFrames(task.graph, task.sparse, 9); }) ==

@@ -1,4 +1,4 @@
-"""sheafnn.torch: layers of every equation as convolutions, complete networks under torch.compile, their noise, and what they refuse."""
+"""sheafnn.torch: convolutions of every equation, complete networks under torch.compile, and what they refuse."""
 
 import pytest
 

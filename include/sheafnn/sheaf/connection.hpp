@@ -56,22 +56,22 @@ struct ConnectionOptions {
 template <class Visit, OptionsOf<ConnectionOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   visit({.key = "special",
-         .summary = "rotations, instead of orthogonal maps of either determinant",
+         .summary = "restrict the maps to rotations, instead of orthogonal maps of either determinant",
          .since = "0.3"},
         options.special...);
-  visit({.key = "gauge",
-         .summary = "which bases of the tangent spaces: singular vectors with signs, or pivots, which depend on "
-                    "the space alone",
-         .since = "0.3"},
-        options.gauge...);
+  visit(
+      {.key = "gauge",
+       .summary =
+           "bases of the tangent spaces: singular vectors with signs, or pivots, which depend on the space alone",
+       .since = "0.3"},
+      options.gauge...);
   visit({.key = "connection",
-         .summary =
-             "what the maps are made from; random maps of edges and frames of nodes are there to compare with",
+         .summary = "what the maps are computed from; random-edges and random-nodes serve for comparison",
          .field = "source",
          .since = "0.3"},
         options.source...);
   visit({.key = "connection_seed",
-         .summary = "of random connections",
+         .summary = "seed of random connections",
          .range = OptionRange::between(0, 1 << 30),
          .field = "seed",
          .since = "0.3"},

@@ -121,7 +121,7 @@ class BasicLocalFrames {
             detail::concat("must equal the number of nodes, ", graph.node_count()));
     require_between("stalk dimension", d, 1, max_stalk_dimension);
     require(features.columns() >= d, "features", features.columns(),
-            detail::concat("a connection of stalk dimension ", d, " needs at least as many"));
+            detail::concat("a connection of stalk dimension ", d, " needs at least as many columns"));
   }
 
   [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }

@@ -33,18 +33,18 @@ _DTYPES = {"F32": torch.float32, "F64": torch.float64}
 
 
 class _Network(KlModule):
-    """Outputs of every node, for a loss of PyTorch; features are data, and have no gradient.
+    """Computes the outputs of every node, for a loss of PyTorch. Features are data and have no gradient.
 
-    :param in_channels: p, at least 1
+    :param in_channels: number of features p, at least 1
     :param classes: number of outputs of a node
-    :param stalk_dim: 1 to 5; of cooperative and bundle networks 2 to 5
-    :param channels: feature channels per stalk coordinate, 1 to 1024
-    :param layers: diffusion layers, 1 to 64; flows have ``time`` instead
-    :param dropout, input_dropout: of hidden features and of features, in [0, 1); in training
-    :param seed: of initial values, noise and dropout; None: from PyTorch's generator
-    :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
+    :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5
+    :param channels: number of feature channels per stalk coordinate, 1 to 1024
+    :param layers: number of diffusion layers, 1 to 64; flows have ``time`` instead
+    :param dropout, input_dropout: dropout rates of hidden features and of features in training, in [0, 1)
+    :param seed: seed of initial values, noise and dropout; None: PyTorch's generator gives them
+    :param dtype: dtype of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
     :param options: further options of the network, by name (docs/options.md)
-    :raises ValueError: names the argument, its value and the limit
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
     _kind = ""
@@ -73,7 +73,7 @@ class _Network(KlModule):
 
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
         """
-        :param x: n x in_channels; NaN: a missing value
+        :param x: n x in_channels; NaN marks a missing value
         :param edge_index: 2 x m, both directions of every edge, or a :class:`Graph`
         :returns: n x classes, raw outputs
         """
@@ -84,7 +84,7 @@ class _Network(KlModule):
         return output
 
     def to_model(self) -> Any:
-        """The trained model as the library has it; ``predict``, ``save`` and pickle take it."""
+        """The trained model as an object of the library, for ``predict``, ``save`` and pickle."""
         dtype = self.dtype
         metadata = self._architecture.core(dtype == torch.float64).metadata
         text = "F64" if dtype == torch.float64 else "F32"
@@ -104,8 +104,8 @@ class _Network(KlModule):
     def load(cls, path: str | os.PathLike[str], **arguments: Any) -> Any:
         """A network from a checkpoint of the library.
 
-        :param arguments: ``dropout``, ``input_dropout``, ``seed``; files do not hold them
-        :raises ValueError: a checkpoint of another kind of network
+        :param arguments: ``dropout``, ``input_dropout`` and ``seed``, which files do not hold
+        :raises ValueError: the checkpoint holds another kind of network
         """
         model = _core.Model.load(os.fspath(path))
         if model.kind != cls._kind:
@@ -179,22 +179,24 @@ def _documented(what: str) -> str:
 
 class Nsd(_PairNetwork):
     __doc__ = _documented(
-        "Neural sheaf diffusion: restriction maps are functions of the features. ``layer`` says the equation of the layers: diffusion, "
-        "convolution, wave, attention, copresheaf or directed."
+        "Neural sheaf diffusion: restriction maps are functions of the features. The option ``layer`` is the equation of the "
+        "layers: diffusion, convolution, wave, attention, copresheaf or directed."
     )
     _kind = "nsd"
 
 
 class Bsnn(_PairNetwork):
     __doc__ = _documented(
-        "Bayesian sheaf neural network: restriction maps are drawn in every call from a learned distribution. ``layer`` as of Nsd."
+        "Bayesian sheaf neural network: restriction maps are drawn in every call from a learned distribution. It has the "
+        "layers of Nsd."
     )
     _kind = "bsnn"
 
 
 class SheafFlow(_PairNetwork):
     __doc__ = _documented(
-        "Continuous-time sheaf diffusion. With the method dormand-prince, gradients are those of the steps that a pass has taken."
+        "Continuous-time sheaf diffusion. With the method dormand-prince, gradients are exact for the steps that a pass has "
+        "taken."
     )
     _kind = "flow"
 
@@ -216,8 +218,8 @@ class Bcsnn(_OwnMapsNetwork):
 
 class ConnNsd(_OwnMapsNetwork):
     __doc__ = _documented(
-        "Diffusion on a connection, the orthogonal maps that align the directions in which features vary. It is computed once for a "
-        "graph and its features."
+        "Diffusion on a connection, the orthogonal maps that align the directions in which features vary. It is computed once "
+        "for a graph and its features."
     )
     _kind = "conn-nsd"
 
