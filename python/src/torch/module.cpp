@@ -1,6 +1,8 @@
 /// \file
 /// sheafnn._core._torch: layers and networks on tensors that come as addresses. It knows no PyTorch. What people import is
 /// sheafnn.torch.
+#include "../module.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -16,7 +18,6 @@
 
 #include "../arrays.hpp"
 #include "../interpreter.hpp"
-#include "../module.hpp"
 #include "pass.hpp"
 #include "rotations.hpp"
 
