@@ -18,5 +18,6 @@ NB_MODULE(_core, module) {
   python::bind_planted(module);
   python::bind_rotations(module);
   python::bind_sheaf(module);
+  python::bind_torch(module);
   python::bind_uncertainty(module);
 }

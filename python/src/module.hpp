@@ -15,6 +15,7 @@ void bind_planted(nanobind::module_& module);
 void bind_rotations(nanobind::module_& module);
 void bind_sections(nanobind::module_& module);
 void bind_sheaf(nanobind::module_& module);
+void bind_torch(nanobind::module_& module);
 void bind_uncertainty(nanobind::module_& module);
 
 }  // namespace python

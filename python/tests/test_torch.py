@@ -18,10 +18,15 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import sheafnn  # noqa: E402
 from sheafnn.torch import (  # noqa: E402
+    BayesianBunn,
     BayesianCooperativeSheafConv,
     BayesianSheafConv,
+    BayesianSheafFlow,
+    BconnNsd,
     Bcsnn,
     Bsnn,
+    Bunn,
+    ConnNsd,
     CooperativeSheafConv,
     Csnn,
     Graph,
@@ -29,6 +34,7 @@ from sheafnn.torch import (  # noqa: E402
     PolynomialSheafConv,
     SheafConv,
     SheafDiffusion,
+    SheafFlow,
     SheafLearner,
 )
 
@@ -274,20 +280,47 @@ NETWORKS = [
 ]
 
 
-def network(kind, maps, d, options, dtype=torch.float64, **more):
+#: of layers by their equations, what each has besides
+LAYERS = [
+    {"layer": "convolution"},
+    {"layer": "wave"},
+    {"layer": "attention", "attention_heads": 2},
+    {"layer": "attention", "random_attention": True},
+    {"layer": "copresheaf"},
+    {"layer": "directed"},
+    {"layer": "directed", "random_phases": True},
+]
+NETWORKS += [(kind, "diagonal", 2, options) for kind in (Nsd, Bsnn) for options in LAYERS]
+NETWORKS += [
+    (SheafFlow, "diagonal", 2, {"method": "runge-kutta", "fixed_steps": 3}),
+    (BayesianSheafFlow, "diagonal", 2, {"method": "runge-kutta", "fixed_steps": 3}),
+    (ConnNsd, None, 2, {}),
+    (BconnNsd, None, 2, {}),
+    (Bunn, None, 2, {"bundles": 2, "terms": 3}),
+    (BayesianBunn, None, 2, {"bundles": 2, "terms": 3}),
+]
+
+
+def network(kind, maps, d, options, dtype=torch.float64, features=4, classes=3, **more):
     place = {"stalk_dim": d} if maps is None else {"maps": maps, "stalk_dim": d}
-    return kind(4, 3, **place, channels=3, layers=2, seed=1, dtype=dtype, **options, **more)
+    sizes = {"channels": 3} if kind in (SheafFlow, BayesianSheafFlow) else {"channels": 3, "layers": 2}
+    return kind(features, classes, **place, **sizes, **{"seed": 1, "dtype": dtype, **options, **more})
+
+
+def some_directions(e, options):
+    """With directed layers, some edges in one direction and some in both."""
+    return e[:, e[0] + e[1] * 3 % 5 > 3] if options.get("layer") == "directed" else e
 
 
 @pytest.mark.parametrize("kind, maps, d, options", NETWORKS)
 @pytest.mark.parametrize("training", [True, False])
 def test_gradients_of_networks(kind, maps, d, options, training):
-    e, x = edges(), features(7, 4, grad=False)
+    e, x = some_directions(edges(), options), features(7, 4, grad=False)
     net = moved(network(kind, maps, d, options, dropout=0.2, input_dropout=0.2), 0.1).train(training)
 
     def call(x):
         output = net(x, e)
-        return (output, net.kl()) if kind in (Bsnn, Bcsnn) else output
+        return (output, net.kl()) if net._architecture.draws else output
 
     check_gradient(net, x, call)
 
@@ -310,19 +343,22 @@ def test_checkpoints_to_the_bit(kind, maps, d, options, tmp_path):
 
 @pytest.mark.parametrize("kind, maps, d, options", NETWORKS)
 def test_predictions_of_the_library(kind, maps, d, options, tmp_path):
-    """The probabilities of the library's prediction, computed from the outputs as it does, and its features to the bit."""
+    """The outputs of the library's prediction to the bit, and its probabilities, computed from them as it does."""
     drawn = sheafnn.planted_frames(nodes=60, stalk_dim=2, seed=2).data
     x = torch.randn(60, 5, generator=torch.Generator().manual_seed(1))
-    data = sheafnn.Dataset.from_numpy(drawn.edges, x.numpy(), drawn.labels)
-    e = torch.tensor(np.asarray(data.arcs).T.copy(), dtype=torch.int64)
-    place = {"stalk_dim": d} if maps is None else {"maps": maps, "stalk_dim": d}
-    net = kind(x.shape[1], data.class_count, **place, channels=3, layers=2, seed=7, **options).eval()
+    pairs = np.asarray(drawn.edges)
+    pairs = np.where(pairs.sum(1, keepdims=True) % 2 == 0, pairs, pairs[:, ::-1])
+    data = sheafnn.Dataset.from_numpy(pairs, x.numpy(), drawn.labels)
+    columns = pairs if options.get("layer") == "directed" else np.asarray(data.arcs)
+    e = torch.tensor(columns.T.copy(), dtype=torch.int64)
+    net = network(kind, maps, d, options, torch.float32, x.shape[1], data.class_count, seed=7).eval()
     moved(net, 0.1)
     net.step = 0
     model = net.to_model()
     theirs = model.predict(data._core, 1, 7, 0, 1)["probabilities"]
     with torch.no_grad():
         outputs = net(x, e).double()
+    np.testing.assert_array_equal(outputs, model.predict_targets(data._core, data.class_count, False, 1, 7, 0, 1))
     net.step = 0
     torch.testing.assert_close(net(x, e).double(), outputs, rtol=1e-5, atol=1e-5)  # a backward pass may follow
     # The library's softmax is one of floats.
@@ -629,7 +665,7 @@ def test_refused_arguments():
     refused("in_degree_diagonal.*needs directed", lambda: CooperativeSheafConv(4, 6, 2, in_degree_diagonal=True))
     refused("kl.. needs a forward pass before it", BayesianCooperativeSheafConv(4, 6, 2).kl, RuntimeError)
     refused(r"it has no \(1, 0\)", lambda: CooperativeSheafConv(4, 6, 2)(x, torch.tensor([[0], [1]])))
-    refused("maps, stalk_dim: wrong, 3 is not allowed; this build has ", lambda: SheafConv(4, 6, maps="wrong"))
+    refused("maps, stalk_dim: wrong, 3 is not allowed; of nsd this build has ", lambda: SheafConv(4, 6, maps="wrong"))
     refused("kl.. needs a forward pass before it", BayesianSheafConv(4, 6).kl, RuntimeError)
     refused("x: a tensor with gradient is not allowed", lambda: Nsd(4, 3)(x.clone().requires_grad_(), e))
     layer, own = SheafDiffusion(2), torch.eye(3).expand(e.shape[1], 3, 3)

@@ -150,6 +150,18 @@ class NetworkPasses {
     return steps_.mean_kl();
   }
 
+  /// The KL terms of what the layers of the last draw have drawn themselves, their sum; kl() is without them.
+  ///
+  /// \throws std::logic_error  no draw() of the last begin() came before
+  [[nodiscard]] double kl_of_layers() const {
+    check_drawn("kl_of_layers");
+    double r = 0;
+    if constexpr (requires { steps_.layers[0].kl(); }) {
+      for (Index l = 0; l < steps_.layer_count(); ++l) r += steps_.layers[l].kl();
+    }
+    return r;
+  }
+
  protected:
   template <class... Arguments>
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}

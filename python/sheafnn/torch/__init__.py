@@ -27,13 +27,29 @@ from .layers import (
     SheafDiffusion,
     SheafLearner,
 )
-from .networks import Bcsnn, Bsnn, Csnn, Nsd
+from .networks import (
+    BayesianBunn,
+    BayesianSheafFlow,
+    BconnNsd,
+    Bcsnn,
+    Bsnn,
+    Bunn,
+    ConnNsd,
+    Csnn,
+    Nsd,
+    SheafFlow,
+)
 
 __all__ = [
+    "BayesianBunn",
     "BayesianCooperativeSheafConv",
     "BayesianSheafConv",
+    "BayesianSheafFlow",
+    "BconnNsd",
     "Bcsnn",
     "Bsnn",
+    "Bunn",
+    "ConnNsd",
     "CooperativeSheafConv",
     "Csnn",
     "Graph",
@@ -41,6 +57,7 @@ __all__ = [
     "PolynomialSheafConv",
     "SheafConv",
     "SheafDiffusion",
+    "SheafFlow",
     "SheafLearner",
     "rotations",
 ]

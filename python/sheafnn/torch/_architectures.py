@@ -9,6 +9,7 @@ from typing import Any, Mapping
 
 import torch
 
+from .. import _core as _library
 from .. import _torch
 from .._estimator import _text
 
@@ -21,7 +22,7 @@ class Architecture:
     """What an operator needs to know of a layer or network, whatever its precision."""
 
     text: str
-    kind: str  #: nsd, bsnn, csnn, bcsnn; diffusion, learner
+    kind: str  #: of a network as checkpoints name it, or diffusion, learner, linear
     maps: str
     stalk_dim: int
     layer: bool  #: a layer, whose features come from PyTorch, else a network
@@ -64,8 +65,13 @@ class Architecture:
 
     @functools.cached_property
     def width(self) -> int:
-        """d' · channels."""
+        """d' · channels, numbers of a node that a layer reads."""
         return int(self.narrow.width)
+
+    @functools.cached_property
+    def row(self) -> int:
+        """Numbers of a node that a layer gives, twice as many of complex features."""
+        return int(self.narrow.row)
 
     @property
     def map_size(self) -> int:
@@ -77,8 +83,10 @@ class Architecture:
         return any(name.startswith("edge.") for name in self.shapes)
 
     @functools.cached_property
-    def bayesian(self) -> bool:
-        return self.kind in ("bsnn", "bcsnn")
+    def draws(self) -> bool:
+        """Whether every pass draws something: maps, or what layers draw themselves."""
+        own = ("random_attention", "random_phases")
+        return _library.is_bayesian(self.kind) or any(self.options.get(name) == "true" for name in own)
 
     @functools.cached_property
     def drops(self) -> bool:
@@ -88,7 +96,7 @@ class Architecture:
     @functools.cached_property
     def directed(self) -> bool:
         """Whether edges may be there in one direction only."""
-        return self.options.get("directed") == "true"
+        return self.options.get("directed") == "true" or self.options.get("layer") == "directed"
 
 
 def describe(

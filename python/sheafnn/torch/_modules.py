@@ -116,7 +116,7 @@ class Module(_Modes):
         parameters = [self._named(name) for name in of.names]
         parameters += more
         columns = self._columns(edge_index)
-        noise = self._next_noise(of.bayesian or (self.training and (dropout > 0 or input_dropout > 0 or of.drops)))
+        noise = self._next_noise(of.draws or (self.training and (dropout > 0 or input_dropout > 0 or of.drops)))
         return _operators.run(of.text, columns, x, parameters, noise, dropout, input_dropout, self.training)
 
     @staticmethod

@@ -31,7 +31,7 @@ def _output_shape(of: Architecture, edge_index: Tensor, x: Tensor) -> tuple[Any,
     if of.kind == "learner":
         columns = edge_index.shape[1]
         return (columns * of.map_size + columns // 2 * of.learns_edge_weights,)
-    return (x.shape[0], of.width if of.layer else of.classes)
+    return (x.shape[0], of.row if of.layer else of.classes)
 
 
 def _forward(
@@ -331,7 +331,7 @@ class _Convolution(torch.autograd.Function):
         before = needs[2] or needs[7] or needs[8]
         wanted = [before, *needs[9:]]
         if output_bar is None:  # the loss has the KL term alone
-            output_bar = torch.zeros_like(ctx.h)
+            output_bar = ctx.h.new_zeros(ctx.h.shape[0], architecture(ctx.name).row)
         rows, columns = ctx.h.shape
         weight_of_kl = 0.0 if kl_bar is None else float(kl_bar)
         bars: List[Any] = _backward(

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _checks
+from .. import _checks, _core
 from . import _operators
 from ._architectures import _INPUT, _OUTPUT, describe
 from ._graphs import Graph
@@ -24,8 +24,14 @@ __all__ = [
 ]
 
 
+#: options of layers that draw something themselves
+_DRAWN = ("random_attention", "random_phases")
+
+
 def _coordinates(stalk_dim: int, options: dict[str, Any]) -> int:
-    return stalk_dim + bool(options.get("add_lp", False)) + bool(options.get("add_hp", False))
+    """The stalk coordinates, of complex features with their real and their imaginary parts."""
+    own = stalk_dim + bool(options.get("add_lp", False)) + bool(options.get("add_hp", False))
+    return 2 * own if options.get("layer") == "directed" else own
 
 
 def _channels(name: str, width: int, stalk_dim: int, options: dict[str, Any]) -> int:
@@ -57,6 +63,9 @@ class _Convolution(Module):
     ) -> None:
         refuse(options, ("channels",), "out_channels says it")
         refuse(options, ("layers", *self._refused), "it is an option of whole networks")
+        if not isinstance(self, KlModule):
+            drawn = {name: options[name] for name in _DRAWN if options.get(name) not in (None, False, "false")}
+            refuse(drawn, _DRAWN, "it has a KL term, which BayesianSheafConv and networks give")
         self.in_channels = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
         self.out_channels = _checks.whole("out_channels", out_channels, 1, 2**31 - 1)
         own = _checks.whole("stalk_dim", stalk_dim, 1, 5)
@@ -82,7 +91,7 @@ class _Convolution(Module):
         weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
         check_features(x, self.in_channels, edge_index, weight.dtype)
         columns = self._columns(edge_index)
-        noise = self._next_noise(of.bayesian or (self.training and (self.dropout > 0 or of.drops)))
+        noise = self._next_noise(of.draws or (self.training and (self.dropout > 0 or of.drops)))
         return _operators.run_convolution(
             of.text, columns, x, weight, bias, [self._named(name) for name in of.names], noise, self.dropout,
             self.training, self.act,
@@ -111,7 +120,7 @@ class SheafConv(_Convolution):
 
     :param in_channels: number of input features p, at least 1
     :param out_channels: number of output features, a multiple of the number of stalk coordinates, which is stalk_dim and one more
-        for each of ``add_lp`` and ``add_hp``
+        for each of ``add_lp`` and ``add_hp``; with ``layer="directed"`` a multiple of twice that number, the real parts first
     :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
     :param stalk_dim: stalk dimension, 1 to 5
     :param act: activation of the output: ``"identity"``, ``"elu"``, ``"gelu"``, ``"relu"``, ``"tanh"`` or ``"sigmoid"``. It is
@@ -121,7 +130,9 @@ class SheafConv(_Convolution):
     :param dtype: dtype of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
     :param options: options of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
         ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``, ``layer_norm``,
-        ``normalisation``, ``parametrisation`` and the options of filters (docs/options.md)
+        ``normalisation``, ``parametrisation`` and the options of filters (docs/options.md). ``layer`` is the equation of the
+        layer: ``"diffusion"``, ``"convolution"``, ``"wave"``, ``"attention"``, ``"copresheaf"`` or ``"directed"``, each with
+        its own options. With ``"directed"``, ``edge_index`` may have edges in one direction only
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
@@ -213,7 +224,7 @@ class CooperativeSheafConv(_Convolution):
         dtype: torch.dtype | None = None,
         **options: Any,
     ) -> None:
-        self._start(in_channels, out_channels, "cooperative", stalk_dim, act, dropout, seed, dtype, options)
+        self._start(in_channels, out_channels, _core.own_maps(self._kind), stalk_dim, act, dropout, seed, dtype, options)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, stalk_dim={self._architecture.stalk_dim}"

@@ -14,7 +14,18 @@ from ._architectures import describe
 from ._graphs import Graph
 from ._modules import KlModule, check_features, rate, refuse
 
-__all__ = ["Bcsnn", "Bsnn", "Csnn", "Nsd"]
+__all__ = [
+    "BayesianBunn",
+    "BayesianSheafFlow",
+    "BconnNsd",
+    "Bcsnn",
+    "Bsnn",
+    "Bunn",
+    "ConnNsd",
+    "Csnn",
+    "Nsd",
+    "SheafFlow",
+]
 
 #: what checkpoints say of a model beside its options
 _ABOUT = {"format", "format_version", "sheafnn_version", "model", "posterior", "maps", "stalk_dimension"}
@@ -26,9 +37,9 @@ class _Network(KlModule):
 
     :param in_channels: number of features p, at least 1
     :param classes: number of outputs of a node
-    :param stalk_dim: stalk dimension, 1 to 5; cooperative networks have 2 to 5
+    :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5
     :param channels: number of feature channels per stalk coordinate, 1 to 1024
-    :param layers: number of diffusion layers, 1 to 64
+    :param layers: number of diffusion layers, 1 to 64; flows have ``time`` instead
     :param dropout, input_dropout: dropout rates of hidden features and of features in training, in [0, 1)
     :param seed: seed of initial values, noise and dropout; None: PyTorch's generator gives them
     :param dtype: dtype of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
@@ -104,9 +115,9 @@ class _Network(KlModule):
         known = set(describe_options(cls._kind, model))
         options = {key: text for key, text in metadata.items() if key in known}
         first = tensors[0][1]
-        place = dict(maps=model.maps, stalk_dim=model.stalk_dimension)
-        if cls._kind in ("csnn", "bcsnn"):
-            place.pop("maps")
+        place: dict[str, Any] = dict(stalk_dim=model.stalk_dimension)
+        if not _core.own_maps(cls._kind):
+            place["maps"] = model.maps
         features, classes = int(options.pop("features")), int(options.pop("classes"))
         r = make(features, classes, **place, dtype=_DTYPES[first], **arguments, **options)
         r.load_state_dict(
@@ -120,12 +131,14 @@ class _Network(KlModule):
 
 def describe_options(kind: str, model: Any) -> list[str]:
     """The names of a network's options."""
-    maps = "cooperative" if kind in ("csnn", "bcsnn") else model.maps
+    maps = _core.own_maps(kind) or model.maps
     of = describe(kind, maps, model.stalk_dimension, layer=False, features=1, classes=1, options={})
     return [key for key in of.narrow.metadata if key not in _ABOUT]
 
 
 class _PairNetwork(_Network):
+    """Its maps are of a family."""
+
     def __init__(
         self,
         in_channels: int,
@@ -142,7 +155,9 @@ class _PairNetwork(_Network):
         self._start(in_channels, classes, maps, stalk_dim, options, dropout, input_dropout, seed, dtype)
 
 
-class _CooperativeNetwork(_Network):
+class _OwnMapsNetwork(_Network):
+    """Its maps are of a kind of their own."""
+
     def __init__(
         self,
         in_channels: int,
@@ -155,27 +170,70 @@ class _CooperativeNetwork(_Network):
         dtype: torch.dtype | None = None,
         **options: Any,
     ) -> None:
-        self._start(in_channels, classes, "cooperative", stalk_dim, options, dropout, input_dropout, seed, dtype)
+        self._start(in_channels, classes, _core.own_maps(self._kind), stalk_dim, options, dropout, input_dropout, seed, dtype)
+
+
+def _documented(what: str) -> str:
+    return what + "\n\n    " + (_Network.__doc__ or "")
 
 
 class Nsd(_PairNetwork):
-    __doc__ = "Neural sheaf diffusion: restriction maps are functions of the features.\n\n    " + (_Network.__doc__ or "")
+    __doc__ = _documented(
+        "Neural sheaf diffusion: restriction maps are functions of the features. The option ``layer`` is the equation of the "
+        "layers: diffusion, convolution, wave, attention, copresheaf or directed."
+    )
     _kind = "nsd"
 
 
 class Bsnn(_PairNetwork):
-    __doc__ = (
-        "Bayesian sheaf neural network: restriction maps are drawn in every call from a learned distribution.\n\n    "
-        + (_Network.__doc__ or "")
+    __doc__ = _documented(
+        "Bayesian sheaf neural network: restriction maps are drawn in every call from a learned distribution. It has the "
+        "layers of Nsd."
     )
     _kind = "bsnn"
 
 
-class Csnn(_CooperativeNetwork):
-    __doc__ = "Cooperative sheaf network: maps of nodes, as sources and as targets.\n\n    " + (_Network.__doc__ or "")
+class SheafFlow(_PairNetwork):
+    __doc__ = _documented(
+        "Continuous-time sheaf diffusion. With the method dormand-prince, gradients are exact for the steps that a pass has "
+        "taken."
+    )
+    _kind = "flow"
+
+
+class BayesianSheafFlow(_PairNetwork):
+    __doc__ = _documented("Continuous-time diffusion over a sheaf that is drawn in every call.")
+    _kind = "bflow"
+
+
+class Csnn(_OwnMapsNetwork):
+    __doc__ = _documented("Cooperative sheaf network: maps of nodes, as sources and as targets.")
     _kind = "csnn"
 
 
-class Bcsnn(_CooperativeNetwork):
-    __doc__ = "Cooperative sheaf network whose maps are drawn in every call.\n\n    " + (_Network.__doc__ or "")
+class Bcsnn(_OwnMapsNetwork):
+    __doc__ = _documented("Cooperative sheaf network whose maps are drawn in every call.")
     _kind = "bcsnn"
+
+
+class ConnNsd(_OwnMapsNetwork):
+    __doc__ = _documented(
+        "Diffusion on a connection, the orthogonal maps that align the directions in which features vary. It is computed once "
+        "for a graph and its features."
+    )
+    _kind = "conn-nsd"
+
+
+class BconnNsd(_OwnMapsNetwork):
+    __doc__ = _documented("Diffusion over maps that are drawn around a connection in every call.")
+    _kind = "bconn-nsd"
+
+
+class Bunn(_OwnMapsNetwork):
+    __doc__ = _documented("Bundle network: a rotation of every node in each of several vector bundles.")
+    _kind = "bunn"
+
+
+class BayesianBunn(_OwnMapsNetwork):
+    __doc__ = _documented("Bundle network whose rotations are drawn in every call.")
+    _kind = "bbunn"

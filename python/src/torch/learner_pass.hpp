@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <sheafnn/bsnn/model.hpp>
 #include <sheafnn/core/buffer.hpp>
 #include <sheafnn/layers/sheaf_learner.hpp>
 #include <sheafnn/nn/parameters.hpp>
@@ -17,29 +16,29 @@
 namespace python {
 
 /// What a learner is made from: the options of a network with one layer say it.
-template <class Family, class S>
+template <class Model>
 struct LearnerSetting {
-  using Model = sheafnn::Nsd<Family, S>;
-
   explicit LearnerSetting(const Model& model)
       : sizes(model.layout().learner),
         point{*model.options().parametrisation, *model.options().sheaf_activation} {}
 
   sheafnn::layers::SheafLearnerOptions sizes;
-  sheafnn::PointMap<Family> point;
+  sheafnn::PointMap<typename Model::Family> point;
 };
 
 /// Output: 2m maps, one for each column of edge_index, matrices row by row; then m edge weights where there are some, in the order
 /// of the graph's edges.
-template <class Family, class S>
+template <class Model>
 class LearnerPass final : public Pass {
+  using Family = typename Model::Family;
+  using S = typename Model::Scalar;
   using P = sheafnn::math::Pack<S, sheafnn::lanes<S>>;
   using Map = typename Family::template Map<P>;
   static constexpr int W = sheafnn::lanes<S>, size = sheafnn::PointMap<Family>::size, entries = Family::map_size;
   static constexpr int map_columns = Map::ColsAtCompileTime;
 
  public:
-  LearnerPass(const LearnerSetting<Family, S>& setting, const sheafnn::layers::ParameterTable& table,
+  LearnerPass(const LearnerSetting<Model>& setting, const sheafnn::layers::ParameterTable& table,
               std::shared_ptr<const ColumnGraph> graph)
       : graph_(std::move(graph)),
         setting_(setting),
@@ -128,7 +127,7 @@ class LearnerPass final : public Pass {
   }
 
   std::shared_ptr<const ColumnGraph> graph_;
-  LearnerSetting<Family, S> setting_;
+  LearnerSetting<Model> setting_;
   const sheafnn::layers::ParameterTable table_;
   sheafnn::layers::EdgeBlocks<S> blocks_;
   sheafnn::layers::SheafLearner<S> learner_;
@@ -140,7 +139,9 @@ class LearnerPass final : public Pass {
 };
 
 /// The options are those of a network that has the learner.
-template <class Family, class S>
+///
+/// \tparam Model  a deterministic network with maps per incident pair
+template <class Model>
 class LearnerArchitecture final : public Architecture {
  public:
   explicit LearnerArchitecture(const Setting& setting) : network_(setting), setting_(network_.model()) {
@@ -156,13 +157,13 @@ class LearnerArchitecture final : public Architecture {
   [[nodiscard]] std::map<std::string, std::string> metadata() const override { return network_.metadata(); }
   [[nodiscard]] std::unique_ptr<Pass> make_pass(std::shared_ptr<const ColumnGraph> graph,
                                                 std::shared_ptr<const sheafnn::NodeFeatures>) const override {
-    return std::make_unique<LearnerPass<Family, S>>(setting_, parameters_, std::move(graph));
+    return std::make_unique<LearnerPass<Model>>(setting_, parameters_, std::move(graph));
   }
 
  private:
-  NetworkArchitecture<sheafnn::Nsd<Family, S>> network_;
-  LearnerSetting<Family, S> setting_;
-  sheafnn::layers::ParameterSet<S> parameters_;
+  NetworkArchitecture<Model> network_;
+  LearnerSetting<Model> setting_;
+  sheafnn::layers::ParameterSet<typename Model::Scalar> parameters_;
 };
 
 }  // namespace python

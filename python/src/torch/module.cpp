@@ -1,5 +1,8 @@
 /// \file
-/// sheafnn._torch: layers and networks on tensors that come as addresses. What people import is sheafnn.torch.
+/// sheafnn._core._torch: layers and networks on tensors that come as addresses. It knows no PyTorch. What people import is
+/// sheafnn.torch.
+#include "../module.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -178,12 +181,8 @@ void backward(std::int64_t number, std::uintptr_t output_bar, double kl_bar, std
 
 }  // namespace
 
-}  // namespace python
-
-NB_MODULE(_torch, module) {
-  using namespace python;
-  module.doc() = "Layers and networks on tensors; use sheafnn.torch.";
-  watch_interpreter();
+void bind_torch(nb::module_& core) {
+  nb::module_ module = core.def_submodule("_torch", "Layers and networks on tensors; use sheafnn.torch.");
   nb::class_<ColumnGraph>(module, "Graph")
       .def_prop_ro("node_count", [](const ColumnGraph& graph) { return graph.graph.node_count(); })
       .def_prop_ro("edge_count", [](const ColumnGraph& graph) { return graph.graph.edge_count(); })
@@ -194,6 +193,7 @@ NB_MODULE(_torch, module) {
       .def_prop_ro("shapes", [](const Architecture& of) { return of.parameters().shapes; })
       .def("initial", &Architecture::initial)
       .def_prop_ro("width", &Architecture::width)
+      .def_prop_ro("row", &Architecture::row)
       .def_prop_ro("metadata", &Architecture::metadata);
   nb::class_<Plan>(module, "Plan");
   module.def("architecture", [](const std::string& kind, const std::string& maps, Index stalk_dim, bool wide,
@@ -219,3 +219,5 @@ NB_MODULE(_torch, module) {
   module.attr("activations") = activation_texts();
   bind_torch_rotations(module);
 }
+
+}  // namespace python

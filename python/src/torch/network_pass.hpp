@@ -7,10 +7,12 @@
 #include <cmath>
 #include <functional>
 #include <sheafnn/bsnn/forward_pass.hpp>
+#include <sheafnn/bsnn/network.hpp>
 #include <sheafnn/core/buffer.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/io/option_text.hpp>
 #include <span>
+#include <utility>
 
 #include "../options.hpp"
 #include "pass.hpp"
@@ -32,18 +34,26 @@ template <class Model, class Options>
   return model;
 }
 
+/// Numbers of a node between layers.
+template <class Model>
+[[nodiscard]] Index row_of(const Model& model) {
+  if constexpr (requires { model.row(); }) return model.row();
+  return model.hidden_width();
+}
+
 template <class Model>
 class NetworkPass final : public Pass {
   using S = typename Model::Scalar;
 
  public:
-  NetworkPass(const typename Model::Options& options, std::shared_ptr<const ColumnGraph> graph,
+  /// \param model  its parameters are to be set
+  NetworkPass(Model model, std::shared_ptr<const ColumnGraph> graph,
               std::shared_ptr<const sheafnn::NodeFeatures> features)
       : graph_(std::move(graph)),
         features_(std::move(features)),
-        model_(bare_model<Model>(options)),
+        model_(std::move(model)),
         network_(model_, graph_->graph,
-                 features_ ? *features_ : none(options.features, graph_->graph.node_count())) {}
+                 features_ ? *features_ : none(model_.options().features, graph_->graph.node_count())) {}
 
   void set_parameter(std::size_t number, const void* values) override {
     const auto id = static_cast<sheafnn::layers::ParameterId>(number);
@@ -55,21 +65,21 @@ class NetworkPass final : public Pass {
     if (from_outside_) {
       embedding_at_ = static_cast<const S*>(features);
       if (!options.features_stay) {
-        embedding_.resize(rows() * columns());
+        embedding_.resize(rows() * model_.hidden_width());
         std::copy_n(embedding_at_, embedding_.size(), embedding_.data());
         embedding_at_ = embedding_.data();
       }
     }
     compute(static_cast<S*>(output));
     ready_ = options.keep;
-    return network_.kl();
+    return network_.kl() + network_.kl_of_layers();
   }
   void backward(const void* output_bar, double kl_bar, void* features_bar) override {
     if (!ready_) compute(nullptr);  // the pass is a function of what is kept here: it can be computed again
     ready_ = false;
     // Weights of the KL term are positive: of a negative one, all derivatives are the negatives.
     sign_ = kl_bar < 0 ? S(-1) : S(1);
-    const Index size = rows() * columns();
+    const Index size = rows() * outputs();
     const S* bar = static_cast<const S*>(output_bar);
     if (kl_bar < 0 || options_.activation != sheafnn::layers::Activation::identity) {
       bar_.resize(size);
@@ -80,18 +90,19 @@ class NetworkPass final : public Pass {
     network_.begin_backward({.kl_weight = std::abs(kl_bar)});
     if constexpr (takes_embeddings) {
       if (from_outside_) {
-        network_.accumulate_features({bar, rows(), model_.coordinates(), model_.options().channels});
+        network_.accumulate_features({bar, rows(), model_.coordinates(), outputs() / model_.coordinates()});
+        const Index count = rows() * model_.hidden_width();
         S* to = static_cast<S*>(features_bar);
         if (to == nullptr) {
-          embedding_bar_.resize(size);
+          embedding_bar_.resize(count);
           to = embedding_bar_.data();
         }
-        network_.finish_backward(sheafnn::MatrixView<S>(to, rows(), columns()));
-        for (Index i = 0; kl_bar < 0 && i < size; ++i) to[i] = -to[i];
+        network_.finish_backward(sheafnn::MatrixView<S>(to, rows(), model_.hidden_width()));
+        for (Index i = 0; kl_bar < 0 && i < count; ++i) to[i] = -to[i];
         return;
       }
     }
-    network_.accumulate(sheafnn::MatrixView<const S>(bar, rows(), columns()));
+    network_.accumulate(sheafnn::MatrixView<const S>(bar, rows(), outputs()));
     network_.finish_backward();
   }
   void gradient(std::size_t number, void* values) const override {
@@ -116,7 +127,8 @@ class NetworkPass final : public Pass {
     return static_cast<std::size_t>(model_.parameters().info(id).size);
   }
   [[nodiscard]] Index rows() const { return graph_->graph.node_count(); }
-  [[nodiscard]] Index columns() const { return from_outside_ ? model_.hidden_width() : model_.options().classes; }
+  /// Numbers of a node.
+  [[nodiscard]] Index outputs() const { return from_outside_ ? row_of(model_) : model_.options().classes; }
 
   /// \param output  null: not wanted
   void compute(S* output) {
@@ -130,16 +142,16 @@ class NetworkPass final : public Pass {
     result_ = {};
     if constexpr (takes_embeddings) {
       if (from_outside_) {
-        network_.begin(pass, sheafnn::MatrixView<const S>(embedding_at_, rows(), columns()));
+        network_.begin(pass, sheafnn::MatrixView<const S>(embedding_at_, rows(), model_.hidden_width()));
         result_ = network_.diffuse(0).rows();
       }
     }
     if (result_.empty()) result_ = network_.forward(pass);
     if (output == nullptr) return;
     if (from_outside_) {
-      activate_numbers(options_.threads, options_.activation, rows() * columns(), result_.data(), output);
+      activate_numbers(options_.threads, options_.activation, rows() * outputs(), result_.data(), output);
     } else {
-      sheafnn::MatrixView<S>(output, rows(), columns()).eigen() = result_.eigen();
+      sheafnn::MatrixView<S>(output, rows(), outputs()).eigen() = result_.eigen();
     }
   }
 
@@ -169,15 +181,17 @@ class NetworkArchitecture final : public Architecture {
     return initial_of(model_.parameters(), seed);
   }
   [[nodiscard]] Index width() const override { return model_.hidden_width(); }
+  [[nodiscard]] Index row() const override { return row_of(model_); }
   [[nodiscard]] std::map<std::string, std::string> metadata() const override {
     return sheafnn::io::to_tensors(model_).metadata;
   }
   [[nodiscard]] std::unique_ptr<Pass> make_pass(
       std::shared_ptr<const ColumnGraph> graph,
       std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
+    if (features) return std::make_unique<NetworkPass<Model>>(model_, std::move(graph), std::move(features));
     Options options = model_.options();
-    if (!features) options.features = 1;  // of a layer: PyTorch has the weights of the encoder, which are not read
-    return std::make_unique<NetworkPass<Model>>(options, std::move(graph), std::move(features));
+    options.features = 1;  // of a layer: PyTorch has the weights of the encoder, which are not read
+    return std::make_unique<NetworkPass<Model>>(bare_model<Model>(options), std::move(graph), nullptr);
   }
 
  private:

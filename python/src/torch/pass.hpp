@@ -127,8 +127,10 @@ class Architecture {
   [[nodiscard]] virtual Shapes parameters() const = 0;
   /// Values of a fresh model, in the order of parameters().
   [[nodiscard]] virtual std::vector<std::vector<double>> initial(std::uint64_t seed) const = 0;
-  /// h = d' · channels, numbers of a node between layers.
+  /// h = d' · channels, numbers of a node that a layer reads.
   [[nodiscard]] virtual Index width() const = 0;
+  /// Numbers of a node that a layer gives: h, or 2h of complex features.
+  [[nodiscard]] virtual Index row() const { return width(); }
   /// What checkpoints say of the model.
   [[nodiscard]] virtual std::map<std::string, std::string> metadata() const = 0;
   /// \param features  of networks; null: none
@@ -167,20 +169,25 @@ class Plan : public std::enable_shared_from_this<Plan> {
   std::vector<std::unique_ptr<Pass>> free_;
 };
 
+/// What the layers that are no part of a network are called.
+inline constexpr std::string_view diffusion_kind = "diffusion", learner_kind = "learner", linear_kind = "linear";
+
 /// What an architecture is made from.
 struct Setting {
-  std::string kind;  ///< nsd, bsnn, csnn, bcsnn; diffusion, learner, linear
-  std::string maps;  ///< of the family
+  std::string kind;  ///< of a network as checkpoints name it, or of a layer
+  std::string maps;  ///< of the family, or what stands for maps of a network's own
   Index stalk_dimension = 1;
   bool wide = false;  ///< double, else float
   Index features = 1, classes = 1;
   std::map<std::string, std::string> options;
 };
 
-/// The architectures of one family and stalk dimension.
+/// The architectures of one model in one precision.
 struct TorchEntry {
+  std::string_view bayesian, deterministic;  ///< its two networks
   std::string_view maps;
   Index stalk_dimension;
+  bool wide;
   /// \throws std::invalid_argument  an option that it does not have, or out of range
   std::shared_ptr<const Architecture> (*make)(const Setting& setting);
 };
