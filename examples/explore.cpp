@@ -32,7 +32,7 @@ struct Settings {
   std::int64_t seed = -1;
 };
 
-/// The numbers of one training in a report of train --history, that of --split and --seed.
+/// The numbers of one training in a report of train --history, as --split and --seed name it.
 ///
 /// \param dataset  its name, which the report has to have
 /// \throws std::runtime_error  a report of another dataset or model, or with several such trainings
@@ -104,7 +104,8 @@ std::vector<std::string> read_class_names(const std::string& path, const sheafnn
 void run(Settings& settings) {
   const std::filesystem::path folder = settings.output;
   const bool exists = std::filesystem::exists(folder);
-  sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output, "is no folder");
+  sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output,
+                   "is not a folder");
   const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
   programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
   require_apart_from_page(folder, {{"--sheaf", settings.sheaf},
@@ -154,16 +155,18 @@ int main(int argc, char** argv) {
   app.add_option("--sheaf", s.sheaf, ".npz file written by train --sheaf or predict --sheaf")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   programs::add_split_options(app, s.data);
-  auto* split = app.add_option("--split", s.split,
-                               "accuracies are of the test nodes of this split (default: of all labelled nodes)")
-                    ->check(CLI::Range(0, 1'000'000));
+  auto* split =
+      app.add_option("--split", s.split,
+                     "measure accuracies on the test nodes of this split (default: on all labelled nodes)")
+          ->check(CLI::Range(0, 1'000'000));
   for (const char* option : {"--make-splits", "--exchange-masks"}) app.get_option(option)->needs(split);
   auto* report =
       app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");
-  app.add_option("--seed", s.seed, "that with this seed, where there are several on the split")
+  app.add_option("--seed", s.seed, "draw the training with this seed, where the split has several")
       ->needs(report)
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--output", s.output, "folder for index.html and its pictures, made if need be")->required();
+  app.add_option("--output", s.output, "folder for index.html and its pictures, created if it does not exist")
+      ->required();
   return programs::run_program(app, argc, argv, [&] {
     programs::refuse_idle_dataset_options(app, s.dataset);
     run(s);

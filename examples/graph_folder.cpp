@@ -20,30 +20,35 @@ int main(int argc, char** argv) {
     int parts = 1;
     CLI::App app("Writes a folder of .npy arrays for train_mpi.", "graph_folder");
     app.require_subcommand(1);
-    auto* generate = app.add_subcommand("generate", "a synthetic graph with features, labels and masks");
+    auto* generate = app.add_subcommand("generate", "writes a synthetic graph with features, labels and masks");
     auto* convert =
-        app.add_subcommand("convert", "indptr.npy and indices.npy of a text file with two node numbers per edge");
-    auto* partition =
-        app.add_subcommand("partition",
-                           "a copy of a folder whose nodes are sorted by the parts of METIS, for as many ranks");
+        app.add_subcommand("convert",
+                           "writes indptr.npy and indices.npy from a text file with two node numbers per edge");
+    auto* partition = app.add_subcommand(
+        "partition",
+        "writes a copy of a folder with its nodes sorted by the parts of METIS, one part for each rank");
     for (auto* command : {generate, convert}) {
-      command->add_option("--folder", folder, "where to write")->required();
+      command->add_option("--folder", folder, "folder to write")->required();
       command->add_option("--nodes", options.nodes, "number of nodes")->required();
     }
     for (auto* command : {generate, convert, partition}) {
-      command->add_option("--range", options.range, "nodes that a rank holds at a time")->capture_default_str();
+      command->add_option("--range", options.range, "number of nodes that a rank holds at a time")
+          ->capture_default_str();
     }
-    partition->add_option("--folder", folder, "the folder")->required();
-    partition->add_option("--output", output, "where to write")->required();
+    partition->add_option("--folder", folder, "folder to read")->required();
+    partition->add_option("--output", output, "folder to write")->required();
     partition->add_option("--parts", parts, "number of parts")->required();
-    convert->add_option("--edges", edges, "the text file")->required();
-    generate->add_option("--reach", options.reach, "half of the most neighbours")->capture_default_str();
-    generate->add_option("--density", options.density, "share of them that there is")->capture_default_str();
+    convert->add_option("--edges", edges, "text file with two node numbers per edge")->required();
+    generate->add_option("--reach", options.reach, "half of the largest number of neighbours")
+        ->capture_default_str();
+    generate->add_option("--density", options.density, "share of the possible neighbours that a node has")
+        ->capture_default_str();
     generate->add_flag("--far,!--no-far", options.far,
                        "every third neighbour is far away, so that every cut is large");
-    generate->add_option("--features", options.features, "features per node")->capture_default_str();
+    generate->add_option("--features", options.features, "number of features per node")->capture_default_str();
     generate->add_option("--classes", options.classes, "number of classes")->capture_default_str();
-    generate->add_option("--signal", options.signal, "of a node's class in its features")->capture_default_str();
+    generate->add_option("--signal", options.signal, "strength of a node's class in its features")
+        ->capture_default_str();
     generate->add_option("--seed", options.seed, "seed of the graph")->capture_default_str();
     programs::refuse_misread_numbers(app);
     try {

@@ -150,14 +150,14 @@ void take_network(Settings& s, const sheafnn::GraphSet& set) {
   const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(s.load);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, file);
   sheafnn::require(kind.has(info.model), "--load", s.load,
-                   sheafnn::detail::concat("holds the model ", info.model, ", whose outputs are of nodes"));
+                   sheafnn::detail::concat("holds the model ", info.model, ", whose outputs belong to nodes"));
   sheafnn::require(info.stalk_dimension == stalk_dimension, "--load", s.load,
                    sheafnn::detail::concat("holds a network of stalk dimension ", info.stalk_dimension,
                                            "; this program has ", stalk_dimension));
   const Index classes = info.options<sheafnn::PooledOptions>().classes;
   const auto names = programs::checkpoint_class_names(s.load, file.metadata, classes);
   sheafnn::require(classes == set.class_count && names == set.class_names, "--load", s.load,
-                   sheafnn::detail::concat("holds a network of other classes than ", set.name, " has"));
+                   sheafnn::detail::concat("holds a network with other classes than ", set.name, " has"));
   s.model = info.model == kind.bayesian ? "bsnn" : "nsd";
   s.maps = info.maps;
 }
@@ -174,16 +174,18 @@ int main(int argc, char** argv) {
   s.train.epochs = 200;
   s.train.patience = 100;
   CLI::App app("Classifies graphs with a sheaf network of stalk dimension 3; see docs/graphs.md.", "graphs");
-  app.add_option("dataset", s.dataset, "an .npz file or a folder of the TU text format")->required();
+  app.add_option("dataset", s.dataset, "graphs to classify: an .npz file or a folder in the TU text format")
+      ->required();
   auto* folds =
-      app.add_option("--folds", s.folds, "test folds, where the set has none of its own")->capture_default_str();
-  app.add_option("--fold", s.fold, "the test fold, counted from 0 (default: each in turn)")
+      app.add_option("--folds", s.folds, "number of test folds, where the dataset has no folds of its own")
+          ->capture_default_str();
+  app.add_option("--fold", s.fold, "number of the test fold, counted from 0 (default: each in turn)")
       ->check(CLI::NonNegativeNumber);
   auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Pooling\"");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option("--maps", s.maps, "restriction maps")
+  model->add_option("--maps", s.maps, "restriction maps: identity, diagonal or special-orthogonal")
       ->capture_default_str()
       ->check(CLI::IsMember({"identity", "diagonal", "special-orthogonal"}));
   const auto all = [](std::string_view) { return true; };
@@ -194,7 +196,7 @@ int main(int argc, char** argv) {
   auto* load = files->add_option("--load", s.load, "predict with the network of this .safetensors file");
   files->add_option("--save", s.save, "write the trained network to this .safetensors file")->excludes(load);
   files->add_option("--predictions", s.predictions,
-                    "write what is predicted to this CSV file: of the test graphs, or with --load of all");
+                    "write the predictions for the test graphs, or with --load for all graphs, to this CSV file");
   return programs::run_program(app, argc, argv, [&] {
     programs::require_writable("--save", s.save);
     programs::require_writable("--predictions", s.predictions);
@@ -202,7 +204,7 @@ int main(int argc, char** argv) {
                             {{"dataset", s.dataset}, {"--load", s.load}});
     const sheafnn::GraphSet set = sheafnn::io::load_graphs(s.dataset);
     sheafnn::require(!set.labels.empty(), "dataset", s.dataset,
-                     "it has targets of regression; this program classifies");
+                     "the dataset has regression targets, and this program classifies");
     sheafnn::require(folds->count() == 0 || set.folds.empty(), "--folds", s.folds,
                      sheafnn::detail::concat(set.name, " has ", set.folds.size(), " folds of its own"));
     if (!s.load.empty()) take_network(s, set);

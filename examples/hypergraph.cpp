@@ -134,8 +134,10 @@ int main(int argc, char** argv) {
   app.add_option("--hypergraph", s.hypergraph,
                  "synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv; see docs/data.md")
       ->capture_default_str();
-  app.add_option("--label", s.text.label, "column of the labels, of a folder")->capture_default_str();
-  app.add_option("--split", s.split, "the split to train on (default: all)")->check(CLI::NonNegativeNumber);
+  app.add_option("--label", s.text.label, "name of the column with the labels, in a folder's tables")
+      ->capture_default_str();
+  app.add_option("--split", s.split, "number of the split to train on (default: all)")
+      ->check(CLI::NonNegativeNumber);
   auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Hypergraphs\"");
   model->add_option("--model", s.model, "shgnn, or bshgnn (Bayesian)")
       ->capture_default_str()
@@ -146,7 +148,7 @@ int main(int argc, char** argv) {
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
   model->add_flag("--projection", s.projection,
-                  "project discrepancies on random numbers, with --laplacian nonlinear (default: off)");
+                  "with --laplacian nonlinear: project discrepancies on random numbers (default: off)");
   auto* training = app.add_option_group("Training");
   programs::add_flags(app, *training, s.train, [](std::string_view key) { return key != "checkpoint_every"; });
   auto* files = app.add_option_group("Files");

@@ -111,7 +111,8 @@ void run(Settings s, const sheafnn::Dataset& data) {
   }
   if (s.ranking.empty()) return;
   const std::vector<Edge>& pairs = candidates.empty() ? test : candidates;
-  sheafnn::require(!pairs.empty(), "--ranking", s.ranking, "there are no test pairs: --candidates names others");
+  sheafnn::require(!pairs.empty(), "--ranking", s.ranking,
+                   "there are no test pairs; --candidates names other pairs");
   sheafnn::io::write_text(s.ranking, ranking_csv(data, pairs, ranked(pairs)));
 }
 
@@ -128,7 +129,7 @@ int main(int argc, char** argv) {
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   auto* files = app.add_option_group("Files");
   auto* ranking =
-      files->add_option("--ranking", s.ranking, "write pairs, the most probable link first, to this CSV file");
+      files->add_option("--ranking", s.ranking, "write the pairs to this CSV file, the most probable link first");
   files
       ->add_option("--candidates", s.candidates,
                    "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
@@ -137,15 +138,15 @@ int main(int argc, char** argv) {
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option("--score", score, "score of a pair: dot, bilinear, or energy, of the sheaf")
+  model->add_option("--score", score, "score of a pair: dot, bilinear, or the sheaf's energy")
       ->capture_default_str();
-  model->add_option("--outputs", s.network.classes, "numbers of a node that scores are made of")
+  model->add_option("--outputs", s.network.classes, "number of outputs per node, from which scores are computed")
       ->capture_default_str();
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
-  auto* split = app.add_option_group("Split", "which edges the network sees, and which are targets");
+  auto* split = app.add_option_group("Split", "the edges that the network sees and the target edges");
   programs::add_flags(app, *split, s.split, all);
-  split->add_option("--hits", s.hits, "k of Hits@k")->capture_default_str();
+  split->add_option("--hits", s.hits, "k in the metric Hits@k")->capture_default_str();
   programs::add_flags(app, *app.add_option_group("Training"), s.train,
                       [](std::string_view key) { return key != "checkpoint_every"; });
   return programs::run_program(app, argc, argv, [&] {
@@ -155,7 +156,7 @@ int main(int argc, char** argv) {
     s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
     sheafnn::require(s.hits >= 1, "--hits", s.hits, "must be at least 1");
     sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives,
-                     "links are told from pairs without an edge");
+                     "must be above 0: links are compared with pairs without an edge");
     programs::require_writable("--ranking", s.ranking);
     programs::require_apart({{"--ranking", s.ranking}},
                             {{"--dataset", s.dataset}, {"--candidates", s.candidates}});

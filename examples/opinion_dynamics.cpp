@@ -85,7 +85,7 @@ void run(const Options& options) {
   for (const std::int32_t u : options.stubborn) {
     sheafnn::require(0 <= u && u < graph.node_count(), "--stubborn", u, "agents are numbered from 0 to 33");
     sheafnn::require(std::count(options.stubborn.begin(), options.stubborn.end(), u) == 1, "--stubborn", u,
-                     "is there twice");
+                     "appears twice");
   }
   const Sheaf sheaf = discourse_sheaf(graph, options.seed);
   const Laplacian laplacian(sheaf);
@@ -125,8 +125,10 @@ int main(int argc, char** argv) {
   app.add_option("--time", options.time, "end of the diffusion")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1e5));
-  app.add_option("--rows", options.rows, "rows of each table")->capture_default_str()->check(CLI::Range(2, 30));
-  app.add_option("--stubborn", options.stubborn, "agents that keep their opinions, 0 to 33")
+  app.add_option("--rows", options.rows, "number of rows of each table")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 30));
+  app.add_option("--stubborn", options.stubborn, "number of agents that keep their opinions, 0 to 33")
       ->capture_default_str();
   app.add_option("--seed", options.seed, "seed of frames and opinions")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(options); });

@@ -22,7 +22,7 @@ int main() {
   sheafnn::layers::Adam<float> adam(model.parameters().size(), /*rate*/ 0.01);
 
   for (std::uint32_t epoch = 0; epoch <= 400; ++epoch) {
-    // L = Σ (y_u − s_u)² / N over the N known nodes, so ∂L/∂y_u = 2 (y_u − s_u) / N. Rows of y are those of the nodes.
+    // L = Σ (y_u − s_u)² / N over the N known nodes, so ∂L/∂y_u = 2 (y_u − s_u) / N. Rows of y belong to the nodes.
     const auto y =
         network.forward({.epoch = epoch, .training = true, .input_dropout = 0.5, .dropout = 0.1, .nodes = known});
     const auto y_bar = network.output_bar();

@@ -46,8 +46,9 @@ void run(const Settings& s) {
   sheafnn::require(!info.metadata.contains("targets"), "--model", s.model,
                    "the network was not trained on one class per node; the Python package reads it");
   const std::optional<sheafnn::SheafUse> use = sheafnn::io::saved_sheaf_use(s.model, info.metadata);
-  const auto [layers, classes] = programs::with_options_of(
-      info.model, info.networks, [](const auto& options) { return std::pair(options.layers, options.classes); });
+  const auto [layers, classes] = programs::with_options_of(info.model, info.networks, [](const auto& options) {
+    return std::pair(options.layers, options.classes);
+  });
   sheafnn::require(s.sheaf_layer >= 0 && s.sheaf_layer < layers, "--sheaf-layer", s.sheaf_layer,
                    sheafnn::detail::concat("must be between 0 and ", layers - 1));
   const std::string maps(programs::maps_of(info.model, info.maps));
@@ -65,14 +66,14 @@ void run(const Settings& s) {
   const bool bayesian = programs::is_bayesian(info.model);
   sheafnn::require(device < 0 || sheafnn::kind_of(info.model).batched, "--device", s.device,
                    sheafnn::detail::concat(info.model, " predicts on the CPU only"));
-  const sheafnn::Prediction p = device >= 0
-                                    ? programs::find_device_model(info.model, maps, info.stalk_dimension)
-                                          .predict(s.model, checkpoint, bayesian, data, s.options, device)
-                                    : entry.predict(s.model, checkpoint, bayesian, data, s.options);
+  const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.model, maps, info.stalk_dimension)
+                                                  .predict(s.model, checkpoint, bayesian, data, s.options, device)
+                                            : entry.predict(s.model, checkpoint, bayesian, data, s.options);
   if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
   programs::Attempts attempts;
   if (!s.output.empty()) {
-    attempts.make([&] { sheafnn::io::write_text(s.output, programs::prediction_csv(p, data.node_names, class_names)); });
+    attempts.make(
+        [&] { sheafnn::io::write_text(s.output, programs::prediction_csv(p, data.node_names, class_names)); });
   }
   // On the CPU whatever the device: rounding apart, it is the same.
   if (!s.sheaf.empty()) {
@@ -84,7 +85,8 @@ void run(const Settings& s) {
   const double n = static_cast<double>(data.node_count());
   std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
               info.model.c_str(), maps.c_str(),
-              info.options<sheafnn::CooperativeOptions>().directed ? " along listed arcs" : "", info.stalk_dimension);
+              info.options<sheafnn::CooperativeOptions>().directed ? " along listed arcs" : "",
+              info.stalk_dimension);
   if (use) programs::print_sheaf_use({*use}, " in training");
   std::printf("mean entropy %.4f, mean mutual information %.4f (at most log %td = %.4f)\n",
               std::accumulate(p.entropy.begin(), p.entropy.end(), 0.0) / n,
@@ -112,17 +114,18 @@ int main(int argc, char** argv) {
   CLI::App app("Predicts node classes and their uncertainty with a trained model.", "predict");
   app.add_option("--model", s.model, ".safetensors file written by train --save")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
-  app.add_option("--samples", s.options.samples, "posterior samples averaged, 1 to 32768")->capture_default_str();
-  app.add_option("--seed", s.options.seed, "seed of the samples")->capture_default_str();
-  app.add_option("--threads", s.options.threads, "threads, 0: as many as the graph is worth")
+  app.add_option("--samples", s.options.samples, "number of posterior samples to average, 1 to 32768")
       ->capture_default_str();
-  app.add_option("--device", s.device, "where to predict: cpu, cuda or cuda:NUMBER")->capture_default_str();
-  app.add_option("--output", s.output, "write one line per node to this CSV file");
-  auto* sheaf = app.add_option(
-      "--sheaf", s.sheaf,
-      "write the learned sheaf or node maps (the mean, of Bayesian models), features and predictions "
-      "to this .npz file");
-  app.add_option("--sheaf-layer", s.sheaf_layer, "layer of that sheaf, of deterministic models and of bcsnn")
+  app.add_option("--seed", s.options.seed, "seed of the posterior samples")->capture_default_str();
+  app.add_option("--threads", s.options.threads, "number of threads; 0: as many as the graph is worth")
+      ->capture_default_str();
+  app.add_option("--device", s.device, "device to predict on: cpu, cuda or cuda:NUMBER")->capture_default_str();
+  app.add_option("--output", s.output, "write the predictions to this CSV file, one line per node");
+  auto* sheaf = app.add_option("--sheaf", s.sheaf,
+                               "write the learned sheaf or node maps, features and predictions to this .npz file; "
+                               "a Bayesian model gives the mean of its posterior");
+  app.add_option("--sheaf-layer", s.sheaf_layer,
+                 "with deterministic models and bcsnn: layer whose sheaf is written")
       ->capture_default_str()
       ->needs(sheaf);
   return programs::run_program(app, argc, argv, [&] {

@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
       "Trains three networks on a generated graph with random relations among reliable ones, and draws them.",
       "quickstart");
   std::string path = "quickstart.svg";
-  app.add_option("FILE", path, "the picture")->capture_default_str();
+  app.add_option("FILE", path, "picture to write, an .svg file")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] {
     programs::require_writable("FILE", path);
     explore::require_gnuplot();

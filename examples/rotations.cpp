@@ -308,8 +308,9 @@ int main(int argc, char** argv) {
       "rotations");
   std::string path = "rotations.svg";
   std::size_t count = 500;
-  app.add_option("FILE", path, "picture to write: angles with true and fitted densities")->capture_default_str();
-  app.add_option("--samples", count, "samples of each distribution")
+  app.add_option("FILE", path, "picture to write, an .svg file: angles with true and fitted densities")
+      ->capture_default_str();
+  app.add_option("--samples", count, "number of samples of each distribution")
       ->capture_default_str()
       ->check(CLI::Range(20, 1000000));
   return programs::run_program(app, argc, argv, [&] { show_all(path, count); });

@@ -149,7 +149,8 @@ bool demonstrate(Index nodes, int classes, double homophily, std::uint64_t seed)
   Features late = x;
   Index steps = 0;
   const auto distance = [&] { return (late - limit).cwiseAbs().maxCoeff(); };
-  for (; steps < 100000 && distance() > 1e-10; steps += 50) late = sheafnn::sheaf::diffuse(laplacian, late, step, 50);
+  for (; steps < 100000 && distance() > 1e-10; steps += 50)
+    late = sheafnn::sheaf::diffuse(laplacian, late, step, 50);
   const Separation separation = fit_linear_classifier(late, labels, classes);
 
   const sheafnn::SheafLaplacian trivial(TrivialSheaf(graph), sheafnn::Normalisation::block);
@@ -174,10 +175,12 @@ int main(int argc, char** argv) {
   Index nodes = 210;
   std::uint64_t seed = 0;
   std::vector<double> homophily = {0.05, 0.3, 0.8};
-  app.add_option("--classes", classes, "number of classes, 2 ... 8; 0: every number from 2 to 7")
+  app.add_option("--classes", classes, "number of classes, 2 to 8; 0: every number from 2 to 7")
       ->capture_default_str()
       ->check(CLI::Range(0, max_classes));
-  app.add_option("--nodes", nodes, "nodes per graph")->capture_default_str()->check(CLI::Range(60, 100000));
+  app.add_option("--nodes", nodes, "number of nodes per graph")
+      ->capture_default_str()
+      ->check(CLI::Range(60, 100000));
   app.add_option("--homophily", homophily, "shares of edges within a class, each in [0, 1]")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));

@@ -122,11 +122,11 @@ int main(int argc, char** argv) {
       "Rotations of nodes from noisy relative rotations, by the smallest eigenvectors of a sheaf Laplacian.",
       "synchronisation");
   app.add_option("--nodes", options.nodes, "number of nodes")->capture_default_str()->check(CLI::Range(10, 20000));
-  app.add_option("--degree", options.degree, "neighbours in the mean")
+  app.add_option("--degree", options.degree, "mean number of neighbours")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 100.0));
   app.add_option("--kappa", options.concentrations, "concentrations of the noise, below 1")->capture_default_str();
-  app.add_option("--outliers", options.outliers, "shares of edges that measure anything, 0 to 1")
+  app.add_option("--outliers", options.outliers, "shares of edges with a random measurement, 0 to 1")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", options.seed, "seed of the graph, the rotations and the noise")->capture_default_str();

@@ -97,8 +97,8 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
     options.on_checkpoint = [&](const sheafnn::TrainingState& now) { task.folder->save(run.split, now); };
   }
   r.outcome = task.entry->train({task.data, task.data.splits[run.split], task.network(), options, task.bayesian(),
-                                options.seed, task.keep()},
-                               r.result);
+                                 options.seed, task.keep()},
+                                r.result);
   return r;
 }
 
@@ -223,7 +223,7 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
                                          {"splits", s.splits}});
 }
 
-/// Tries all files that will be written, and keeps them apart from those of the folder.
+/// Tries all files that will be written, and keeps them apart from the folder's files.
 void require_writable_files(const Task& task) {
   const TrainSettings& s = task.settings;
   std::vector<programs::NamedFile> files = {{"--report", s.report}};
@@ -300,7 +300,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
               learner.c_str(), s.stalk_dimension, programs::channels(s), programs::depth(s).c_str());
 }
 
-/// \param arguments  of the program, those of a resumed training included
+/// \param arguments  arguments of the program, with the arguments of a resumed training
 /// \returns the exit code
 int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& arguments) {
   const bool searches = app.get_option("--search")->count() > 0;
@@ -319,8 +319,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    sheafnn::detail::concat(s.model, " is trained on the CPU only"));
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
-  sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(), "--every",
-                   s.train.checkpoint_every, "belongs to --checkpoint");
+  sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(),
+                   "--every", s.train.checkpoint_every, "needs --checkpoint or --resume");
   sheafnn::require(s.pairs().use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
                    "with --no-edges the network has no sheaf");
   const programs::ModelEntry* entry =
@@ -384,7 +384,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   attempts.rethrow();
   if (signal == 0) return 0;
   std::fprintf(stderr, "train: interrupted by signal %d%s\n", signal,
-               task.folder != nullptr ? "; --resume goes on" : "");
+               task.folder != nullptr ? "; --resume resumes it" : "");
   return Interruption::exit_code();
 }
 

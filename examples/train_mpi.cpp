@@ -123,14 +123,15 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   bool by_parts = false;
   std::optional<mpi::PartitionReport> report;
   if (folder) {
-    sheafnn::require(app.get_option("--partition")->count() == 0 || partition_choice == "contiguous",
-                     "--partition", partition_choice,
-                     "of a folder of .npy arrays: contiguous; graph_folder partition sorts its nodes by METIS");
+    sheafnn::require(
+        app.get_option("--partition")->count() == 0 || partition_choice == "contiguous", "--partition",
+        partition_choice,
+        "a folder of .npy arrays has contiguous parts; graph_folder partition sorts its nodes by METIS");
     sheafnn::require(!programs::is_directed(s), programs::is_cooperative(s.model) ? "--directed" : "--layer",
-                     "a folder of .npy arrays", "its graph is undirected, every edge is there in both directions");
+                     "a folder of .npy arrays", "its graph is undirected and has every edge in both directions");
     for (const char* option : {"--make-splits", "--exchange-masks"}) {
       sheafnn::require(app.get_option(option)->count() == 0, option, "a folder of .npy arrays",
-                       "it has one split, that of its masks");
+                       "its masks define its only split");
     }
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
@@ -160,13 +161,14 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const std::vector<Run> runs = runs_of(s, data);
   for (const auto& [option, file] :
        {std::pair("--save", s.save), {"--checkpoint", s.checkpoint}, {"--resume", s.resume}}) {
-    sheafnn::require(file.empty() || runs.size() == 1, option, file, "on several ranks: of one split and seed");
+    sheafnn::require(file.empty() || runs.size() == 1, option, file,
+                     "several ranks write it for one split and one seed only");
   }
   std::optional<mpi::Partition> clusters;
   if (app.get_option("--clusters")->count() > 0) {
     sheafnn::require(ranks.size() == 1 && !folder && s.save.empty() && s.checkpoint.empty() && s.resume.empty(),
                      "--clusters", options.clusters,
-                     "on one rank, of a data set that is no folder, without --save and checkpoints");
+                     "needs one rank and a data set that is not a folder, and excludes --save and checkpoints");
     sheafnn::require_between("--clusters", options.clusters, 1, data.node_count());
     sheafnn::require_between("--clusters-per-step", options.clusters_per_step, 1, options.clusters);
     clusters = mpi::metis_partition(data.graph, static_cast<int>(options.clusters));
@@ -253,20 +255,23 @@ int main(int argc, char** argv) {
     programs::add_training_options(app, settings);
     auto* group = app.add_option_group("Run");
     group
-        ->add_option("--partition", own.partition,
-                     "metis, contiguous, or a text file with the number of a part for every node")
+        ->add_option(
+            "--partition", own.partition,
+            "how the graph is cut: metis, contiguous, or a text file with the number of a part for every node")
         ->capture_default_str();
-    auto* clusters = group->add_option(
-        "--clusters", own.clusters,
-        "on one rank: train on a few of so many parts at a time, with memory for these (default: off)");
-    group->add_option("--clusters-per-step", own.clusters_per_step, "parts in a step")
+    auto* clusters = group->add_option("--clusters", own.clusters,
+                                       "on one rank: cut the graph into this many parts, and train on a few at a "
+                                       "time with memory for these (default: off)");
+    group->add_option("--clusters-per-step", own.clusters_per_step, "number of parts in a step")
         ->capture_default_str()
         ->needs(clusters);
     group->add_option("--splits", settings.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
     group->add_option("--seeds", settings.seeds, "train on every split with each of these seeds (default: --seed)")
         ->excludes(app.get_option("--seed"));
     auto* report = group->add_option("--report", settings.report, "write the results to this JSON file");
-    group->add_flag("--history", settings.history, "with --report: every epoch's losses and accuracies as well")
+    group
+        ->add_flag("--history", settings.history,
+                   "with --report: write the losses and accuracies of every epoch too")
         ->needs(report);
     group->add_option("--save", settings.save, "write the trained model to this .safetensors file");
     auto* checkpoint =
@@ -274,15 +279,14 @@ int main(int argc, char** argv) {
                           "write the state of the training to this file, every few epochs and at its end");
     group
         ->add_option("--shard-above", own.shard_above,
-                     "size of the predictions in a checkpoint, MiB, above which every rank writes its own")
+                     "size of a checkpoint's predictions in MiB, above which every rank writes its own part")
         ->capture_default_str()
         ->needs(checkpoint);
     programs::add_checkpoint_every(app, *group, settings);
     app.get_option("--every")->needs(checkpoint);
-    group->add_option(
-        "--resume", settings.resume,
-        "go on from the state in this file, with the same options, on any number of ranks; --epochs and "
-        "--patience may change");
+    group->add_option("--resume", settings.resume,
+                      "resume from the state in this file, with the same options, on any number of ranks; you may "
+                      "change --epochs and --patience");
     const std::vector<std::string> arguments = programs::arguments(argc, argv);
     try {
       programs::refuse_empty_arguments(arguments);

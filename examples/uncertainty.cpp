@@ -69,7 +69,7 @@ std::int32_t left_out_class(const sheafnn::Dataset& data, const std::string& tex
 std::vector<Nodes> leave_out(sheafnn::Dataset& data, std::int32_t left_out) {
   sheafnn::require(data.class_count > 2, "--leave-out", left_out,
                    sheafnn::detail::concat(data.name, " has ", data.class_count,
-                                           " classes; two others are needed"));
+                                           " classes; two other classes are needed"));
   std::vector<Nodes> unseen;
   for (sheafnn::Split& split : data.splits) {
     const auto is_left_out = [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] == left_out; };
@@ -195,7 +195,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   const std::filesystem::path folder = s.output;
   if (!s.output.empty()) {
     const bool exists = std::filesystem::exists(folder);
-    sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", s.output, "is no folder");
+    sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", s.output, "is not a folder");
     const std::filesystem::path unslashed = folder.filename().empty() ? folder.parent_path() : folder;
     programs::require_writable("--output", exists ? folder / "index.html" : unslashed);
     explore::require_apart_from_page(folder, {{"--report", s.report}, {"--dataset", t.dataset}});
@@ -209,7 +209,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   sheafnn::require_between("--neighbour-weight", s.figures.neighbour_weight, 0.0, 1.0);
   sheafnn::require_between("--bins", s.figures.bins, 1, 1000);
   sheafnn::require_between("--draws", s.draws, 1, 32768);
-  sheafnn::require(s.at_a_time >= 0, "--threads", s.at_a_time, "must be at least 0 (0: as many as there are)");
+  sheafnn::require(s.at_a_time >= 0, "--threads", s.at_a_time, "must be at least 0 (0: one for each processor)");
   s.figures.halve_test_nodes = s.calibrate_on == "test";
   sheafnn::Dataset data = programs::load_training_data(t.dataset, t.synthetic, t.data);
   std::vector<Nodes> unseen(data.splits.size());
@@ -227,7 +227,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
     tasks.push_back({data, sheafnn::labelled_nodes(data.labels, split.validation),
                      sheafnn::labelled_nodes(data.labels, split.test), unseen[i], i});
     const std::string name = sheafnn::detail::concat(data.name, ": splits[", i, "]");
-    sheafnn::require(!split.train.empty(), name + ".train", 0, "nodes of the other classes are needed");
+    sheafnn::require(!split.train.empty(), name + ".train", 0, "training needs nodes of the other classes");
     sheafnn::require(!tasks.back().validation.empty(), name + ".validation", 0,
                      "temperatures and conformal sets need nodes with known labels");
     sheafnn::require(!tasks.back().test.empty(), name + ".test", 0, "nodes with known labels are needed");
@@ -306,28 +306,33 @@ int main(int argc, char** argv) {
   group->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
   group->add_option("--seeds", s.seeds, "seeds of the models that make an ensemble, on every split")
       ->capture_default_str();
-  group->add_option("--draws", s.draws, "posterior samples of each model's predictions, 1 to 32768")
+  group->add_option("--draws", s.draws, "number of posterior samples in each model's predictions, 1 to 32768")
       ->capture_default_str();
-  group->add_option("--threads", s.at_a_time, "trainings side by side, 0: as many as there are processors")
+  group->add_option("--threads", s.at_a_time, "number of trainings side by side; 0: one for each processor")
       ->capture_default_str();
-  group->add_option("--bins", s.figures.bins, "bins of reliability diagrams and calibration errors, 1 to 1000")
+  group
+      ->add_option("--bins", s.figures.bins,
+                   "number of bins of reliability diagrams and calibration errors, 1 to 1000")
       ->capture_default_str();
-  group->add_option("--alpha", s.figures.alpha, "share of the labels that conformal sets may miss, in (0, 1)")
+  group
+      ->add_option("--alpha", s.figures.alpha,
+                   "share of the labels that conformal sets may miss, above 0 and below 1")
       ->capture_default_str();
   group
       ->add_option("--neighbour-weight", s.figures.neighbour_weight,
                    "weight of the neighbours in their averaged scores, 0 to 1")
       ->capture_default_str();
   group
-      ->add_option(
-          "--calibrate-on", s.calibrate_on,
-          "nodes that calibrate conformal sets: validation, or test: halves of the test nodes, one by the other")
+      ->add_option("--calibrate-on", s.calibrate_on,
+                   "nodes that calibrate conformal sets: the validation nodes, or test, where each half of the "
+                   "test nodes calibrates the other")
       ->capture_default_str()
       ->check(CLI::IsMember({"validation", "test"}));
-  group->add_option("--leave-out", s.leave_out,
-                    "train without this class (number or name) and detect its nodes among the test nodes");
-  group->add_option("--report", s.report, "write all figures, of each split, to this JSON file");
+  group->add_option(
+      "--leave-out", s.leave_out,
+      "train without this class, given by number or name, and detect its nodes among the test nodes");
+  group->add_option("--report", s.report, "write all figures of each split to this JSON file");
   group->add_option("--output", s.output,
-                    "folder for index.html and its pictures, made if need be; needs gnuplot");
+                    "folder for index.html and its pictures, created if it does not exist; needs gnuplot");
   return programs::run_program(app, argc, argv, [&] { run(app, s, programs::arguments(argc, argv)); });
 }

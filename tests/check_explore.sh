@@ -130,10 +130,10 @@ grep -qE "<text>(it's|class 7|&lt;née)" strangers-pictures/classes.svg || fail 
 
 explore=("$bin/explore" --sheaf bsnn.npz --output out)
 refuse '^explore: --shef is not an option; the closest is --sheaf;' "$bin/explore" --shef bsnn.npz --output out
-refuse 'bsnn\.npz: is of a graph of 34 nodes; synthetic has 100' "${explore[@]}" --dataset synthetic --synthetic-nodes 100
-refuse 'bsnn\.npz: is of a graph of 78 edges; synthetic has 34' "${explore[@]}" --dataset synthetic --synthetic-nodes 34 \
+refuse 'bsnn\.npz: belongs to a graph of 34 nodes; synthetic has 100' "${explore[@]}" --dataset synthetic --synthetic-nodes 100
+refuse 'bsnn\.npz: belongs to a graph of 78 edges; synthetic has 34' "${explore[@]}" --dataset synthetic --synthetic-nodes 34 \
   --synthetic-classes 2 --synthetic-degree 2
-refuse 'bsnn\.npz: is of another graph than synthetic: edge' "${explore[@]}" --dataset synthetic --synthetic-nodes 34 \
+refuse 'bsnn\.npz: belongs to another graph than synthetic: edge' "${explore[@]}" --dataset synthetic --synthetic-nodes 34 \
   --synthetic-classes 2 --synthetic-degree 4.59
 refuse 'nothing\.npz' "$bin/explore" --sheaf nothing.npz --output out
 refuse "key 'node_count' is missing" "$bin/explore" --sheaf "$root/tests/golden/nsd_so2.npz" --output out

@@ -34,7 +34,7 @@ while [ $count -lt "$interruptions" ]; do
   wait $process 2> /dev/null || status=$?
   case $status in
     137) ;;
-    143) [ ! -s error.txt ] || grep -q 'interrupted by signal 15; --resume goes on' error.txt \
+    143) [ ! -s error.txt ] || grep -q 'interrupted by signal 15; --resume resumes it' error.txt \
            || fail "interruption $count: $(cat error.txt)" ;;
     *) fail "interruption $count: exit code $status, $(cat error.txt)" ;;
   esac
@@ -67,7 +67,7 @@ done
 # A folder of checkpoints belongs to its training.
 small=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --splits 0)
 "${small[@]}" --checkpoint folder > /dev/null
-refuse 'folder: holds the checkpoints of a training; --resume goes on with it' "${small[@]}" --checkpoint folder
+refuse 'folder: holds the checkpoints of a training; --resume resumes it' "${small[@]}" --checkpoint folder
 refuse "training\.json: lr was '0\.02' and is '0\.5' now" "$bin/train" --resume folder --lr 0.5
 refuse "training\.json: data was 'karate .*' and is 'synthetic .*' now" "$bin/train" --resume folder --dataset synthetic \
   --synthetic-nodes 50 --synthetic-classes 2
@@ -88,7 +88,7 @@ ring_split 5
 refuse "training\.json: data was 'ring .*' and is 'ring .*' now" "$bin/train" --resume rings
 refuse 'nothing/training\.json: no such file' "$bin/train" --resume nothing
 refuse '--every: 0' "${small[@]}" --checkpoint other --every 0
-refuse 'every: 5 is not allowed; belongs to --checkpoint' "${small[@]}" --every 5
+refuse 'every: 5 is not allowed; needs --checkpoint' "${small[@]}" --every 5
 "$bin/train" --resume folder --epochs 30 --save longer.safetensors > /dev/null || fail "train --resume --epochs"
 "${small[@]}" --epochs 30 --save at-once.safetensors > /dev/null
 cmp longer.safetensors at-once.safetensors || fail "thirty epochs in two parts differ from thirty at once"

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dense_algebra.hpp"
 #include "map_kind.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -16,16 +17,16 @@ namespace sheaf_checks {
 
 using namespace sheafnn;
 using namespace sheafnn::sheaf;
-using Dense = Eigen::MatrixXd;
+using dense_algebra::Dense;
+using dense_algebra::product;
+using dense_algebra::solve;
+using dense_algebra::spectrum;
 
 inline constexpr Normalisation all_normalisations[] = {Normalisation::none, Normalisation::block,
                                                        Normalisation::augmented, Normalisation::degree};
 
-// Defined in test_sheaf_checks.cpp, so that Eigen's dense kernels are compiled once.
-Dense product(const Dense& a, const Dense& b);
-Eigen::VectorXd spectrum(const Dense& symmetric);                 // increasing
-Dense solve(const Dense& a, const Dense& b);                      // a⁻¹b
-bool within(const Dense& a, const Dense& b, const Dense& bound);  // |a − b| ≤ bound, entry by entry
+// |a − b| ≤ bound, entry by entry. Compiled in test_dense_algebra.cpp.
+bool within(const Dense& a, const Dense& b, const Dense& bound);
 
 // `pairs` random node pairs; the last node stays isolated.
 inline Graph random_graph(Index nodes, Index pairs, std::uint64_t seed) {

@@ -185,8 +185,9 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
   CHECK(one.probabilities == other.probabilities);
 }
 
-TEST_CASE_TEMPLATE("gradients of cooperative networks in a batch are derivatives of the loss, along every coordinate",
-                   Model, Csnn<2, double>, Bcsnn<3, double>) {
+TEST_CASE_TEMPLATE(
+    "gradients of cooperative networks in a batch are derivatives of the loss, along every coordinate", Model,
+    Csnn<2, double>, Bcsnn<3, double>) {
   const Dataset data = karate_club();
   CooperativeOptions o = karate_options(data);
   o.channels = 2;
@@ -264,7 +265,7 @@ TEST_CASE("batches refuse options of cooperative models that they do not have") 
   };
   CooperativeOptions o = karate_options(data);
   const Csnn<2> csnn(o);
-  const std::string others = "; sheafnn::train trains the others one by one";
+  const std::string others = "; sheafnn::train trains other networks one by one";
   o.learner = NodeLearnerKind::sage;
   o.learner_layers = 2;
   refused(o, csnn,

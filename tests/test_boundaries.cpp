@@ -173,7 +173,7 @@ TEST_CASE("boundaries: passes of networks") {
                                          {"samples: 32769", {.samples = 32769}},
                                          {"kl_weight: -1", {.kl_weight = -1}},
                                          {"kl_weight: nan", {.kl_weight = nan}}}) {
-    refused(message, [&] { static_cast<void>(elbo(network, training, loss, task.train, options)); });
+    refused(message, [&, &of = options] { static_cast<void>(elbo(network, training, loss, task.train, of)); });
   }
 
   // Explicit noise: too short an array, too few of them for a sample that is drawn later.
@@ -254,7 +254,7 @@ TEST_CASE("boundaries: features that the numbers of a model cannot hold") {
 TEST_CASE("boundaries: sizes and memory") {
   using Numbers = sheafnn::Buffer<double>;
   CHECK_THROWS_AS(Numbers(-1), std::bad_array_new_length);
-  CHECK_THROWS_AS(Numbers(std::numeric_limits<Index>::max()), std::bad_array_new_length);
+  CHECK_THROWS_AS(Numbers{std::numeric_limits<Index>::max()}, std::bad_array_new_length);
   Numbers numbers(3);
   CHECK_THROWS_AS(numbers.resize(std::numeric_limits<Index>::max() / 8 + 1), std::bad_array_new_length);
   CHECK(numbers.size() == 3);  // what was refused has left no trace
@@ -282,8 +282,8 @@ static_assert(!std::is_constructible_v<Blocks, Graph, Edges&, sheafnn::Normalisa
               !std::is_constructible_v<Blocks, Graph&, Edges, sheafnn::Normalisation>);
 static_assert(!std::is_constructible_v<sheafnn::layers::SheafLearner<double>, Graph, Edges&,
                                        sheafnn::layers::SheafLearnerOptions>);
-static_assert(!std::is_constructible_v<sheafnn::layers::Encoder<double>, sheafnn::layers::SparseInput<double>, Graph&,
-                                       sheafnn::layers::EncoderOptions>);
+static_assert(!std::is_constructible_v<sheafnn::layers::Encoder<double>, sheafnn::layers::SparseInput<double>,
+                                       Graph&, sheafnn::layers::EncoderOptions>);
 
 TEST_CASE("boundaries: a diffusion layer") {
   using sheafnn::FeatureView;
@@ -408,7 +408,9 @@ TEST_CASE("boundaries: rotations") {
   refused("uniformity: probabilities[1]: nan", [] {
     static_cast<void>(sheafnn::rotation::uniformity({0.5, nan, 0.25}));
   });
-  refused("uniformity: probabilities[1]: 1.5", [] { static_cast<void>(sheafnn::rotation::uniformity({0.5, 1.5})); });
+  refused("uniformity: probabilities[1]: 1.5", [] {
+    static_cast<void>(sheafnn::rotation::uniformity({0.5, 1.5}));
+  });
   const sheafnn::math::Column<double, 3> longer(2, 0, 0);
   refused("x: a vector of length 2",
           [&] { static_cast<void>(sheafnn::rotation::unit_vector<double, 3>("x", longer)); });
@@ -428,13 +430,16 @@ TEST_CASE("boundaries: uncertainty") {
   refused("stride: 1", [&] { builder.add(good.data(), 1); });
   using Labels = std::vector<std::int32_t>;
   const Labels labels = {0, 2}, all = {0, 1}, outside = {0, 2};
-  refused("labels[1]: 2", [&] { static_cast<void>(sheafnn::uncertainty::confusion_matrix(good, 2, labels, all)); });
+  refused("labels[1]: 2",
+          [&] { static_cast<void>(sheafnn::uncertainty::confusion_matrix(good, 2, labels, all)); });
   refused("labels[1]: 2",
           [&] { static_cast<void>(sheafnn::uncertainty::negative_log_likelihood(good, 2, labels, all)); });
-  refused("nodes[1]: 2", [&] { static_cast<void>(sheafnn::uncertainty::reliability_diagram(good, 2, all, outside)); });
+  refused("nodes[1]: 2",
+          [&] { static_cast<void>(sheafnn::uncertainty::reliability_diagram(good, 2, all, outside)); });
   refused("bins: 0", [&] { static_cast<void>(sheafnn::uncertainty::reliability_diagram(good, 2, all, all, 0)); });
   refused("diagram nodes: 0", [] { static_cast<void>(sheafnn::uncertainty::expected_calibration_error({})); });
-  refused("class_count: 0", [&] { static_cast<void>(sheafnn::uncertainty::confusion_matrix(good, 0, labels, all)); });
+  refused("class_count: 0",
+          [&] { static_cast<void>(sheafnn::uncertainty::confusion_matrix(good, 0, labels, all)); });
   CHECK_THROWS_AS(static_cast<void>(sheafnn::uncertainty::negative_log_likelihood(good, 2, all, {})),
                   std::invalid_argument);
   CHECK(builder.sample_count() == 1);  // what was refused has left no trace

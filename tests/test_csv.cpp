@@ -296,7 +296,7 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   CHECK(message_of_nodes(head + "ada,a,ten\n") == "nodes.csv:2: column 'x': 'ten' is not a finite number");
   CHECK(message_of_nodes("name,kind\nada,red\n") ==
         "nodes.csv:2: column 'kind': 'red' is not a finite number; no "
-        "column is called 'label' (--label names that of the labels)");
+        "column is called 'label' (--label names the column of the labels)");
   CHECK(message_of_nodes(head + "ada,a\n") == "nodes.csv:2: has 2 fields; the header has 3");
   CHECK(message_of_nodes(head + "ada,a,1\nada,b,1\n") == "nodes.csv:3: node 'ada' was already listed in line 2");
   CHECK(message_of_nodes(head + ",a,1\n") == "nodes.csv:2: the node has no name");
@@ -312,14 +312,14 @@ TEST_CASE("text folder: bad nodes are named with line and column") {
   for (int k = 0; k < 30; ++k) scores += "n" + std::to_string(k) + ",1,0." + std::to_string(k + 100) + "\n";
   CHECK(message_of_nodes(scores).starts_with("nodes.csv: column 'label': 30 different numbers, of which 30 are "));
   CHECK(message_of_nodes("label,x\n1,2\n") ==
-        "nodes.csv:1: column 'label' is the first; that one holds the names of the nodes");
+        "nodes.csv:1: column 'label' is the first column, which holds the names of the nodes");
   CHECK(message_of_nodes("name,label\nada,a\nbob,b\n").starts_with("nodes.csv: has no feature column"));
   CHECK(message_of_nodes(head + "ada,b,1\nbob,b,1\n\"c, d\",b,1\neve,b,1\n") ==
         " class_count: 1 is not allowed; at least two classes are needed");
-  CHECK(
-      message_of_nodes("name,x,label,split\nada,1,a,training\n") ==
-      "nodes.csv:2: column 'split': 'training' is no set of a split; expected train, validation (or val), test or "
-      "nothing");
+  CHECK(message_of_nodes("name,x,label,split\nada,1,a,training\n") ==
+        "nodes.csv:2: column 'split': 'training' is not a set of a split; expected train, validation (or val), "
+        "test or "
+        "nothing");
   CHECK(message_of_nodes("name,x,label,split\nada,1,a,test\nbob,1,a,val\n\"c, d\",1,b,\neve,1,b,test\n") ==
         "nodes.csv: column 'split' puts no node into the set 'train'; training needs one (--make-splits draws "
         "splits)");

@@ -159,7 +159,8 @@ TEST_CASE("colours reach from the 5 % to the 95 % quantile") {
 TEST_CASE("a picture gets its dark scheme behind the first tag") {
   CHECK(programs::with_dark_scheme("<?xml?><svg a='b'><g/></svg>") ==
         std::string("<?xml?><svg a='b'>\n") + programs::dark_scheme + "<g/></svg>");
-  CHECK_THROWS_WITH_AS(programs::with_dark_scheme("no picture"), "the picture is no SVG", std::runtime_error);
+  CHECK_THROWS_WITH_AS(programs::with_dark_scheme("no picture"), "the picture is not an SVG file",
+                       std::runtime_error);
   CHECK_THROWS_AS(programs::with_dark_scheme("<svg"), std::runtime_error);
 }
 

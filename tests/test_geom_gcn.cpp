@@ -186,9 +186,9 @@ TEST_CASE("Geom-GCN: bad files are named with line, value and limit") {
   CHECK(message_of(SmallFolder("")) ==
         std::string(nodes_file) + ": is empty; expected a header line and one line per node");
   CHECK(message_of(SmallFolder("3\t1,1,1\t1\n" + rest)) ==
-        at + "1: '3?1,1,1?1' is no header; the names of the columns stand in the first line");
+        at + "1: '3?1,1,1?1' is not a header; the names of the columns stand in the first line");
   CHECK(message_of(SmallFolder(dense_text, "0\t1\n1\t2\n")) ==
-        std::string(edges_file) + ":1: '0?1' is no header; the names of the columns stand in the first line");
+        std::string(edges_file) + ":1: '0?1' is not a header; the names of the columns stand in the first line");
 
   const std::string edge = std::string(edges_file) + ":";
   CHECK(message_of_edges("0\t1\n0 2\n") == edge + "3: has 1 tab-separated fields; expected two nodes");
@@ -216,7 +216,7 @@ TEST_CASE("Geom-GCN: missing and bad splits") {
   std::filesystem::remove(folder / "small_split_0.6_0.2_3.npz");
   CHECK(message_of(folder) == "no error");
   folder.write("other_split_2.npz", "");
-  CHECK(message_of(folder) == " split 2 is there twice: other_split_2.npz and small_split_0.6_0.2_2.npz");
+  CHECK(message_of(folder) == " split 2 appears twice: other_split_2.npz and small_split_0.6_0.2_2.npz");
   std::filesystem::rename(folder / "other_split_2.npz", folder / "other_split_b.npz");
   CHECK(message_of(folder).starts_with("other_split_b.npz: the name of a split has to end in its number"));
 

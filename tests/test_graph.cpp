@@ -77,8 +77,9 @@ TEST_CASE("Graph: merges duplicates and directions, drops loops, keeps isolated 
   // Which arcs the pairs are.
   std::vector<Edge> listed;
   for (Index a = 0; a < graph.arc_count(); ++a) {
-    if (graph.listed(a)) listed.push_back({graph.sources()[static_cast<std::size_t>(a)],
-                                           graph.targets()[static_cast<std::size_t>(a)]});
+    if (graph.listed(a))
+      listed.push_back(
+          {graph.sources()[static_cast<std::size_t>(a)], graph.targets()[static_cast<std::size_t>(a)]});
   }
   CHECK(listed == std::vector<Edge>{{0, 1}, {1, 0}, {1, 3}, {3, 1}, {4, 0}});
 }
@@ -297,9 +298,10 @@ TEST_CASE("exchange_sets: every set serves another purpose, and thrice is never"
   CHECK(again.train == splits[0].train);
   CHECK(again.validation == splits[0].validation);
   CHECK(again.test == splits[0].test);
-  CHECK_THROWS_WITH_AS(static_cast<void>(exchange_sets(exchanged)),
-                       "splits[1].validation: 0 is not allowed; nodes are needed, to train on them",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(exchange_sets(exchanged)),
+      "splits[1].validation: 0 is not allowed; training needs these nodes: exchanged masks train on them",
+      std::invalid_argument);
 }
 
 TEST_CASE("random_splits: sizes by the largest remainder, in every class or in total") {
@@ -307,10 +309,10 @@ TEST_CASE("random_splits: sizes by the largest remainder, in every class or in t
   using Sizes = detail::SplitSizes;
   const std::array<double, 3> shares = {0.6, 0.2, 0.2};
   CHECK(largest_remainder(shares, 100) == Sizes{60, 20, 20});
-  CHECK(largest_remainder(shares, 11) == Sizes{7, 2, 2});    // 6.6, 2.2, 2.2
-  CHECK(largest_remainder(shares, 13) == Sizes{8, 3, 2});    // 7.8, 2.6, 2.6: a tie
-  CHECK(largest_remainder(shares, 17) == Sizes{10, 4, 3});   // 10.2, 3.4, 3.4
-  CHECK(largest_remainder(shares, 3) == Sizes{1, 1, 1});     // 1.8, 0.6, 0.6
+  CHECK(largest_remainder(shares, 11) == Sizes{7, 2, 2});   // 6.6, 2.2, 2.2
+  CHECK(largest_remainder(shares, 13) == Sizes{8, 3, 2});   // 7.8, 2.6, 2.6: a tie
+  CHECK(largest_remainder(shares, 17) == Sizes{10, 4, 3});  // 10.2, 3.4, 3.4
+  CHECK(largest_remainder(shares, 3) == Sizes{1, 1, 1});    // 1.8, 0.6, 0.6
   CHECK(largest_remainder(shares, 2) == Sizes{1, 0, 1});
   CHECK(largest_remainder(shares, 1) == Sizes{1, 0, 0});
   CHECK(largest_remainder(shares, 0) == Sizes{0, 0, 0});
@@ -334,7 +336,8 @@ TEST_CASE("random_splits: sizes by the largest remainder, in every class or in t
     if (u % 5 == 0) labels.push_back(-1);
   }
   const auto count = [&](const std::vector<std::int32_t>& set, std::int32_t label) {
-    return std::count_if(set.begin(), set.end(), [&](auto u) { return labels[static_cast<std::size_t>(u)] == label; });
+    return std::count_if(set.begin(), set.end(),
+                         [&](auto u) { return labels[static_cast<std::size_t>(u)] == label; });
   };
   const std::vector<Split> stratified = random_splits(labels, 4, {.count = 5, .seed = 3});
   const std::vector<Split> total = random_splits(labels, 4, {.count = 5, .stratified = false, .seed = 3});
@@ -374,7 +377,8 @@ TEST_CASE("random_splits: sizes by the largest remainder, in every class or in t
   refused({.test = 1}, "test: 1 is not allowed; must be in [0, 1)");
   refused({.count = 1001}, "count: 1001 is not allowed; must be between 0 and 1000");
   CHECK_THROWS_WITH_AS(static_cast<void>(random_splits(std::vector<std::int32_t>{0, 1, -1, 1}, 2)),
-                       "labelled nodes: 3 is not allowed; too few for three non-empty sets", std::invalid_argument);
+                       "labelled nodes: 3 is not allowed; too few for three non-empty sets",
+                       std::invalid_argument);
 }
 
 TEST_CASE("random_splits: without validation or test nodes") {
@@ -432,7 +436,8 @@ TEST_CASE("synthetic: a graph that no memory holds is refused before anything is
     static_cast<void>(synthetic(huge));
     FAIL("no error");
   } catch (const std::invalid_argument& error) {
-    CHECK(std::string(error.what()).starts_with("nodes: 2147483647 is not allowed; needs 11.8 TiB of memory; there are "));
+    CHECK(std::string(error.what())
+              .starts_with("nodes: 2147483647 is not allowed; needs 11.8 TiB of memory; there are "));
   }
   // The estimate is below what the result holds.
   const SyntheticOptions options{.nodes = 500, .classes = 3, .features = 40, .words = 5, .degree = 4, .splits = 2};

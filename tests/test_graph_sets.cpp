@@ -59,20 +59,21 @@ TEST_CASE("graph sets: a TU folder") {
 
 TEST_CASE("graph sets: errors of a TU folder name file and line") {
   CHECK(error_of("graph_indicator", "1\n1\n1\n3\n3\n3\n") ==
-        "T_graph_indicator.txt:4: is of graph 3 after graph 1; every graph needs a node");
-  CHECK(error_of("graph_indicator", "1\n1\n2\n1\n3\n3\n") ==
-        "T_graph_indicator.txt:4: is of graph 1 after graph 2; the nodes of a graph have to follow each other");
+        "T_graph_indicator.txt:4: belongs to graph 3 after graph 1; every graph needs a node");
+  CHECK(
+      error_of("graph_indicator", "1\n1\n2\n1\n3\n3\n") ==
+      "T_graph_indicator.txt:4: belongs to graph 1 after graph 2; the nodes of a graph have to follow each other");
   CHECK(error_of("graph_indicator", "") == "T_graph_indicator.txt: is empty; a set needs at least one graph");
   CHECK(error_of("graph_indicator", "2\n2\n2\n2\n2\n2\n") ==
-        "T_graph_indicator.txt:1: is of graph 2; the first node belongs to graph 1");
+        "T_graph_indicator.txt:1: belongs to graph 2; the first node belongs to graph 1");
   CHECK(error_of("A", "1, 2\n2, 7\n") == "T_A.txt:2: node 7; node numbers are between 1 and 6");
-  CHECK(error_of("A", "1, 2\n2, x\n") == "T_A.txt:2: 'x' is no finite number");
+  CHECK(error_of("A", "1, 2\n2, x\n") == "T_A.txt:2: 'x' is not a finite number");
   CHECK(error_of("A", "1, 2\n2\n") == "T_A.txt:2: has 1 numbers; the lines before it have 2");
   CHECK(error_of("A", "1, 4\n") ==
         "T_A.txt: edge: 0-3 is not allowed; it joins graphs 0 and 1; graphs of a set are disjoint");
   CHECK(error_of("graph_labels", "1\n0\n") ==
         "T_graph_labels.txt: has 2 lines of 1 numbers; expected 3, one for each graph");
-  CHECK(error_of("graph_labels", "1\n0.5\n1\n") == "T_graph_labels.txt:2: 0.5 is no whole number");
+  CHECK(error_of("graph_labels", "1\n0.5\n1\n") == "T_graph_labels.txt:2: 0.5 is not a whole number");
   CHECK(error_of("node_labels", "1\n") ==
         "T_node_labels.txt: has 1 lines of 1 numbers; expected 6, one for each node");
 }

@@ -2,13 +2,13 @@
 // hypergraphs without hyperedges, and what is refused.
 #include <doctest/doctest.h>
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "dense_algebra.hpp"
 #include "hypergraph_task.hpp"
 #include "network_passes.hpp"
 #include "refusal.hpp"
@@ -184,7 +184,7 @@ class Reference {
       }
       return Matrix::Identity(size, size) - (scale - scale * laplacian * scale);
     }
-    const Matrix root = Eigen::SelfAdjointEigenSolver<Matrix>(degree).operatorInverseSqrt();
+    const Matrix root = dense_algebra::inverse_root(degree);
     return root * laplacian * root;
   }
   template <class AddPair>

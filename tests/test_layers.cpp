@@ -483,7 +483,7 @@ TEST_CASE("node learners: refused options, and too few weights") {
   refused("nodes of workspace: 3 is not allowed; the graph has 7 rows", [&] {
     Pair(arcs, mlp, {n, 1}, std::make_shared<Pair::Workspace>(3, mlp));
   });
-  refused("workspace: of other options is not allowed; must be of those of the learners", [&] {
+  refused("workspace: of other options is not allowed; must have the options of the learners", [&] {
     Pair(arcs, {.inputs = 3, .width = 4, .outputs = 6}, {n, 1}, shared);
   });
   Pair sage = pair({.kind = NodeLearnerKind::sage, .inputs = 3, .width = 4, .outputs = 2, .layers = 2});

@@ -556,8 +556,9 @@ TEST_CASE("options that are refused, by name, value and limit") {
                            with(&ModelOptions::classes, 0));
   check_refused<Rotations>("learner_layers: 9 is not allowed; must be between 0 and 8",
                            with(&ModelOptions::learner_layers, 9));
-  check_refused<Rotations>("learner_width: -1 is not allowed; must be between 0 and 1024",
-                           with(&ModelOptions::learner_width, -1));
+  check_refused<Rotations>(
+      "learner_width: -1 is not allowed; must be between 0 and 1024 (0: the number of channels)",
+      with(&ModelOptions::learner_width, -1));
   check_refused<Nsd<Diagonal<2>>>("edge_weights: true is not allowed; diagonal maps have no edge weights",
                                   with(&ModelOptions::edge_weights, std::optional(true)));
   check_refused<Nsd<Diagonal<2>>>(

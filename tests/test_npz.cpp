@@ -564,7 +564,7 @@ TEST_CASE("load_npz: no key of a split is passed over") {
     const Bytes bytes = archive_with(key, npy<int>({1}, {5}, {"<i8"}));
     CHECK(error_of([&] {
             load(bytes);
-          }).starts_with(std::string("t.npz: key '") + key + "' is none of the sets of a split that are known"));
+          }).starts_with(std::string("t.npz: key '") + key + "' is not a known set of a split"));
     const NpzArchive archive("t.npz", bytes);
     CHECK_NOTHROW(static_cast<void>(io::detail::read_dataset(archive, "t", DatasetUse::own_splits)));
     CHECK_NOTHROW(static_cast<void>(io::detail::read_dataset(archive, "t", DatasetUse::prediction)));

@@ -265,9 +265,10 @@ TEST_CASE("own layer: options that no kind of the model suits are refused") {
 
 TEST_CASE("own layer: two parameters of one name, or one without a name, are refused") {
   using Twice = ModelOf<PointMass<Diagonal<2>>, LayerKinds<TwiceNamed>>;
-  CHECK_THROWS_WITH_AS(Twice{tiny::options()},
-                       "name of a parameter: gamma.0 is not allowed; there is one of that name already",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      Twice{tiny::options()},
+      "name of a parameter: gamma.0 is not allowed; the model has a parameter of that name already",
+      std::invalid_argument);
   ParameterTable table;
   CHECK_THROWS_AS(table.add("", {1}, ParameterGroup::network), std::invalid_argument);
 }

@@ -235,7 +235,7 @@ TEST_CASE("polynomials: refused options") {
                   std::invalid_argument);
   const std::vector<double> four(4);
   CHECK_THROWS_WITH_AS(Polynomial({}, std::span<const double>(four)),
-                       "filter.basis: none is not allowed; a polynomial needs one", std::invalid_argument);
+                       "filter.basis: none is not allowed; a polynomial needs a basis", std::invalid_argument);
 }
 
 }  // namespace test_polynomial_basis

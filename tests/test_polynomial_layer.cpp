@@ -3,12 +3,12 @@
 /// layer without one, terms kept against terms recomputed, refused arguments.
 #include <doctest/doctest.h>
 
-#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
+#include "dense_algebra.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/polynomial_diffusion_layer.hpp"
@@ -173,9 +173,9 @@ void check_spectrum() {
   CAPTURE(Family::name);
   const Setup<Family> setup;
   const auto laplacian = SheafLaplacian<Family>(setup.sheaf, setup.normalisation).matrix().toDense();
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(Eigen::MatrixXd{laplacian});
+  const dense_algebra::Eigenpairs eigen = dense_algebra::eigenpairs(laplacian);
   const Matrix y = setup.mixed();
-  const Eigen::MatrixXd parts = eigen.eigenvectors().transpose() * y;
+  const Eigen::MatrixXd parts = eigen.vectors.transpose() * y;
   for (const Index degree : {Index{0}, Index{1}, Index{2}, Index{5}, max_polynomial_degree}) {
     for (PolynomialOptions filter : filters(degree)) {
       for (const HighPassSkip skip : {HighPassSkip::off, HighPassSkip::input, HighPassSkip::mixed}) {
@@ -185,10 +185,10 @@ void check_spectrum() {
         const Polynomial p(filter, std::span<const double>(theta));
         Eigen::MatrixXd filtered = parts;
         for (Index i = 0; i < parts.rows(); ++i) {
-          const double value = 2 * eigen.eigenvalues()(i) / filter.largest_eigenvalue - 1;
+          const double value = 2 * eigen.values(i) / filter.largest_eigenvalue - 1;
           filtered.row(i) *= p(value);
         }
-        Matrix z = eigen.eigenvectors() * filtered;
+        Matrix z = eigen.vectors * filtered;
         if (skip != HighPassSkip::off) {
           z += 0.7 * ((skip == HighPassSkip::input ? setup.x : y) - laplacian * y / filter.largest_eigenvalue);
         }

@@ -178,17 +178,16 @@ TEST_CASE("folders of checkpoints: a damaged training.json is named, with what i
   CHECK(damaged(R"("settings": {"data": "karate 1", "lr": "0.1"}, "selection": "x")") ==
         "/training.json: 'selection' must be a map of texts");
   CHECK(damaged(R"("settings": {"data": "karate 1"})") ==
-        "/training.json: lr was 'nothing' and is '0.1' now; this training cannot go on");
+        "/training.json: lr was 'nothing' and is '0.1' now; this training cannot resume");
   CHECK(damaged(R"("settings": {"data": "karate 1", "lr": "0.1", "skip": "x"})") ==
-        "/training.json: skip was 'x' and is at its default now; this training cannot go on");
+        "/training.json: skip was 'x' and is at its default now; this training cannot resume");
 }
 
 TEST_CASE("folders of checkpoints: temporary files of a training that is refused stay") {
   const test::TemporaryFolder folder;
   CHECK(message_of(folder.path(), false) == "no error");
   const std::filesystem::path temporary = folder.write("split-0-seed-0.safetensors.1.tmp", "of another process");
-  CHECK(
-      message_of(folder.path(), false).ends_with("holds the checkpoints of a training; --resume goes on with it"));
+  CHECK(message_of(folder.path(), false).ends_with("holds the checkpoints of a training; --resume resumes it"));
   CHECK(std::filesystem::exists(temporary));
   CHECK(message_of(folder.path(), true) == "no error");
   CHECK(!std::filesystem::exists(temporary));

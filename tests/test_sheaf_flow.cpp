@@ -3,7 +3,6 @@
 /// the gradient of the steps that were taken, and networks of such models in training and prediction.
 #include <doctest/doctest.h>
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "dense_algebra.hpp"
 #include "model_gradient.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/bsnn/layer_features.hpp"
@@ -128,9 +128,9 @@ SolutionError linear_flow_error(FlowOptions options) {
   Network<Model> network(model, task.graph, task.sparse);
   network.forward();
   const Matrix x = features_after(network, 0);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(dense_laplacian(model, task));
-  const Eigen::VectorXd decay = (-options.time * eigen.eigenvalues().array()).exp();
-  const Matrix exact = eigen.eigenvectors() * decay.asDiagonal() * eigen.eigenvectors().transpose() * x;
+  const dense_algebra::Eigenpairs eigen = dense_algebra::eigenpairs(dense_laplacian(model, task));
+  const Eigen::VectorXd decay = (-options.time * eigen.values.array()).exp();
+  const Matrix exact = eigen.vectors * decay.asDiagonal() * eigen.vectors.transpose() * x;
   const Matrix error = features_after(network, 1) - exact;
   SolutionError r{error.cwiseAbs().maxCoeff(), error.norm()};
   // Every step adds at most this to the norm, which the flow does not increase; |dx/dt| ≤ 2 ‖X‖, as the spectrum ends
@@ -579,8 +579,12 @@ TEST_CASE("continuous-time diffusion: training on the karate club, and predictio
   using Model = BayesianSheafFlow<SpecialOrthogonal<3>, double>;
   const Dataset data = karate_club();
   const auto new_model = [&] {
-    return Model({.features = data.features.columns(), .channels = 4, .classes = data.class_count, .time = 2,
-                  .spread = SpreadRange::published}, 1);
+    return Model({.features = data.features.columns(),
+                  .channels = 4,
+                  .classes = data.class_count,
+                  .time = 2,
+                  .spread = SpreadRange::published},
+                 1);
   };
   Model model = new_model();
   std::optional<TrainingState> half;

@@ -13,10 +13,10 @@
 // core/eigen.hpp goes before other parts of Eigen.
 // clang-format off
 #include "sheafnn/core/eigen.hpp"
-#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 // clang-format on
 
+#include "dense_algebra.hpp"
 #include "rotation_checks.hpp"
 #include "sheafnn/rotation/exponential_jacobian.hpp"
 #include "sheafnn/rotation/tangent_normal.hpp"
@@ -25,10 +25,10 @@ namespace test_tangent_normal {
 namespace {
 
 using namespace rotation_checks;
+using sheafnn::SquareMatrix;
 using sheafnn::math::Pack;
 using sheafnn::rotation::rotation_parameters;
 using sheafnn::rotation::RotationParameters;
-using sheafnn::SquareMatrix;
 constexpr double pi = std::numbers::pi;
 
 template <int N>
@@ -53,9 +53,9 @@ RotationParameters<double, N> positive_parameters(std::mt19937& engine, double l
 template <int N>
 double magnification(const RotationParameters<double, N>& phi) {
   const Eigen::MatrixXd x = sheafnn::rotation::skew_matrix<double, N>(phi);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(Eigen::MatrixXd(-x * x), Eigen::EigenvaluesOnly);
+  const Eigen::VectorXd squares = dense_algebra::spectrum(Eigen::MatrixXd(-x * x));
   std::vector<double> theta;
-  for (int i = N - 1; i > 0; i -= 2) theta.push_back(std::sqrt(std::max(solver.eigenvalues()(i), 0.0)));
+  for (int i = N - 1; i > 0; i -= 2) theta.push_back(std::sqrt(std::max(squares(i), 0.0)));
   double least = 1;
   const auto add = [&](double root) {
     if (root > 1) least = std::min(least, std::abs(std::sin(root / 2)));
@@ -162,7 +162,7 @@ double log_density(double sigma, double theta) {
   const RotationParameters<double, N> direction =
       RotationParameters<double, N>::Ones() / std::sqrt(static_cast<double>(rotation_parameters<N>));
   return sheafnn::rotation::tangent_normal_logpdf<double, N>(RotationParameters<double, N>::Constant(sigma),
-                                                   direction * (theta / sigma));
+                                                             direction * (theta / sigma));
 }
 
 /// Simpson's rule.
@@ -228,7 +228,8 @@ template <int N>
 void check_law(double sigma) {
   std::mt19937 engine(560 + N);
   std::normal_distribution<double> normal;
-  const SquareMatrix<double, N> m = sheafnn::rotation::exponential_rotation<double, N>(normal_parameters<N>(engine, 1));
+  const SquareMatrix<double, N> m =
+      sheafnn::rotation::exponential_rotation<double, N>(normal_parameters<N>(engine, 1));
   const RotationParameters<double, N> sigmas = RotationParameters<double, N>::Constant(sigma);
   std::vector<double> angles;
   for (int draw = 0; draw < 20000; ++draw) {
@@ -266,7 +267,8 @@ void check_lanes() {
   SquareMatrix<T, N> m_gradient = SquareMatrix<T, N>::Constant(T(0));
   RotationParameters<T, N> sigma_gradient = RotationParameters<T, N>::Constant(T(0));
   sheafnn::rotation::tangent_normal_sample_backward<T, N>(m_lanes, sigma_lanes, noise_lanes, y,
-                                                from_lanes<T, N, N>(cotangent), m_gradient, sigma_gradient);
+                                                          from_lanes<T, N, N>(cotangent), m_gradient,
+                                                          sigma_gradient);
   RotationParameters<T, N> density_gradient = RotationParameters<T, N>::Constant(T(0));
   const T log_q =
       sheafnn::rotation::tangent_normal_logpdf_backward<T, N>(sigma_lanes, noise_lanes, T(1), density_gradient);
@@ -276,8 +278,8 @@ void check_lanes() {
     const auto expected_y = sheafnn::rotation::tangent_normal_sample<double, N>(m[i], sigma[i], noise[i]);
     SquareMatrix<double, N> expected_m = SquareMatrix<double, N>::Zero();
     RotationParameters<double, N> expected_sigma = RotationParameters<double, N>::Zero();
-    sheafnn::rotation::tangent_normal_sample_backward<double, N>(m[i], sigma[i], noise[i], expected_y, cotangent[i],
-                                                       expected_m, expected_sigma);
+    sheafnn::rotation::tangent_normal_sample_backward<double, N>(m[i], sigma[i], noise[i], expected_y,
+                                                                 cotangent[i], expected_m, expected_sigma);
     RotationParameters<double, N> expected_density = RotationParameters<double, N>::Zero();
     const double expected_log_q =
         sheafnn::rotation::tangent_normal_logpdf_backward<double, N>(sigma[i], noise[i], 1.0, expected_density);
@@ -318,7 +320,8 @@ TEST_CASE("log |det d exp| stays finite at the zeros of the Jacobian") {
   RotationParameters<double, 3> gradient = RotationParameters<double, 3>::Zero();
   RotationParameters<double, 5> gradient5 = RotationParameters<double, 5>::Zero();
   CHECK(std::isfinite(sheafnn::rotation::exponential_log_jacobian_backward<double, 3>(turn_round, 1.0, gradient)));
-  CHECK(std::isfinite(sheafnn::rotation::exponential_log_jacobian_backward<double, 5>(turn_round5, 1.0, gradient5)));
+  CHECK(
+      std::isfinite(sheafnn::rotation::exponential_log_jacobian_backward<double, 5>(turn_round5, 1.0, gradient5)));
   CHECK(gradient.allFinite());
   CHECK(gradient5.allFinite());
 }
@@ -379,7 +382,8 @@ TEST_CASE("tangent normal: mass within the injectivity radius and outside it add
       noise(0) = (a + b) / 2 / sigma;
       noise(5) = (a - b) / 2 / sigma;
       const double log_q =
-          sheafnn::rotation::tangent_normal_logpdf<double, 4>(RotationParameters<double, 4>::Constant(sigma), noise);
+          sheafnn::rotation::tangent_normal_logpdf<double, 4>(RotationParameters<double, 4>::Constant(sigma),
+                                                              noise);
       sum += 2 * (1 - std::cos(a)) * (1 - std::cos(b)) / (4 * pi * pi) * std::exp(log_q) * width * width;
     }
   }

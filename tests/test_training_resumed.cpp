@@ -284,21 +284,21 @@ TEST_CASE("states that do not fit") {
   ranked.stop_on = sheafnn::StopOn::roc_auc;
   const TrainingState by_metric = stopped_after<Nsd<Diagonal<2>>>(3, ranked);
   CHECK(message(state, ranked) ==
-        "stop_on: roc-auc is not allowed; the training to go on with chose its best epoch by loss");
+        "stop_on: roc-auc is not allowed; the training to resume chose its best epoch by loss");
   CHECK(message(by_metric) ==
-        "stop_on: loss is not allowed; the training to go on with chose its best epoch by roc-auc");
+        "stop_on: loss is not allowed; the training to resume chose its best epoch by roc-auc");
   // Files of versions that did not write it.
   const auto unknown = [](TrainingState from) {
     from.stop_on.reset();
     return from;
   };
   CHECK(message(unknown(state), ranked) ==
-        "stop_on: roc-auc is not allowed; the training to go on with chose its best epoch by loss or accuracy");
+        "stop_on: roc-auc is not allowed; the training to resume chose its best epoch by loss or accuracy");
   CHECK(message(unknown(by_metric)) ==
-        "stop_on: loss is not allowed; the training to go on with chose its best epoch by a metric");
+        "stop_on: loss is not allowed; the training to resume chose its best epoch by a metric");
   TrainOptions shorter = train_options();
   shorter.epochs = 4;
-  CHECK(message(state, shorter) == "epochs: 4 is not allowed; the training to go on with has 5 epochs already");
+  CHECK(message(state, shorter) == "epochs: 4 is not allowed; the training to resume has 5 epochs already");
   TrainOptions never = train_options();
   never.checkpoint_every = 0;
   CHECK_THROWS_WITH_AS(sheafnn::validate(never),
@@ -320,7 +320,7 @@ TEST_CASE("a classification goes on with its own split only") {
   more.resume = &state;
   CHECK_NOTHROW(static_cast<void>(sheafnn::train(model, karate(), own, more)));
   const std::string message = "split: one with node " + std::to_string(other.test.front()) +
-                              " among those to evaluate is not allowed; the training to go on with had another";
+                              " among those to evaluate is not allowed; the training to resume had another split";
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), other, more)), message.c_str(),
                        std::invalid_argument);
 }

@@ -374,6 +374,12 @@ def quoted(figures):
     yield "docs/comparison.md", f"{geometric(first)} times as fast in the geometric mean ({min(first):.0f} to {max(first):.0f})"
     fiftieth = 45 <= statistics.geometric_mean(first) < 55
     yield "README.md", "a fiftieth of the time" if fiftieth else f"{geometric(first)} times as fast"
+    notes = figures.root / "docs/notebook"
+    for page, start, text in (("learned_posteriors", "| unreliable, spread 0.5 | `predictive`, 8 samples |", "{} with 2000 nodes"),
+                              ("learned_planted_sheaves", "| `predictive` |", "{} with 5000")):
+        row = next(line for line in (notes / f"{page}.md").read_text(encoding="utf-8").splitlines() if line.strip().startswith(start))
+        correlation = next(cell for cell in reversed(row.split("|")) if re.fullmatch(r" 0\.\d\d ± 0\.\d\d ", cell))
+        yield "README.md", text.format(correlation.split()[0])
     independent = next(c for c in figures.cells("checks", "tests") if "second implementation" in c["what"])
     for text in (independent["how much"], *re.findall(r"[\d.]+e-\d+", independent["result"])):
         yield "README.md", text

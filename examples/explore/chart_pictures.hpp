@@ -111,7 +111,7 @@ inline Picture draw_roles(const Subject& s) {
           script.draw()};
 }
 
-/// Spectrum of the learned sheaf Laplacian and of that of identity maps.
+/// Spectra of the Laplacians of the learned sheaf and of identity maps.
 inline Picture draw_spectrum(const Subject& s) {
   using namespace detail;
   const std::vector<double> spectra[] = {spectrum(s.data.graph, s.learned.maps, s.learned.edge_weights,
@@ -220,10 +220,9 @@ inline Picture draw_rejection(const Subject& s) {
   script.line({"set key bottom left Left reverse samplen 2"});
   script.line({plot});
   return {"rejection.svg", "Accuracy and rejection",
-          joined({"Accuracy on those of the ", count, " ", s.evaluated_name,
-                  " that are left when the most uncertain ones are rejected; a curve that rises says that the "
-                  "uncertainty "
-                  "tells right from wrong."}),
+          joined({"Accuracy on the rest of the ", count, " ", s.evaluated_name,
+                  " when the most uncertain ones are rejected; a curve that rises says that the uncertainty tells "
+                  "right from wrong."}),
           script.draw()};
 }
 

@@ -32,7 +32,7 @@ struct Spread {
 struct Learned {
   std::string family, model;          ///< of the maps; bsnn, nsd, bcsnn, csnn, bflow or flow
   Index dimension = 0, classes = 0;   ///< D, C
-  std::vector<Eigen::MatrixXd> maps;  ///< 2m times D × D, without edge weights; none where maps are those of nodes
+  std::vector<Eigen::MatrixXd> maps;  ///< 2m times D × D, without edge weights; none where nodes have the maps
   std::vector<double> edge_weights;   ///< m
   Spread spread;
   std::vector<double> listening, speaking;          ///< scales τ and σ of nodes' maps, n each, or none
@@ -95,19 +95,19 @@ inline void check_graph(const sheafnn::io::NpzArchive& file, const sheafnn::Data
   const double nodes = numbers(file.array("node_count"), {})[0];
   const Index n = data.graph.node_count(), m = data.graph.edge_count();
   if (nodes != static_cast<double>(n)) {
-    fail(file.file(), {"is of a graph of ", nodes, " nodes; ", data.name, " has ", n});
+    fail(file.file(), {"belongs to a graph of ", nodes, " nodes; ", data.name, " has ", n});
   }
   const sheafnn::io::NpyArray array = file.array("edges");
   if (array.shape().empty() || array.shape()[0] != m) {
-    fail(file.file(),
-         {"is of a graph of ", array.shape().empty() ? 0 : array.shape()[0], " edges; ", data.name, " has ", m});
+    fail(file.file(), {"belongs to a graph of ", array.shape().empty() ? 0 : array.shape()[0], " edges; ",
+                       data.name, " has ", m});
   }
   const std::vector<double> edges = numbers(array, {m, 2});
   for (Index e = 0; e < m; ++e) {
     const auto [u, v] = data.graph.edge(e);
     const double* ends = edges.data() + 2 * e;
     if (ends[0] != u || ends[1] != v) {
-      fail(file.file(), {"is of another graph than ", data.name, ": edge ", e, " joins ", ends[0], " and ",
+      fail(file.file(), {"belongs to another graph than ", data.name, ": edge ", e, " joins ", ends[0], " and ",
                          ends[1], ", not ", u, " and ", v});
     }
   }
@@ -160,7 +160,7 @@ inline Spread read_spread(const sheafnn::io::NpzArchive& file, Index arcs) {
 
 }  // namespace detail
 
-/// Reads the file of a model on `data`. Labels are those of the dataset.
+/// Reads the file of a model on `data`. Labels come from the dataset.
 ///
 /// \throws std::runtime_error  the file lacks an array, has one of another shape, is of another graph or of a later
 ///                             version

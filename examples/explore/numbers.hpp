@@ -93,7 +93,7 @@ inline std::vector<double> spectrum(const sheafnn::Graph& graph, const std::vect
   for (double& value : r) value = std::clamp(value, 0.0, 2.0);
   return r;
 }
-/// That of the sheaf of identity maps with stalks R^D: each eigenvalue of the graph's normalised Laplacian D times.
+/// The spectrum of the sheaf of identity maps with stalks R^D: each eigenvalue of the graph's normalised Laplacian D times.
 inline std::vector<double> identity_spectrum(const sheafnn::Graph& graph, Index dimension) {
   const std::vector<Eigen::MatrixXd> maps(static_cast<std::size_t>(graph.arc_count()),
                                           Eigen::MatrixXd::Identity(1, 1));
@@ -137,7 +137,7 @@ inline Projection principal_components(const Eigen::MatrixXd& x) {
   }
   return r;
 }
-/// Projections of all layers; signs, which are arbitrary, follow those of the layer before.
+/// Projections of all layers; signs, which are arbitrary, follow the layer before.
 inline std::vector<Projection> project_layers(const std::vector<Eigen::MatrixXd>& layers) {
   std::vector<Projection> r;
   for (const Eigen::MatrixXd& layer : layers) {

@@ -16,7 +16,7 @@ inline constexpr const char* dark_scheme =
 /// \throws std::runtime_error  a text that is no SVG
 inline std::string with_dark_scheme(std::string svg) {
   const std::size_t begin = svg.find("<svg"), end = svg.find('>', begin == std::string::npos ? svg.size() : begin);
-  if (end == std::string::npos) throw std::runtime_error("the picture is no SVG");
+  if (end == std::string::npos) throw std::runtime_error("the picture is not an SVG file");
   return svg.insert(end + 1, std::string("\n") + dark_scheme);
 }
 

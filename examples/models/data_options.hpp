@@ -32,7 +32,7 @@ namespace programs {
 /// How a dataset is read, and which splits are made of it.
 struct DataOptions {
   sheafnn::io::TextOptions text;
-  std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: those of the dataset
+  std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: the dataset's splits
   sheafnn::RandomSplitOptions splits;
   bool exchange_masks = false;
   std::string given_sheaf;  ///< a file with the maps of networks with given maps
@@ -73,46 +73,49 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
   const auto group =
       app.add_option_group(planted_group, "used with --dataset planted-frames, planted-geometric, ...");
   sheafnn::PlantedOptions& o = planted.options;
-  group->add_option("--planted-nodes", o.nodes, "nodes, at least 12")->capture_default_str();
+  group->add_option("--planted-nodes", o.nodes, "number of nodes, at least 12")->capture_default_str();
   group
-      ->add_option("--planted-stalk-dim", planted.stalk_dimension,
-                   "stalk dimension d, 2 to 5, of diagonal maps 1 to 5; planted-geometric has 2, planted-signed 1")
+      ->add_option(
+          "--planted-stalk-dim", planted.stalk_dimension,
+          "stalk dimension d, 2 to 5, or 1 to 5 for diagonal maps; planted-geometric has 2, planted-signed 1")
       ->capture_default_str();
-  group->add_option("--planted-classes", o.classes, "classes, 2 to d + 1, where d is 2 to 100; 0: d + 1")
+  group
+      ->add_option("--planted-classes", o.classes,
+                   "number of classes, 2 to d + 1, or 2 to 100 where d is 2; 0: d + 1")
       ->capture_default_str();
-  group->add_option("--planted-degree", o.degree, "mean degree, 1 to a quarter of the nodes")
+  group->add_option("--planted-degree", o.degree, "mean degree, 1 to a quarter of the number of nodes")
       ->capture_default_str();
   group
       ->add_option(
           "--planted-spread", o.spread,
-          "standard deviation of the frames' parameters; logarithms of diagonal entries have half of it; 0 to 4")
+          "standard deviation of the frames' parameters, 0 to 4; logarithms of diagonal entries have half of it")
       ->capture_default_str();
   group->add_option("--planted-curvature", o.curvature, "curvature of the frames' transports, 0 to 4; 0: flat")
       ->capture_default_str();
   group
-      ->add_option(
-          "--planted-neighbour-share", o.neighbour_share,
-          "probability, 0 to 1, that a vector shows a neighbour's class instead of the node's own, of labels "
-          "that are drawn; 0: labels follow from transported sums")
+      ->add_option("--planted-neighbour-share", o.neighbour_share,
+                   "probability, 0 to 1, that a vector shows the class of a neighbour, where labels are drawn; 0: "
+                   "labels follow from transported sums")
       ->capture_default_str();
   group
       ->add_option("--planted-noise", o.noise, "standard deviation of the vectors' noise in the features, 0 to 10")
       ->capture_default_str();
   group
-      ->add_option("--planted-hidden-columns", o.hidden_columns,
-                   "columns of a random smooth map that show the frames, 0 to 1000; 0: the frames' own columns")
+      ->add_option(
+          "--planted-hidden-columns", o.hidden_columns,
+          "number of columns of a random smooth map that show the frames, 0 to 1000; 0: the frames' own columns")
       ->capture_default_str();
   group
       ->add_option("--planted-least-concentration", o.least_concentration,
-                   "least concentration of an edge, 0 to below 1")
+                   "least concentration of an edge, at least 0 and below 1")
       ->capture_default_str();
   group
       ->add_option("--planted-most-concentration", o.most_concentration,
-                   "largest concentration of an edge, 0 to below 1")
+                   "largest concentration of an edge, at least 0 and below 1")
       ->capture_default_str();
   group->add_option("--planted-seed", o.seed, "seed of the task")->capture_default_str();
   group->add_option("--planted-truth", planted.truth,
-                    "write the true sheaf to this .npz file, with the edges' concentration where it varies");
+                    "write the true sheaf to this .npz file, with the edges' concentrations where they vary");
 }
 
 /// --dataset and the options of the generated graph.
@@ -124,32 +127,38 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
              ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; see docs/data.md")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
-                 "an .npz file with the maps of --model snn and bsnn-given; see docs/given_sheaves.md");
+                 ".npz file with the given maps of the models snn and bsnn-given; see docs/given_sheaves.md");
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },
-      "words of the file, with commas between them, that mean an unknown label, beside nothing and -1; all others "
-      "are "
+      "words for an unknown label, separated by commas, besides -1 and an empty label; all other words are "
       "classes then (default: words such as NA or None are refused)");
   const auto text = app.add_option_group(text_group, "used where --dataset is a folder with an edge list");
-  text->add_option("--label", data.text.label, "column of the labels")->capture_default_str();
+  text->add_option("--label", data.text.label, "name of the column with the labels")->capture_default_str();
   text->add_flag("--identity-features", data.text.identity_features,
-                 "one-hot node numbers as features, in place of those in the files (default: off)");
+                 "use one-hot node numbers as features, instead of the files' features (default: off)");
   const auto group = app.add_option_group(synthetic_group, "used with --dataset synthetic");
   group->add_option("--synthetic-nodes", synthetic.nodes, "nodes")->capture_default_str();
-  group->add_option("--synthetic-classes", synthetic.classes, "classes, 2 to 1000")->capture_default_str();
-  group->add_option("--synthetic-features", synthetic.features, "size of the vocabulary")->capture_default_str();
-  group->add_option("--synthetic-words", synthetic.words, "words per node, 1 to 1000")->capture_default_str();
+  group->add_option("--synthetic-classes", synthetic.classes, "number of classes, 2 to 1000")
+      ->capture_default_str();
+  group->add_option("--synthetic-features", synthetic.features, "number of features, the size of the vocabulary")
+      ->capture_default_str();
+  group->add_option("--synthetic-words", synthetic.words, "number of words per node, 1 to 1000")
+      ->capture_default_str();
   group->add_option("--synthetic-degree", synthetic.degree, "mean degree")->capture_default_str();
   group->add_option("--synthetic-homophily", synthetic.homophily, "share of edges within a class, 0 to 1")
       ->capture_default_str();
   group
       ->add_option("--synthetic-class-cycle", synthetic.class_cycle,
-                   "share of the other edges that join a class and the next, 0 to 1")
+                   "share of the edges between classes that join a class and the next one, 0 to 1")
       ->capture_default_str();
-  group->add_option("--synthetic-feature-noise", synthetic.feature_noise, "share of words of no class, 0 to 1")
+  group
+      ->add_option("--synthetic-feature-noise", synthetic.feature_noise,
+                   "share of the words that belong to no class, 0 to 1")
       ->capture_default_str();
-  group->add_option("--synthetic-degree-noise", synthetic.degree_noise, "spread of log degrees, 0 to 2")
+  group
+      ->add_option("--synthetic-degree-noise", synthetic.degree_noise,
+                   "spread of the logarithms of the degrees, 0 to 2")
       ->capture_default_str();
   group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
   add_planted_options(app, data.planted);
@@ -192,18 +201,20 @@ inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& 
 
 /// The splits that training is to draw itself.
 inline void add_split_options(CLI::App& app, DataOptions& data) {
-  const auto group = app.add_option_group("Splits", "those of the dataset, or random ones");
-  auto* make = group->add_option(
-      "--make-splits", data.make_splits,
-      "draw splits; percentages of training, validation and test nodes, e.g. 60/20/20; the last two may be 0");
+  const auto group = app.add_option_group("Splits", "from the dataset or drawn at random");
+  auto* make = group->add_option("--make-splits", data.make_splits,
+                                 "draw splits with these percentages of training, validation and test nodes, e.g. "
+                                 "60/20/20; the last two may be 0");
   group
       ->add_flag("--stratified,!--no-stratified", data.splits.stratified,
-                 "with these percentages in every class (default: on)")
+                 "draw every class with the percentages of --make-splits (default: on)")
       ->needs(make);
-  group->add_option("--split-count", data.splits.count, "number of splits, 1 to 1000")
+  group->add_option("--split-count", data.splits.count, "number of splits to draw, 1 to 1000")
       ->capture_default_str()
       ->needs(make);
-  group->add_option("--split-seed", data.splits.seed, "seed of the splits")->capture_default_str()->needs(make);
+  group->add_option("--split-seed", data.splits.seed, "seed of the splits that are drawn")
+      ->capture_default_str()
+      ->needs(make);
   group->add_flag("--exchange-masks", data.exchange_masks,
                   "train on the validation nodes, validate on the test nodes, test on the training nodes "
                   "(default: off)");

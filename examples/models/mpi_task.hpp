@@ -50,7 +50,7 @@ struct MpiTask {
       const std::string before = found == file.metadata.end() ? "nothing" : found->second;
       if (before == value) continue;
       throw std::runtime_error(sheafnn::detail::concat(resume, ": ", key, " was '", before, "' and is '", value,
-                                                       "' now; this training cannot go on"));
+                                                       "' now; this training cannot resume"));
     }
     return std::move(file.state);
   }

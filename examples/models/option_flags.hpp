@@ -43,7 +43,8 @@ bool set_field(const std::string& flag, const std::string& text, Field& field) {
 
 /// Can an option of this type stand on the command line? Plans and lists of numbers cannot.
 template <class Field>
-inline constexpr bool has_text_flag = !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>>;
+inline constexpr bool has_text_flag =
+    !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>>;
 
 /// Adds one option to a group of the command line. A bool has a flag that sets it and one that unsets it.
 template <class Field>
@@ -52,7 +53,7 @@ void add_flag(CLI::App& group, const sheafnn::Option& option, Field& field) {
   if constexpr (std::is_same_v<Field, bool>) {
     const bool only_off = option.flag != nullptr && *option.flag == '!';
     const std::string names = only_off ? option.flag : flag + ",!--no-" + flag.substr(2);
-    group.add_flag(names, field, only_off ? "switches off: " + text : text)
+    group.add_flag(names, field, only_off ? "switches this off: " + text : text)
         ->default_function([&field] { return shown(field); })
         ->capture_default_str();
   } else if constexpr (std::is_arithmetic_v<Field>) {

@@ -45,10 +45,11 @@ inline void refuse_beside_search(const CLI::App& app, const TrainSettings& s) {
   for (const char* option : {"--preset", "--checkpoint", "--resume"}) {
     if (app.get_option(option)->count() == 0) continue;
     const bool preset = std::string_view(option) == "--preset";
-    sheafnn::throw_invalid_argument(option, app.get_option(option)->as<std::string>(),
-                                    preset ? "not with --search, whose settings have options of their own"
-                                           : "not with --search; it prints the options of its winner, which a "
-                                             "training with checkpoints can be given");
+    sheafnn::throw_invalid_argument(
+        option, app.get_option(option)->as<std::string>(),
+        preset ? "cannot be combined with --search, whose settings have options of their own"
+               : "cannot be combined with --search, which prints the options of its winner; give these to a "
+                 "training with checkpoints");
   }
   sheafnn::require(s.device == "cpu", "--device", s.device, "a search (--search) trains on the CPU only");
 }

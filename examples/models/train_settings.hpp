@@ -91,10 +91,9 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   add_split_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   app.add_option("--preset", s.preset,
-                 "options for a kind of graph, which all options below override: " +
-                     joined(sheafnn::preset_names) +
-                     ", none, or auto: by size and homophily; --model csnn --help shows their values for csnn; "
-                     "see docs/training.md")
+                 "options for a kind of graph: " + joined(sheafnn::preset_names) +
+                     ", none, or auto, which chooses by size and homophily; all options below override them; "
+                     "--model csnn --help shows their values for csnn; see docs/training.md")
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large", "dense"}));
   auto* model = app.add_option_group(model_group, "the network; see docs/math.md and docs/options.md");
@@ -111,8 +110,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   add_flags(app, *model, s.pairs(), all);
   model
       ->add_flag_callback(
-          "--normalise-features,!--no-normalise-features", [] {},
-          "older spellings of --feature-treatment rows and none")
+          "--normalise-features,!--no-normalise-features", [] {}, "the same as --feature-treatment rows and none")
       ->each([&s](const std::string& text) {
         bool to_one = false;
         CLI::detail::lexical_cast(text, to_one);
@@ -128,7 +126,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       auto* own = app.add_option_group(std::string(kind.title), about);
       add_flags(app, *own, options, all);
       if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
-        own->add_flag("--batch-norm", s.batch_norm, "batch norm over the nodes after each layer (default: off)");
+        own->add_flag("--batch-norm", s.batch_norm,
+                      "apply batch norm over the nodes after each layer (default: off)");
       }
     }
   });
@@ -146,39 +145,37 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   add_training_options(app, s);
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
-  run->add_option(
-      "--search", s.search,
-      "try a dozen settings (networks, maps, depths) for so long, as in 60s, 5m or 1h, and train the one "
-      "with the best validation score; see docs/training.md");
+  run->add_option("--search", s.search,
+                  "try a dozen settings (networks, maps, depths) for this time, such as 60s, 5m or 1h, and train "
+                  "the one with the best validation score; see docs/training.md");
   run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)")
       ->excludes(app.get_option("--seed"));
-  run->add_option("--device", s.device,
-                  "where to train: cpu, cuda or cuda:NUMBER; on a CUDA device all splits and seeds side by side")
-      ->capture_default_str();
   run->add_option(
-         "--parallel", s.parallel,
-         "what runs side by side: none, or splits with one thread each (same results); --threads then bounds "
-         "how many at a time")
+         "--device", s.device,
+         "device to train on: cpu, cuda or cuda:NUMBER; a CUDA device trains all splits and seeds side by side")
+      ->capture_default_str();
+  run->add_option("--parallel", s.parallel,
+                  "trainings to run side by side: none, or splits, with one thread each and the same results; "
+                  "--threads then limits how many")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "splits"}));
   auto* report = run->add_option("--report", s.report, "write the results to this JSON file");
-  run->add_flag("--history", s.history, "with --report: every epoch's losses and accuracies as well")
+  run->add_flag("--history", s.history, "with --report: write the losses and accuracies of every epoch too")
       ->needs(report);
-  run->add_option(
-      "--save", s.save,
-      "write the trained model to this .safetensors file (with several splits: one file each, NAME-SPLIT; with "
-      "several seeds NAME-SPLIT-SEED)");
+  run->add_option("--save", s.save,
+                  "write the trained model to this .safetensors file; several splits give files NAME-SPLIT, "
+                  "several seeds files NAME-SPLIT-SEED");
   run->add_option("--sheaf", s.sheaf,
-                  "write its sheaf, features and predictions to this .npz file, named as those of --save");
+                  "write the model's sheaf, features and predictions to this .npz file, with names as for --save");
   run->add_option(
       "--predictions", s.predictions,
-      "write the class probabilities and uncertainties of all nodes, of every training, to this .npz file");
+      "write the class probabilities and uncertainties of all nodes and all trainings to this .npz file");
   run->add_option("--checkpoint", s.checkpoint,
-                  "write the state of every training to this folder, every few epochs and when it is interrupted");
+                  "write the state of every training to this folder, every few epochs and when you interrupt it");
   add_checkpoint_every(app, *run, s);
   run->add_option("--resume", s.resume,
-                  "go on with the trainings of this folder, with the options that they were begun with; --epochs, "
-                  "--patience, --threads and the files to write may change");
+                  "resume the trainings in this folder, with the options that they began with; you may change "
+                  "--epochs, --patience, --threads and the files to write");
 }
 
 /// Sets the options of the network and of its training that the command line does not, as a preset has them. The learner of
@@ -371,7 +368,7 @@ inline void refuse_other_options(const CLI::App& app, const TrainSettings& s) {
   }
 }
 
-/// Checks the options beside each other, and the ranges of those of a training.
+/// Checks the options against each other, and the ranges of a training's options.
 ///
 /// \param app  after parsing
 /// \throws std::invalid_argument  naming the option, its value and the limit
@@ -380,7 +377,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
   refuse_other_options(app, s);
   if (is_cooperative(s.model)) {
     sheafnn::require(!s.batch_norm || !s.pairs().layer_norm, "--batch-norm", "true",
-                     "layers have one norm: not with --layer-norm");
+                     "layers have one norm; cannot be combined with --layer-norm");
     if (s.batch_norm) s.cooperative().norm = sheafnn::FeatureNorm::batch;
     if (s.pairs().layer_norm) s.cooperative().norm = sheafnn::FeatureNorm::layer;
   }
@@ -413,7 +410,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     if (first > last || last >= limit) bad(part);
     for (std::size_t i = first; i <= last; ++i) {
       if (std::find(r.begin(), r.end(), i) != r.end())
-        sheafnn::throw_invalid_argument(option, text, sheafnn::detail::concat(i, " is there twice"));
+        sheafnn::throw_invalid_argument(option, text, sheafnn::detail::concat(i, " appears twice"));
       r.push_back(i);
     }
     begin = end + 1;

@@ -73,7 +73,7 @@ class TrainingFolder {
   /// Of that file, for the reasons in io/format_version.hpp.
   static constexpr sheafnn::Index version = sheafnn::io::training_state_version;
 
-  /// The arguments that a folder was begun with, followed by those of this call; without --resume FOLDER the latter alone.
+  /// The arguments that a folder was begun with, followed by the arguments of this call; without --resume FOLDER the latter alone.
   ///
   /// \throws std::runtime_error  the folder holds no training
   [[nodiscard]] static std::vector<std::string> arguments(std::vector<std::string> given) {
@@ -110,7 +110,8 @@ class TrainingFolder {
       });
     };
     if (const auto rows = settings.find("normalise_features"); rows != settings.end()) {
-      if (!said("--feature-treatment")) all.push_back(rows->second == "true" ? "--normalise-features" : "--no-normalise-features");
+      if (!said("--feature-treatment"))
+        all.push_back(rows->second == "true" ? "--normalise-features" : "--no-normalise-features");
     }
     const auto add_default = [&](const char* option, const std::string& value) {
       if (!said(option)) all.insert(all.end(), {option, value});
@@ -188,13 +189,13 @@ class TrainingFolder {
         for (const auto& [key, value] : before) {
           if (now.contains(key)) continue;
           sheafnn::io::detail::fail(path.string(), key, " was '", value,
-                                    "' and is at its default now; this training cannot go on");
+                                    "' and is at its default now; this training cannot resume");
         }
       };
       compare("settings", settings_);
       compare("selection", selection);
     } else if (std::filesystem::exists(path)) {
-      sheafnn::io::detail::fail(name, "holds the checkpoints of a training; --resume goes on with it");
+      sheafnn::io::detail::fail(name, "holds the checkpoints of a training; --resume resumes it");
     }
     remove_temporary_files();
     if (!resumed_) write_index();
@@ -252,7 +253,7 @@ class TrainingFolder {
     const auto check = [&](const std::string& key, const std::string& value) {
       if (before(key) == value) return;
       sheafnn::io::detail::fail(path.string(), key, " was '", before(key), "' and is '", value,
-                                "' now; this training cannot go on");
+                                "' now; this training cannot resume");
     };
     if (const auto data = settings.find("data"); data != settings.end()) check("data", data->second);
     for (const auto& [key, value] : settings) check(key, value);

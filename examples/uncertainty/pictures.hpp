@@ -144,7 +144,7 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
           joined({"Sets of classes that are to contain the label of ", 100 * (1 - alpha),
                   " % of the nodes: scores with whole classes, randomised ones, and these averaged over "
                   "neighbours; behind each, its coverage and mean size. Small "
-                  "sets are informative, empty ones and those of all classes are not."}),
+                  "sets are informative; empty sets and sets of all classes are not."}),
           script.draw()};
 }
 

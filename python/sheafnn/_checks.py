@@ -104,7 +104,7 @@ def texts(place: Callable[[int], str], values: Iterable[str]) -> None:
         if "\0" in value:
             raise ValueError(f"{place(i)} {value!r} is not allowed; a text must not hold the character \\0")
         if not value.isascii() and value.encode("utf-8", "replace").decode() != value:
-            raise ValueError(f"{place(i)} {value!r} is not allowed; it is no Unicode text")
+            raise ValueError(f"{place(i)} {value!r} is not allowed; it is not Unicode text")
 
 
 def unmasked(name: str, value: Any) -> Any:

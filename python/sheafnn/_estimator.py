@@ -22,7 +22,7 @@ E = TypeVar("E", bound="SheafEstimator")
 
 
 class Interrupted(UserWarning):
-    """A training that Ctrl-C ended, with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
+    """Warns that Ctrl-C ended a training with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
 
 
 class _Unsaid:
@@ -121,11 +121,12 @@ class SheafEstimator(BaseEstimator):
         return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
 
     def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps | BundleMaps:
-        """The sheaf that the network puts on a graph: of Bayesian networks the mean of the posterior.
+        """The sheaf that the network learned for a graph; a Bayesian network gives the mean of its posterior.
 
         :param X: a Dataset; or features, with ``edges`` as for ``predict_proba``
-        :param layer: layer whose sheaf is returned (deterministic networks, and bcsnn with learners per layer)
-        :return: maps per incident pair, of cooperative networks maps per node, or of bundle networks rotations per node and bundle
+        :param layer: number of the layer whose sheaf is returned, for deterministic networks and for bcsnn with learners per
+            layer
+        :return: maps per incident pair; cooperative networks give maps per node, bundle networks rotations per node and bundle
         """
         check_is_fitted(self)
         data = self._graph_data(X, edges)
@@ -207,7 +208,7 @@ class SheafEstimator(BaseEstimator):
         """A Dataset without labels, from what predict() and the like were given."""
         if isinstance(X, Dataset):
             if edges is not None and edges is not _UNSAID:
-                raise ValueError("edges: a Dataset has its own")
+                raise ValueError("edges: not allowed with a Dataset, which has its own edges")
             if X.feature_count != self.n_features_in_:
                 raise ValueError(f"X has {X.feature_count} features, but the network has {self.n_features_in_}")
             return X
@@ -242,7 +243,7 @@ class SheafEstimator(BaseEstimator):
                     raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
             return X, number_of_split(X, split)
         if split != 0:
-            raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
+            raise ValueError(f"split: {split!r} is not allowed; only a Dataset has splits")
         count = X.shape[0]
         seen = np.flatnonzero(known) if train is None else node_numbers(train, count, "train")
         if validation is not None:
@@ -332,7 +333,7 @@ class SheafEstimator(BaseEstimator):
                 raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
         kind = model.metadata.get("targets", "classes")
         if kind not in targets:
-            raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not those of a {cls.__name__}, {' or '.join(targets)}")
+            raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not the targets of a {cls.__name__}, {' or '.join(targets)}")
         self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
         if "trained_with_edges" in model.metadata:
             self.trained_with_edges_ = model.metadata["trained_with_edges"] == "1"

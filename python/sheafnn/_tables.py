@@ -25,7 +25,7 @@ def _check_columns(table: Any, argument: str) -> None:
         raise ValueError(f"{argument}: {type(table).__name__} is not allowed; expected a pandas.DataFrame")
     repeated = table.columns[table.columns.duplicated()]
     if len(repeated):
-        raise ValueError(f"{argument}: column {repeated[0]!r} is there twice")
+        raise ValueError(f"{argument}: column {repeated[0]!r} appears twice")
 
 
 def _column(table: Any, argument: str, parameter: str, column: Any) -> Any:
@@ -75,7 +75,7 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
         if not _hashable(name):
             raise ValueError(f"nodes: row {row}: the name {name!r} is not allowed; expected a text or a number")
     if label is not None and label not in nodes.columns:
-        raise ValueError(f"label: nodes has no column {label!r}; label=None: there are none")
+        raise ValueError(f"label: nodes has no column {label!r}; label=None means that there are no labels")
     if splits is None:
         splits = [c for c in nodes.columns if isinstance(c, str) and c.isascii() and _core.is_split_column(c)]
         splits = sorted(splits, key=lambda c: (len(c), c))

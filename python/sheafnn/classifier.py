@@ -32,7 +32,7 @@ from .dataset import Dataset
 
 
 class UnusedSheaf(UserWarning):
-    """A network whose sheaf is not used: with its maps permuted between edges, the loss of the validation nodes does not rise."""
+    """Warns that a network does not use its sheaf: the validation loss does not rise when edges exchange their maps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,74 +40,75 @@ class Uncertainty:
     """What the posterior samples say about every node; entropies are in nats."""
 
     probabilities: np.ndarray  #: n x C, mean over the samples
-    entropy: np.ndarray  #: n, of the mean distribution, at most log C
-    mutual_information: np.ndarray  #: n, the epistemic part of the entropy; 0 of deterministic networks
-    epistemic_variance: np.ndarray  #: n, variance over the samples, mean over the classes
+    entropy: np.ndarray  #: n, entropy of the mean distribution, at most log C
+    mutual_information: np.ndarray  #: n, the epistemic part of the entropy; deterministic networks have 0
+    epistemic_variance: np.ndarray  #: n, the mean over the classes of the variance over the samples
 
 
 class SheafClassifier(ClassifierMixin, SheafEstimator):
     """Classifies the nodes of a graph with a sheaf neural network.
 
-    ``fit`` takes a :class:`~sheafnn.Dataset` and the number of a split, or, as in scikit-learn, features and labels, with
-    the graph as ``edges``. ``predict`` takes any graph whose nodes have the same features. All options that are None have
-    the value of the preset for the graph's size and homophily.
+    ``fit`` takes a :class:`~sheafnn.Dataset` and the number of a split, or, as in scikit-learn, features and labels, with the
+    graph as ``edges``. ``predict`` takes any graph whose nodes have the same features. An option that you leave at None takes the
+    preset's value for the graph's size and homophily.
 
     :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``: maps per incident pair; ``"bcsnn"`` or ``"csnn"``: maps per node;
         ``"bflow"`` or ``"flow"``: continuous time; ``"bconn-nsd"`` or ``"conn-nsd"``: orthogonal maps that are computed from the
         features before the training; ``"bbunn"`` or ``"bunn"``: rotations per node and bundle
-    :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; without effect on
-        cooperative and bundle networks
-    :param stalk_dim: stalk dimension, 1 to 5; of cooperative and bundle networks 2 to 5
+    :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; cooperative and bundle networks
+        ignore it
+    :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5
     :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"``, ``"dense"`` or ``"none"``
-    :param channels: feature channels per stalk coordinate, 1 to 1024
-    :param layers: diffusion layers, 1 to 64; flows have none
-    :param feature_treatment: what happens to features first: ``"automatic"`` (by what the columns hold), ``"rows"`` (scaled
-        to sum 1), ``"columns"`` or ``"none"``; its statistics come from the graph that is fitted
+    :param channels: number of feature channels per stalk coordinate, 1 to 1024
+    :param layers: number of diffusion layers, 1 to 64; networks in continuous time have no layers
+    :param feature_treatment: how features are treated before the network reads them: ``"automatic"`` (by what the columns hold),
+        ``"rows"`` (scaled to sum 1), ``"columns"`` or ``"none"``; the statistics come from the graph that you fit
     :param epochs: largest number of epochs
     :param patience: stop after this many epochs without improvement
-    :param learning_rate: Adam's, above 0
-    :param weight_decay: L2, at least 0
-    :param dropout: of hidden features, in [0, 1)
-    :param input_dropout: of features, in [0, 1)
+    :param learning_rate: Adam's learning rate, above 0
+    :param weight_decay: L2 decay of the weights, at least 0
+    :param dropout: dropout rate of hidden features, in [0, 1)
+    :param input_dropout: dropout rate of the features, in [0, 1)
     :param kl_weight: largest weight of the KL term, at least 0
-    :param samples: posterior samples averaged at evaluation
-    :param predict_samples: posterior samples averaged by ``predict`` and the like
-    :param validation_fraction: share of the training nodes held out to select the best epoch where ``fit`` is given no
-        ``validation``; not used with a Dataset. 0: keep the last epoch
-    :param search: seconds to try the settings of a fixed list in (networks, maps, depths, an identity sheaf, nodes without
-        edges); the one with the best validation score is trained. It sees the training and validation nodes of the split
-        alone. ``model``, ``maps`` and ``stalk_dim`` that differ from their defaults restrict the list, and other options hold
-        for all settings. None: no search
+    :param samples: number of posterior samples averaged at each evaluation of the training
+    :param predict_samples: number of posterior samples that ``predict`` and the other predictions average
+    :param validation_fraction: share of the training nodes that selects the best epoch, where you give ``fit`` no ``validation``;
+        0 keeps the last epoch. A Dataset has validation nodes of its own
+    :param search: seconds in which the settings of a fixed list are tried (networks, maps, depths, an identity sheaf, nodes
+        without edges). The setting with the best validation score is then trained. A search sees only the training and validation
+        nodes of the split. If you change ``model``, ``maps`` or ``stalk_dim``, they restrict the list; other options hold for all
+        settings. None: no search
     :param network: further options of the network, e.g. ``{"add_hp": True, "filter": "chebyshev"}``
     :param training: further options of the training, e.g. ``{"kl_schedule": "constant"}``
-    :param random_state: seed of weights, dropout and noise; the same one gives the same numbers, for any number of threads.
-        NumPy's ``Generator`` or ``RandomState`` is asked for one each time
-    :param threads: 0: as many as the graph is worth
-    :param device: what trains: ``"cpu"``; ``"cuda"`` or ``"cuda:N"``, the first or another CUDA device, where the package was built for
-        them and the networks are not in continuous time. Predictions are made on the CPU
-    :param on_interrupt: what Ctrl-C does to a training: ``"raise"`` raises KeyboardInterrupt, ``"keep"`` ends the training with
-        the best parameters so far, and warns
+    :param random_state: seed of weights, dropout and noise; the same seed gives the same numbers, for any number of threads.
+        NumPy's ``Generator`` or ``RandomState`` gives a new seed each time
+    :param threads: number of threads; 0: as many as the graph is worth
+    :param device: device to train on: ``"cpu"``, ``"cuda"`` (the first CUDA device) or ``"cuda:N"``. CUDA needs a package that
+        was built for it, and a network that is not in continuous time. Predictions are made on the CPU
+    :param on_interrupt: what Ctrl-C does: ``"raise"`` raises KeyboardInterrupt; ``"keep"`` ends the training with the best
+        parameters so far, and warns
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
     After ``fit``:
 
     - ``classes_``, ``n_features_in_``, ``feature_names_in_`` where columns have names, ``n_iter_`` (epochs);
-    - ``feature_treatment_``, a line that says what happens to features;
-    - ``result_``, figures of the best epoch: best_epoch, epochs, stop_reason, validation_loss, validation_accuracy,
-      test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN without such
-      nodes), epoch_seconds, parameters, preset; and ``sheaf``, a dictionary that says whether the learned sheaf is used: kl_per_pair,
-      quantiles of spread (kappa or sigma) and turn_degrees, and the rise of the validation loss with maps that are permuted between
-      edges, drawn from the prior, or the identity; None where there is no such number. A sheaf that is not used is a warning, ``UnusedSheaf``;
-    - ``sheaf_use_``, the same dictionary, which files keep: a classifier that was loaded has it as well. None of networks
-      without a sheaf, and of files without it;
-    - ``history_``, an array for each of loss, nll, kl, kl_weight, validation_loss, validation_accuracy;
+    - ``feature_treatment_``, a line that says how features are treated;
+    - ``result_``, the figures of the best epoch: best_epoch, epochs, stop_reason, validation_loss, validation_accuracy,
+      test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN where the split has
+      no such nodes), epoch_seconds, parameters, preset; and ``sheaf``, a dictionary that says whether the network uses its sheaf.
+      The dictionary has kl_per_pair, quantiles of spread (kappa or sigma) and of turn_degrees, and the rise of the validation
+      loss with other maps: permuted between edges, drawn from the prior, or the identity. A number that does not exist is None. A
+      sheaf that the network does not use gives the warning ``UnusedSheaf``;
+    - ``sheaf_use_``, the same dictionary, which files keep, so that a loaded classifier has it too. It is None for a network
+      without a sheaf and for a file without the dictionary;
+    - ``history_``, one array for each of loss, nll, kl, kl_weight, validation_loss, validation_accuracy;
     - ``search_``, after a search, a dictionary for each setting, the best first: name, model, maps, stalk_dim, round (its last),
-      splits, epochs, validation_score, validation_std, validation_loss, seconds, and error, why it left the search or was left
-      out; ``best_params_``, the name, model, maps and stalk_dim that were chosen;
+      splits, epochs, validation_score, validation_std, validation_loss, seconds, and error, why the setting failed or
+      was skipped; ``best_params_``, the name, model, maps and stalk_dim that were chosen;
     - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty;
-    - ``multilabel_``, whether each node has several labels, n x C numbers 0 and 1. Predictions are n x C then, there is no uncertainty, and what
-      ``result_`` and ``history_`` call accuracy is the share of labels that are right.
+    - ``multilabel_``, whether each node has several labels, n x C numbers 0 and 1. Predictions are n x C then, and there is no
+      uncertainty. In ``result_`` and ``history_``, accuracy is the share of right labels.
 
     >>> import sheafnn
     >>> data = sheafnn.karate_club()
@@ -132,18 +133,18 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """Trains the network.
 
         :param X: a Dataset; or n x p features, dense or sparse
-        :param y: with features: n labels; None or NaN where unknown (the number -1 is a label like any other, as in scikit-learn). Of
-            several labels of each node n x C numbers 0 and 1, NaN or -1 where unknown, also with a Dataset
+        :param y: with features: n labels; None or NaN where unknown. The number -1 is a label like any other, as in scikit-learn.
+            For several labels of each node, give n x C numbers 0 and 1, with NaN or -1 where unknown, also with a Dataset
         :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix without weights; None: no edges
-        :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all with a label
-        :param validation: with features: mask or numbers of the nodes that select the best epoch, which are not trained on;
-            None: a stratified share of ``train``, see validation_fraction
-        :param split: with a Dataset: which of its splits
+        :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all nodes with a label
+        :param validation: with features: mask or numbers of the nodes that select the best epoch, which are not trained on; None:
+            a stratified share of ``train``; see validation_fraction
+        :param split: with a Dataset: the number of the split
         :param missing_labels: with features: texts that mean an unknown label; all others are classes then. None: words such as
             NA, nan or None are refused
-        :raises ValueError: names the argument, its value and the limit
-        :raises KeyboardInterrupt: Ctrl-C, unless on_interrupt is ``"keep"``
-        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises KeyboardInterrupt: Ctrl-C was pressed, and on_interrupt is not ``"keep"``
+        :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         for attribute in ("search_", "best_params_"):  # of an earlier fit
             self.__dict__.pop(attribute, None)
@@ -164,7 +165,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """Trains on several labels of each node."""
         self._check_options()
         if missing_labels is not None:
-            raise ValueError(f"missing_labels: {missing_labels!r} is not allowed; of several labels 0, 1, and NaN or -1 where unknown")
+            raise ValueError(f"missing_labels: {missing_labels!r} is not allowed; several labels are 0, 1, and NaN or -1 where unknown")
         if not isinstance(X, Dataset):
             X = validate_data(self, _checks.features("X", X), accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
@@ -225,11 +226,11 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         return found
 
     def predict_proba(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
-        """Class probabilities, n x C, of every node of a graph; a column for each of ``classes_``.
+        """Class probabilities of every node of a graph, n x C, with a column for each of ``classes_``.
 
         :param X: a Dataset; or n x p features, dense or sparse
-        :param edges: with features: as for ``fit``; None or []: nodes without neighbours. A network that was trained with edges
-            has to be told, also by a Pipeline: ``pipeline.predict(X, edges=edges)``
+        :param edges: with features: as for ``fit``; None or []: nodes without neighbours. For a network that was trained with
+            edges, you must give this argument, in a Pipeline as ``pipeline.predict(X, edges=edges)``
         :raises ValueError: features without ``edges`` for a network that was trained with edges
         """
         check_is_fitted(self)
@@ -247,21 +248,21 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         ``predict_proba`` takes the same arguments."""
         check_is_fitted(self)
         if self.multilabel_:
-            raise ValueError("uncertainty: not of networks with several labels of each node; predict_proba has their probabilities")
+            raise ValueError("uncertainty: not available for networks with several labels of each node; predict_proba gives their probabilities")
         data = self._graph_data(X, edges)
         return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
 
     def score(
         self, X: Any, y: Any = None, edges: Any = _UNSAID, nodes: Any = None, sample_weight: Any = None
     ) -> float:
-        """Share of the nodes whose class is predicted.
+        """The accuracy: the share of the nodes whose class is predicted.
 
         :param X: a Dataset; or features, with labels ``y`` and ``edges`` as for ``predict_proba``
-        :param nodes: mask or numbers of the nodes to look at. None: of a Dataset with splits the test nodes of the split that
-            the network was trained on, or, without test nodes, the labelled nodes that are in no set of it; of other data all
-            nodes with a known label
-        :param sample_weight: n numbers, at least 0; the weights' share is returned. None: all nodes count alike
-        :raises ValueError: no such node has a known label, all of their weights are 0, or it is not known which split the network was trained on
+        :param nodes: mask or numbers of the nodes to score. None takes all nodes with a known label; but for a Dataset with
+            splits the test nodes of the split that the network was trained on, or, if the split has none, the labelled nodes
+            outside its sets
+        :param sample_weight: n numbers, at least 0, which weight the nodes. None: all nodes count alike
+        :raises ValueError: no such node has a known label, all of their weights are 0, or the split of the training is not known
         """
         check_is_fitted(self)
         own = isinstance(X, Dataset)
@@ -269,7 +270,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             return self._score_of_several(X, y, edges, nodes, sample_weight)
         if own:
             if y is not None:
-                raise ValueError("y: a Dataset has its own labels")
+                raise ValueError("y: not allowed with a Dataset, which has its own labels")
             if len(X.codes) == 0:
                 raise ValueError(f"X: {X!r} is not allowed; a score needs labels")
             codes, classes = X.codes, X.classes
@@ -302,7 +303,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         weights = node_weights(sample_weight, len(predicted))[chosen]
         largest = weights.max()
         if largest == 0:
-            raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are looked at")
+            raise ValueError("sample_weight: 0 is not allowed for all of the nodes that are scored")
         return float(np.average(right, weights=weights / largest))
 
     def _score_of_several(self, X: Any, y: Any, edges: Any, nodes: Any, sample_weight: Any) -> float:
@@ -317,14 +318,14 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             chosen = self._scored_nodes(X) if isinstance(X, Dataset) else np.arange(len(predicted))
         chosen = chosen[~np.isnan(known[chosen]).any(axis=1)]
         if len(chosen) == 0:
-            raise ValueError("nodes: none of them has known labels alone")
+            raise ValueError("nodes: none of them has all of its labels known")
         weights = None if sample_weight is None else node_weights(sample_weight, len(predicted))[chosen]
         return float(accuracy_score(known[chosen].astype(int), predicted[chosen], sample_weight=weights))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trained network to a safetensors file, which the programs read as well.
 
-        :raises ValueError: labels that a file cannot hold: objects that are neither numbers, texts, bytes nor times
+        :raises ValueError: a file cannot hold the labels: they are neither numbers, texts, bytes nor times
         """
         check_is_fitted(self)
         if self.multilabel_:
@@ -345,10 +346,10 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "SheafClassifier":
-        """A classifier with the network of a file that ``save`` or the program train wrote.
+        """Loads a classifier from a file that ``save`` or the program train wrote.
 
-        :param parameters: those of the constructor that predictions depend on: predict_samples, random_state, threads
-        :raises RuntimeError: names the file and what is wrong with it
+        :param parameters: parameters of the constructor that predictions depend on: predict_samples, random_state, threads
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, ("classes", "multilabel"))
         self.multilabel_ = "targets" in self.model_.metadata
@@ -386,7 +387,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             return X
         X = _checks.features("X", X)
         if split != 0:
-            raise ValueError(f"split: {split!r} is not allowed; features have no splits, a Dataset has")
+            raise ValueError(f"split: {split!r} is not allowed; only a Dataset has splits")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if edges is not None and in_cross_validation():

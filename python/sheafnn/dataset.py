@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Split(NamedTuple):
-    """Node numbers, increasing: of training, validation and test nodes."""
+    """The training, validation and test nodes, as increasing node numbers."""
 
     train: np.ndarray
     validation: np.ndarray
@@ -112,7 +112,7 @@ class NodeData:
 
     @property
     def labels(self) -> np.ndarray:
-        """n labels as they were given; where one is unknown, -1 among whole numbers of 64 bits, else None."""
+        """n labels as you gave them; an unknown label is -1 among whole numbers of 64 bits, and None otherwise."""
         codes = self.codes
         if (codes >= 0).all():
             return self._classes[codes]
@@ -130,11 +130,11 @@ class NodeData:
     def with_splits(self, splits: Iterable[Any]) -> Self:
         """The same data with other splits.
 
-        :param splits: each (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of 0 and
-            1, or node numbers; n integers that are all 0 or 1 and repeat are a mask. Sets may also be masks of several
-            splits, n x S or S x n, which are S splits
-        :raises ValueError: a node out of range or in two sets, or a split without training nodes; a mask with another value
-            or of another size; names the split, the set and the node
+        :param splits: for each split (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of
+            0 and 1, or a list of node numbers; n integers that are all 0 or 1 and repeat are a mask. A set may also hold the
+            masks of S splits, n x S or S x n
+        :raises ValueError: a node is out of range or in two sets, a split has no training nodes, or a mask has another value or
+            size; the message names the split, the set and the node
 
         >>> import numpy
         >>> masks = numpy.array([[1, 0, 0, 0], [0, 0, 0, 1]])
@@ -155,9 +155,10 @@ class NodeData:
 class Dataset(NodeData):
     """A node classification task: a graph of n nodes, n x p features, labels and splits.
 
-    Made by :meth:`from_numpy`, :meth:`from_scipy`, :meth:`from_pandas`, :meth:`from_networkx`, :meth:`from_pyg`,
-    :func:`load_dataset`, :func:`karate_club` and :func:`synthetic`. The graph is simple and undirected: duplicates and both directions of an edge
-    count once, self-loops are dropped. Networks on directed arcs remember which way an edge was listed.
+    You make one with :meth:`from_numpy`, :meth:`from_scipy`, :meth:`from_pandas`, :meth:`from_networkx`, :meth:`from_pyg`,
+    :func:`load_dataset`, :func:`karate_club` and :func:`synthetic`. The graph is simple and undirected: duplicates and both
+    directions of an edge count once, and self-loops are dropped. Networks on directed arcs use the direction in which you listed
+    an edge.
     """
 
     _copy = staticmethod(_core.copy_dataset)
@@ -177,22 +178,23 @@ class Dataset(NodeData):
         missing_labels: Sequence[str] | None = None,
         weights: str = "refuse",
     ) -> "Dataset":
-        """A dataset of arrays.
+        """A dataset from arrays.
 
-        :param edges: m x 2 node numbers, or, with node_names, names; a scipy sparse adjacency matrix is taken as well
-        :param features: n x p numbers, dense, masked, scipy sparse or a data frame; the number of rows is the number of
-            nodes. A value that is missing is NaN, None or masked
+        :param edges: m x 2 node numbers, or names where you give node_names, or a scipy sparse adjacency matrix
+        :param features: n x p numbers, dense, masked, scipy sparse or a data frame; the number of rows is the number of nodes. A
+            missing value is NaN, None or masked
         :param labels: n labels of any kind; unknown ones are -1 among numbers, empty among texts, None or NaN among all
-        :param splits: see with_splits
-        :param name: shown in messages
-        :param node_names: n different names, or none
-        :param feature_names: p names; None: a data frame's names. A model that was trained with names refuses others
-        :param arc_features: numbers of the edges as they are listed, m x k: both directions of an edge have them, but where
-            both are listed; or m x 2 x k, of the listed direction and of the other one. Learned maps read them
-        :param missing_labels: texts that mean an unknown label; all others are classes then. None: words such as NA, nan or
-            None are refused
-        :param weights: of an adjacency matrix: ``"refuse"`` raises where they differ, ``"ignore"`` takes the edges alone
-        :raises ValueError: names the argument, its value and the limit
+        :param splits: splits as with_splits takes them
+        :param name: name of the dataset in messages
+        :param node_names: n different names, or None
+        :param feature_names: p names; None: the names of a data frame. A model that was trained with names refuses other names
+        :param arc_features: features of the listed edges, which learned maps read: m x k for both directions of an edge, or for
+            one where both are listed; or m x 2 x k for the listed direction and the other one
+        :param missing_labels: texts that mean an unknown label; all other texts are classes then. None: words such as NA, nan or
+            None are errors
+        :param weights: weights of an adjacency matrix: ``"refuse"`` raises an error where they differ, ``"ignore"`` takes the
+            edges alone
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
         >>> data = Dataset.from_numpy([[0, 1], [1, 2]], [[1, 0], [1, 1], [0, 1]], ["a", "a", "b"])
         >>> data.node_count, data.edge_count, list(map(str, data.classes))
@@ -244,12 +246,12 @@ class Dataset(NodeData):
 
     @classmethod
     def from_scipy(cls, adjacency: Any, features: Any, labels: Any = None, *, weights: str = "refuse", **more: Any) -> "Dataset":
-        """A dataset with the graph of a square sparse matrix: an edge wherever its entries add up to another number than 0.
+        """A dataset with the graph of a square sparse matrix, which has an edge wherever the sum of the entries is not 0.
 
-        :param weights: ``"refuse"`` raises where the entries differ, for networks learn the weights of edges; ``"ignore"``
-            takes the edges alone
-        :param more: as from_numpy
-        :raises ValueError: an entry that is not finite, or weights; names the row and the column
+        :param weights: ``"refuse"`` raises an error where the entries differ, since networks learn the weights of edges;
+            ``"ignore"`` takes the edges alone
+        :param more: other parameters of from_numpy
+        :raises ValueError: an entry is not finite, or entries differ; the message names the row and the column
 
         >>> import scipy.sparse
         >>> path = scipy.sparse.diags([[1, 1]], [1], shape=(3, 3))
@@ -280,23 +282,23 @@ class Dataset(NodeData):
         missing_labels: Sequence[str] | None = None,
         name: str = "dataset",
     ) -> "Dataset":
-        """A dataset of two pandas tables, as nodes.csv and edges.csv are read (docs/data.md).
+        """A dataset from two pandas tables, which are read like nodes.csv and edges.csv (docs/data.md).
 
         :param nodes: a row for each node
         :param edges: a row for each edge
         :param names: column of ``nodes`` with the names that ``edges`` uses; None: the index
-        :param label: column of ``nodes`` with the labels, missing where unknown; None: there are none
-        :param features: columns of ``nodes`` with the features; None: all that are nothing else, and none of
-            them may be called like a set, such as ``train`` or ``fold``
-        :param splits: columns of ``nodes`` with train, validation (or val), test or nothing, a split each; None: ``split``,
-            or ``split_0``, ``split_1``, …
-        :param source: column of ``edges``, by position or name
-        :param target: the same
+        :param label: column of ``nodes`` with the labels, missing where unknown; None: the data have no labels
+        :param features: columns of ``nodes`` with the features; None: all columns without another meaning. None of these may be
+            called like a set of a split, such as ``train`` or ``fold``
+        :param splits: columns of ``nodes``, one for each split, which hold train, validation (or val), test or nothing; None:
+            ``split``, or ``split_0``, ``split_1``, …
+        :param source: column of ``edges`` with one end, by position or name
+        :param target: column of ``edges`` with the other end, by position or name
         :param arc_features: columns of ``edges`` that are features of arcs
-        :param weights: ``"refuse"`` raises where another column of ``edges`` says more than a constant; ``"ignore"`` takes
-            the edges alone
-        :param missing_labels: as from_numpy
-        :raises ValueError: names the table, the column and the row
+        :param weights: ``"refuse"`` raises an error where another column of ``edges`` is not constant; ``"ignore"`` takes the
+            edges alone
+        :param missing_labels: as in from_numpy
+        :raises ValueError: a table is not allowed; the message names the table, the column and the row
 
         >>> import pandas
         >>> nodes = pandas.DataFrame({"label": ["a", "b", None], "age": [31, 40, 29]}, index=["ada", "bob", "cyd"])
@@ -323,15 +325,15 @@ class Dataset(NodeData):
         weights: str = "refuse",
         **more: Any,
     ) -> "Dataset":
-        """A dataset of a networkx graph. Nodes are numbered in its order and keep their names.
+        """A dataset from a networkx graph. The nodes are numbered in the graph's order and keep their names.
 
-        :param features: node attribute with the features: numbers, all of one length
-        :param labels: node attribute with the label, missing where unknown; None: there are none
-        :param arc_features: edge attribute with features of arcs: numbers, all of one length
-        :param weights: ``"refuse"`` raises where the edge attribute ``weight`` differs (1 where it is missing), for networks
-            learn the weights of edges; ``"ignore"`` takes the edges alone
-        :param more: as from_numpy
-        :raises ValueError: names the node, the edge or the attribute
+        :param features: node attribute with the features, as many numbers for every node
+        :param labels: node attribute with the label, missing where unknown; None: the data have no labels
+        :param arc_features: edge attribute with features of arcs, as many numbers for every edge
+        :param weights: ``"refuse"`` raises an error where the edge attribute ``weight`` (1 where it is missing) differs, since
+            networks learn the weights of edges; ``"ignore"`` takes the edges alone
+        :param more: other parameters of from_numpy
+        :raises ValueError: the graph is not allowed; the message names the node, the edge or the attribute
         """
         _checks.choice("weights", weights, ("refuse", "ignore"))
         nodes = list(graph.nodes)
@@ -367,7 +369,7 @@ class Dataset(NodeData):
         if labels is not None:
             values = [graph.nodes[node].get(labels) for node in nodes]
             if all(value is None for value in values):
-                raise ValueError(f"labels: no node has an attribute {labels!r}; labels=None: there are none")
+                raise ValueError(f"labels: no node has an attribute {labels!r}; labels=None means that there are no labels")
             known = np.empty(len(values), object)
             known[:] = values
         return cls.from_numpy(edges, table, known, **{"node_names": nodes, **more})
@@ -376,17 +378,17 @@ class Dataset(NodeData):
     def from_pyg(
         cls, data: Any, *, arc_features: Any = None, weights: str = "refuse", splits: Iterable[Any] | None = None, **more: Any
     ) -> "Dataset":
-        """A dataset of a ``torch_geometric.data.Data``: edge_index, x, y, and the masks if present.
+        """A dataset from a ``torch_geometric.data.Data``: edge_index, x, y, and the masks if present.
 
         ``train_mask``, ``val_mask`` and ``test_mask`` are masks of n, n x splits or splits x n, or node numbers; so are
         ``train_idx``, ``val_idx``, ``test_idx``. A mask of n belongs to every split.
 
         :param arc_features: ``"edge_attr"`` or another attribute, or m x k numbers: features of arcs
-        :param weights: ``"refuse"`` raises where ``edge_weight`` or ``edge_attr`` say more than a constant, for networks learn
+        :param weights: ``"refuse"`` raises an error where ``edge_weight`` or ``edge_attr`` is not constant, since networks learn
             the weights of edges; ``"ignore"`` takes the edges alone
-        :param splits: others than the data's own, as with_splits takes them
-        :param more: as from_numpy
-        :raises ValueError: names the attribute, its value and the limit
+        :param splits: splits that replace the data's splits, as with_splits takes them
+        :param more: other parameters of from_numpy
+        :raises ValueError: an attribute is not allowed; the message names the attribute, its value and the limit
         """
         _checks.choice("weights", weights, ("refuse", "ignore"))
         _checks.one_type("data", data)
@@ -486,7 +488,7 @@ class Dataset(NodeData):
 
     @property
     def arc_features(self) -> Any:
-        """2m x k numbers, in the order of ``arcs``; None where there are none."""
+        """2m x k numbers, in the order of ``arcs``; None without features of arcs."""
         return self._core.arc_features
 
     def make_splits(
@@ -499,7 +501,7 @@ class Dataset(NodeData):
         stratified: bool = True,
         seed: _checks.Seed = 0,
     ) -> "Dataset":
-        """The same data with random splits of the labelled nodes; stratified: the shares hold within every class."""
+        """The same data with random splits of the labelled nodes. With ``stratified`` the shares hold within every class."""
         core = _core.random_splits(
             self._core,
             _checks.whole("count", count, 0, 1000),
@@ -518,7 +520,7 @@ class Dataset(NodeData):
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError(
-            "a Dataset is no array, and scikit-learn's cross-validation cuts rows, not graphs; use sheafnn.grid_search(data, grid)"
+            "a Dataset is not an array, and scikit-learn's cross-validation cuts rows, not graphs; use sheafnn.grid_search(data, grid)"
         )
 
     def homophily(self) -> float:
@@ -551,7 +553,7 @@ def _check_names(names: Sequence[str], given: Sequence[Any]) -> None:
         if before != node:
             raise ValueError(
                 f"node_names: nodes {before} and {node} are both called {name!r}, as {given[before]!r} and {given[node]!r}; "
-                "every name must print otherwise"
+                "every name must print differently"
             )
 
 
@@ -600,7 +602,7 @@ def _pyg_splits(data: Any, count: int) -> list[_masks.Sets]:
             if getattr(data, f"{part}_{form}", None) is not None
         ]
         if len(found) > 1:
-            raise ValueError(f"{found[1]}: {found[0]} is there as well; only one can be meant")
+            raise ValueError(f"{found[1]}: the data also have {found[0]}; only one can be meant")
         names.append(found[0] if found else f"{spellings[-1]}_mask")
         parts.append(getattr(data, found[0]) if found else None)
     if all(part is None for part in parts):
@@ -646,7 +648,8 @@ def synthetic(
     :param degree: mean degree
     :param homophily: probability that an edge joins two nodes of one class
     :param class_cycle: probability that another edge joins a class and the next one
-    :param words: drawn per node from a vocabulary of ``features``, of which each is typical of one class
+    :param words: number of words per node; a word is drawn from a vocabulary of size ``features``, in which each word is typical
+        of one class
     :param feature_noise: probability that a word is drawn from the whole vocabulary
     :param degree_noise: standard deviation of the logarithm of a node's expected degree
     :param splits: number of stratified splits of 48/32/20
@@ -677,11 +680,11 @@ def load_dataset(
 ) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
-    :param splits: take the file's splits, if present
-    :param labels: the file must have labels
-    :param missing_labels: words of the file that mean an unknown label, beside the empty text and -1; all others are
-        classes then. None: words such as NA or None are refused
-    :raises RuntimeError: names the file and what is wrong with it
+    :param splits: whether to take the file's splits, if present
+    :param labels: whether the file must have labels
+    :param missing_labels: words of the file that mean an unknown label, besides the empty text and -1; all other words are
+        classes then. None: words such as NA or None are errors
+    :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
     """
     core = _core.load_dataset(os.fspath(path), not splits, not labels, missing_words(missing_labels))
     # Labels of arrays are numbers again; a text folder's are texts.

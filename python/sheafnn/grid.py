@@ -21,12 +21,12 @@ _SCORES = ("validation_accuracy", "validation_metric", "validation_loss")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GridSearch:
-    """What a search found."""
+    """The result of :func:`grid_search`."""
 
-    best_classifier: SheafClassifier  #: with the best parameters, fitted to the first of the splits
+    best_classifier: SheafClassifier  #: classifier with the best parameters, fitted to the first of the splits
     best_params: dict[str, Any]
-    best_score: float  #: mean over the splits
-    best_index: int  #: in ``results``
+    best_score: float  #: mean score over the splits
+    best_index: int  #: number of the best candidate in ``results``
     #: an array for each quantity, with an entry for each candidate, under the names of scikit-learn's ``cv_results_``: params,
     #: param_NAME, split0_test_score, …, mean_test_score, std_test_score, rank_test_score, mean_fit_time. "test" is
     #: scikit-learn's word; the scores come from the validation nodes
@@ -58,17 +58,18 @@ def grid_search(
     n_jobs: int | None = None,
 ) -> GridSearch:
     """Trains a classifier with every combination of parameters on the splits of a graph, and selects the one with the best mean
-    score of the validation nodes. The test nodes are never looked at.
+    score of the validation nodes. The search never reads the test nodes.
 
     :param grid: values to try for parameters of the classifier, or several such mappings, as scikit-learn's ``ParameterGrid``
-    :param classifier: the parameters that stay; None: the defaults of ``SheafClassifier()``
+    :param classifier: classifier with all other parameters; None: the defaults of ``SheafClassifier()``
     :param splits: numbers of the splits; None: all
     :param scoring: ``"validation_accuracy"``; ``"validation_metric"``, which the training's ``stop_on`` names; or
-        ``"validation_loss"``, of which the smallest is the best
-    :param n_jobs: processes, as joblib counts them; None: this one alone
-    :raises ValueError: names the argument, its value and the limit; data without splits, or a split without validation nodes
-    :raises KeyboardInterrupt: Ctrl-C. With a classifier of ``on_interrupt="keep"`` the search ends with the best candidate of
-        those that are finished, if there is one, and warns
+        ``"validation_loss"``, where the smallest is the best
+    :param n_jobs: number of processes, as joblib counts them; None: this process alone
+    :raises ValueError: an argument is not allowed, the data have no splits, or a split has no validation nodes; the message names
+        the argument, its value and the limit
+    :raises KeyboardInterrupt: Ctrl-C was pressed. With ``on_interrupt="keep"`` the search ends with the best finished candidate
+        instead, if there is one, and warns
 
     >>> import sheafnn
     >>> data = sheafnn.karate_club()

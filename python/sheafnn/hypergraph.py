@@ -20,7 +20,7 @@ from .dataset import NodeData, _class_names, _feature_arrays, _feature_names
 class Hypergraph(NodeData):
     """A node classification task on a hypergraph: n nodes, n x p features, labels and splits.
 
-    Made by :meth:`from_numpy`, :meth:`from_lists`, :func:`load_hypergraph` and :func:`synthetic_hypergraph`.
+    You make one with :meth:`from_numpy`, :meth:`from_lists`, :func:`load_hypergraph` and :func:`synthetic_hypergraph`.
     """
 
     _copy = staticmethod(_core.copy_hypergraph)
@@ -38,17 +38,18 @@ class Hypergraph(NodeData):
         feature_names: Sequence[str] | None = None,
         missing_labels: Sequence[str] | None = None,
     ) -> "Hypergraph":
-        """A hypergraph of arrays.
+        """A hypergraph from arrays.
 
-        :param incidence: nnz x 2 numbers, a node and a hyperedge that it belongs to, each pair once
-        :param features: as Dataset.from_numpy
-        :param labels: as Dataset.from_numpy
-        :param hyperedge_count: None: one more than the largest number of a hyperedge
-        :param splits: as Dataset.with_splits
-        :param name: shown in messages
-        :param feature_names: as Dataset.from_numpy
-        :param missing_labels: as Dataset.from_numpy
-        :raises ValueError: names the argument, its value and the limit
+        :param incidence: nnz x 2 numbers: each row has a node and a hyperedge that the node belongs to, and each pair appears
+            once
+        :param features: as in Dataset.from_numpy
+        :param labels: as in Dataset.from_numpy
+        :param hyperedge_count: number of hyperedges; None: one more than the largest number of a hyperedge
+        :param splits: as in Dataset.with_splits
+        :param name: name of the hypergraph in messages
+        :param feature_names: as in Dataset.from_numpy
+        :param missing_labels: as in Dataset.from_numpy
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
         >>> data = Hypergraph.from_numpy([[0, 0], [1, 0], [2, 0], [2, 1]], [[1.0], [2.0], [0.0]], ["a", "b", "b"])
         >>> data.node_count, data.hyperedge_count, list(map(str, data.classes))
@@ -77,9 +78,9 @@ class Hypergraph(NodeData):
 
     @classmethod
     def from_lists(cls, hyperedges: Iterable[Iterable[int]], features: Any, labels: Any = None, **more: Any) -> "Hypergraph":
-        """A hypergraph of lists of node numbers, one for each hyperedge.
+        """A hypergraph from lists of node numbers, one list for each hyperedge.
 
-        :param more: as from_numpy
+        :param more: other parameters of from_numpy
 
         >>> Hypergraph.from_lists([[0, 1, 2], [2]], [[1.0], [2.0], [0.0]]).incidence.tolist()
         [[0, 0], [1, 0], [2, 0], [2, 1]]
@@ -104,8 +105,8 @@ class Hypergraph(NodeData):
 def load_hypergraph(path: str | os.PathLike[str], *, prediction: bool = False) -> Hypergraph:
     """A hypergraph in an .npz file, or in a folder with hyperedges.csv and nodes.csv (docs/data.md).
 
-    :param prediction: labels may be missing, splits are not looked at
-    :raises RuntimeError: names the file, the line or key, the value and the limit
+    :param prediction: whether the data serve a prediction only: labels may be missing, and splits are ignored
+    :raises RuntimeError: the file cannot be read; the message names the file, the line or key, the value and the limit
     """
     return Hypergraph(_core.load_hypergraph(os.fspath(path), bool(prediction)))
 
@@ -123,10 +124,10 @@ def synthetic_hypergraph(
     splits: int = 10,
     seed: _checks.Seed = 0,
 ) -> Hypergraph:
-    """A seeded task whose hyperedges have a class each: a member is of that class with probability ``homophily``, and
-    otherwise any node. Features are counts of words.
+    """A seeded task in which each hyperedge has a class. With probability ``homophily`` a member has that class, and otherwise it
+    is any node. Features are counts of words.
 
-    :raises ValueError: names the option, its value and the limit
+    :raises ValueError: an option is out of range; the message names the option, its value and the limit
     """
     return Hypergraph(
         _core.synthetic_hypergraph(
@@ -142,19 +143,19 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
     :param model: ``"shgnn"``, or ``"bshgnn"`` (Bayesian)
     :param maps: ``"diagonal"``, ``"special-orthogonal"`` or ``"general-linear"``
     :param stalk_dim: stalk dimension, 2 to 4
-    :param channels: feature channels per stalk coordinate, 1 to 1024; None: 16
-    :param layers: diffusion layers, 1 to 64; None: 2
+    :param channels: number of feature channels per stalk coordinate, 1 to 1024; None: 16
+    :param layers: number of diffusion layers, 1 to 64; None: 2
     :param epochs: largest number of epochs; None: 500
-    :param predict_samples: posterior samples averaged by ``predict`` and the like
+    :param predict_samples: number of posterior samples that ``predict`` and the other predictions average
     :param network: further options of the network (``HypergraphOptions`` of docs/options.md), e.g. ``{"laplacian": "nonlinear"}``;
         ``projection`` is a list of numbers, one for each channel
     :param training: further options of the training (``TrainOptions``), e.g. ``{"learning_rate": 0.02}``
     :param random_state: seed of weights, dropout and noise
-    :param threads: 0: as many as the hypergraph is worth
+    :param threads: number of threads; 0: as many as the hypergraph is worth
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
-    After ``fit``: ``classes_``, ``n_features_in_``, and ``result_``, figures of the best epoch.
+    After ``fit``: ``classes_``, ``n_features_in_``, and ``result_``, the figures of the best epoch.
 
     >>> import sheafnn
     >>> data = sheafnn.synthetic_hypergraph(nodes=100, classes=2, hyperedges=100, homophily=0.9, splits=1)
@@ -198,10 +199,10 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         """Trains the network.
 
         :param X: a Hypergraph with labels and splits
-        :param y: none: a Hypergraph has its own labels
-        :param split: which of its splits
-        :raises ValueError: names the argument, its value and the limit
-        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        :param y: must be None: a Hypergraph has its own labels
+        :param split: the number of the split
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         data = self._checked(X)
         if y is not None:
@@ -231,7 +232,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         return Uncertainty(**self.model_.predict(data._core, samples, seed, _checks.whole("threads", self.threads, 0, 1_000_000)))
 
     def predict_proba(self, X: Hypergraph) -> np.ndarray:
-        """Class probabilities, n x C, of every node; a column for each of ``classes_``."""
+        """Class probabilities of every node, n x C, with a column for each of ``classes_``."""
         return self.uncertainty(X).probabilities
 
     def predict(self, X: Hypergraph) -> np.ndarray:
@@ -239,10 +240,10 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def score(self, X: Hypergraph, y: Any = None, nodes: Any = None) -> float:
-        """Share of the nodes whose class is predicted.
+        """The accuracy: the share of the nodes whose class is predicted.
 
-        :param nodes: mask or numbers of the nodes to look at; None: the test nodes of the split that the network was trained
-            on, or all nodes of a Hypergraph without splits
+        :param nodes: mask or numbers of the nodes to score; None: the test nodes of the split that the network was trained on, or
+            all nodes of a Hypergraph without splits
         :raises ValueError: none of them has a known label
         """
         probabilities = self.predict_proba(X)
@@ -266,10 +267,10 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, split: int = 0, **parameters: Any) -> "HypergraphClassifier":
-        """The classifier with the network of a file.
+        """Loads a classifier from a file.
 
-        :param split: the one that it was trained on, for score()
-        :param parameters: predict_samples, random_state and the like
+        :param split: the split that the network was trained on, which score() needs
+        :param parameters: other parameters of the constructor, such as predict_samples and random_state
         """
         model = _core.HypergraphModel.load(os.fspath(path))
         self = cls(model.kind, model.maps, model.stalk_dimension, **parameters)

@@ -24,7 +24,7 @@ _FIGURES = (
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FitMany:
-    """Trained classifiers, split by split and seed by seed."""
+    """The classifiers that :func:`fit_many` trained, ordered by split and then by seed."""
 
     classifiers: list[SheafClassifier]
     #: an array for each quantity, with an entry for each classifier: split, seed, and the figures of ``result_``; also
@@ -64,16 +64,16 @@ def fit_many(
     """Trains a classifier on several splits with several seeds, side by side: on the CPU each on a thread of its own, on a CUDA
     device all in one batch. On the CPU the results are equal to single fits, to the bit.
 
-    :param classifier: its parameters; None: the defaults of ``SheafClassifier()``. ``search``, ``progress`` and ``callback`` belong to
-        single fits
+    :param classifier: classifier with the parameters; None: the defaults of ``SheafClassifier()``. ``search``, ``progress`` and
+        ``callback`` must be unset: they belong to single fits
     :param splits: numbers of the splits; None: all
-    :param seeds: what ``random_state`` is; every split is trained with each of them. None: the classifier's own
-    :param device: as of SheafClassifier; None: the classifier's own
-    :param threads: trainings at the same time on the CPU; 0: as many as there are processors
-    :raises ValueError: names the argument, its value and the limit
-    :raises RuntimeError: a diverged training; names its split and seed
-    :raises KeyboardInterrupt: Ctrl-C. With ``on_interrupt="keep"`` all classifiers have their best parameters so far instead, those that
-        have not begun are left out, and a warning says so
+    :param seeds: values of ``random_state``; every split is trained with each of them. None: the classifier's own
+    :param device: device to train on, as in SheafClassifier; None: the classifier's own
+    :param threads: number of trainings side by side on the CPU; 0: one for each processor
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+    :raises RuntimeError: a training diverged; the message names its split and seed
+    :raises KeyboardInterrupt: Ctrl-C was pressed. With ``on_interrupt="keep"`` you get all classifiers whose training has begun
+        instead, with their best parameters so far, and a warning
 
     >>> import sheafnn
     >>> data = sheafnn.karate_club()

@@ -14,13 +14,14 @@ from .dataset import Dataset
 class PlantedTask:
     """A dataset, and the sheaf that decides its labels.
 
-    Of C fixed directions, a node's class is the one nearest to the sum of its neighbours' vectors, transported into the node's
-    own frame; ``planted_frames`` has a variant whose classes are drawn. The last ``stalk_dim`` columns of the features, of ``planted_signed`` the last five, are the vectors, up to noise.
+    There are C fixed directions. The class of a node is the direction nearest to the sum of its neighbours' vectors, transported
+    into the node's own frame; ``planted_frames`` has a variant whose classes are drawn. The last ``stalk_dim`` columns of the
+    features (the last five in ``planted_signed``) are the vectors, up to noise.
     """
 
     data: Dataset
-    family: str  #: of the true maps: special-orthogonal, diagonal or general-linear
-    maps: np.ndarray  #: 2m x d x d, for each arc of ``data.arcs`` the true map of its source and edge; diagonal maps 2m x d
+    family: str  #: family of the true maps: special-orthogonal, diagonal or general-linear
+    maps: np.ndarray  #: 2m x d x d, the true map of each arc of ``data.arcs``, from its source to its edge; diagonal maps are 2m x d
     concentration: np.ndarray | None  #: kappa of each of the m edges of ``planted_unreliable``, otherwise None
 
     @property
@@ -29,7 +30,8 @@ class PlantedTask:
 
     @property
     def transports(self) -> np.ndarray:
-        """2m x d x d: for the arc u to v, what takes vectors at v to u, the transpose of u's map times v's."""
+        """2m x d x d: for the arc from u to v, the matrix that takes vectors at v to u. It is the transpose of u's map times v's
+        map."""
         maps = self.maps if self.maps.ndim == 3 else self.maps[:, :, None] * np.eye(self.stalk_dim)
         arcs = self.data.arcs
         reverse = np.lexsort((arcs[:, 0], arcs[:, 1]))
@@ -91,18 +93,20 @@ def planted_frames(
 ) -> PlantedTask:
     """Local frames: node u has the rotation R = exp([w]) with w ~ N(0, spread^2 I), and features (w, x).
 
-    :param stalk_dim: d, 2 to 5
-    :param nodes: at least 12, and three per class
-    :param classes: 2 to d + 1, for d = 2 to 100; 0: d + 1
+    :param stalk_dim: stalk dimension d, 2 to 5
+    :param nodes: number of nodes, at least 12, and three per class
+    :param classes: number of classes, 2 to d + 1, or 2 to 100 where d is 2; 0: d + 1
     :param degree: mean degree, 1 to a quarter of the nodes; degrees differ by one at most
-    :param spread: 0 to 4; the smaller it is, the better does a network without a sheaf
-    :param curvature: c, 0 to 4: the transport from v to u is R_u' exp(c (W_u W_v - W_v W_u)) R_v, W the skew matrix of w
-    :param neighbour_share: p, 0 to 1. 0: classes follow from transported sums. Otherwise classes are drawn, and x is the
-        direction of a class: with probability p of a random neighbour's, transported into the node's frame, otherwise its own.
-    :param noise: standard deviation of what is added to the vectors in the features, 0 to 10
-    :param hidden_columns: 0: the features show w; 1 to 1000: as many columns of a random smooth map of it
+    :param spread: standard deviation of w, 0 to 4; the smaller it is, the better a network without a sheaf does
+    :param curvature: curvature c, 0 to 4: the transport from v to u is R_u' exp(c (W_u W_v - W_v W_u)) R_v, W the skew matrix of
+        w
+    :param neighbour_share: probability p, 0 to 1. With 0, classes follow from transported sums. Otherwise classes are drawn, and
+        x is the direction of a class: with probability p the class of a random neighbour, transported into the node's frame, and
+        otherwise the node's own class
+    :param noise: standard deviation of the noise in the vectors among the features, 0 to 10
+    :param hidden_columns: 0 to 1000; with 0 the features show w, otherwise this many columns of a random smooth map of w
     :param splits: number of stratified splits of 48/32/20
-    :raises ValueError: names the option, its value and the limit
+    :raises ValueError: an option is out of range; the message names the option, its value and the limit
 
     >>> planted_frames(nodes=500, seed=1)
     <PlantedTask: <Dataset planted-frames: 500 nodes, 2000 edges, 6 features, 4 classes, 10 splits>, special-orthogonal maps, stalk dimension 3>
@@ -124,12 +128,12 @@ def planted_unreliable(
     splits: int = 10,
     seed: _checks.Seed = 0,
 ) -> PlantedTask:
-    """Unreliable relations: as ``planted_frames``, but the transport of every edge is drawn once from the Cayley distribution around
-    it, with a concentration that the two nodes' reliabilities, a column of the features behind w, decide.
+    """Unreliable relations: the task of ``planted_frames``, where the transport of every edge is drawn once from the Cayley
+    distribution around it. The two nodes' reliabilities, which are a column of the features after w, decide the concentration.
 
-    :param least_concentration: 0 to the largest one
-    :param most_concentration: the largest one, 0 to below 1
-    :raises ValueError: names the option, its value and the limit
+    :param least_concentration: least concentration, from 0 to the largest one
+    :param most_concentration: largest concentration, at least 0 and below 1
+    :raises ValueError: an option is out of range; the message names the option, its value and the limit
     """
     return _planted("unreliable", **locals())
 
@@ -144,11 +148,11 @@ def planted_geometric(
     splits: int = 10,
     seed: _checks.Seed = 0,
 ) -> PlantedTask:
-    """Tangent vectors on the sphere, in frames of any direction, and parallel transport between near points: d = 2. Features: the
-    point, the first axis of its frame, the vector. Nodes without neighbours have no label.
+    """Tangent vectors on the sphere, in frames of any direction, with parallel transport between near points; d is 2. The
+    features are the point, the first axis of its frame, and the vector. Nodes without neighbours have no label.
 
-    :param classes: 2 to 100; 0: 3
-    :raises ValueError: names the option, its value and the limit
+    :param classes: number of classes, 2 to 100; 0: 3
+    :raises ValueError: an option is out of range; the message names the option, its value and the limit
     """
     return _planted("geometric", 2, **locals())
 
@@ -165,10 +169,11 @@ def planted_diagonal(
     splits: int = 10,
     seed: _checks.Seed = 0,
 ) -> PlantedTask:
-    """Diagonal maps of both signs, with entries of size exp(spread z / 2), z ~ N(0, 1). Features: the diagonal and the vector.
+    """Diagonal maps of both signs, with entries of size exp(spread z / 2), z ~ N(0, 1). The features are the diagonal and the
+    vector.
 
-    :param stalk_dim: d, 1 to 5
-    :raises ValueError: names the option, its value and the limit
+    :param stalk_dim: stalk dimension d, 1 to 5
+    :raises ValueError: an option is out of range; the message names the option, its value and the limit
     """
     return _planted("diagonal", **locals())
 
@@ -185,9 +190,9 @@ def planted_general_linear(
     splits: int = 10,
     seed: _checks.Seed = 0,
 ) -> PlantedTask:
-    """Maps R diag(2^z) with R as ``planted_frames`` has it and z uniform in [-1, 1]. Features: (w, z, x).
+    """Maps R diag(2^z), with R as in ``planted_frames`` and z uniform in [-1, 1]. The features are (w, z, x).
 
-    :raises ValueError: names the option, its value and the limit
+    :raises ValueError: an option is out of range; the message names the option, its value and the limit
     """
     return _planted("general-linear", **locals())
 
@@ -201,10 +206,10 @@ def planted_signed(
     splits: int = 10,
     seed: _checks.Seed = 0,
 ) -> PlantedTask:
-    """Signed graphs: d = 1. Every node belongs to one of three groups. Edges within a group have the sign +1, others -1.
-    A node has five vectors of one number each, and there are six classes. Features: the group as three columns of 0 and 1,
-    and the five numbers.
+    """Signed graphs, with d = 1. Every node belongs to one of three groups. Edges within a group have the sign +1, and other
+    edges -1. A node has five vectors of one number each, and there are six classes. The features are the group, as three columns
+    of 0 and 1, and the five numbers.
 
-    :raises ValueError: names the option, its value and the limit
+    :raises ValueError: an option is out of range; the message names the option, its value and the limit
     """
     return _planted("signed", 1, classes=0, **locals())

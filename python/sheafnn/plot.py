@@ -28,11 +28,12 @@ def _axes(ax: Any) -> Any:
 
 
 def reliability(diagram: ReliabilityDiagram, ax: Any = None) -> Any:
-    """Draws the accuracy of each bin over its confidence, with the diagonal of a calibrated model; the bars' opacity shows the bins' nodes.
+    """Draws the accuracy of each bin over its confidence, with the diagonal of a calibrated model. The opacity of a bar shows how
+    many nodes the bin has.
 
     :param ax: matplotlib's axes to draw on; None: axes of a new figure
     :return: the axes
-    :raises ImportError: there is no matplotlib
+    :raises ImportError: matplotlib is not installed
     """
     if not isinstance(diagram, ReliabilityDiagram):
         raise TypeError(f"diagram: {type(diagram).__name__} is not allowed; expected what uncertainty.reliability_diagram() returns")
@@ -49,12 +50,12 @@ def reliability(diagram: ReliabilityDiagram, ax: Any = None) -> Any:
 
 
 def rejection(curves: Union[RejectionCurve, Mapping[str, RejectionCurve]], ax: Any = None) -> Any:
-    """Draws the accuracy of the nodes that are left over the share of rejected ones.
+    """Draws the accuracy of the remaining nodes over the share of rejected nodes.
 
-    :param curves: one, or several with their names
+    :param curves: one curve, or a mapping from names to curves
     :param ax: as for :func:`reliability`
     :return: the axes
-    :raises ImportError: there is no matplotlib
+    :raises ImportError: matplotlib is not installed
     """
     named = {"": curves} if isinstance(curves, RejectionCurve) else curves
     if not isinstance(named, Mapping) or not all(isinstance(curve, RejectionCurve) for curve in named.values()):
@@ -69,16 +70,18 @@ def rejection(curves: Union[RejectionCurve, Mapping[str, RejectionCurve]], ax: A
 
 
 def sheaf(model: SheafClassifier, data: Dataset, *, positions: Any = None, layer: int = 0, ax: Any = None) -> Any:
-    """Draws a graph with what a trained network says of it. Colours of nodes are the predicted classes, sizes the entropy of the
-    prediction. Colours of edges say how far the maps at both ends differ, the norm of F_u - F_v; of cooperative networks edges are gray.
+    """Draws a graph with the predictions and the sheaf of a trained network. A node's colour is its predicted class, and its size
+    is the entropy of the prediction. An edge's colour says how far the maps at its ends differ, by the norm of F_u - F_v;
+    cooperative networks have gray edges.
 
-    :param model: trained, of one class for each node
+    :param model: trained classifier, with one class for each node
     :param data: the graph
-    :param positions: n x 2; None: nodes are laid out by attraction along edges and repulsion, of at most 2000 nodes
-    :param layer: whose sheaf is drawn, as of ``SheafClassifier.learned_sheaf``
+    :param positions: positions of the nodes, n x 2; None: attraction along edges and repulsion lay out the nodes, of which there
+        may be 2000
+    :param layer: number of the layer whose sheaf is drawn, as in ``SheafClassifier.learned_sheaf``
     :param ax: as for :func:`reliability`
     :return: the axes
-    :raises ImportError: there is no matplotlib
+    :raises ImportError: matplotlib is not installed
 
     >>> import sheafnn
     >>> data = sheafnn.karate_club()

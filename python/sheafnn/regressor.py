@@ -17,14 +17,16 @@ from .dataset import Dataset
 
 
 class SheafRegressor(RegressorMixin, SheafEstimator):
-    """Predicts real numbers of the nodes of a graph with a sheaf neural network.
+    """Predicts real numbers for the nodes of a graph with a sheaf neural network.
 
-    Parameters are those of :class:`~sheafnn.SheafClassifier`, but for ``search`` and ``device``, which only classes have: they stay at None
-    and "cpu". The network is trained on targets that are shifted and scaled to mean 0 and deviation 1, with a Gaussian likelihood of deviation 1.
+    The parameters are the parameters of :class:`~sheafnn.SheafClassifier`, except that ``search`` must stay None and ``device``
+    must stay "cpu". The network is trained on targets that are shifted and scaled to mean 0 and deviation 1, with a Gaussian
+    likelihood of deviation 1.
 
     After ``fit``: ``n_features_in_``, ``feature_names_in_``, ``n_iter_``, ``n_targets_``, ``result_``, ``history_`` and
-    ``feature_treatment_`` as of SheafClassifier, where what is called accuracy is R², of the scaled targets as the losses are;
-    ``target_mean_`` and ``target_scale_``, of each target; ``sheaf_use_`` is None; ``transduction_``, the predictions for the graph that was fitted.
+    ``feature_treatment_`` as in SheafClassifier, where accuracy means R²; losses and R² refer to the scaled targets. Also
+    ``target_mean_`` and ``target_scale_`` of each target, and ``transduction_``, the predictions for the graph of the training.
+    ``sheaf_use_`` is None.
 
     >>> import numpy, sheafnn
     >>> data = sheafnn.karate_club()
@@ -39,13 +41,13 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
     ) -> "SheafRegressor":
         """Trains the network.
 
-        :param X: a Dataset, whose labels are not looked at; or n x p features, dense or sparse
-        :param y: n numbers, or n x k; NaN where unknown
-        :param edges: with features: as of SheafClassifier.fit, and so are train and validation
-        :param split: with a Dataset: which of its splits
-        :raises ValueError: names the argument, its value and the limit
-        :raises KeyboardInterrupt: Ctrl-C, unless on_interrupt is ``"keep"``
-        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        :param X: a Dataset, whose labels are ignored; or n x p features, dense or sparse
+        :param y: n numbers, or n x k numbers; NaN where unknown
+        :param edges: with features: as in SheafClassifier.fit; the same holds for train and validation
+        :param split: with a Dataset: the number of the split
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises KeyboardInterrupt: Ctrl-C was pressed, and on_interrupt is not ``"keep"``
+        :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         self._check_options()
         if y is None:
@@ -85,17 +87,17 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """The targets of every node of a graph, n or n x k as in ``fit``: means over ``predict_samples`` samples of the posterior.
 
         :param X: a Dataset; or n x p features, dense or sparse
-        :param edges: with features: as for ``fit``; a network that was trained with edges has to be told
+        :param edges: with features: as for ``fit``; for a network that was trained with edges, you must give this argument
         """
         return self._unscaled(self._predict_targets(X, edges, False))
 
     def score(self, X: Any, y: Any = None, edges: Any = _UNSAID, nodes: Any = None, sample_weight: Any = None) -> float:
-        """R² of the nodes, of several targets the mean.
+        """R² of the nodes; for several targets, the mean of their R².
 
         :param X: a Dataset, or features with ``edges``
         :param y: n or n x k numbers; nodes where one is NaN do not count
-        :param nodes: mask or numbers of the nodes to look at; None: of a Dataset the test nodes of the split that the network was trained
-            on, or, without test nodes, those that are in no set of it; of other data all
+        :param nodes: mask or numbers of the nodes to score. None takes all nodes; but for a Dataset the test nodes of the split
+            that the network was trained on, or, if the split has none, the nodes outside its sets
         :param sample_weight: n numbers, at least 0; None: all nodes count alike
         """
         predicted = self.predict(X, edges)
@@ -123,10 +125,10 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "SheafRegressor":
-        """A regressor with the network of a file that ``save`` wrote.
+        """Loads a regressor from a file that ``save`` wrote.
 
-        :param parameters: those of the constructor that predictions depend on: predict_samples, random_state, threads
-        :raises RuntimeError: names the file and what is wrong with it
+        :param parameters: parameters of the constructor that predictions depend on: predict_samples, random_state, threads
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, ("numbers",))
         metadata = self.model_.metadata

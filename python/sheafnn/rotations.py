@@ -2,10 +2,10 @@
 
 Densities are with respect to the uniform (Haar) distribution, which has mass 1. Arrays hold matrices in their last two axes.
 
-Wherever rotations are taken, SciPy's ``Rotation`` objects are too, for n = 3. ``tolerance`` is the largest absolute value among the
-entries of RᵀR − I that a rotation R may have, between 0 and 0.01; R is replaced by the nearest rotation. None: 1.5e-8, of arrays in single
-precision 1e-5, in half precision 5e-3. A ``seed`` is a whole number below 2**64, or a ``numpy.random.Generator`` or
-``RandomState`` from which one is drawn.
+Functions that take rotations also take SciPy's ``Rotation`` objects, for n = 3. ``tolerance`` is the largest absolute value among
+the entries of RᵀR − I that a rotation R may have, between 0 and 0.01; R is replaced by the nearest rotation. None: 1.5e-8, or
+1e-5 for arrays in single precision and 5e-3 in half precision. A ``seed`` is a whole number below 2**64, or a
+``numpy.random.Generator`` or ``RandomState`` that gives one.
 
 >>> import numpy, sheafnn
 >>> truth = sheafnn.rotations.Cayley(numpy.eye(3), 0.7)
@@ -95,15 +95,15 @@ def checked_rotations(name: str, value: Any, tolerance: float | None) -> np.ndar
 
 @dataclasses.dataclass(frozen=True)
 class Fit(Generic[D]):
-    """A distribution fitted to samples, with large-sample standard errors where there are some."""
+    """A distribution fitted to samples, with large-sample standard errors where they exist."""
 
     distribution: D
-    log_likelihood: float  #: mean over the samples, weighted
+    log_likelihood: float  #: weighted mean over the samples
     effective_samples: float  #: (sum of weights)² / sum of squared weights
     iterations: int  #: 0 for estimates in closed form
-    location_error: float | None = None  #: of each coordinate of the location's tangent space, radians
+    location_error: float | None = None  #: error of each coordinate of the location's tangent space, in radians
     concentration_error: float | None = None
-    scale_error: float | None = None  #: of an isotropic Gaussian's scale
+    scale_error: float | None = None  #: error of an isotropic Gaussian's scale
 
 
 class _Density:
@@ -111,22 +111,22 @@ class _Density:
 
     @property
     def dimension(self) -> int:
-        """n, of rotations of Rⁿ."""
+        """The dimension n of the rotations."""
         return self._core.dimension
 
     def logpdf(self, rotations: Any, *, tolerance: float | None = None) -> np.ndarray:
-        """Logarithm of the density.
+        """The logarithm of the density.
 
         :param rotations: ... x n x n
-        :param tolerance: see above
+        :param tolerance: see the module
         :return: ...
-        :raises ValueError: a matrix of another size, or one that is no rotation
+        :raises ValueError: a matrix has another size or is not a rotation
         """
         array = _rotations("rotations", rotations, tolerance)
         return self._core.log_density(array).reshape(array.shape[:-2])
 
     def pdf(self, rotations: Any, *, tolerance: float | None = None) -> np.ndarray:
-        """Density with respect to the uniform distribution."""
+        """The density with respect to the uniform distribution."""
         return np.exp(self.logpdf(rotations, tolerance=tolerance))
 
     def score(self, rotations: Any, *, tolerance: float | None = None) -> np.ndarray:
@@ -140,32 +140,32 @@ class _Density:
         return self._core.score(array).reshape(*array.shape[:-2], n * (n - 1) // 2)
 
     def sample(self, size: int | Sequence[int] = 1, *, seed: _checks.Seed = 0) -> np.ndarray:
-        """Independent samples, size x n x n; the same seed gives the same ones."""
+        """Independent samples, size x n x n; the same seed gives the same samples."""
         sizes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
         shape = tuple(_checks.whole("size", one, 0, 2**32 - 1) for one in sizes)
         return self._core.draw(math.prod(shape), _checks.seed(seed)).reshape(*shape, self.dimension, self.dimension)
 
     def mean(self) -> np.ndarray:
-        """Mean of the matrices, n x n; no rotation in general."""
+        """The mean of the matrices, n x n, which is not a rotation in general."""
         return self._core.mean()
 
 
 class _Distribution(_Density):
     @property
     def location(self) -> np.ndarray:
-        """n x n."""
+        """The location, n x n."""
         return self._core.location()
 
     def mean_resultant(self) -> float:
-        """Length of the mean: 0 uniform, 1 a point mass."""
+        """The length of the mean: 0 for the uniform distribution, 1 for a point mass."""
         return self._core.mean_resultant()
 
     def entropy(self) -> float:
-        """In nats, with respect to the uniform distribution: at most 0."""
+        """The entropy in nats with respect to the uniform distribution, which is at most 0."""
         return self._core.entropy()
 
     def kl_to_uniform(self) -> float:
-        """Kullback-Leibler divergence from the uniform distribution, in nats."""
+        """The Kullback-Leibler divergence from the uniform distribution, in nats."""
         return self._core.kl_to_uniform()
 
 
@@ -204,10 +204,11 @@ class _Located(_Distribution):
         """The distribution of largest likelihood.
 
         :param samples: ... x n x n rotations
-        :param weights: importances, one for each sample, of any scale; None: all the same
+        :param weights: one weight for each sample, on any scale; None: equal weights
         :param moments: match the mean of the samples instead
-        :param tolerance: see above
-        :raises ValueError: too few samples, one that is no rotation, or samples without a maximum (all of them equal)
+        :param tolerance: see the module
+        :raises ValueError: there are too few samples, one is not a rotation, or the likelihood has no maximum because all are
+            equal
         """
         array = _rotations("samples", samples, tolerance)
         w = _checks.real("weights", [] if weights is None else np.ravel(weights))
@@ -261,7 +262,7 @@ class IsotropicGaussian(_Distribution):
     def fit(
         cls, samples: Any, weights: Any = None, *, moments: bool = False, tolerance: float | None = None
     ) -> "Fit[IsotropicGaussian]":
-        """The distribution of largest likelihood; as :meth:`Cayley.fit`."""
+        """The distribution of largest likelihood, with the arguments of :meth:`Cayley.fit`."""
         w = _checks.real("weights", [] if weights is None else np.ravel(weights))
         r = _core.fit_isotropic_gaussian(_rotations("samples", samples, tolerance), w, bool(moments))
         return Fit(cls(r.pop("location"), r.pop("scale")), **r)
@@ -289,7 +290,7 @@ class MatrixFisher(_Distribution):
 
     @classmethod
     def fit(cls, samples: Any, weights: Any = None, *, tolerance: float | None = None) -> "Fit[MatrixFisher]":
-        """The distribution of largest likelihood; as :meth:`Cayley.fit`."""
+        """The distribution of largest likelihood, with the arguments of :meth:`Cayley.fit`."""
         w = _checks.real("weights", [] if weights is None else np.ravel(weights))
         r = _core.fit_matrix_fisher(_rotations("samples", samples, tolerance), w)
         return Fit(cls(r.pop("parameter")), **r)
@@ -321,7 +322,7 @@ class Bingham(_Distribution):
 
     @classmethod
     def fit(cls, samples: Any, weights: Any = None, *, tolerance: float | None = None) -> "Fit[Bingham]":
-        """The distribution of largest likelihood; as :meth:`Cayley.fit`."""
+        """The distribution of largest likelihood, with the arguments of :meth:`Cayley.fit`."""
         w = _checks.real("weights", [] if weights is None else np.ravel(weights))
         r = _core.fit_bingham(_rotations("samples", samples, tolerance), w)
         return Fit(cls(r.pop("parameter")), **r)
@@ -367,7 +368,7 @@ class MixtureFit:
 
     distribution: "Mixture"  #: fewer components than asked for where some had no samples left
     responsibilities: np.ndarray  #: the probability of each component given a sample, ... x components
-    log_likelihood: float  #: mean over the samples, weighted
+    log_likelihood: float  #: weighted mean over the samples
     effective_samples: float  #: (sum of weights)² / sum of squared weights
     iterations: int
     converged: bool
@@ -507,12 +508,12 @@ def cayley_transform(skew: Any) -> np.ndarray:
 
 
 def rotation_exp(skew: Any) -> np.ndarray:
-    """Matrix exponentials of skew-symmetric matrices, with any finite angles.
+    """The matrix exponentials of skew-symmetric matrices, for any finite angles.
 
     Angles θ are as accurate as entries of the matrix hold them: to about 2e-16 θ, for n = 2 and 3 to about 2e-16. The results are
     rotations to rounding for every θ.
 
-    :raises ValueError: an entry that is NaN or infinite, or a matrix that is not skew-symmetric
+    :raises ValueError: an entry is NaN or infinite, or a matrix is not skew-symmetric
     """
     return _each(_core.rotation_exp, "skew", skew)
 

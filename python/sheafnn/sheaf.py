@@ -1,4 +1,4 @@
-"""Sheaves: what a network has learned, and Laplacians of sheaves that are given by their maps."""
+"""Sheaves that a network has learned, and Laplacians of sheaves that you give by their maps."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def sheaf_laplacian(
 ) -> scipy.sparse.csr_matrix:
     """The Laplacian of a sheaf on a graph, nd x nd, as a scipy sparse matrix.
 
-    :param maps: 2m x d x d, for each arc of ``data.arcs`` the map from its source's stalk to its edge's. Diagonal maps may
-        be 2m x d; for the identity pass an empty 2m x 0 array, d is 1
-    :param edge_weights: m positive weights; rotations only
+    :param maps: 2m x d x d: for each arc of ``data.arcs``, the map from its source's stalk to the stalk of its edge. Diagonal
+        maps may be 2m x d. For the identity pass an empty 2m x 0 array; d is 1 then
+    :param edge_weights: m positive weights, for rotations only
     :param family: ``"diagonal"``, ``"special-orthogonal"``, ``"orthogonal"``, ``"general-linear"``, ``"conformal"`` or ``"identity"``
     :param normalisation: ``"none"``, ``"block"``, ``"augmented"`` or ``"degree"`` (docs/math.md)
-    :raises ValueError: names the argument, its value and the limit; e.g. a map that is no rotation
+    :raises ValueError: an argument is not allowed, e.g. a map that is not a rotation; the message
+        names the argument, its value and the limit
 
     The trivial sheaf has the graph's own Laplacian:
 
@@ -50,33 +51,33 @@ class Eigenpairs:
     """Smallest eigenvalues with orthonormal eigenvectors."""
 
     values: np.ndarray  #: k, ascending
-    vectors: np.ndarray  #: n x d x k: ``vectors[u]`` is what node u has of each of them
+    vectors: np.ndarray  #: n x d x k: ``vectors[u]`` has the entries of node u in each eigenvector
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ApproximateSections:
-    """Cochains that disagree least over the edges."""
+    """The cochains that disagree least over the edges."""
 
-    disagreement: np.ndarray  #: k, ascending: sum over the edges of the squared differences
+    disagreement: np.ndarray  #: k, ascending: for each section the sum over the edges of the squared differences
     sections: np.ndarray  #: n x d x k
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NearestSection:
-    """A rotation of each node, which together are nearly a section; unique up to one rotation of all from the right."""
+    """A rotation for each node, which together are nearly a section. They are unique up to one common rotation from the right."""
 
     rotations: np.ndarray  #: n x d x d
     disagreement: float  #: sum over the edges of w² times the squared Frobenius norm of R_u X_u - R_v X_v
-    bound: float  #: no choice of rotations disagrees less
-    eigenvalues: np.ndarray  #: d smallest of the Laplacian
+    bound: float  #: lower bound: no choice of rotations disagrees less
+    eigenvalues: np.ndarray  #: the d smallest eigenvalues of the Laplacian
 
 
 class CellularSheaf:
     """A sheaf on a graph that is given by its maps, without learning.
 
     :param data: the graph
-    :param maps: as of :func:`sheaf_laplacian`, and so are edge_weights, family and normalisation
-    :raises ValueError: names the argument, its value and the limit
+    :param maps: as in :func:`sheaf_laplacian`; the same holds for edge_weights, family and normalisation
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
     The sections of the trivial sheaf are constant on connected components:
 
@@ -123,31 +124,33 @@ class CellularSheaf:
         return scipy.sparse.csr_matrix((values, columns, offsets), shape=(self.data.node_count * self.stalk_dim,) * 2)
 
     def eigenpairs(self, count: int, *, tolerance: float = 0, seed: Any = 0) -> Eigenpairs:
-        """The smallest eigenvalues of the Laplacian, of large graphs by iteration.
+        """The smallest eigenvalues of the Laplacian with eigenvectors; large graphs need an iteration.
 
-        :param count: how many, 1 to nd
-        :param tolerance: of the residuals, as a share of the largest possible eigenvalue; 0: near rounding
-        :param seed: of the iteration's first vectors
+        :param count: number of eigenvalues, 1 to nd
+        :param tolerance: largest residual, as a share of the largest possible eigenvalue; 0: near rounding
+        :param seed: seed of the iteration's first vectors
         """
         return Eigenpairs(*_core.eigenpairs(*self._parts, self._count(count), *_iteration(tolerance, seed)))
 
     def approximate_sections(self, count: int, *, tolerance: float = 0, seed: Any = 0) -> ApproximateSections:
-        """The cochains of least disagreement; arguments as of :meth:`eigenpairs`."""
+        """The cochains of least disagreement, with the arguments of :meth:`eigenpairs`."""
         return ApproximateSections(*_core.approximate_sections(*self._parts, self._count(count), *_iteration(tolerance, seed)))
 
     def harmonic_space(self, *, tolerance: float = 0) -> np.ndarray:
-        """An orthonormal basis of the Laplacian's kernel, n x d x k; without normalisation these are the global sections.
+        """An orthonormal basis of the Laplacian's kernel, n x d x k. Without normalisation the kernel consists of the global
+        sections.
 
-        :param tolerance: share of the largest eigenvalue up to which one counts as 0, below 1; 0: near rounding
+        :param tolerance: share of the largest eigenvalue up to which an eigenvalue counts as 0, below 1; 0: near rounding
         """
         return _core.harmonic_basis(*self._parts, _checks.any_number("tolerance", tolerance))
 
     def harmonic_extension(self, nodes: Any, values: Any) -> np.ndarray:
-        """Values on some nodes continued to all with the least disagreement, n x d x f.
+        """Extends values on some nodes to all nodes with the least disagreement, n x d x f.
 
         :param nodes: mask or numbers of the nodes with values, each once
-        :param values: of these nodes, k x d x f; or k x d for f = 1: n x d is returned then
-        :raises ValueError: also where they leave more than one extension, as on a connected component without such nodes
+        :param values: values of these nodes, k x d x f; or k x d for f = 1, where the result is n x d
+        :raises ValueError: an argument is not allowed, or there is more than one extension, as on a connected component without
+            such nodes
         """
         fixed = node_numbers(nodes, self.data.node_count, "nodes")
         table = _checks.real("values", plain(values))
@@ -160,8 +163,8 @@ class CellularSheaf:
         return whole if table.ndim == 3 else whole[:, :, 0]
 
     def nearest_section(self, *, tolerance: float = 0, seed: Any = 0) -> NearestSection:
-        """Synchronisation: rotations of all nodes that nearly agree over the edges, of connected graphs; families
-        ``"special-orthogonal"`` and ``"identity"``. Arguments as of :meth:`eigenpairs`."""
+        """Synchronisation: rotations of all nodes that nearly agree over the edges. The graph must be connected, and the family
+        ``"special-orthogonal"`` or ``"identity"``. The arguments are the arguments of :meth:`eigenpairs`."""
         return NearestSection(*_core.nearest_section(*self._parts, *_iteration(tolerance, seed)))
 
     def _count(self, count: Any) -> int:
@@ -177,12 +180,12 @@ def connection_sheaf(
 ) -> CellularSheaf:
     """A sheaf of orthogonal maps that align the directions in which the features vary around neighbours (docs/math.md).
 
-    The features are taken as they are. Maps are the identity at the smaller node of an edge and O at the larger one.
+    The features are not scaled. At the smaller node of an edge the map is the identity, and at the larger node it is O.
 
-    :param stalk_dim: 1 to 5, at most the number of features
-    :param special: rotations, instead of orthogonal maps of either determinant
+    :param stalk_dim: stalk dimension, 1 to 5, and at most the number of features
+    :param special: restrict the maps to rotations, instead of orthogonal maps of either determinant
     :param gauge: ``"signs"``, or ``"pivots"`` for data such as bags of words, whose directions are not unique
-    :raises ValueError: names the argument, its value and the limit
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
     >>> import numpy, sheafnn
     >>> points = numpy.random.default_rng(0).normal(size=(5, 3))
@@ -205,14 +208,14 @@ def connection_sheaf(
 def synchronise(
     edges: Any, rotations: Any, weights: Any = None, *, nodes: int | None = None, tolerance: float | None = None
 ) -> NearestSection:
-    """Rotations X of all nodes from measurements R of their differences: R is near X_u X_v' for every edge (u, v).
+    """Finds rotations X of all nodes from measurements R of their differences: R is near X_u X_v' for every edge (u, v).
 
     :param edges: m x 2 node numbers u and v, each edge once, of a connected graph
     :param rotations: m x d x d, d from 2 to 5, or SciPy's Rotation objects
-    :param weights: m positive numbers; None: all are 1
-    :param nodes: number of nodes; None: the largest node number and one
-    :param tolerance: how far from orthogonal the rotations may be, as of :mod:`sheafnn.rotations`
-    :raises ValueError: names the argument, its value and the limit
+    :param weights: m positive weights; None: all are 1
+    :param nodes: number of nodes; None: the largest node number plus one
+    :param tolerance: how far from orthogonal the rotations may be, as in :mod:`sheafnn.rotations`
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
     >>> import numpy, sheafnn
     >>> truth = sheafnn.rotations.haar(10, 3, seed=1)
@@ -246,16 +249,16 @@ def synchronise(
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LearnedSheaf:
-    """A sheaf with a map for every incident pair: of the source of an arc and its edge."""
+    """A sheaf with a map for every incident pair, which is the source of an arc and its edge."""
 
     family: str  #: diagonal, special-orthogonal, orthogonal, general-linear or identity
     stalk_dim: int  #: d
-    normalisation: str  #: of the network's Laplacian
+    normalisation: str  #: normalisation of the network's Laplacian
     arcs: np.ndarray  #: 2m x 2, source and target, sorted
     edges: np.ndarray  #: m x 2, sorted
-    maps: np.ndarray  #: 2m x d x d; diagonal maps 2m x d; of Bayesian networks the posterior's mean
+    maps: np.ndarray  #: 2m x d x d, or 2m x d for diagonal maps; Bayesian networks give the posterior's mean
     edge_weights: np.ndarray  #: m, ones where the family has none
-    spread: dict[str, np.ndarray]  #: of the posterior, by name: kappa, or sigma; 2m rows
+    spread: dict[str, np.ndarray]  #: spread of the posterior by name, kappa or sigma; 2m rows each
     layer_embeddings: np.ndarray  #: (L + 1) x n x h, the nodes' features after every layer
     probabilities: np.ndarray  #: n x C
     data: Dataset = dataclasses.field(repr=False)
@@ -271,9 +274,9 @@ class LearnedSheaf:
         return self.maps if self.maps.ndim == 3 else self.maps[:, :, None] * np.eye(d)
 
     def sheaf(self, normalisation: str | None = None) -> CellularSheaf:
-        """The same with eigenpairs, sections and extensions.
+        """The same sheaf as a :class:`CellularSheaf`, which has eigenpairs, sections and extensions.
 
-        :param normalisation: None: that of the network
+        :param normalisation: normalisation of the Laplacian; None: the network's normalisation
         """
         maps = self.dense_maps() if self.family != "diagonal" else self.maps
         weights = self.edge_weights if self.family == "special-orthogonal" else None
@@ -281,7 +284,7 @@ class LearnedSheaf:
         return CellularSheaf(self.data, maps, weights, family=family, normalisation=normalisation or self.normalisation)
 
     def laplacian(self, normalisation: str | None = None) -> scipy.sparse.csr_matrix:
-        """The sheaf's Laplacian, nd x nd; ``normalisation`` as of :meth:`sheaf`."""
+        """The sheaf's Laplacian, nd x nd, with the ``normalisation`` of :meth:`sheaf`."""
         return self.sheaf(normalisation).laplacian()
 
 
@@ -296,7 +299,7 @@ class NodeMaps:
     out_scales: np.ndarray  #: n
     in_rotations: np.ndarray  #: n x d x d
     in_scales: np.ndarray  #: n
-    spread: dict[str, np.ndarray]  #: of the posterior: out_kappa, in_kappa, … ; n each
+    spread: dict[str, np.ndarray]  #: spread of the posterior by name: out_kappa, in_kappa, …; n numbers each
     layer_embeddings: np.ndarray  #: (L + 1) x n x h
     probabilities: np.ndarray  #: n x C
     data: Dataset = dataclasses.field(repr=False)
@@ -312,8 +315,8 @@ class BundleMaps:
     stalk_dim: int  #: d
     arcs: np.ndarray  #: source and target
     edges: np.ndarray  #: m x 2
-    bundle_rotations: np.ndarray  #: n x B x d x d; of Bayesian networks the modes
-    spread: dict[str, np.ndarray]  #: of the posterior: bundle_kappa, n x B
+    bundle_rotations: np.ndarray  #: n x B x d x d; Bayesian networks give the modes
+    spread: dict[str, np.ndarray]  #: spread of the posterior: bundle_kappa, n x B
     layer_embeddings: np.ndarray  #: (L + 1) x n x h
     probabilities: np.ndarray  #: n x C
     data: Dataset = dataclasses.field(repr=False)

@@ -1,10 +1,10 @@
-"""Quality, calibration and uncertainty of class probabilities, whoever's they are.
+"""Quality, calibration and uncertainty of class probabilities, from this library or any other.
 
-All functions take arrays, of any other library or network as well: ``probabilities`` (n x C, or logits or scores where a function says so),
-``labels`` (n class numbers, -1 where unknown; ``data.codes`` of a Dataset) and ``nodes``, a mask or numbers of the rows that count; None: those
-with a known label. NumPy arrays, nested lists and tensors of PyTorch are taken.
+All functions take arrays: ``probabilities`` (n x C, or logits or scores where a function says so), ``labels`` (n class numbers,
+-1 where unknown; ``data.codes`` of a Dataset) and ``nodes``, a mask or the numbers of the rows that count (None: the rows with a
+known label). Arrays may be NumPy arrays, nested lists or PyTorch tensors.
 
-The equations are those of the C++ library (``sheafnn/uncertainty``), described in docs/uncertainty.md and docs/math.md.
+The equations are the equations of the C++ library (``sheafnn/uncertainty``); see docs/uncertainty.md and docs/math.md.
 
 >>> import numpy, sheafnn
 >>> from sheafnn import uncertainty
@@ -74,26 +74,26 @@ class CalibrationError:
     """A calibration error, and what is known about it."""
 
     error: float  #: the ECE, in [0, 1]
-    expected: float  #: its mean for a calibrated model with these confidences
-    deviation: float  #: its standard deviation for such a model; NaN of class-wise errors
+    expected: float  #: mean ECE of a calibrated model with these confidences
+    deviation: float  #: its standard deviation for such a model; NaN for class-wise errors
     squared: float  #: debiased squared error of the bins; NaN without a bin of two nodes
-    debiased: float  #: error without what a calibrated model would score; negative where it is below
+    debiased: float  #: the error minus a calibrated model's mean error, which may be negative
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReliabilityDiagram:
     """Confidence and accuracy in bins of the largest probability; :func:`sheafnn.plot.reliability` draws it."""
 
-    lower: np.ndarray  #: of each bin (lower, upper]; of bins of equal mass the least and the largest confidence
+    lower: np.ndarray  #: lower end of each bin (lower, upper]; with bins of equal mass, the ends are the least and the largest confidence
     upper: np.ndarray
-    count: np.ndarray  #: nodes
+    count: np.ndarray  #: number of nodes
     confidence: np.ndarray  #: mean largest probability; 0 in an empty bin
     accuracy: np.ndarray  #: share of nodes predicted correctly; 0 in an empty bin
 
 
 @dataclasses.dataclass(frozen=True)
 class GraphTemperature:
-    """Two temperatures: of nodes with agreement 0 and of those with agreement 1."""
+    """Two temperatures: one for nodes with agreement 0, and one for nodes with agreement 1."""
 
     disagreeing: float
     agreeing: float
@@ -101,27 +101,27 @@ class GraphTemperature:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SetFigures:
-    """What sets of classes are like."""
+    """Coverage and sizes of sets of classes."""
 
     coverage: float  #: share of the nodes whose label is in their set
-    mean_size: float  #: in classes
+    mean_size: float  #: mean number of classes in a set
     of_size: np.ndarray  #: C + 1: how many sets have 0, 1, …, C classes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RejectionCurve:
-    """Accuracy of what is left when uncertain nodes are rejected; :func:`sheafnn.plot.rejection` draws it."""
+    """Accuracy of the remaining nodes when uncertain nodes are rejected; :func:`sheafnn.plot.rejection` draws it."""
 
-    accuracy: np.ndarray  #: N, without the k most uncertain nodes, k = 0, …, N - 1
-    area: float  #: their mean
-    best_area: float  #: the largest one: all errors are rejected first
+    accuracy: np.ndarray  #: N accuracies, without the k most uncertain nodes, k = 0, …, N - 1
+    area: float  #: mean of the accuracies
+    best_area: float  #: largest possible area, where all errors are rejected first
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DetectionCurve:
     """Detections at every threshold: "at least ``threshold`` of the measure"."""
 
-    threshold: np.ndarray  #: the different values of the measure, falling
+    threshold: np.ndarray  #: the distinct values of the measure, decreasing
     true_positive_rate: np.ndarray  #: the recall
     false_positive_rate: np.ndarray
     precision: np.ndarray
@@ -187,33 +187,35 @@ def _graph(graph: Any, count: int) -> Any:
 def accuracy(probabilities: Any, labels: Any, nodes: Any = None) -> float:
     """Share of the nodes whose most probable class is their label.
 
-    :raises ValueError: names the argument, its value and the limit; no node. So do all functions of this module
+    :raises ValueError: an argument is not allowed, or no node counts; the message names the argument, its value and the limit.
+        All functions of this module raise it
     """
     return _core.accuracy(*_predictions("probabilities", probabilities, labels, nodes))
 
 
 def negative_log_likelihood(probabilities: Any, labels: Any, nodes: Any = None) -> float:
-    """Mean of -log p(label), in nats; a probability of 0 counts as the smallest positive number."""
+    """The mean of -log p(label), in nats; a probability of 0 counts as the smallest positive number."""
     return _core.negative_log_likelihood(*_predictions("probabilities", probabilities, labels, nodes))
 
 
 def brier_score(probabilities: Any, labels: Any, nodes: Any = None) -> float:
-    """Mean over the nodes of the sum of (p(c) - [label = c])² over the classes, in [0, 2]."""
+    """The mean over the nodes of the sum of (p(c) - [label = c])² over the classes, in [0, 2]."""
     return _core.brier_score(*_predictions("probabilities", probabilities, labels, nodes))
 
 
 def roc_auc(probabilities: Any, labels: Any, nodes: Any = None) -> float:
-    """Area under the ROC curve, of two classes that of class 1, of several the mean of one against the rest; NaN of one class."""
+    """Area under the ROC curve: of class 1 for two classes, and the mean of each class against the rest for several. NaN for one
+    class."""
     return _core.roc_auc(*_predictions("probabilities", probabilities, labels, nodes))
 
 
 def average_precision(probabilities: Any, labels: Any, nodes: Any = None) -> float:
-    """Area under the precision-recall curve by steps, of classes as :func:`roc_auc`."""
+    """Area under the precision-recall curve by steps, for the classes of :func:`roc_auc`."""
     return _core.average_precision(*_predictions("probabilities", probabilities, labels, nodes))
 
 
 def macro_f1(probabilities: Any, labels: Any, nodes: Any = None) -> float:
-    """Mean F1 of the classes that labels or predictions have."""
+    """The mean F1 of the classes that occur among labels or predictions."""
     return _core.macro_f1(*_predictions("probabilities", probabilities, labels, nodes))
 
 
@@ -235,7 +237,7 @@ def calibration_error(
 
     :param bins: number of bins, 1 to 10⁶
     :param binning: ``"equal-width"``, or ``"equal-mass"`` for the adaptive error
-    :param class_wise: mean over the classes of the error of "the label is c", instead of the most probable class alone
+    :param class_wise: average the error of "the label is c" over the classes c, instead of taking the most probable class alone
     """
     rows = _predictions("probabilities", probabilities, labels, nodes)
     equal_mass = _checks.choice("binning", binning, _BINNINGS) == "equal-mass"
@@ -259,7 +261,7 @@ def fit_temperature(logits: Any, labels: Any, nodes: Any = None) -> float:
     """The temperature T in [0.01, 100] of softmax(logits / T) with the least mean NLL of the nodes.
 
     :param logits: n x C; log-probabilities serve as logits
-    :param nodes: those to fit, usually the validation nodes
+    :param nodes: nodes to fit, usually the validation nodes
     """
     return _core.fit_temperature(*_predictions("logits", logits, labels, nodes))
 
@@ -267,7 +269,7 @@ def fit_temperature(logits: Any, labels: Any, nodes: Any = None) -> float:
 def apply_temperature(logits: Any, temperature: float) -> np.ndarray:
     """softmax(logits / T), n x C.
 
-    :param temperature: above 0
+    :param temperature: temperature T, above 0
     """
     return _core.apply_temperature(_rows("logits", logits), _checks.any_number("temperature", temperature))
 
@@ -282,10 +284,11 @@ def neighbour_agreement(graph: Any, probabilities: Any) -> np.ndarray:
 
 
 def fit_graph_temperature(logits: Any, agreement: Any, labels: Any, nodes: Any = None) -> GraphTemperature:
-    """Two temperatures with the least mean NLL of the nodes: 1/T = (1 - g)/disagreeing + g/agreeing, g the agreement of a node.
+    """Two temperatures with the least mean NLL of the nodes: 1/T = (1 - g)/disagreeing + g/agreeing, where g is the agreement of
+    a node.
 
     :param logits: n x C; log-probabilities serve as logits
-    :param agreement: n numbers in [0, 1], of :func:`neighbour_agreement` or others
+    :param agreement: n numbers in [0, 1], e.g. from :func:`neighbour_agreement`
     """
     rows, codes, chosen = _predictions("logits", logits, labels, nodes)
     return GraphTemperature(*_core.fit_graph_temperature(rows, _numbers("agreement", agreement, len(rows)), codes, chosen))
@@ -301,19 +304,20 @@ def apply_graph_temperature(logits: Any, agreement: Any, temperature: GraphTempe
 
 
 def adaptive_scores(probabilities: Any, seed: Any = None) -> np.ndarray:
-    """Scores of all classes of all nodes for conformal sets, n x C: the probabilities of the classes that are ranked above, and a
-    share of the class's own.
+    """Scores of all classes of all nodes for conformal sets, n x C. A score sums the probabilities of the classes ranked above,
+    and a share of the class's own probability.
 
-    :param seed: of the shares, uniform in (0, 1), one for each node; None: all are 1, the sets are not random and larger
+    :param seed: seed of the shares, uniform in (0, 1), one for each node; None: all shares are 1, and the sets are larger and not
+        random
     """
     return _core.adaptive_scores(_rows("probabilities", probabilities), None if seed is None else _checks.seed(seed))
 
 
 def average_over_neighbours(graph: Any, scores: Any, weight: float) -> np.ndarray:
-    """Scores averaged with those of the neighbours, n x C: graph-aware conformal sets.
+    """Scores averaged with the neighbours' scores, n x C, for graph-aware conformal sets.
 
     :param graph: as for :func:`neighbour_agreement`
-    :param weight: of the neighbours' mean, 0 to 1
+    :param weight: weight of the neighbours' mean, 0 to 1
     """
     rows = _rows("scores", scores)
     return _core.average_over_neighbours(_graph(graph, len(rows)), rows, _checks.number("weight", weight, 0, 1))
@@ -322,9 +326,10 @@ def average_over_neighbours(graph: Any, scores: Any, weight: float) -> np.ndarra
 def conformal_threshold(scores: Any, labels: Any, nodes: Any = None, *, alpha: float) -> float:
     """The threshold of scores with which sets hold the label with a probability of at least 1 - alpha.
 
-    :param nodes: calibration nodes: exchangeable with those that the sets are for, and seen neither by training nor by selection
-    :param alpha: share of labels that sets may miss, above 0 and below 1
-    :return: infinity where there are too few nodes: every set holds all classes then
+    :param nodes: calibration nodes, which must be exchangeable with the nodes that the sets are for; neither training nor
+        selection may have seen them
+    :param alpha: share of the labels that sets may miss, above 0 and below 1
+    :return: the threshold; infinity where there are too few nodes, so that every set holds all classes
     """
     return _core.conformal_threshold(*_predictions("scores", scores, labels, nodes), _checks.any_number("alpha", alpha))
 
@@ -335,20 +340,20 @@ def conformal_sets(scores: Any, threshold: float) -> np.ndarray:
 
 
 def evaluate_sets(scores: Any, labels: Any, nodes: Any = None, *, threshold: float) -> SetFigures:
-    """Coverage and sizes of the sets of the nodes."""
+    """Coverage and sizes of the nodes' sets."""
     rows = _predictions("scores", scores, labels, nodes)
     return SetFigures(**_core.evaluate_sets(*rows, _checks.any_number("threshold", threshold)))
 
 
 def entropy(probabilities: Any) -> np.ndarray:
-    """Entropy of each row in nats, n."""
+    """The entropy of each row in nats, n numbers."""
     return _core.entropy(_rows("probabilities", probabilities))
 
 
 def combine_samples(samples: Any) -> Uncertainty:
-    """What samples of the probabilities say: mean, entropy, mutual information, epistemic variance.
+    """Mean, entropy, mutual information and epistemic variance of samples of the probabilities.
 
-    :param samples: K x n x C, of a posterior, an ensemble, or dropout at prediction
+    :param samples: K x n x C probabilities, from a posterior, an ensemble, or dropout at prediction
     """
     array = _checks.real("samples", _checks.unmasked("samples", plain(samples)))
     if array.ndim != 3:
@@ -357,9 +362,9 @@ def combine_samples(samples: Any) -> Uncertainty:
 
 
 def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
-    """What an ensemble says: one prediction from the samples of all members, each of which has as many.
+    """One prediction of an ensemble, from the samples of all members; every member has equally many.
 
-    :param members: of ``SheafClassifier.uncertainty`` or :func:`combine_samples`, of the same nodes
+    :param members: results of ``SheafClassifier.uncertainty`` or :func:`combine_samples`, for the same nodes
     """
     for k, member in enumerate(members):
         if not isinstance(member, Uncertainty):
@@ -376,7 +381,7 @@ def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
 def rejection_curve(uncertainty: Any, labels: Any, predicted: Any, nodes: Any = None) -> RejectionCurve:
     """Accuracy of the nodes that are left when the most uncertain ones are rejected; ties in every order.
 
-    :param uncertainty: a number for each node, n; e.g. the entropy
+    :param uncertainty: n numbers, one for each node, e.g. the entropies
     :param predicted: n class numbers, e.g. ``probabilities.argmax(axis=1)``
     """
     codes = _classes("labels", labels)
@@ -387,9 +392,9 @@ def rejection_curve(uncertainty: Any, labels: Any, predicted: Any, nodes: Any = 
 def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCurve:
     """How well a measure tells some nodes from others, at every threshold, with the areas AUROC and AUPR.
 
-    :param measure: a number of each node, n
-    :param positives: mask or numbers of the nodes to detect, e.g. those of a class that was left out of the training
-    :param negatives: mask or numbers of the others
+    :param measure: n numbers, one for each node
+    :param positives: mask or numbers of the nodes to detect, e.g. the nodes of a class that was left out of the training
+    :param negatives: mask or numbers of the other nodes
     """
     array = _checks.real("measure", _checks.unmasked("measure", plain(measure)))
     own = _numbers("measure", array, array.shape[0] if array.ndim == 1 else 0)
@@ -398,7 +403,7 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
 
 
 def error_detection(measure: Any, labels: Any, predicted: Any, nodes: Any = None) -> DetectionCurve:
-    """How well an uncertainty detects wrong predictions: :func:`detection_curve` of these among the right ones."""
+    """How well an uncertainty detects wrong predictions: the :func:`detection_curve` of wrong predictions among right ones."""
     codes = _classes("labels", labels)
     own, guessed = _numbers("measure", measure, len(codes)), _classes("predicted", predicted, len(codes))
     wrong, right = _core.find_errors(codes, guessed, _chosen(nodes, codes))

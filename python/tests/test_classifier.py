@@ -260,7 +260,7 @@ def test_bad_arguments_of_fit_are_named(graph):
         SheafClassifier(network="x").fit(graph)
     with pytest.raises(ValueError, match="split: 0.5"):
         SheafClassifier().fit(graph, split=0.5)
-    with pytest.raises(ValueError, match="split: 1 is not allowed; features have no splits"):
+    with pytest.raises(ValueError, match="split: 1 is not allowed; only a Dataset has splits"):
         SheafClassifier().fit(features, labels, edges=edges, split=1)
     with pytest.raises(ValueError, match="make_splits"):
         SheafClassifier().fit(graph.with_splits([]))

@@ -105,7 +105,7 @@ def test_unknown_entries(labels):
         ([decimal.Decimal(-2), decimal.Decimal(0), 1], "labels[0]: label -2 is not allowed"),
         ([decimal.Decimal(-1), decimal.Decimal(1), -1], "labels: -1 and 1 alone"),
         ([2**63 + 1, -2, 2**63 + 3], "labels[1]: label -2 is not allowed"),
-        (["\ud800", "a", "b"], "labels[0]: label '\\ud800' is not allowed; it is no Unicode text"),
+        (["\ud800", "a", "b"], "labels[0]: label '\\ud800' is not allowed; it is not Unicode text"),
     ],
 )
 def test_what_is_no_label_is_named(labels, message):

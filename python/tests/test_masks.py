@@ -105,7 +105,7 @@ def _with_splits(train):
         (_from_pyg(train_mask=np.ones((2, 3, 6), bool)), "train_mask: 3 axes"),
         (_from_pyg(train_mask=TRAIN, test_mask=np.ones((6, 3), bool)), "test_mask: 3 splits are not allowed; another set has 2"),
         (_from_pyg(test_mask=TRAIN[0]), "train_mask: None is not allowed; the data have test_mask"),
-        (_from_pyg(train_mask=TRAIN[0], train_idx=[0]), "train_idx: train_mask is there as well"),
+        (_from_pyg(train_mask=TRAIN[0], train_idx=[0]), "train_idx: the data also have train_mask"),
         (_from_pyg(train_mask=["yes"] * 6), "train_mask: <U3"),
         (_with_splits([True, None, False, False, False, False]), "splits[0].train: entry 1: None is not allowed"),
         (_with_splits([1, 0, 2, 0, 1, 0]), "splits[0].train: node 2: 2 is not allowed; a mask holds 0 and 1, and node numbers do not repeat"),

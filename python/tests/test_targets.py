@@ -85,7 +85,7 @@ def test_several_labels(task, model):
     train = np.setdiff1d(data.splits[0].train, [3, 5])
     assert classifier.score(data, labels, nodes=train) == accuracy_score(labels[train].astype(int), classifier.predict(data)[train])
     assert classifier.score(data, labels, nodes=train) > 0.6
-    with pytest.raises(ValueError, match="uncertainty: not of networks with several labels"):
+    with pytest.raises(ValueError, match="uncertainty: not available for networks with several labels"):
         classifier.uncertainty(data)
     one = classifier.fit(data, split=0)  # one label of each node again
     assert one.predict(data).ndim == 1 and one.uncertainty(data).entropy.shape == (300,)
@@ -108,13 +108,13 @@ def test_files_and_pickles(task, tmp_path, kind):
     same = pickle.loads(pickle.dumps(own))
     assert (getattr(same, read.__name__)(data) == read(data)).all()
     other = SheafRegressor if kind == "labels" else SheafClassifier
-    with pytest.raises(RuntimeError, match="model.safetensors: targets: '(numbers|multilabel)' are not those of a Sheaf"):
+    with pytest.raises(RuntimeError, match="model.safetensors: targets: '(numbers|multilabel)' are not the targets of a Sheaf"):
         other.load(path)
 
 
 def test_a_classifier_is_no_regressor(karate, trained, tmp_path):
     trained.save(tmp_path / "model.safetensors")
-    with pytest.raises(RuntimeError, match="targets: 'classes' are not those of a SheafRegressor, numbers"):
+    with pytest.raises(RuntimeError, match="targets: 'classes' are not the targets of a SheafRegressor, numbers"):
         SheafRegressor.load(tmp_path / "model.safetensors")
 
 
@@ -143,7 +143,7 @@ def test_bad_labels(karate):
         labels = np.zeros((34, 2))
         labels[4, 1] = 2
         SheafClassifier("nsd", "diagonal", 2).fit(karate, labels)
-    with pytest.raises(ValueError, match="missing_labels: .* is not allowed; of several labels 0, 1"):
+    with pytest.raises(ValueError, match="missing_labels: .* is not allowed; several labels are 0, 1"):
         SheafClassifier("nsd", "diagonal", 2).fit(karate, np.zeros((34, 2)), missing_labels=["NA"])
 
 

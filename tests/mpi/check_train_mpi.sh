@@ -94,10 +94,10 @@ refused() {
   grep -qF -- "$text" "$work/refused.out" || complain "no '$text' for $*: $(cat "$work/refused.out")"
 }
 refused "rank 0 of 2: $work/first.st.e3-" --resume "$work/first.st"
-refused "dropout was '0.3' and is '0.1' now; this training cannot go on" --resume "$work/state.safetensors" --dropout 0.1
-refused "split was '0' and is '1' now; this training cannot go on" --resume "$work/state.safetensors" --splits 1
+refused "dropout was '0.3' and is '0.1' now; this training cannot resume" --resume "$work/state.safetensors" --dropout 0.1
+refused "split was '0' and is '1' now; this training cannot resume" --resume "$work/state.safetensors" --splits 1
 refused "rank 0 of 2: --save: $work/same is the file of --report" --report "$work/same" --save "$work/same"
-refused "rank 0 of 2: --clusters: 4 is not allowed; on one rank" --clusters 4
+refused "rank 0 of 2: --clusters: 4 is not allowed; needs one rank" --clusters 4
 # usage: idle TEXT OPTION...: an option that does nothing without another one, or a value that it has not
 idle() {
   local text=$1
@@ -119,7 +119,7 @@ options=(--preset none --stalk-dim 2 --epochs 5)
 refused "rank 0 of 2: --directed: a folder of .npy arrays is not allowed; its graph is undirected" \
   --dataset "$work/folder" --model csnn --directed
 for option in "--make-splits 60/20/20" --exchange-masks; do
-  refused "rank 0 of 2: ${option%% *}: a folder of .npy arrays is not allowed; it has one split, that of its masks" \
+  refused "rank 0 of 2: ${option%% *}: a folder of .npy arrays is not allowed; its masks define its only split" \
     --dataset "$work/folder" --model nsd --maps diagonal $option
 done
 refused "rank 0 of 2: --label: y is not allowed; belongs to a --dataset of text files" --dataset "$work/folder" --label y

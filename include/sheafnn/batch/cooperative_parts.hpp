@@ -32,7 +32,7 @@ inline void require_batch_options(const CooperativeOptions& options) {
   const auto refuse = [](bool allowed, std::string_view name, const auto& value, std::string_view has) {
     require(allowed, name, value,
             sheafnn::detail::concat("the batch engine has ", has,
-                                    "; sheafnn::train trains the others one by one"));
+                                    "; sheafnn::train trains other networks one by one"));
   };
   refuse(options.learner != NodeLearnerKind::sage || options.learner_layers == 1, "learner_layers",
          options.learner_layers, "one layer of the learner sage only, without its norm of all nodes");
@@ -190,9 +190,9 @@ struct CooperativeNetworkParts {
   NodeLearnerScratch<Executor, S> learner_scratch;
   Array<Executor, S> map;                                      ///< of all layers
   std::vector<BatchNodePosterior<Executor, D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
-  Array<Executor, S> kl;            ///< of every distribution, run by run
-  Index kl_count = 0;               ///< of a run in a training pass
-  ColumnTree<Executor, S> kl_tree;  ///< empty of models that do not sample
+  Array<Executor, S> kl;                                       ///< of every distribution, run by run
+  Index kl_count = 0;                                          ///< of a run in a training pass
+  ColumnTree<Executor, S> kl_tree;                             ///< empty of models that do not sample
   std::vector<BatchCooperativeLayer<Executor, D, S>> layers;
   std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
   BatchHiddenReadout<Executor, S> hidden_readout;

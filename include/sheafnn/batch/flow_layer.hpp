@@ -34,16 +34,16 @@ class BatchFlowLayer {
   template <class Model>
   BatchFlowLayer(const Model& model, std::size_t number, Executor& executor, const GraphView<S>& graph,
                  const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
-                 const BatchFilter<Executor, S>&, const ResidualOptions&, const layers::ParameterSet<S>& parameters,
-                 const BatchSize& batch, bool, PartialSums& sums)
+                 const BatchFilter<Executor, S>&, const ResidualOptions&,
+                 const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool, PartialSums& sums)
       : graph_(graph),
         shape_(shape),
         function_{activation, model.options().negate_inside ? S(-1) : S(1)},
         mixing_(layout.layers[number], parameters, shape, batch, sums) {
     const layers::FlowIntegration of = sheafnn::detail::checked_for<S>(model.options().integration());
     require(of.method != FlowMethod::dormand_prince, "method", to_string(of.method),
-            "its steps depend on the features, and a batch has its steps before: choose runge-kutta or euler, or "
-            "train one by one");
+            "its steps depend on the features, and a batch needs steps known before: choose runge-kutta or euler, "
+            "or train the models one by one");
     method_ = sheafnn::detail::tableau(of.method);
     h_ = static_cast<S>(of.equal_step());
     steps_ = of.fixed_steps;
@@ -220,7 +220,8 @@ class BatchFlowLayer {
 /// A flow whose maps are learned.
 template <class Model>
 concept LearnedFlow =
-    std::same_as<typename Model::Options, FlowOptions> && !has_given_maps<typename Model::Posterior> && !is_around_given<typename Model::Posterior>;
+    std::same_as<typename Model::Options, FlowOptions> && !has_given_maps<typename Model::Posterior> &&
+    !is_around_given<typename Model::Posterior>;
 
 /// See network_parts.hpp.
 template <class Executor, LearnedFlow Model>

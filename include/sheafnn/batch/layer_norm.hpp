@@ -191,7 +191,7 @@ class BatchLayerNorm {
                     NormForward<S>{view(parameters), runs, pass, next_layer, output_.data(), next});
   }
 
-  /// From the derivative of output() to that of x, in place, and partial sums of the gradients.
+  /// From the derivative of output() to the derivative of x, in place, and partial sums of the gradients.
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* bar) {
     const int lanes = team_lanes(width_);
     const NormView<S> norm = view(parameters);

@@ -136,21 +136,23 @@ template <class Model>
             "the batch engine takes all training nodes in one step");
     require(own.sample_loss == SampleLoss::expected, sheafnn::detail::concat("trainings[", i, "].sample_loss"),
             to_string(own.sample_loss), "the batch engine has the expected loss only");
-    require(t.model->options() == trainings.front().model->options(), sheafnn::detail::concat("trainings[", i, "].model"),
-            "another architecture", "the models of a batch must have the same options");
+    require(t.model->options() == trainings.front().model->options(),
+            sheafnn::detail::concat("trainings[", i, "].model"), "another architecture",
+            "the models of a batch must have the same options");
     require(same_posterior(*t.model, *trainings.front().model),
             sheafnn::detail::concat("trainings[", i, "].model"), "another posterior",
-            "the models of a batch must have the same");
+            "the models of a batch must have the same posterior");
     require(own.samples == common.samples, sheafnn::detail::concat("trainings[", i, "].samples"), own.samples,
             sheafnn::detail::concat("must be ", common.samples, " as in the rest of the batch"));
-    require(own.training_samples == common.training_samples, sheafnn::detail::concat("trainings[", i, "].training_samples"),
-            own.training_samples, sheafnn::detail::concat("must be ", common.training_samples, " as in the rest of the batch"));
+    require(own.training_samples == common.training_samples,
+            sheafnn::detail::concat("trainings[", i, "].training_samples"), own.training_samples,
+            sheafnn::detail::concat("must be ", common.training_samples, " as in the rest of the batch"));
     require(own.kl_estimator == common.kl_estimator, sheafnn::detail::concat("trainings[", i, "].kl_estimator"),
             to_string(own.kl_estimator),
             sheafnn::detail::concat("must be ", to_string(common.kl_estimator), " as in the rest of the batch"));
     for (std::size_t j = 0; j < i; ++j) {
-      require(trainings[j].model != t.model, sheafnn::detail::concat("trainings[", i, "].model"), sheafnn::detail::concat("that of training ", j),
-              "every training needs a model of its own");
+      require(trainings[j].model != t.model, sheafnn::detail::concat("trainings[", i, "].model"),
+              sheafnn::detail::concat("the model of training ", j), "every training needs a model of its own");
     }
     splits.push_back(t.split);
   }

@@ -40,25 +40,25 @@ struct BundleOptions {
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   BundleLearnerKind learner = BundleLearnerKind::sage;  ///< from features to the rotations of the nodes
-  Index learner_layers = 1;                             ///< convolutions of the sage learners; mlp: 1
+  Index learner_layers = 1;                             ///< number of convolutions of the sage learners; mlp: 1
   Index learner_width = 0;                              ///< g, hidden width of the learners; 0: h
-  /// How the learner's numbers become rotations; Euler angles are 2π times them. Not set: euler for D = 2, else householder.
+  /// How the learner's numbers become rotations; Euler angles are 2π times them. Not set: euler for D = 2, otherwise householder.
   std::optional<rotation::RotationParametrisation> parametrisation = {};
 
   AdjacencyNormalisation normalisation = AdjacencyNormalisation::symmetric;  ///< of Â in 𝓛 = I − Â
   bool self_loops = false;                                                   ///< Â is made of A + I
   HeatExpansion expansion = HeatExpansion::shifted;                          ///< of exp(−t𝓛)
   Index terms = 8;           ///< K: the degree of a series, at most 64, or the number of eigenpairs, at most 4096
-  double time = 1;           ///< t, where it is not learned, and where it starts
-  bool learned_time = true;  ///< a time for every bundle and layer among the parameters
+  double time = 1;           ///< t, or the start of learned times
+  bool learned_time = true;  ///< learn a time for every bundle and layer
   HeatStart time_start = HeatStart::equal;  ///< where the times of the bundles start
 
-  BundleMixing mixing = BundleMixing::feed_forward;  ///< W before diffusion, or a feed-forward network behind it
+  BundleMixing mixing = BundleMixing::feed_forward;  ///< W before diffusion, or a feed-forward network after it
   bool layer_norm = true;                            ///< LayerNorm before each layer and before the readout
   bool residual = true;                              ///< layers add to the features
-  Activation activation = Activation::relu;          ///< of layers with linear mixing
-  Index readout_layers = 1;                          ///< the last one affine, those before it h × h with GELU
-  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  Activation activation = Activation::relu;          ///< activation of layers with linear mixing
+  Index readout_layers = 1;  ///< the last is affine, and layers before it are h × h with GELU
+  /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
 
   [[nodiscard]] layers::HeatOptions heat() const {
@@ -73,48 +73,52 @@ template <class Visit, OptionsOf<BundleOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   detail::for_each_size(visit, options...);
-  visit({"bundles", "vector bundles of the stalk dimension, each with its channels", Range::between(1, 1024)},
+  visit({"bundles", "number of vector bundles of the stalk dimension, each with channels of its own",
+         Range::between(1, 1024)},
         options.bundles...);
   visit(detail::layers_option, options.layers...);
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
-  visit(
-      {.key = "learner",
-       .summary =
-           "what predicts the rotations: mlp, or GraphSAGE layers (sage; sage-residual: with residuals and norms)",
-       .flag = "--bundle-learner"},
-      options.learner...);
-  visit({"learner_layers", "layers of the learners sage and sage-residual",
+  visit({.key = "learner",
+         .summary = "network that predicts the rotations, of dense layers (mlp), GraphSAGE layers (sage), or such "
+                    "layers with residuals and norms (sage-residual)",
+         .flag = "--bundle-learner"},
+        options.learner...);
+  visit({"learner_layers", "number of layers of the learners sage and sage-residual",
          Range::between(1, layers::max_learner_layers)},
         options.learner_layers...);
-  visit({"learner_width", "hidden width of the learners; 0: the network's width", Range::between(0, 10240)},
+  visit({"learner_width", "hidden width of the learners", Range::between(0, 10240, " (0: the network's width)")},
         options.learner_width...);
   visit({.key = "parametrisation",
-         .summary = "parametrisation of rotations (euler: stalk dimension 2, 3)",
-         .automatic = "euler for stalk dimension 2, else householder"},
+         .summary = "parametrisation of rotations; euler needs stalk dimension 2 or 3",
+         .automatic = "euler for stalk dimension 2, otherwise householder"},
         options.parametrisation...);
   visit({.key = "normalisation", .summary = "normalisation of the adjacency matrix", .flag = "--adjacency"},
         options.normalisation...);
   visit({"self_loops", "the graph of diffusion has a loop at every node"}, options.self_loops...);
-  visit({"expansion", "how exp(-tL) is computed, or what takes its place"}, options.expansion...);
-  visit({"terms", "degree of a series, at most 64, or number of eigenpairs",
+  visit({"expansion", "how exp(-tL) is computed, or what replaces it"}, options.expansion...);
+  visit({"terms", "degree of the series, at most 64, or number of eigenpairs",
          Range::between(0, layers::max_heat_terms)},
         options.terms...);
   visit({.key = "time",
-         .summary = "diffusion time t, or where it starts",
+         .summary = "diffusion time t, or the value at which learned times start",
          .range = Range::at_least(0),
          .flag = "--heat-time"},
         options.time...);
   visit({"learned_time", "every bundle of every layer learns its time"}, options.learned_time...);
   visit({"time_start", "where learned times start: at t, uniform in t +- 1/2, or from t/B to t"},
         options.time_start...);
-  visit({"mixing", "a linear layer before diffusion, or a feed-forward network behind it"}, options.mixing...);
-  visit({"layer_norm", "LayerNorm before each layer and before the readout"}, options.layer_norm...);
+  visit({"mixing",
+         "how channels are mixed: by a linear layer before diffusion, or by a feed-forward network after it"},
+        options.mixing...);
+  visit({"layer_norm", "apply LayerNorm before each layer and before the readout"}, options.layer_norm...);
   visit({.key = "residual",
          .summary = "layers add to the features; without it they replace the features",
          .flag = "!--no-residual"},
         options.residual...);
-  visit({.key = "activation", .summary = "activation of layers with linear mixing", .flag = "--node-activation"},
+  visit({.key = "activation",
+         .summary = "activation function of layers with linear mixing",
+         .flag = "--node-activation"},
         options.activation...);
   visit(detail::readout_option, options.readout_layers...);
 }

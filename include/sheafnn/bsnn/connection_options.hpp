@@ -11,7 +11,7 @@
 
 namespace sheafnn {
 
-/// See the file comment. What concerns a learner of maps has no effect.
+/// See the file comment. Options of a learner of maps have no effect.
 struct ConnectionModelOptions : ModelOptions {
   static constexpr NetworkKind kind{.bayesian = "bconn-nsd",
                                     .deterministic = "conn-nsd",

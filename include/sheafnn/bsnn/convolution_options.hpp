@@ -48,17 +48,17 @@ struct ConvolutionOptions {
       true;  ///< an affine readout; without it, with d = 1, the last layer gives the outputs, without act
   Activation activation = Activation::relu;  ///< in the encoder and after each layer
   bool bias = true;                          ///< b_l, one number per channel
-  bool left_weights = true;                  ///< A_l, mixing stalk coordinates; of d > 1
+  bool left_weights = true;                  ///< A_l, mixing stalk coordinates, for d > 1
   Normalisation normalisation = Normalisation::augmented;
 
-  /// Of Bayesian models: what decides the distribution of a map (default: the posterior that the model is given).
+  /// What decides the distribution of a map in Bayesian models (default: the posterior that the model is given).
   std::optional<DeviationSource> deviation = {};
-  /// Of posteriors with learned means: what the learner's outputs go through (default: identity for rotations, tanh for others
+  /// Function of the learner's outputs, for posteriors with learned means (default: identity for rotations, tanh for others
   /// and with the published spread).
   std::optional<SheafActivation> sheaf_activation = {};
-  /// Of Bayesian models: where the spread begins and how far it reaches.
+  /// Spread of Bayesian maps at first and at most.
   SpreadRange spread = SpreadRange::concentrated;
-  /// Of mean rotations (default: exponential, with the published spread Householder).
+  /// Parametrisation of mean rotations (default: exponential; Householder for the published spread).
   std::optional<rotation::RotationParametrisation> parametrisation = {};
   /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
@@ -72,7 +72,8 @@ void for_each_option(const Visit& visit, Options&... options) {
   detail::for_each_size(visit, options...);
   visit(detail::layers_option, options.layers...);
   visit({.key = "widths",
-         .summary = "channels before the first layer and after each, separated by commas; empty: as channels",
+         .summary = "numbers of channels before the first layer and after each layer, separated by commas; empty: "
+                    "the number of channels everywhere",
          .since = "0.3"},
         options.widths...);
   visit(detail::treatment_option, options.feature_treatment...);
@@ -85,15 +86,17 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "!--no-readout",
          .since = "0.3"},
         options.readout...);
-  visit({.key = "activation", .summary = "activation of encoder and layers", .flag = "--node-activation"},
+  visit({.key = "activation",
+         .summary = "activation function of the encoder and the layers",
+         .flag = "--node-activation"},
         options.activation...);
   visit({.key = "bias", .summary = "a bias per channel in each layer", .flag = "!--no-bias", .since = "0.3"},
         options.bias...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::normalisation_option, options.normalisation...);
   visit({.key = "deviation",
-         .summary = "of bsnn-given: what decides the distributions around the given maps",
-         .automatic = "labels where the edges have some, else arcs",
+         .summary = "with bsnn-given: what decides the distributions around the given maps",
+         .automatic = "labels where the edges have labels, otherwise arcs",
          .since = "0.3"},
         options.deviation...);
   visit(detail::sheaf_activation_option, options.sheaf_activation...);

@@ -29,8 +29,8 @@ inline constexpr Index second_dropouts = 64;
 /// What normalises the features after each layer.
 enum class FeatureNorm : std::uint8_t {
   none,
-  layer,  ///< of every node (LayerNorm)
-  batch   ///< of every feature over the nodes (BatchNorm)
+  layer,  ///< the features of every node (LayerNorm)
+  batch   ///< every feature over the nodes (BatchNorm)
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 3> feature_norm_names = {"none", "layer", "batch"};
@@ -57,29 +57,29 @@ struct CooperativeOptions {
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
 
   NodeLearnerKind learner = NodeLearnerKind::mlp;  ///< from features to the nodes' maps
-  Index learner_layers = 1;                        ///< convolutions of the sage learners; mlp: 1
+  Index learner_layers = 1;                        ///< number of convolutions of the sage learners; mlp: 1
   Index learner_width = 32;                        ///< g, hidden width of the learners
-  double learner_dropout = 0.2;                    ///< between the convolutions of sage_projected; in training
-  bool conformal = true;  ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
+  double learner_dropout = 0.2;  ///< dropout rate between the convolutions of sage_projected, in training
+  bool conformal = true;         ///< maps have scales τ, σ (needed for D = 1); otherwise they are rotations
 
   Activation activation = Activation::gelu;  ///< in the encoders and after the two operators
   FeatureNorm norm = FeatureNorm::none;      ///< after each layer
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates
   bool right_weights = true;                 ///< B_l, mixing channels
   bool residual = true;                      ///< (1 + tanh ε_l) ∘ X − act(Z) instead of act(Z)
-  bool directed = false;  ///< along arcs as the graph lists them (Graph::listed()), else both ways
-  /// With directed: the diagonal of the second operator is b² deg⁻ σ², of the arcs that enter, instead of b² deg⁺ σ².
+  bool directed = false;  ///< diffuse along arcs as the graph lists them (Graph::listed()), else both ways
+  /// With directed: the diagonal of the second operator counts the arcs that enter, b² deg⁻ σ² instead of b² deg⁺ σ².
   bool in_degree_diagonal = false;
   /// Bayesian models: every layer has a pair of learners that read its features, as in deterministic models, instead of
   /// one pair that reads X_1 for all layers.
   bool layer_learners = false;
   /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;
-  Index readout_layers = 1;  ///< the last one affine, those before it h × h with GELU
+  Index readout_layers = 1;  ///< the last is affine, and layers before it are h × h with GELU
   /// Without the residual: −act(Z) instead of act(Z). Set for models stored in files of version 1
   /// (io/format_version.hpp), whose layers had this sign.
   bool negate_diffused = false;
-  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
 
   friend bool operator==(const CooperativeOptions&, const CooperativeOptions&) = default;
@@ -94,10 +94,10 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
   visit({.key = "learner",
-         .summary = "what predicts the maps: mlp, or GraphSAGE layers (sage, sage-projected)",
+         .summary = "network that predicts the maps, of dense layers (mlp) or GraphSAGE layers",
          .flag = "--node-learner"},
         options.learner...);
-  visit({"learner_layers", "layers of the learners sage and sage-projected",
+  visit({"learner_layers", "number of layers of the learners sage and sage-projected",
          Range::between(1, layers::max_learner_layers)},
         options.learner_layers...);
   visit({"learner_width", "hidden width of the learners", Range::between(1, 1024)}, options.learner_width...);
@@ -106,8 +106,10 @@ void for_each_option(const Visit& visit, Options&... options) {
          .range = Range::below(0, 1),
          .flag = "--node-learner-dropout"},
         options.learner_dropout...);
-  visit({"conformal", "maps have scales; without it they are rotations"}, options.conformal...);
-  visit({.key = "activation", .summary = "activation of encoder and layers", .flag = "--node-activation"},
+  visit({"conformal", "maps have a scale besides their rotation"}, options.conformal...);
+  visit({.key = "activation",
+         .summary = "activation function of the encoder and the layers",
+         .flag = "--node-activation"},
         options.activation...);
   visit({.key = "norm", .summary = "what normalises the features after each layer", .flag = ""}, options.norm...);
   visit(detail::left_weights_option, options.left_weights...);
@@ -117,21 +119,23 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "!--no-residual"},
         options.residual...);
   visit({.key = "directed",
-         .summary = "diffuse along arcs as the dataset lists them, instead of along every edge both ways",
+         .summary = "diffuse along arcs in the dataset's directions, instead of both ways along every edge",
          .since = "0.1"},
         options.directed...);
   visit({.key = "in_degree_diagonal",
-         .summary = "with directed: the second operator's diagonal counts the arcs that enter",
+         .summary = "with directed: the diagonal of the second operator counts the arcs that enter a node",
          .since = "0.1"},
         options.in_degree_diagonal...);
   visit({.key = "layer_learners",
-         .summary = "bcsnn: learners in every layer, which read the layer's features, as in csnn",
+         .summary = "with bcsnn: every layer has learners that read its features, as in csnn",
          .since = "0.1"},
         options.layer_learners...);
-  visit({"separate_encoder", "bcsnn: the learners have an encoder of their own"}, options.separate_encoder...);
+  visit({"separate_encoder", "with bcsnn: the learners have an encoder of their own"},
+        options.separate_encoder...);
   visit(detail::readout_option, options.readout_layers...);
   visit({.key = "negate_diffused",
-         .summary = "without the residual: the opposite sign of what is diffused, as in files of version 1",
+         .summary =
+             "without the residual: give the diffused features the opposite sign; files of version 1 have this",
          .flag = "",
          .since = "0.2"},
         options.negate_diffused...);

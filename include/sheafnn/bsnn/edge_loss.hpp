@@ -167,7 +167,7 @@ class EdgeLoss {
                                                         PairScore score = PairScore::energy) {
   return {targets, Classification(targets.labels), 2, score};
 }
-/// Cross-entropy of labels of edges, as of split_edges(); signed links have two, 0 and 1.
+/// Cross-entropy of the labels of edges, as split_edges() gives them; signed links have two labels, 0 and 1.
 ///
 /// \throws std::invalid_argument  as EdgeLoss
 [[nodiscard]] inline EdgeLoss<Classification> edge_class_loss(const EdgeTargets& targets, Index class_count,

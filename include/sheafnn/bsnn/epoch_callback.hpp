@@ -15,7 +15,7 @@ namespace sheafnn {
 /// What a callback asks for: the next epoch, or the end of the training with the best parameters so far.
 enum class EpochAction { go_on, stop };
 
-/// A function of an EpochReport that returns an EpochAction, or nothing to go on. It must not change the model.
+/// A function of an EpochReport that returns an EpochAction, or nothing to continue. It must not change the model.
 class EpochCallback {
  public:
   EpochCallback() = default;

@@ -11,7 +11,7 @@
 
 namespace sheafnn {
 
-/// Architecture of a continuous-time sheaf network. Fields that ModelOptions has as well mean the same.
+/// Architecture of a continuous-time sheaf network. Fields that ModelOptions has too mean the same.
 struct FlowOptions {
   static constexpr NetworkKind kind{.bayesian = "bflow",
                                     .deterministic = "flow",
@@ -74,7 +74,7 @@ template <class Visit, OptionsOf<FlowOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   detail::for_each_shared_option(visit, options...);
   detail::for_each_flow_option(visit, options...);
-  visit({"negate_inside", "ELU(-x) instead of -ELU(x)"}, options.negate_inside...);
+  visit({"negate_inside", "the flow has ELU(-x) instead of -ELU(x)"}, options.negate_inside...);
 }
 
 namespace detail {
@@ -91,7 +91,7 @@ namespace detail {
 
 /// Fills in the defaults that depend on the family and checks every field.
 ///
-/// \param bayesian  has the model a posterior over sheaves?
+/// \param bayesian  does the model have a posterior over sheaves?
 /// \throws std::invalid_argument  naming the option, its value and its limit
 template <RestrictionMapFamily Family>
 [[nodiscard]] FlowOptions resolve(FlowOptions options, bool bayesian) {

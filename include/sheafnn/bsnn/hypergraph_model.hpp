@@ -31,7 +31,7 @@ struct HypergraphLayout : NetworkSizes {
 
 /// Architecture and parameters.
 ///
-/// \tparam PosteriorType  as for SheafModel, but for given maps
+/// \tparam PosteriorType  as for SheafModel, except given maps
 /// \tparam S              float (default) or double
 template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float>
 class HypergraphModel : public detail::ModelParts<HypergraphOptions, HypergraphLayout, S> {

@@ -17,7 +17,7 @@
 namespace sheafnn {
 
 /// Architecture of a sheaf hypergraph network; family and stalk dimension d are template parameters of the model. Fields that
-/// ModelOptions has as well mean the same. h = d · channels is the hidden width.
+/// ModelOptions has too mean the same. h = d · channels is the hidden width.
 struct HypergraphOptions {
   static constexpr NetworkKind kind{.bayesian = "bshgnn",
                                     .deterministic = "shgnn",
@@ -35,15 +35,15 @@ struct HypergraphOptions {
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
   /// linear: SheafHyperGNN; nonlinear: SheafHyperGCN; published: for comparisons with published figures.
   HypergraphLaplacian laplacian = HypergraphLaplacian::linear;
-  /// Of the non-linear Laplacian: both ends of the most discrepant pair are joined with every other member as well.
+  /// With the nonlinear Laplacian: join both ends of the most discrepant pair with every other member too.
   bool mediators = false;
-  /// Of the non-linear Laplacian: f numbers r, and discrepancies are norms of (F_u x_u − F_v x_v) r; empty: norms of all
+  /// With the nonlinear Laplacian: f numbers r, so that discrepancies are norms of (F_u x_u − F_v x_v) r; empty: norms of all
   /// entries. random_projection() draws some.
   std::vector<double> projection = {};
   HypergraphUpdate update = HypergraphUpdate::plain;             ///< how a layer ends
   HypergraphLearner learner = HypergraphLearner::concatenation;  ///< what the sheaf learner reads
   bool static_sheaf = false;                                     ///< keep the first layer's sheaf for all layers
-  bool bias = true;                                              ///< b_l of the layers
+  bool bias = true;                                              ///< layers have a bias b_l
   bool left_weights = true;                                      ///< A_l, mixing stalk coordinates
   bool right_weights = true;                                     ///< B_l, mixing channels
   /// Feed the sheaf learner from an encoder of its own; Bayesian models only (default: on for rotations).
@@ -65,16 +65,19 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::treatment_option, options.feature_treatment...);
   visit(detail::plan_option, options.feature_plan...);
   visit({"laplacian", "Laplacian of the hypergraph"}, options.laplacian...);
-  visit({"mediators", "join both ends of the most discrepant pair with the other members (nonlinear)"},
+  visit({"mediators",
+         "with the nonlinear Laplacian: join both ends of the most discrepant pair with the other members"},
         options.mediators...);
   visit({.key = "projection",
-         .summary = "numbers, one per channel, that discrepancies are projected with (nonlinear); none: norms",
+         .summary =
+             "with the nonlinear Laplacian: one number per channel, which projects discrepancies; none: norms",
          .flag = ""},
         options.projection...);
-  visit({"update", "how a layer ends"}, options.update...);
+  visit({"update", "how a layer ends: it replaces its input (plain), or subtracts from its input (residual)"},
+        options.update...);
   visit({"learner", "what the sheaf learner reads of a node and a hyperedge"}, options.learner...);
-  visit({"static_sheaf", "one sheaf for all layers"}, options.static_sheaf...);
-  visit({"bias", "a bias in each layer"}, options.bias...);
+  visit({"static_sheaf", "all layers share one sheaf"}, options.static_sheaf...);
+  visit({"bias", "each layer has a bias"}, options.bias...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::right_weights_option, options.right_weights...);
   visit(detail::separate_encoder_option, options.separate_encoder...);
@@ -119,7 +122,7 @@ namespace detail {
 
 /// Fills in the defaults that depend on the family and checks every field.
 ///
-/// \param bayesian  has the model a posterior over sheaves?
+/// \param bayesian  does the model have a posterior over sheaves?
 /// \throws std::invalid_argument  naming the option, its value and its limit
 template <RestrictionMapFamily Family>
 [[nodiscard]] HypergraphOptions resolve(HypergraphOptions options, bool bayesian) {

@@ -43,7 +43,7 @@ struct DrawSheafOptions {
   int threads = 0;  ///< 0: as many as the graph is worth
 };
 
-/// What takes the place of smaller edge weights of a learned sheaf: those of saturated learners underflow to 0, which a
+/// What takes the place of smaller edge weights of a learned sheaf: edge weights of saturated learners underflow to 0, which a
 /// CellularSheaf does not take. Its square is next to nothing beside any other weight's.
 inline constexpr double least_edge_weight = 1e-150;
 

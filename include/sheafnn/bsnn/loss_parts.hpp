@@ -11,8 +11,8 @@
 
 namespace sheafnn {
 
-/// A loss over the parts of a graph (graph/graph_part.hpp) says spans_parts = true. Its values, but not that of
-/// value_and_derivative(), which elbo() adds up, are those of all parts' nodes; of these a part may have none. All parts
+/// A loss over the parts of a graph (graph/graph_part.hpp) says spans_parts = true. Its values are values of
+/// all parts' nodes, except value_and_derivative(), which elbo() adds up; a part may have no such node. All parts
 /// call its functions in the same order, also has_nodes(nodes): does any part have some?, and metric(stop_on,
 /// probabilities, nodes), a metric of classes (stop_metric.hpp).
 template <class L>
@@ -37,9 +37,9 @@ template <class L>
 ///   - prepare(model, seed): adds the loss's own parameters to the model's, where they are not there yet;
 ///   - Work<Model>: a type of buffers, one object for passes that follow each other;
 ///   - begin(network, targets, work): before the draws of a pass, which has outputs of all nodes;
-///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as of a Loss, of the sample that is drawn;
+///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as for a Loss, of the sample that is drawn;
 ///     derivatives of the loss's parameters are added to the network's gradient;
-///   - predict(network, outputs, targets, predictions, work): as of a Loss.
+///   - predict(network, outputs, targets, predictions, work): as for a Loss.
 template <class L>
 inline constexpr bool has_own_targets = requires(const L& loss) {
   loss.target_count();

@@ -37,7 +37,8 @@ class Classification {
   explicit Classification(std::span<const std::int32_t> labels, std::span<const double> class_weights = {})
       : labels_(labels), class_weights_(class_weights) {}
 
-  explicit Classification(std::vector<std::int32_t>&&, std::span<const double> = {}) = delete;  // they would dangle
+  explicit Classification(std::vector<std::int32_t>&&,
+                          std::span<const double> = {}) = delete;  // they would dangle
   Classification(std::span<const std::int32_t>, std::vector<double>&&) = delete;
 
   /// \throws std::invalid_argument  labels or weights of another number, or out of range; less than two classes
@@ -54,7 +55,8 @@ class Classification {
     require_size(class_weights_, outputs, "class_weights");
     for (std::size_t c = 0; c < class_weights_.size(); ++c) {
       if (!(class_weights_[c] > 0) || !std::isfinite(class_weights_[c])) {
-        throw_invalid_argument(detail::concat("class_weights[", c, "]"), class_weights_[c], "must be positive and finite");
+        throw_invalid_argument(detail::concat("class_weights[", c, "]"), class_weights_[c],
+                               "must be positive and finite");
       }
     }
   }
@@ -147,11 +149,12 @@ template <class S>
 void Classification::predict(Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
                              const MatrixView<double>& predictions) const {
   layers::log_softmax_rows(execution, outputs.rows(), outputs.columns(), outputs.data(), outputs.stride());
-  detail::add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(), predictions.data());
+  detail::add_probabilities(execution, rows, outputs.columns(), outputs.data(), outputs.stride(),
+                            predictions.data());
 }
 
 /// Any number of classes per node: the mean binary cross-entropy of sigmoid(outputs) over the known entries.
-/// Unchecked: as of Classification.
+/// Unchecked: as for Classification.
 class Multilabel {
  public:
   static constexpr std::string_view name = "multilabel";
@@ -234,7 +237,7 @@ class Multilabel {
 /// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known numbers.
 ///
 /// With C = k outputs they are μ, and σ is given; with C = 2k the second half are log σ, learned.
-/// Unchecked: as of Classification.
+/// Unchecked: as for Classification.
 class Regression {
  public:
   static constexpr std::string_view name = "regression";

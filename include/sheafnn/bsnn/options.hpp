@@ -58,13 +58,13 @@ struct ModelOptions {
   Index learner_layers = 0;
   Index learner_width = 0;
   LearnerInput learner = LearnerInput::concatenation;  ///< what the sheaf learner reads of two nodes
-  /// Numbers of every arc that it reads as well, the graph's arc features.
+  /// Number of arc features that it reads as well.
   Index edge_features = 0;
-  /// Of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
-  /// models with general linear maps, augmented; exponential: general linear maps; residual: those and diagonal maps
+  /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
+  /// models with general linear maps, augmented; exponential: general linear maps; residual: general linear and diagonal maps
   /// (default: identity for rotations, tanh for others and with the published spread).
   std::optional<SheafActivation> sheaf_activation = {};
-  /// Of Bayesian models: where it begins and how far it reaches. `published` also decides how maps are formed where that is unset.
+  /// Spread of Bayesian maps at first and at most. `published` also decides how maps are formed where that is unset.
   SpreadRange spread = SpreadRange::concentrated;
 
   bool second_linear = false;  ///< a second linear layer in the encoder
@@ -72,19 +72,19 @@ struct ModelOptions {
   bool left_weights = true;    ///< A_l, mixing stalk coordinates
   bool right_weights = true;   ///< B_l, mixing channels
   bool activation = true;      ///< ELU in the encoder and after each diffusion
-  bool layer_norm = false;     ///< of a node's h features after each layer, with a scale and a shift
-  Index readout_layers = 1;    ///< the last one affine, those before it h × h with GELU
+  bool layer_norm = false;     ///< normalise a node's h features after each layer, with a scale and a shift
+  Index readout_layers = 1;    ///< the last is affine, and layers before it are h × h with GELU
   Normalisation normalisation = Normalisation::augmented;
-  /// Of mean rotations (default: exponential, with the published spread Householder).
+  /// Parametrisation of mean rotations (default: exponential; Householder for the published spread).
   std::optional<rotation::RotationParametrisation> parametrisation = {};
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
   ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
   /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as with the others, instead of
   /// deg^{-1/2}. Set for models stored in files of version 1 (io/format_version.hpp), whose filters had this scale.
   bool augmented_filters = false;
-  /// See the edges of a graph; without them the network is one of the nodes alone (math: "Networks without edges").
+  /// Use the edges of a graph; without them the network sees each node alone (math: "Networks without edges").
   bool use_edges = true;
-  /// That, column by column; empty: made from the first features that a network of the model reads, or a training.
+  /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
   /// The equation of the layers (default: the equation of the first of the model's LayerKinds). Others than diffusion have kinds of layers
   /// of their own: see every_layer.hpp.
@@ -100,8 +100,9 @@ template <class Visit, OptionsOf<ModelOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::layers_option, options.layers...);
   detail::for_each_shared_option(visit, options...);
-  visit({"linear", "one sheaf for all layers"}, options.linear...);
-  visit({.key = "layer_norm", .summary = "layer norm after each layer", .since = "0.1"}, options.layer_norm...);
+  visit({"linear", "all layers share one sheaf"}, options.linear...);
+  visit({.key = "layer_norm", .summary = "apply layer norm after each layer", .since = "0.1"},
+        options.layer_norm...);
   visit({.key = "use_edges",
          .summary = "use the edges of the graph; without them the network sees each node alone",
          .flag = "--edges",
@@ -110,8 +111,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
   visit({.key = "layer",
-         .summary =
-             "equation of the layers; edge weights of attention, copresheaf and directed are off by default",
+         .summary = "equation of the layers; attention, copresheaf and directed have no edge weights by default",
          .automatic = "diffusion",
          .since = "0.2"},
         options.layer...);
@@ -204,7 +204,7 @@ template <RestrictionMapFamily Family>
       refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));
   }
   require(!options.augmented_filters || options.normalisation == Normalisation::block, "augmented_filters", true,
-          "an option of the normalisation block; with others fixed filters are so anyway");
+          "only the normalisation block has this option; other normalisations scale fixed filters so anyway");
   if (!bayesian || !sheaf::is_learned<Family>) options.spread = SpreadRange::published;  // there is none
   validate(options.filter);
   require(!options.residual.initial() || !options.filter.active(), "residual.form",

@@ -131,7 +131,7 @@ void add_pair_head(Model& model, const PairHeadOptions& head, std::uint64_t seed
     static_cast<void>(detail::pair_weights(parameters, parameters.values().data(), options));
   } catch (const std::logic_error&) {
     throw_invalid_argument("score", to_string(head.score),
-                           "the model has parameters of this score of other shapes");
+                           "the model has parameters of this score with other shapes");
   }
 }
 
@@ -145,7 +145,7 @@ class PairScorer {
   ///
   /// \throws std::invalid_argument  a head that does not fit the model, a model without its parameters, a part of a graph
   void begin(Network<Model>& network, const PairHeadOptions& head, std::vector<Edge> pairs) {
-    require(network.graph().part() == nullptr, "graph", "a part of a graph", "pairs are of a whole one");
+    require(network.graph().part() == nullptr, "graph", "a part of a graph", "pairs need a whole graph");
     const layers::PairScoreOptions options = detail::pair_score_options(network.model(), head);
     if (graph_ == nullptr || pairs != pairs_ || graph_->node_count() != network.graph().node_count() ||
         options != options_) {

@@ -21,7 +21,7 @@ struct PooledOptions : ModelOptions {
                                     .distributed = false};
 
   Pooling pooling = Pooling::mean;
-  Index pooling_steps = 8;  ///< K of harmonic pooling
+  Index pooling_steps = 8;  ///< K, number of low passes of harmonic pooling
 
   friend bool operator==(const PooledOptions&, const PooledOptions&) = default;
 };
@@ -35,7 +35,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   };
   for_each_option(visit, network(options)...);
   visit({"pooling", "how the features of a graph's nodes become one row"}, options.pooling...);
-  visit({"pooling_steps", "low passes of harmonic pooling", OptionRange::between(1, 256)},
+  visit({"pooling_steps", "number of low passes of harmonic pooling", OptionRange::between(1, 256)},
         options.pooling_steps...);
 }
 

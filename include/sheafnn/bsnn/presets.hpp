@@ -81,7 +81,7 @@ inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citat
   if (degree >= 10) return Preset::dense;
   return n < 1000 ? Preset::small : Preset::heterophilic;
 }
-/// The preset for a dataset; of the labels, those of training and validation nodes are looked at.
+/// The preset for a dataset, which depends on the labels of training and validation nodes only.
 ///
 /// \throws std::invalid_argument  as seen_homophily()
 [[nodiscard]] inline Preset choose_preset(const Dataset& data, const Split& split) {

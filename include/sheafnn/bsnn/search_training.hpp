@@ -106,7 +106,7 @@ class PlansOfSearch {
 
 }  // namespace detail
 
-/// A candidate of search(). A training with more epochs than the last one on the same split goes on where that ended.
+/// A candidate of search(). A training with more epochs than the last one on the same split resumes where that ended.
 ///
 /// \param splits   of search_splits(); they must outlive the candidate
 /// \param options  the search sets `epochs`, `on_checkpoint` and `resume`

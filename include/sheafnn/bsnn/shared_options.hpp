@@ -26,18 +26,19 @@ inline void check_plan(const FeaturePlan& plan, Index features) {
 }
 
 /// Options that networks of all kinds, or most of them, have.
-inline constexpr Option layers_option = {"layers", "diffusion layers", OptionRange::between(1, 64)};
+inline constexpr Option layers_option = {"layers", "number of diffusion layers", OptionRange::between(1, 64)};
 inline constexpr Option treatment_option = {.key = "feature_treatment",
                                             .summary = "what happens to features before the network reads them",
                                             .since = "0.2"};
 inline constexpr Option plan_option = {.key = "feature_plan",
-                                       .summary = "the same, column by column; data decide it",
+                                       .summary =
+                                           "what happens to each column of the features; the data decide it",
                                        .flag = "",
                                        .since = "0.2"};
-inline constexpr Option left_weights_option = {"left_weights", "mix stalk coordinates"};
-inline constexpr Option right_weights_option = {"right_weights", "mix channels"};
+inline constexpr Option left_weights_option = {"left_weights", "layers have weights that mix stalk coordinates"};
+inline constexpr Option right_weights_option = {"right_weights", "layers have weights that mix channels"};
 inline constexpr Option readout_option = {.key = "readout_layers",
-                                          .summary = "layers of the readout, those before the last with GELU",
+                                          .summary = "number of readout layers; GELU follows all but the last",
                                           .range = OptionRange::between(1, 8),
                                           .since = "0.1"};
 
@@ -48,21 +49,19 @@ inline constexpr Option normalisation_option = {"normalisation", "normalisation 
 inline constexpr Option sheaf_activation_option = {
     .key = "sheaf_activation",
     .summary =
-        "what the sheaf learner's outputs go through (attention: nsd, general-linear; exponential: "
-        "general-linear; residual: "
-        "general-linear, diagonal)",
-    .automatic = "identity for special-orthogonal, otherwise and with the published spread tanh",
+        "function of the sheaf learner's outputs; attention needs nsd with general-linear maps, exponential needs "
+        "general-linear maps, and residual needs general-linear or diagonal maps",
+    .automatic = "identity for special-orthogonal; tanh for other maps and for the published spread",
     .since = "0.1"};
 inline constexpr Option spread_option = {.key = "spread",
-                                         .summary =
-                                             "spread of Bayesian maps: where it begins and how far it reaches",
+                                         .summary = "how widely Bayesian maps are spread at first and at most",
                                          .since = "0.2"};
 inline constexpr Option parametrisation_option = {
     .key = "parametrisation",
-    .summary = "parametrisation of mean rotations (euler: stalk dimension 2, 3)",
-    .automatic = "exponential, with the published spread householder"};
+    .summary = "parametrisation of mean rotations; euler needs stalk dimension 2 or 3",
+    .automatic = "exponential; householder for the published spread"};
 
-/// Of rotations, and of others and with the published spread.
+/// The default for rotations, and for other maps or the published spread.
 [[nodiscard]] constexpr SheafActivation default_sheaf_activation(bool rotations, bool published) {
   return rotations && !published ? SheafActivation::identity : SheafActivation::tanh;
 }
@@ -76,16 +75,16 @@ template <class Visit, class... Options>
 void for_each_size(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   visit({.key = "features",
-         .summary = "input features; data decide it",
+         .summary = "number of input features; the data decide it",
          .range = Range::between(1, 1 << 28),
          .flag = ""},
         options.features...);
   visit({.key = "classes",
-         .summary = "classes, or outputs of another loss; data decide it",
+         .summary = "number of classes, or of outputs for another loss; the data decide it",
          .range = Range::between(1, 1 << 20),
          .flag = ""},
         options.classes...);
-  visit({"channels", "feature channels per stalk coordinate", Range::between(1, max_channels)},
+  visit({"channels", "number of feature channels per stalk coordinate", Range::between(1, max_channels)},
         options.channels...);
 }
 
@@ -98,40 +97,42 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
   visit(plan_option, options.feature_plan...);
   visit({"add_lp", "append a fixed low-pass stalk coordinate"}, options.add_lp...);
   visit({"add_hp", "append a fixed high-pass stalk coordinate"}, options.add_hp...);
-  visit({.key = "edge_weights", .summary = "learned edge weights", .automatic = "on for special-orthogonal"},
+  visit({.key = "edge_weights",
+         .summary = "learn a weight for every edge",
+         .automatic = "on for special-orthogonal"},
         options.edge_weights...);
   visit(separate_encoder_option, options.separate_encoder...);
-  visit({"degree_input", "node degree as input of the sheaf encoder"}, options.degree_input...);
-  visit({"learner_layers", "hidden layers of the sheaf learner", Range::between(0, max_learner_layers)},
+  visit({"degree_input", "the sheaf learner's own encoder reads the degree of a node"}, options.degree_input...);
+  visit({"learner_layers", "number of hidden layers of the sheaf learner", Range::between(0, max_learner_layers)},
         options.learner_layers...);
-  visit({"learner_width", "width of the sheaf learner's hidden layers; 0: as channels", Range::between(0, 1024)},
+  visit({"learner_width", "width of the sheaf learner's hidden layers",
+         Range::between(0, 1024, " (0: the number of channels)")},
         options.learner_width...);
   visit({.key = "learner", .summary = "what the sheaf learner reads of two nodes", .since = "0.1"},
         options.learner...);
   visit({.key = "edge_features",
-         .summary = "numbers of every arc that the sheaf learner reads; data decide it",
+         .summary = "number of arc features that the sheaf learner reads; the data decide it",
          .range = Range::between(0, 1024),
          .flag = "",
          .since = "0.1"},
         options.edge_features...);
   visit(sheaf_activation_option, options.sheaf_activation...);
   visit(spread_option, options.spread...);
-  visit({"second_linear", "second linear layer in the encoder"}, options.second_linear...);
+  visit({"second_linear", "the encoder has a second linear layer"}, options.second_linear...);
   visit(readout_option, options.readout_layers...);
   visit(left_weights_option, options.left_weights...);
   visit(right_weights_option, options.right_weights...);
-  visit({"activation", "ELU in the encoder and after each diffusion"}, options.activation...);
+  visit({"activation", "apply ELU in the encoder and after each diffusion"}, options.activation...);
   visit(normalisation_option, options.normalisation...);
   visit(parametrisation_option, options.parametrisation...);
-  visit(
-      {.key = "augmented_filters",
-       .summary =
-           "with the normalisation block: the fixed filters of the other normalisations, as in files of version 1",
-       .flag = "",
-       .since = "0.2"},
-      options.augmented_filters...);
+  visit({.key = "augmented_filters",
+         .summary = "with the normalisation block: scale the fixed filters as the other normalisations do; files "
+                    "of version 1 have this",
+         .flag = "",
+         .since = "0.2"},
+        options.augmented_filters...);
 }
-/// Those of `from` to `to`.
+/// Copies the shared options of `from` to `to`.
 template <class From, class To>
 void copy_shared_options(const From& from, To& to) {
   for_each_shared_option([](const Option&, const auto& one, auto& other) { other = one; }, from, to);

@@ -58,7 +58,7 @@ template <int D>
   }
 }
 
-/// Of all transports of one sheaf after another: angles, or signs.
+/// Figures of all transports of one sheaf after another: angles, or signs.
 template <class Family>
 struct TransportFigures {
   static constexpr int D = Family::stalk_dimension;

@@ -1,5 +1,5 @@
 /// \file
-/// TrainOptions and TrainResult: what a training is given, and what became of it.
+/// TrainOptions and TrainResult: the options of a training and its result.
 #pragma once
 
 #include <array>
@@ -23,36 +23,36 @@
 
 namespace sheafnn {
 
-/// How train() trains.
+/// Options of train().
 struct TrainOptions {
-  Index epochs = 500;    ///< maximum
-  Index patience = 200;  ///< stop after so many epochs without a better one; not without validation nodes
+  Index epochs = 500;    ///< largest number of epochs
+  Index patience = 200;  ///< stop after this many epochs without a better one; needs validation nodes
   StopOn stop_on = StopOn::loss;
   double learning_rate = 0.01;
-  /// Of the sheaf learner's weights; 0: learning_rate (default: 0.3 learning_rate, so that the other weights settle
+  /// Rate of the sheaf learner's weights; 0: learning_rate (default: 0.3 learning_rate, so that the other weights settle
   /// first; math: "A posterior that is learned").
   std::optional<double> sheaf_learning_rate = {};
-  double weight_decay = 5e-4;           ///< L2, of all weights but the sheaf learner's
-  double sheaf_decay = 5e-4;            ///< L2, of the sheaf learner's weights
-  WeightDecay decay = WeightDecay::l2;  ///< L2 terms, or decoupled (AdamW)
-  double input_dropout = 0.5;           ///< of features
-  double dropout = 0.3;                 ///< of hidden features
+  double weight_decay = 5e-4;           ///< L2 decay of all weights except the sheaf learner's
+  double sheaf_decay = 5e-4;            ///< L2 decay of the sheaf learner's weights
+  WeightDecay decay = WeightDecay::l2;  ///< as L2 terms of the loss, or decoupled (AdamW)
+  double input_dropout = 0.5;           ///< dropout rate of features
+  double dropout = 0.3;                 ///< dropout rate of hidden features
   KlSchedule kl_schedule = KlSchedule::cyclical;
   double kl_maximum = 0.003;  ///< largest λ
   KlEstimator kl_estimator = KlEstimator::automatic;
-  Index training_samples = 1;  ///< K, sheaves drawn per training step
+  Index training_samples = 1;  ///< K, number of sheaves drawn per training step
   SampleLoss sample_loss = SampleLoss::expected;
-  /// Training nodes, or graphs, of one step; an epoch takes all, in an order of its own. 0: one step with all.
+  /// Number of training nodes or graphs in a step; an epoch takes all, in a new order. 0: one step with all.
   Index batch_size = 0;
-  Index samples = 3;            ///< posterior samples averaged at evaluation
-  std::uint64_t seed = 0;       ///< of dropout and noise; initial weights have their own (SheafModel)
-  int threads = 0;              ///< at most; 0: as many as the graph is worth. Results do not depend on it
+  Index samples = 3;            ///< number of posterior samples averaged at evaluation
+  std::uint64_t seed = 0;       ///< seed of dropout and noise; initial weights have another (SheafModel)
+  int threads = 0;              ///< largest number; 0: as many as the graph is worth. Results do not depend on it
   EpochCallback on_epoch = {};  ///< called after every epoch; may stop the training
   /// Called every `checkpoint_every` epochs and after the last one, before train() returns.
   std::function<void(const TrainingState&)> on_checkpoint = {};
   Index checkpoint_every = 10;
-  /// Where to go on; null: from the beginning. With the same model, data and options the result has the same bits as
-  /// that of a training that was never stopped. `epochs` and `patience` may grow.
+  /// The state to resume from; null: from the beginning. With the same model, data and options the result has the same
+  /// bits as without the interruption. `epochs` and `patience` may grow.
   const TrainingState* resume = nullptr;
 
   /// The rate of the sheaf learner's weights.
@@ -68,25 +68,27 @@ void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   constexpr double many = 1'000'000'000;
   visit({"epochs", "largest number of epochs", Range::between(1, many)}, options.epochs...);
-  visit({"patience", "epochs without a better one after which training stops", Range::between(1, many)},
+  visit({"patience", "number of epochs without a better one, after which training stops", Range::between(1, many)},
         options.patience...);
   visit({"stop_on",
-         "metric on the validation nodes that chooses the best epoch; with a preset roc-auc where one of two "
-         "classes has two thirds of the nodes"},
+         "validation metric that chooses the best epoch; presets take roc-auc where one of two classes has two "
+         "thirds of the nodes"},
         options.stop_on...);
   visit({.key = "learning_rate", .summary = "Adam's learning rate", .range = Range::above(0), .flag = "--lr"},
         options.learning_rate...);
   visit({.key = "sheaf_learning_rate",
-         .summary = "learning rate of the sheaf learner's weights; 0: the others' rate",
-         .range = Range::at_least(0),
+         .summary = "learning rate of the sheaf learner's weights",
+         .range = Range::at_least(0, " (0: the rate of the other weights)"),
          .flag = "--sheaf-lr",
-         .automatic = "0.3 of the others' rate",
+         .automatic = "0.3 of the other weights' rate",
          .since = "0.2"},
         options.sheaf_learning_rate...);
   visit({"weight_decay", "L2 decay of all weights but the sheaf learner's", Range::at_least(0)},
         options.weight_decay...);
   visit({"sheaf_decay", "L2 decay of the sheaf learner's weights", Range::at_least(0)}, options.sheaf_decay...);
-  visit({.key = "decay", .summary = "decays are L2 terms of the loss, or decoupled from it (AdamW)", .flag = ""},
+  visit({.key = "decay",
+         .summary = "how decays act: as L2 terms of the loss, or decoupled from the loss as in AdamW",
+         .flag = ""},
         options.decay...);
   visit({"input_dropout", "dropout of features", Range::below(0, 1)}, options.input_dropout...);
   visit({"dropout", "dropout of hidden features", Range::below(0, 1)}, options.dropout...);
@@ -96,26 +98,27 @@ void for_each_option(const Visit& visit, Options&... options) {
          .range = Range::at_least(0),
          .flag = "--kl-weight"},
         options.kl_maximum...);
-  visit({"kl_estimator", "how the KL term is computed; automatic: in closed form where there is one"},
+  visit({"kl_estimator", "how the KL term is computed; automatic takes the closed form where there is one"},
         options.kl_estimator...);
   visit({.key = "sample_loss",
-         .summary =
-             "loss of several training samples: the mean of their losses, or the loss of their mean prediction",
+         .summary = "loss of several training samples: the mean of their losses (expected), or the loss of their "
+                    "mean prediction (predictive)",
          .since = "0.2"},
         options.sample_loss...);
-  visit({"training_samples", "sheaves drawn per training step", Range::between(1, 1024)},
+  visit({"training_samples", "number of sheaves drawn per training step", Range::between(1, 1024)},
         options.training_samples...);
   visit({.key = "batch_size",
-         .summary = "training nodes or graphs of a step; 0: all",
-         .range = Range::between(0, many),
+         .summary = "number of training nodes or graphs in a step",
+         .range = Range::between(0, many, " (0: all)"),
          .since = "0.3"},
         options.batch_size...);
-  visit({"samples", "posterior samples averaged at evaluation", Range::between(1, 1024)}, options.samples...);
+  visit({"samples", "number of posterior samples averaged at evaluation", Range::between(1, 1024)},
+        options.samples...);
   visit({"seed", "seed of weights, dropout and noise"}, options.seed...);
   visit({"threads", "largest number of threads", Range::at_least(0, " (0: as many as the graph is worth)")},
         options.threads...);
   visit({.key = "checkpoint_every",
-         .summary = "epochs between two checkpoints",
+         .summary = "number of epochs between two checkpoints",
          .range = Range::between(1, many),
          .flag = "--every"},
         options.checkpoint_every...);
@@ -134,23 +137,23 @@ inline constexpr std::array<std::string_view, 3> stop_reason_names = {"epochs", 
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(StopReason) { return stop_reason_names; }
 
-/// Outcome of training. The model ends with the parameters of the best epoch.
+/// The result of a training. The model ends with the parameters of the best epoch.
 struct TrainResult {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-  Index best_epoch = 0;                                 ///< without validation nodes the last one
+  Index best_epoch = 0;                                 ///< the last epoch without validation nodes
   double validation_loss = 0, validation_accuracy = 0;  ///< of the best epoch; NaN without validation nodes
   double test_accuracy = 0, test_nll = 0;               ///< of the best epoch; NaN without test nodes
-  /// Of the best epoch: the metric of stop_on, as EpochReport has it.
+  /// The metric of stop_on in the best epoch, as in EpochReport.
   double validation_metric = unknown, test_metric = unknown;
-  /// Of a classification's best epoch, ECE with 15 bins; NaN without test nodes and for other losses, ROC AUC and average
-  /// precision also where the test nodes are all of one class.
+  /// Figures of a classification's best epoch; the ECE has 15 bins. They are NaN without test nodes and for other losses;
+  /// ROC AUC and average precision also where the test nodes are all of one class.
   double test_ece = unknown, test_roc_auc = unknown, test_average_precision = unknown, test_macro_f1 = unknown,
          test_brier = unknown;
   StopReason stop_reason = StopReason::epochs;
-  std::vector<EpochReport> history;  ///< of all epochs, also those before `resume`
-  double epoch_seconds = 0;          ///< per epoch, on average, without callbacks; of the epochs of this call
-  double train_seconds = 0;          ///< of that embeddings for both, forward, backward, Adam
+  std::vector<EpochReport> history;  ///< all epochs, including the epochs before `resume`
+  double epoch_seconds = 0;          ///< mean time of an epoch of this call, without callbacks
+  double train_seconds = 0;          ///< its share for embeddings for both, forward, backward, Adam
   double evaluate_seconds = 0;       ///< and prediction with `samples` samples; the two may overlap
 };
 

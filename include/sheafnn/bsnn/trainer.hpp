@@ -46,7 +46,7 @@ void check_targets(const LossType& loss, Index n, Index outputs, const Split& sp
   check(split.test, "test");
 }
 
-/// Checks that a training of P parameters with `predictions` = n · C numbers can go on from a state.
+/// Checks that a training of P parameters with `predictions` = n · C numbers can resume from a state.
 ///
 /// \param validated  the split has validation nodes
 /// \throws std::invalid_argument  naming the part that does not fit
@@ -55,7 +55,7 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
   const Index epochs = static_cast<Index>(state.history.size());
   require(epochs >= 1, "resume.history", epochs, "at least one epoch is needed");
   require(epochs <= options.epochs, "epochs", options.epochs,
-          concat("the training to go on with has ", epochs, " epochs already"));
+          concat("the training to resume has ", epochs, " epochs already"));
   require(state.best_epoch >= 0 && state.best_epoch < epochs, "resume.best_epoch", state.best_epoch,
           concat("must be between 0 and ", epochs - 1));
   require(state.seed == options.seed, "resume.seed", state.seed, concat("the options have ", options.seed));
@@ -78,15 +78,14 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
     if (epoch != t) throw_invalid_argument(concat("resume.history[", t, "].epoch"), epoch, concat("must be ", t));
   }
   require(!state.stop_on || *state.stop_on == options.stop_on, "stop_on", to_string(options.stop_on),
-          concat("the training to go on with chose its best epoch by ",
+          concat("the training to resume chose its best epoch by ",
                  state.stop_on ? to_string(*state.stop_on) : ""));
   const bool has_metric = !std::isnan(state.history[static_cast<std::size_t>(state.best_epoch)].validation_metric);
   require(!validated || has_metric == is_metric(options.stop_on), "stop_on", to_string(options.stop_on),
-          concat("the training to go on with chose its best epoch by ",
-                 has_metric ? "a metric" : "loss or accuracy"));
+          concat("the training to resume chose its best epoch by ", has_metric ? "a metric" : "loss or accuracy"));
 }
 
-/// Refuses a classification that goes on with another split: the best epoch's probabilities are there for the nodes that
+/// Refuses a classification that resumes with another split: the best epoch's probabilities are there for the nodes that
 /// were evaluated then, and 0 for others.
 ///
 /// \throws std::invalid_argument  a validation or test node has none
@@ -97,7 +96,7 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
       const double* row = state.best_predictions.data() + u * classes;
       if (!loss.known(u) || std::any_of(row, row + classes, [](double p) { return p > 0; })) continue;
       throw_invalid_argument("split", concat("one with node ", u, " among those to evaluate"),
-                             "the training to go on with had another");
+                             "the training to resume had another split");
     }
   }
 }
@@ -113,8 +112,8 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
 }  // namespace detail
 
 /// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch.
-/// A training that on_epoch stops ends in the same way; a training with options.resume goes on from there. The
-/// result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is that of
+/// A training that on_epoch stops ends in the same way; options.resume continues one from its state. The
+/// result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is the error of
 /// classifications. Nodes without a known target do not count anywhere.
 ///
 /// Without validation nodes there is no early stopping: every epoch counts as better than those before it, so that

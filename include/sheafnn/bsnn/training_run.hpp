@@ -228,7 +228,7 @@ class TrainingRun {
     result_.evaluate_seconds += seconds_since(start);
   }
 
-  /// \returns whether training goes on
+  /// \returns whether training continues
   bool finish_epoch(Index epoch) {
     result_.history.push_back(report_);
     keep_if_best();

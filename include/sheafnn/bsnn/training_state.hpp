@@ -1,5 +1,5 @@
 /// \file
-/// TrainingState: everything that a training needs to go on as if it had never stopped. Random numbers are no part of
+/// TrainingState: everything that a training needs to resume as if it had never stopped. Random numbers are no part of
 /// it: they are functions of seed, purpose and epoch.
 #pragma once
 

@@ -54,7 +54,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Bytes of memory that a process may use: those of the machine, or of its control groups on Linux; infinite where the
+/// Bytes of memory that a process may use: the machine's memory, or the limit of its control groups on Linux; infinite where the
 /// system does not tell. The groups are read once. A double, so that products of sizes cannot overflow.
 [[nodiscard]] inline double memory_limit() {
   double limit = std::numeric_limits<double>::infinity();

@@ -52,7 +52,7 @@ struct OptionRange {
   }
 };
 
-/// What is said of an option. Texts are those of a program's --help: no capital at the beginning, no full stop.
+/// The declaration of an option. Texts are written for a program's --help: no capital at the beginning, no full stop.
 struct Option {
   const char* key;                  ///< its name in files and in Python
   const char* summary;              ///< what it is, in a sentence that its names or its range follow

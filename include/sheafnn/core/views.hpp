@@ -125,7 +125,7 @@ class FeatureView {
       assert(0 <= u && u < nodes_);
       return {data_ + u * row_size(), coordinates_, channels_};
     }
-    /// Those of the first nodes.
+    /// The rows of the first nodes.
     [[nodiscard]] FeatureView first(Index nodes) const noexcept {
       assert(0 <= nodes && nodes <= nodes_);
       return {data_, nodes, coordinates_, channels_};

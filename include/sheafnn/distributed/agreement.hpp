@@ -24,7 +24,7 @@ namespace sheafnn::distributed {
 /// Names and values, as texts.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// Compares the settings of all ranks with those of rank 0. All ranks call it.
+/// Compares the settings of all ranks with the settings of rank 0. All ranks call it.
 ///
 /// \throws std::runtime_error  on all ranks, naming the first rank that differs, the setting, and both values
 inline void require_agreement(Communicator& ranks, const Settings& settings) {

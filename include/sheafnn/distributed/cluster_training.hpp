@@ -141,7 +141,8 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
   require_between("parts_per_step", parts_per_step, 1, parts.parts);
   require(options.resume == nullptr && !options.on_checkpoint, "resume, on_checkpoint", "given",
           "a training in clusters has no checkpoints");
-  require(!is_metric(options.stop_on), "stop_on", to_string(options.stop_on), "in clusters: loss or accuracy");
+  require(!is_metric(options.stop_on), "stop_on", to_string(options.stop_on),
+          "a training in clusters chooses the best epoch by loss or accuracy");
 
   sheafnn::detail::PlanOfTraining<Model> plan(model, data.graph, data.features);  // of the whole
   layers::ParameterSet<S>& parameters = model.parameters();

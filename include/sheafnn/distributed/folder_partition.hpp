@@ -66,7 +66,8 @@ class RowMover {
   void move_rows(const char* name) const {
     NpyFile file(from_ / name);
     const Index n = static_cast<Index>(old_of_.size());
-    require(file.rows() == n, file.name(), file.rows(), concat("rows; there are ", n, " nodes"));
+    require(file.rows() == n, file.name(), file.rows(),
+            concat("the number of rows must be the number of nodes, ", n));
     if (ranks_->is_root()) create_like(name, file, n);
     barrier();
     for_ranges([&](Index first, Index last) {
@@ -82,7 +83,8 @@ class RowMover {
                     std::span<const std::int64_t> new_of) const {
     NpyFile indptr(from_ / offsets);
     const Index n = static_cast<Index>(old_of_.size());
-    require(indptr.rows() == n + 1, indptr.name(), indptr.rows(), concat("entries; expected nodes + 1 = ", n + 1));
+    require(indptr.rows() == n + 1, indptr.name(), indptr.rows(),
+            concat("the number of entries must be nodes + 1 = ", n + 1));
     if (ranks_->is_root()) write_offsets(offsets, indptr);
     barrier();
     if (targets != nullptr) {

@@ -104,7 +104,8 @@ struct GraphFiles {
 /// First nodes of the ranks' ranges of equal work, and N.
 [[nodiscard]] inline std::vector<Index> ranges_of(Communicator& ranks, NpyFile& indptr) {
   const Index n = indptr.rows() - 1, parts = ranks.size();
-  require(n >= parts, indptr.name(), n, concat("nodes: too few for ", parts, " ranks"));
+  require(n >= parts, indptr.name(), n,
+          concat("the number of nodes must be at least the number of ranks, ", parts));
   const double total = static_cast<double>(indptr.at(n) + node_work * n);
   const double share = total * ranks.rank() / static_cast<double>(parts);
   Index low = 0, high = n;  // the first node whose work before it is at least the share
@@ -184,7 +185,7 @@ struct GraphFiles {
     if (arriving[p] == static_cast<std::int64_t>(received[p].size())) continue;
     throw std::runtime_error(concat("indices.npy: ", received[p].size(), " arcs leave for the nodes of rank ", p,
                                     " and ", arriving[p],
-                                    " come from them; every edge must be there in both directions"));
+                                    " come from them; every edge must be listed in both directions"));
   }
   std::vector<MPI_Request> requests;
   for (std::size_t p = 0; p < size; ++p) {
@@ -261,7 +262,7 @@ struct GraphFiles {
     const std::size_t row = static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)] - first);
     if (r.piece.part.graph.degree(u) == rows.offset[row + 1] - rows.offset[row]) continue;
     throw std::runtime_error(detail::concat(indices.name(), ": an edge of node ", first + static_cast<Index>(row),
-                                            " is there in one direction only"));
+                                            " is listed in one direction only"));
   }
   const auto [features, entry] = detail::read_features(ranks, folder, n, first, last);
   r.piece.features = part_features(features, numbers, first, entry);

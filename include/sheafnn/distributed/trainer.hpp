@@ -1,5 +1,5 @@
 /// \file
-/// train() and predict() on several ranks: those of bsnn/trainer.hpp and bsnn/prediction.hpp on a DistributedData. Every
+/// train() and predict() on several ranks: the functions of bsnn/trainer.hpp and bsnn/prediction.hpp on a DistributedData. Every
 /// rank computes its own nodes; weights and Adam are the same on all ranks, since all have the same bits of the gradient.
 ///
 /// Source: math: "The model", "Loss", "Optimiser"; what is exchanged: docs/notebook/mpi.md.
@@ -96,13 +96,13 @@ inline void add_test_figures(DistributedData& data, std::span<const std::int32_t
   for (double* figure : figures) data.ranks().broadcast(std::span<double>(figure, 1));
 }
 
-/// What all ranks must have in common but the split. \param resume  the state to go on from; null: none
+/// What all ranks must have in common but the split. \param resume  the state to resume from; null: none
 template <class Model>
 [[nodiscard]] Settings settings_of(const Model& model, const TrainOptions& options, const TrainingState* resume) {
   Settings r = settings_of(model);
   const Settings more = settings_of(options);
   r.insert(r.end(), more.begin(), more.end());
-  r.emplace_back("epochs to go on from", std::to_string(resume == nullptr ? 0 : resume->history.size()));
+  r.emplace_back("epochs to resume from", std::to_string(resume == nullptr ? 0 : resume->history.size()));
   return r;
 }
 
@@ -118,9 +118,9 @@ struct OwnStates {
 /// Trains `model` to classify the labelled nodes; see sheafnn::train(). All ranks call it with the same model and options
 /// and end with the same parameters and result; times are each rank's own.
 ///
-/// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are those of
-/// sheafnn::train(), with the predictions of all nodes: a training goes on on any number of ranks, also on one without
-/// MPI; every rank gives the state to go on from. A training that stops on a metric of classes gathers the probabilities of
+/// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are states of
+/// sheafnn::train(), with the predictions of all nodes: a training resumes on any number of ranks, also on one without
+/// MPI; every rank gives the state to resume from. A training that stops on a metric of classes gathers the probabilities of
 /// validation and test nodes on rank 0, every epoch.
 ///
 /// \param own     owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty

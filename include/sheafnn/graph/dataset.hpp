@@ -66,7 +66,7 @@ using Dataset = NodeDataset<Graph>;
 /// A node classification task on a hypergraph.
 using HypergraphDataset = NodeDataset<Hypergraph>;
 
-/// Those of `nodes` whose label is known, in the same order.
+/// The nodes of `nodes` whose label is known, in the same order.
 ///
 /// \param labels  one per node, negative where unknown
 /// \throws std::invalid_argument  a node number out of range

@@ -30,12 +30,12 @@ struct NeighbourLists {
 
 /// The arcs of a graph by the nodes they leave, u→v for all v, and by those they enter. A view.
 struct ArcLists {
-  Index nodes = 0;  ///< of a part of a graph: the owned ones; the lists name those of the halo as well
+  Index nodes = 0;  ///< of a part of a graph: the owned ones; the lists name the halo's nodes too
   NeighbourLists out, in;
   GraphPart* part = nullptr;               ///< null: of a whole graph
-  const Index* whole_in_degree = nullptr;  ///< of a part: that of each of its nodes in the whole graph
+  const Index* whole_in_degree = nullptr;  ///< of a part: the degree of each of its nodes in the whole graph
 
-  /// Rows of an array that is read at neighbours: one per node, on a part also for those of the halo.
+  /// Rows of an array that is read at neighbours: one per node, on a part also for the halo's nodes.
   [[nodiscard]] Index rows() const noexcept {
     return part == nullptr ? nodes : static_cast<Index>(part->numbers().node.size());
   }
@@ -49,8 +49,8 @@ struct ArcLists {
   }
 };
 
-/// Those of an undirected graph, which must outlive them: every edge is an arc both ways, however it was listed. Of a
-/// part, those of owned nodes.
+/// The arcs of an undirected graph, which must outlive them: every edge is an arc both ways, however it was listed. A
+/// part has the arcs of its owned nodes.
 [[nodiscard]] inline ArcLists arc_lists(const Graph& graph) {
   const NeighbourLists lists{graph.offsets().data(), graph.targets().data()};
   GraphPart* part = graph.part();
@@ -68,7 +68,7 @@ class DirectedArcs {
   DirectedArcs(Index node_count, std::span<const Edge> arcs) : nodes_(node_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require(node_count >= 0 && node_count <= most, "node_count", node_count, "must be between 0 and 2147483647");
-    require(arcs.size() <= static_cast<std::size_t>(most), "arcs", arcs.size(), "at most 2^31 - 1 arcs");
+    require(arcs.size() <= static_cast<std::size_t>(most), "arcs", arcs.size(), "must be at most 2^31 - 1");
     std::vector<Edge> sorted;
     sorted.reserve(arcs.size());
     for (std::size_t i = 0; i < arcs.size(); ++i) {
@@ -134,7 +134,7 @@ class DirectedArcs {
   return (graph.listed(arc) ? 1 : 0) - (graph.listed(graph.reverse(arc)) ? 1 : 0);
 }
 
-/// The lists of listed_arcs(graph); of a part of a graph those of owned nodes, which know all of their arcs.
+/// The lists of listed_arcs(graph); a part of a graph has the lists of owned nodes, which know all of their arcs.
 ///
 /// \param listed  listed_arcs(graph), which must outlive the lists, as must the graph
 /// \throws std::invalid_argument  arcs of another number of nodes

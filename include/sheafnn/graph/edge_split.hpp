@@ -27,15 +27,15 @@
 
 namespace sheafnn {
 
-/// What split_links() and split_edges() draw. The four shares sum to 1.
+/// Options of split_links() and split_edges(). The four shares sum to 1.
 struct EdgeSplitOptions {
-  double message = 0.6;  ///< share of the edges that the network sees and that are no targets
+  double message = 0.6;  ///< share of the edges that the network sees and that are not targets
   double train = 0.2, validation = 0.1,
-         test = 0.1;  ///< shares of the target edges; only `train` is positive always
-  /// Links: pairs without an edge for each target edge.
+         test = 0.1;  ///< shares of the target edges; only `train` must be positive
+  /// For links: number of pairs without an edge for each target edge.
   double negatives = 1;
   NegativeSampling sampling = NegativeSampling::uniform;
-  /// Labels of edges: leave target edges in the graph that the network sees. Links are always taken out.
+  /// For labels of edges: keep target edges in the graph that the network sees. Links are always taken out.
   bool keep_targets = false;
   std::uint64_t seed = 0;  ///< same seed, same split
 };
@@ -45,7 +45,7 @@ template <class Visit, OptionsOf<EdgeSplitOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   visit({.key = "message_share",
-         .summary = "share of the edges that the network sees and that are no targets",
+         .summary = "share of the edges that the network sees and that are not targets",
          .range = Range::between(0, 1),
          .field = "message",
          .since = "0.3"},
@@ -69,7 +69,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.3"},
         options.test...);
   visit({.key = "negatives",
-         .summary = "pairs without an edge for each target edge, of links",
+         .summary = "number of pairs without an edge for each target edge, when links are predicted",
          .range = Range::between(0, 1000),
          .since = "0.3"},
         options.negatives...);
@@ -78,7 +78,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .field = "sampling",
          .since = "0.3"},
         options.sampling...);
-  visit({.key = "keep_targets", .summary = "leave labelled target edges in the graph", .flag = "", .since = "0.3"},
+  visit({.key = "keep_targets", .summary = "keep labelled target edges in the graph", .flag = "", .since = "0.3"},
         options.keep_targets...);
 }
 
@@ -87,11 +87,11 @@ struct EdgeTargets {
   Graph graph;                       ///< what the network sees
   std::vector<Edge> pairs;           ///< T; the pairs of fresh() change in training
   std::vector<std::int32_t> edges;   ///< T: number of the edge in the whole graph, −1 where there is none
-  std::vector<std::int32_t> labels;  ///< T: of links 1 (an edge) or 0; or the labels of the edges
+  std::vector<std::int32_t> labels;  ///< T: 1 (an edge) or 0 for links; or the labels of the edges
   Split split;                       ///< numbers of targets
   NegativePairs negatives;
-  Index first_fresh = -1;  ///< targets from this one on are drawn anew in every epoch; −1: none
-  std::uint64_t seed = 0;  ///< of what is drawn
+  Index first_fresh = -1;  ///< targets from this number on are drawn anew in every epoch; −1: none
+  std::uint64_t seed = 0;  ///< seed of the draws
 
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(pairs.size()); }
   /// The pair of a target in an epoch. Unchecked: 0 ≤ target < count().
@@ -227,7 +227,7 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
 /// \throws std::invalid_argument  an option out of range, too few edges, or too few pairs without an edge
 /// \throws std::runtime_error     NegativePairs::draw()
 [[nodiscard]] inline EdgeTargets split_links(const Graph& graph, const EdgeSplitOptions& options = {}) {
-  require(!options.keep_targets, "keep_targets", true, "a link that the network sees is no target");
+  require(!options.keep_targets, "keep_targets", true, "a link that the network sees cannot be a target");
   EdgeTargets r = detail::targets_of(graph, {}, 1, options, false);
   r.labels.assign(r.pairs.size(), 1);
   const auto negatives_of = [&](const std::vector<std::int32_t>& set) {

@@ -125,7 +125,7 @@ template <class T>
     if (!part.empty()) run.count = detail::number_in_plan<Index>(part);
     const std::string_view kind_name = detail::next_part(column, ' ');
     const std::size_t kind = detail::place_of(kind_name, detail::column_kind_names);
-    require(kind < detail::column_kind_names.size(), "feature_plan", kind_name, "is no treatment of a column");
+    require(kind < detail::column_kind_names.size(), "feature_plan", kind_name, "is not a treatment of a column");
     run.column.kind = static_cast<Kind>(kind);
     std::vector<double> numbers;
     while (!column.empty()) numbers.push_back(detail::number_in_plan<double>(detail::next_part(column, ' ')));

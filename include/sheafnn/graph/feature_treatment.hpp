@@ -215,7 +215,8 @@ class FeaturePlan {
     require(std::isfinite(c.scale) && c.scale > 0, "scale of a column", c.scale, "must be finite and positive");
     const bool ranked = c.kind == FeatureColumn::Kind::ranked;
     require(c.quantiles.size() == (ranked ? FeatureColumn::levels.size() : 0), "quantiles of a column",
-            c.quantiles.size(), ranked ? "a column by rank has 13" : "only columns by rank have some");
+            c.quantiles.size(),
+            ranked ? "a column by rank has 13 quantiles" : "only columns by rank have quantiles");
     for (std::size_t i = 0; i < c.quantiles.size(); ++i) {
       const bool good = std::isfinite(c.quantiles[i]) && (i == 0 || c.quantiles[i - 1] <= c.quantiles[i]);
       require(good, "quantile of a column", c.quantiles[i], "quantiles must be finite and not decrease");

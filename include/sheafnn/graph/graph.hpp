@@ -77,7 +77,8 @@ class Graph {
       directions.back() = static_cast<std::uint8_t>(directions.back() | 1 << (key & 1));
     }
     merged_duplicates_ = static_cast<Index>(keys.size() - sorted.size());
-    require(sorted.size() < (std::size_t{1} << 30), "edges", sorted.size(), "less than 2^30 distinct edges");
+    require(sorted.size() < (std::size_t{1} << 30), "edges", sorted.size(),
+            "must be less than 2^30 distinct edges");
     build_arcs(sorted);
     directions_.resize(static_cast<Index>(directions.size()));
     std::copy(directions.begin(), directions.end(), directions_.begin());
@@ -114,7 +115,7 @@ class Graph {
   /// The arc u→v of edge e = {u, v}, u < v; its reverse is reverse(forward_arc(e)).
   [[nodiscard]] Index forward_arc(Index e) const noexcept { return forward_arc_[e]; }
 
-  /// Gives the arcs features that a sheaf learner may read (ModelOptions::edge_features), e.g. both arcs those of their
+  /// Gives the arcs features that a sheaf learner may read (ModelOptions::edge_features), e.g. both arcs the features of their
   /// edge; `count` 0 takes them away.
   ///
   /// \param values  2m × count, row-major
@@ -159,7 +160,9 @@ class Graph {
   void set_part(GraphPart* part) noexcept { part_ = part; }
   [[nodiscard]] GraphPart* part() const noexcept { return part_; }
   /// Nodes 0 … own_node_count() − 1 are this process's own: all, if the graph is no part.
-  [[nodiscard]] Index own_node_count() const noexcept { return part_ == nullptr ? node_count_ : part_->numbers().own; }
+  [[nodiscard]] Index own_node_count() const noexcept {
+    return part_ == nullptr ? node_count_ : part_->numbers().own;
+  }
 
   /// n + 1 CSR offsets.
   [[nodiscard]] std::span<const std::int32_t> offsets() const noexcept { return offset_.view(); }
@@ -180,16 +183,19 @@ class Graph {
     std::vector<std::int32_t> graph_of(static_cast<std::size_t>(node_count_));
     for (std::size_t g = 0; g + 1 < offsets.size(); ++g) {
       if (offsets[g + 1] <= offsets[g] || offsets[g + 1] > node_count_) {
-        throw_invalid_argument(detail::concat("nodes of graph ", g), Index{offsets[g + 1]} - offsets[g],
-                               "a graph needs at least one node, and offsets must increase up to the number of nodes");
+        throw_invalid_argument(
+            detail::concat("nodes of graph ", g), Index{offsets[g + 1]} - offsets[g],
+            "a graph needs at least one node, and offsets must increase up to the number of nodes");
       }
       std::fill(graph_of.begin() + offsets[g], graph_of.begin() + offsets[g + 1], static_cast<std::int32_t>(g));
     }
     for (const Edge& e : edges_) {
-      const std::int32_t one = graph_of[static_cast<std::size_t>(e.u)], other = graph_of[static_cast<std::size_t>(e.v)];
+      const std::int32_t one = graph_of[static_cast<std::size_t>(e.u)],
+                         other = graph_of[static_cast<std::size_t>(e.v)];
       if (one == other) continue;
       throw_invalid_argument("edge", detail::concat(e.u, "-", e.v),
-                             detail::concat("it joins graphs ", one, " and ", other, "; graphs of a set are disjoint"));
+                             detail::concat("it joins graphs ", one, " and ", other,
+                                            "; graphs of a set are disjoint"));
     }
   }
   void build_arcs(const std::vector<Edge>& sorted) {

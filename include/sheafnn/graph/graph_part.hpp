@@ -1,19 +1,19 @@
 /// \file
 /// GraphPart: what a graph that is one process's part of a larger one knows of the whole, and how its rows of node
-/// features meet those of the other parts.
+/// features meet the features of the other parts.
 ///
 /// A part has the nodes that its process owns and, behind them, copies of their neighbours that other processes own (the
 /// halo). Its edges are those with an owned end; an edge between nodes of two parts is in both (a cut edge). Nodes are
 /// numbered: owned ones without a neighbour elsewhere (interior), other owned ones, halo.
 ///
-/// Layers keep these rules, which make the sum of all parts' derivatives that of the whole graph:
+/// Layers keep these rules, which make the sum of all parts' derivatives the derivative of the whole graph:
 ///   - Rows of the halo that a layer reads are copies of their owners' (begin_fetch(), end_fetch()); no other row of the
 ///     halo means anything, and derivatives with respect to it are 0.
 ///   - Half of the derivative of a cut edge's block belongs to each of both parts.
-///   - Derivatives with respect to copies are added to those of their owners (give_back()).
+///   - Derivatives with respect to copies are added to their owners' derivatives (give_back()).
 ///     Where a layer reads the scalings of both ends of an edge (filters), scalings are copied, too, and each part takes
 ///     what flows through its own arc of a cut edge in place of half of both.
-///   - Noise and dropout masks are those of the node's, feature's or arc's number in the whole graph.
+///   - Noise and dropout masks belong to the node's, feature's or arc's number in the whole graph.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace sheafnn {
 /// Numbers of a part and of what it has in the whole graph.
 struct PartNumbers {
   Index own = 0;                   ///< owned nodes; they are 0 … own − 1
-  Index interior = 0;              ///< those of them without neighbours elsewhere; they are 0 … interior − 1
+  Index interior = 0;              ///< owned nodes without neighbours elsewhere; they are 0 … interior − 1
   Index total_nodes = 0;           ///< of the whole graph
   Index total_edges = 0;           ///< of the whole graph
   std::vector<Index> node;         ///< number in the whole graph, of every node of the part
@@ -49,7 +49,7 @@ class GraphPart {
 
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return numbers_; }
 
-  /// Starts to overwrite the rows of the halo with those of their owners. Until end_fetch() no row of the halo may be
+  /// Starts to overwrite the rows of the halo with their owners' rows. Until end_fetch() no row of the halo may be
   /// read, no other one written, and nothing else begun. Unchecked: as above.
   virtual void begin_fetch(float* rows, Index width) = 0;
   /// As above.
@@ -57,7 +57,7 @@ class GraphPart {
   /// Waits for what begin_fetch() has started.
   virtual void end_fetch() = 0;
 
-  /// Adds the rows of the halo to those of their owners, in the order of the parts' numbers, and sets them to 0.
+  /// Adds the rows of the halo to their owners' rows, in the order of the parts' numbers, and sets them to 0.
   /// Unchecked: as above.
   virtual void give_back(float* rows, Index width) = 0;
   /// As above.
@@ -79,7 +79,7 @@ class GraphPart {
  protected:
   /// Takes any numbers; who derives from it checks them.
   explicit GraphPart(PartNumbers numbers) : numbers_(std::move(numbers)) {}
-  /// Replaces the degrees. Unchecked: that they are those of the part's nodes.
+  /// Replaces the degrees. Unchecked: that they belong to the part's nodes.
   void set_degrees(std::vector<Index> degree, std::vector<Index> in_degree) {
     numbers_.degree = std::move(degree);
     numbers_.in_degree = std::move(in_degree);

@@ -43,7 +43,7 @@ class Hypergraph {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require_between("node_count", node_count, 0, most);
     require_between("hyperedge_count", hyperedge_count, 0, most);
-    require(static_cast<Index>(pairs.size()) <= most, "incidence", pairs.size(), "less than 2^31 pairs");
+    require(static_cast<Index>(pairs.size()) <= most, "incidence", pairs.size(), "must be less than 2^31");
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       check_number("node", i, pairs[i].node, node_count);
       check_number("hyperedge", i, pairs[i].hyperedge, hyperedge_count);

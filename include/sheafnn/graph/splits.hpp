@@ -19,8 +19,8 @@
 
 namespace sheafnn {
 
-/// Shares of the training and the validation set; the test set gets the rest. The default is that of the published
-/// splits of the usual benchmark graphs, 48/32/20.
+/// Shares of the training and the validation set; the test set gets the rest. The default is 48/32/20,
+/// as in the published splits of the usual benchmark graphs.
 struct SplitFractions {
   double train = 0.48;
   double validation = 0.32;
@@ -123,7 +123,7 @@ template <class SizesOf>
 
 }  // namespace detail
 
-/// Draws `count` independent splits, those of the built-in graphs. Within every class the nodes are shuffled and cut at
+/// Draws `count` independent splits, as the built-in graphs have them. Within every class the nodes are shuffled and cut at
 /// the fractions, each rounded to whole nodes (random_splits() rounds them together), so that each set holds every
 /// class that has at least three nodes.
 ///
@@ -152,11 +152,11 @@ template <class SizesOf>
                             sizes_of);
 }
 
-/// What random_splits() draws.
+/// Options of random_splits().
 struct RandomSplitOptions {
   double train = 0.6;       ///< share of the labelled nodes, positive; the three shares sum to 1
-  double validation = 0.2;  ///< 0: no such nodes
-  double test = 0.2;        ///< 0: no such nodes
+  double validation = 0.2;  ///< share; 0: no such nodes
+  double test = 0.2;        ///< share; 0: no such nodes
   Index count = 10;         ///< number of splits, 0 … 1000
   bool stratified = true;   ///< the shares hold within every class, not only in total
   std::uint64_t seed = 0;   ///< same seed, same splits
@@ -241,7 +241,7 @@ namespace detail {
                                                       std::string_view name = "splits") {
   for (std::size_t i = 0; i < splits.size(); ++i) {
     require(!splits[i].validation.empty(), detail::concat(name, "[", i, "].validation"), 0,
-            "nodes are needed, to train on them");
+            "training needs these nodes: exchanged masks train on them");
     std::swap(splits[i].train, splits[i].validation);
     std::swap(splits[i].validation, splits[i].test);
   }

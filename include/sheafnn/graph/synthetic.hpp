@@ -22,7 +22,7 @@ namespace sheafnn {
 /// What synthetic() generates.
 struct SyntheticOptions {
   Index nodes = 1000;          ///< n, 3 · classes … 2³¹ − 1
-  Index classes = 5;           ///< C, 2 … 1000; all of the same size, but for one node
+  Index classes = 5;           ///< C, 2 … 1000; class sizes differ by one node at most
   Index features = 100;        ///< p, C … 10⁷; word j of the vocabulary is typical of class j mod C
   Index words = 10;            ///< drawn words per node, 1 … 1000
   double degree = 6;           ///< mean degree: the graph has exactly round(n · degree / 2) edges
@@ -63,7 +63,7 @@ inline void validate(const SyntheticOptions& o) {
       std::max(o.homophily * edges / same_pairs, (1 - o.homophily) * crowding * edges / other_pairs);
   require(fraction <= 0.5, "degree", o.degree,
           detail::concat("with this homophily a mean degree of at most ", o.degree * 0.5 / fraction,
-                 " fits these classes"));
+                         " fits these classes"));
 }
 
 namespace detail {

@@ -35,7 +35,7 @@ void save_checkpoint(const std::filesystem::path& path, const Model& model,
 
 /// Reads a model of the given type.
 ///
-/// \param posterior  the posterior's own state, such as a prior, which files do not hold: that of the model that was saved
+/// \param posterior  the posterior's own state, such as a prior, which files do not hold: the state of the model that was saved
 /// \throws std::runtime_error  the file cannot be read, is no checkpoint, or holds another kind of model, another
 ///         family, stalk dimension or shape: both sides are named
 template <class Model>

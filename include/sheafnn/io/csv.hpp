@@ -67,7 +67,7 @@ using sheafnn::detail::utf8_length;
 /// Reads records one by one.
 class CsvReader {
  public:
-  /// Opens a file. The separator of .tsv files is the tab, that of others what the first line looks like: comma,
+  /// Opens a file. The separator of .tsv files is the tab; for other files it is what the first line looks like: comma,
   /// semicolon or tab.
   ///
   /// \throws std::runtime_error  the file cannot be read or is not UTF-8

@@ -76,7 +76,8 @@ struct NodeColumns {
     while (names.size() > 1 && names.back().empty()) names.pop_back();
     unnamed = header.fields().size() - names.size();
     if (names.front() == label) {
-      fail(header.where(), "column '", printable(label), "' is the first; that one holds the names of the nodes");
+      fail(header.where(), "column '", printable(label),
+           "' is the first column, which holds the names of the nodes");
     }
     for (std::size_t k = 0; k < names.size(); ++k) {
       const auto same = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(k), names[k]);
@@ -126,7 +127,8 @@ class NodeNumbers {
   /// Refuses a name that find() does not know. \param note  the end of the message
   [[noreturn]] void refuse(const std::string& where, const std::string& name, std::string_view note = "") const {
     if (!numbered_) fail(where, "node '", printable(name), "' is not in ", file_, note);
-    fail(where, "'", printable(name), "' is not a node; the nodes of ", file_, " are numbered 0 to ", count_ - 1, note);
+    fail(where, "'", printable(name), "' is not a node; the nodes of ", file_, " are numbered 0 to ", count_ - 1,
+         note);
   }
 
  private:
@@ -213,7 +215,7 @@ class NodeTableReader {
                                    [&](const auto& known) { return known.first == text; });
     if (word == std::end(set_words)) {
       fail(where(column), "'", printable(text),
-           "' is no set of a split; expected train, validation (or val), test or nothing");
+           "' is not a set of a split; expected train, validation (or val), test or nothing");
     }
     (word->second == 0 ? split.train : word->second == 1 ? split.validation : split.test).push_back(node);
   }
@@ -222,7 +224,7 @@ class NodeTableReader {
     const auto hint = [&] {
       return columns_.labelled
                  ? ""
-                 : "; no column is called '" + printable(label_) + "' (--label names that of the labels)";
+                 : "; no column is called '" + printable(label_) + "' (--label names the column of the labels)";
     };
     const bool is_number = parse_number(text, value);
     if (!is_number && (text.empty() || sheafnn::detail::means_missing(text))) {

@@ -87,8 +87,8 @@ inline void check_memory(std::string_view where, double bytes, double limit = me
     if (extent < 0 || std::max<Index>(extent, 1) > most / bound) {
       throw_invalid_argument(
           ArgumentName({}, name, i), extent,
-          sheafnn::detail::concat("an extent must be at least 0, and the product of those that are not 0 at most ",
-                                  most));
+          sheafnn::detail::concat(
+              "an extent must be at least 0, and the product of the extents that are not 0 at most ", most));
     }
     bound *= std::max<Index>(extent, 1);
     count *= extent;
@@ -216,7 +216,8 @@ class OpenFile {
 /// \throws std::runtime_error  the folder cannot be read
 [[nodiscard]] inline std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> r;
-#if defined(__unix__) || defined(__APPLE__)  // libstdc++'s directory_iterator ends the process when memory runs out
+#if defined(__unix__) || \
+    defined(__APPLE__)  // libstdc++'s directory_iterator ends the process when memory runs out
   const auto close = [](DIR* open) { static_cast<void>(::closedir(open)); };
   const std::unique_ptr<DIR, decltype(close)> listing(::opendir(folder.c_str()), close);
   errno = listing == nullptr ? errno : 0;
@@ -230,7 +231,8 @@ class OpenFile {
 #else
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) r.push_back(entry->path());
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    r.push_back(entry->path());
 #endif
   if (error) detail::fail(folder.string(), "cannot be listed; ", error.message());
   return r;

@@ -46,7 +46,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
   std::int64_t number = 0;
   if (!parse_number(split_fields(lines.line(), '\t').front(), number)) return;
   fail(lines.where(), "'", printable(lines.line()),
-       "' is no header; the names of the columns stand in the first line");
+       "' is not a header; the names of the columns stand in the first line");
 }
 
 [[nodiscard]] inline GeomGcnNodes read_geom_gcn_nodes(const std::filesystem::path& path) {
@@ -198,7 +198,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
     const auto [position, inserted] = found.emplace(number, path);
     if (!inserted) {
       const std::string other = position->second.filename().string();
-      fail(folder.string(), "split ", number, " is there twice: ", std::min(other, path.filename().string()),
+      fail(folder.string(), "split ", number, " appears twice: ", std::min(other, path.filename().string()),
            " and ", std::max(other, path.filename().string()));
     }
   }

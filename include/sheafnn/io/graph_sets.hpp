@@ -42,7 +42,7 @@ template <class Where>
       last = g;
       continue;
     }
-    fail(where(u), "is of graph ", g, u == 0 ? "; the first node belongs to graph " : " after graph ", last,
+    fail(where(u), "belongs to graph ", g, u == 0 ? "; the first node belongs to graph " : " after graph ", last,
          u == 0     ? ""
          : g > last ? "; every graph needs a node"
                     : "; the nodes of a graph have to follow each other");
@@ -118,7 +118,7 @@ class TuTable {
       for (const std::string_view field : fields) {
         double value = 0;
         if (!parse_number(field, value) || !std::isfinite(value)) {
-          fail(lines.where(), "'", printable(sheafnn::detail::trimmed(field)), "' is no finite number");
+          fail(lines.where(), "'", printable(sheafnn::detail::trimmed(field)), "' is not a finite number");
         }
         values_.push_back(value);
       }
@@ -144,7 +144,7 @@ class TuTable {
     std::vector<std::int64_t> r;
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (values_[i] != std::floor(values_[i]) || std::abs(values_[i]) > 1e15) {
-        fail(where(i / columns_), values_[i], " is no whole number");
+        fail(where(i / columns_), values_[i], " is not a whole number");
       }
       r.push_back(static_cast<std::int64_t>(values_[i]));
     }

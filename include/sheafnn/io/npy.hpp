@@ -276,7 +276,7 @@ inline void append_utf8(std::string& to, std::uint32_t c) {
         c = (b == 0 ? 0 : c << 8) | at[dtype[0] == '>' ? b : 3 - b];
       }
       if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
-        detail::fail(r.where, "holds ", c, ", which is no character");
+        detail::fail(r.where, "holds ", c, ", which is not a character");
       if (wide) {
         detail::append_utf8(text, c);
       } else {

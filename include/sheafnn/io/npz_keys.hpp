@@ -31,8 +31,9 @@ inline constexpr std::string_view edge_keys[] = {"edges",         "edge",       
                                                  "adjdata",       "adjmatrix",    "adjacencymatrix",
                                                  "adjmatrixdata", "adjacencydata"};
 /// Of the incident pairs (node, hyperedge) of a hypergraph.
-inline constexpr std::string_view incidence_keys[] = {"incidence", "incidences",     "incidentpairs", "hyperedgeindex",
-                                                      "hyperedges", "hyperedgelist", "hyperincidence"};
+inline constexpr std::string_view incidence_keys[] = {"incidence",      "incidences", "incidentpairs",
+                                                      "hyperedgeindex", "hyperedges", "hyperedgelist",
+                                                      "hyperincidence"};
 /// What edges may carry and sheaves learn themselves.
 inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edgeweights", "weight",
                                                            "weights",       "edgeattr",    "edgeattrs",
@@ -173,7 +174,7 @@ struct SetKey {
     const std::optional<SetKey> found = SetKey::of(name);
     if (!found) {
       if (!resembles_split(name)) continue;
-      fail(archive.file(), "key '", printable(name), "' is none of the sets of a split that are known; those are ",
+      fail(archive.file(), "key '", printable(name), "' is not a known set of a split; the known sets are ",
            "train_masks, val_masks and test_masks (or train_mask, train_idx and the like); remove the key, or "
            "draw ",
            "splits (--make-splits)");

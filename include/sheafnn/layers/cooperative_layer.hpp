@@ -100,7 +100,7 @@ class CooperativeLayer {
   void forward(Execution, const DiffusionWeights<const S>&, const NodeMaps<D, S>&&, const FeatureView<const S>&,
                const Dropout&, const NodeSelection&) = delete;  // backward() reads the maps
 
-  /// From the derivative of output() to that of x, of weights (added to) and of the operators' maps.
+  /// From the derivative of output() to the derivatives of x, of weights (added to) and of the operators' maps.
   ///
   /// \param output_bar  of the shape of output()
   /// \param x_bar       n × D × f, overwritten
@@ -209,7 +209,7 @@ class CooperativeLayer {
  private:
   [[nodiscard]] Index row() const noexcept { return D * channels_; }
   void require_whole() const {
-    require(arcs_.part == nullptr, "arcs", "those of a part of a graph",
+    require(arcs_.part == nullptr, "arcs", "arcs of a part of a graph",
             "the halo's rows have to be fetched between the steps");
   }
   /// Of act(dropout(z)) in X'.

@@ -72,7 +72,7 @@ class DenseLayer {
   /// \throws std::invalid_argument  x or weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x);
 
-  /// From the derivative of output() to that of x and to those of W and b (added to).
+  /// From the derivative of output() to the derivatives of x and of W and b (added to).
   ///
   /// \param x           of forward()
   /// \param bar         rows × outputs without gaps, overwritten
@@ -92,7 +92,8 @@ class DenseLayer {
 };
 
 template <class S>
-void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x) {
+void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& weights,
+                            const MatrixView<const S>& x) {
   require_weights(weights);
   require_shape(x, outputs_ > 0 ? std::min(x.rows(), linear_.size() / outputs_) : x.rows(), inputs_, "x");
   rows_ = x.rows();
@@ -115,9 +116,9 @@ void DenseLayer<S>::forward(Execution execution, const LinearWeights<const S>& w
 }
 
 template <class S>
-void DenseLayer<S>::backward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x,
-                             const MatrixView<S>& bar, const MatrixView<S>& x_bar, bool accumulate,
-                             const LinearWeights<S>& weights_bar) {
+void DenseLayer<S>::backward(Execution execution, const LinearWeights<const S>& weights,
+                             const MatrixView<const S>& x, const MatrixView<S>& bar, const MatrixView<S>& x_bar,
+                             bool accumulate, const LinearWeights<S>& weights_bar) {
   require_weights(weights);
   require_weights(weights_bar);
   require_shape(x, rows_, inputs_, "x");

@@ -69,7 +69,7 @@ class FlowLayer {
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                const FeatureView<const S>& x, bool keep, std::span<const S> replay = {});
 
-  /// From the derivative of output() to that of x, in place, and to the gradients of A and B (added to) and of the
+  /// From the derivative of output() to the derivative of x, in place, and to the gradients of A and B (added to) and of the
   /// sheaf's blocks. Step sizes count as constants.
   ///
   /// \param accumulate  add to sheaf_gradient instead of overwriting it

@@ -72,8 +72,8 @@ void for_each_flow_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   visit({"time", "time at which the flow ends", Range::above(0)}, options.time...);
   visit({.key = "method",
-         .summary =
-             "integration of the flow: steps by tolerances (dormand-prince), or a fixed number of equal steps",
+         .summary = "how the flow is integrated: in steps that tolerances choose (dormand-prince), or in a fixed "
+                    "number of equal steps",
          .flag = "--flow-method"},
         options.method...);
   visit({"absolute_tolerance", "largest absolute error of a step of dormand-prince", Range::at_least(0)},
@@ -82,7 +82,8 @@ void for_each_flow_option(const Visit& visit, Options&... options) {
          Range::at_least(0)},
         options.relative_tolerance...);
   visit({"first_step", "first step that dormand-prince tries", Range::above(0)}, options.first_step...);
-  visit({"max_steps", "most steps that dormand-prince tries", Range::between(1, 1'000'000)}, options.max_steps...);
+  visit({"max_steps", "largest number of steps that dormand-prince tries", Range::between(1, 1'000'000)},
+        options.max_steps...);
   visit({"fixed_steps", "number of steps of runge-kutta and euler", Range::between(1, 1'000'000)},
         options.fixed_steps...);
 }

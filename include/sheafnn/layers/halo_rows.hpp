@@ -11,7 +11,7 @@
 
 namespace sheafnn::detail {
 
-/// Overwrites the rows of the halo with those of their owners. \param rows  n × width
+/// Overwrites the rows of the halo with their owners' rows. \param rows  n × width
 template <class S>
 void fetch_halo(const Graph& graph, S* rows, Index width) {
   if (graph.part() == nullptr) return;
@@ -19,7 +19,7 @@ void fetch_halo(const Graph& graph, S* rows, Index width) {
   graph.part()->end_fetch();
 }
 
-/// Adds the rows of the halo to those of their owners and sets them to 0. \param rows  n × width
+/// Adds the rows of the halo to their owners' rows and sets them to 0. \param rows  n × width
 template <class S>
 void give_halo_back(const Graph& graph, S* rows, Index width) {
   if (graph.part() != nullptr) graph.part()->give_back(rows, width);

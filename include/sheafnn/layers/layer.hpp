@@ -123,7 +123,7 @@ class Layer {
   /// \throws std::invalid_argument  features of another shape, a sheaf over another graph. Unchecked: `nodes` are nodes of
   ///                                the graph
   virtual void forward(const LayerCall<Family, S>& call) = 0;
-  /// From the derivative of output() to those of x, of the weights (added to) and of the sheaf's blocks.
+  /// From the derivative of output() to the derivatives of x, of the weights (added to) and of the sheaf's blocks.
   ///
   /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
   ///                                the graph, a training pass came before

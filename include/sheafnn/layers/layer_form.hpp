@@ -57,19 +57,19 @@ template <class Visit, OptionsOf<AttentionOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   visit({.key = "attention_heads",
-         .summary = "with the layer attention: heads, over which the weights are averaged",
+         .summary = "with the layer attention: number of heads, whose weights are averaged",
          .range = Range::between(1, 64),
          .field = "attention.heads",
          .since = "0.2"},
         options.heads...);
   visit({.key = "attention_width",
-         .summary = "with the layer attention: features of a node that the scores of a head read",
+         .summary = "with the layer attention: number of features of a node that the scores of a head read",
          .range = Range::between(1, 1024),
          .field = "attention.width",
          .since = "0.2"},
         options.width...);
   visit({.key = "attention_transported",
-         .summary = "with the layer attention: scores read neighbours as transported to the node",
+         .summary = "with the layer attention: scores read the neighbours' features after transport to the node",
          .field = "attention.transported",
          .since = "0.2"},
         options.transported...);
@@ -79,12 +79,13 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.2"},
         options.residual...);
   visit({.key = "attention_normalised",
-         .summary = "with the layer attention: transports normalised as in the Laplacian",
+         .summary = "with the layer attention: normalise the transports as in the Laplacian",
          .field = "attention.normalised",
          .since = "0.2"},
         options.normalised...);
   visit({.key = "random_attention",
-         .summary = "with the layer attention: scores with normal noise of a learned scale, and a KL term",
+         .summary = "with the layer attention: add normal noise of a learned scale to the scores, and a KL term "
+                    "to the loss",
          .field = "attention.random",
          .since = "0.2"},
         options.random...);
@@ -106,7 +107,7 @@ struct DirectedOptions {
 template <class Visit, OptionsOf<DirectedOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   visit({.key = "charge",
-         .summary = "with the layer directed: the phase of an arc along its direction, in turns",
+         .summary = "with the layer directed: phase of an arc along its direction; 1 is a full circle",
          .range = OptionRange::between(0, 1),
          .field = "directed.charge",
          .since = "0.2"},
@@ -117,17 +118,17 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.2"},
         options.activation...);
   visit({.key = "imaginary_weights",
-         .summary = "with the layer directed: imaginary parts have weights of their own",
+         .summary = "with the layer directed: give imaginary parts weights of their own",
          .field = "directed.imaginary_weights",
          .since = "0.2"},
         options.imaginary_weights...);
   visit({.key = "imaginary_start",
-         .summary = "with the layer directed: imaginary parts start as the real parts do, otherwise as 0",
+         .summary = "with the layer directed: start imaginary parts as the real parts, instead of at 0",
          .field = "directed.imaginary_start",
          .since = "0.2"},
         options.imaginary_start...);
   visit({.key = "random_phases",
-         .summary = "with the layer directed: phases are random around the directions, with a KL term",
+         .summary = "with the layer directed: draw phases around the directions, and add a KL term to the loss",
          .field = "directed.random",
          .since = "0.2"},
         options.random...);

@@ -92,7 +92,7 @@ class LayerNorm {
     });
   }
 
-  /// From the derivative of output() to that of x (overwritten) and to those of the weights (added to).
+  /// From the derivative of output() to the derivatives of x (overwritten) and of the weights (added to).
   ///
   /// \param x      of forward()
   /// \param bar    of the shape of x; may be x_bar

@@ -259,7 +259,8 @@ class NodeLearnerPair {
     require(workspace != nullptr, "workspace", "null", "the learners need one");
     require(workspace->nodes == arcs.rows(), "nodes of workspace", workspace->nodes,
             detail::concat("the graph has ", arcs.rows(), " rows"));
-    require(workspace->options == options, "workspace", "of other options", "must be of those of the learners");
+    require(workspace->options == options, "workspace", "of other options",
+            "must have the options of the learners");
   }
   [[nodiscard]] bool projected() const noexcept { return options_.kind == NodeLearnerKind::sage_projected; }
   template <class T>

@@ -32,7 +32,7 @@ class OutputLayer {
   /// \throws std::invalid_argument  x or weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x);
 
-  /// From the derivative of output() to that of x (overwritten) and to those of W and b (added to).
+  /// From the derivative of output() to the derivatives of x (overwritten) and of W and b (added to).
   ///
   /// \param bar  rows × C: output_bar(), or another view with rows padded alike
   /// \throws std::invalid_argument  views of another shape

@@ -36,9 +36,15 @@ enum class PolynomialBasis {
   jacobi       ///< P_k^(α, β)
 };
 /// Its texts, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 9> polynomial_basis_names = {
-    "none",     "chebyshev",  "chebyshev-second", "chebyshev-third", "chebyshev-fourth", "chebyshev-interpolation",
-    "legendre", "gegenbauer", "jacobi"};
+inline constexpr std::array<std::string_view, 9> polynomial_basis_names = {"none",
+                                                                           "chebyshev",
+                                                                           "chebyshev-second",
+                                                                           "chebyshev-third",
+                                                                           "chebyshev-fourth",
+                                                                           "chebyshev-interpolation",
+                                                                           "legendre",
+                                                                           "gegenbauer",
+                                                                           "jacobi"};
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(PolynomialBasis) { return polynomial_basis_names; }
 
@@ -96,26 +102,26 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.1"},
         options.basis...);
   visit({.key = "filter_degree",
-         .summary = "degree of the filter",
+         .summary = "degree of the polynomial filter",
          .range = Range::between(0, max_polynomial_degree),
          .flag = "--degree",
          .field = "filter.degree",
          .since = "0.1"},
         options.degree...);
   visit({.key = "filter_coefficients",
-         .summary = "coefficients of the filter",
+         .summary = "coefficients of the polynomial filter",
          .flag = "--coefficients",
          .field = "filter.coefficients",
          .since = "0.1"},
         options.coefficients...);
   visit({.key = "filter_skip",
-         .summary = "the filter's high-pass term, of the layer's input or of the mixed features",
+         .summary = "what the filter's high-pass term reads: nothing, the layer's input, or the mixed features",
          .flag = "--skip",
          .field = "filter.skip",
          .since = "0.1"},
         options.skip...);
   visit({.key = "filter_published",
-         .summary = "jacobi and chebyshev-interpolation as in the published code",
+         .summary = "compute the filters jacobi and chebyshev-interpolation as the published code does",
          .flag = "--published-filter",
          .field = "filter.published",
          .since = "0.1"},
@@ -142,7 +148,8 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.1"},
         options.gegenbauer_lambda...);
   visit({.key = "filter_largest_eigenvalue",
-         .summary = "a bound of the Laplacian's eigenvalues; 2 holds for the normalisations augmented and block",
+         .summary = "with a filter: upper bound of the Laplacian's eigenvalues, which is 2 for the normalisations "
+                    "augmented and block",
          .range = Range::above(0),
          .flag = "--largest-eigenvalue",
          .field = "filter.largest_eigenvalue",
@@ -245,7 +252,7 @@ class Polynomial {
   template <class S>
   Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
     validate(options);
-    require(options.active(), "filter.basis", to_string(options.basis), "a polynomial needs one");
+    require(options.active(), "filter.basis", to_string(options.basis), "a polynomial needs a basis");
     if (static_cast<Index>(theta.size()) != degree() + 1) {
       throw_invalid_argument("theta", theta.size(), detail::concat("there must be ", degree() + 1, " numbers"));
     }
@@ -352,9 +359,9 @@ class Polynomial {
 
 namespace sheafnn {
 
-using layers::PolynomialBasis;
-using layers::PolynomialOptions;
-using layers::PolynomialCoefficients;
 using layers::HighPassSkip;
+using layers::PolynomialBasis;
+using layers::PolynomialCoefficients;
+using layers::PolynomialOptions;
 
 }  // namespace sheafnn

@@ -153,7 +153,7 @@ PolynomialDiffusionLayer<Family, S>::PolynomialDiffusionLayer(
       workspace_(workspace != nullptr ? std::move(workspace)
                                       : std::make_shared<detail::FilterWorkspace<Family, S>>()),
       activation_(mixing_.chunks(), tiles_, options.activation) {
-  require(filter.active(), "filter.basis", to_string(filter.basis), "a polynomial layer needs one");
+  require(filter.active(), "filter.basis", to_string(filter.basis), "a polynomial layer needs a basis");
   validate(filter);
   workspace_->reserve(graph, diffusion, tiles_.size());
 }

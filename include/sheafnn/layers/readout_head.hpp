@@ -40,8 +40,8 @@ class ReadoutHead {
   ///
   /// \param hidden  of the hidden layers, h × h
   /// \throws std::invalid_argument  x or weights of another shape
-  void forward(Execution execution, std::span<const LinearWeights<const S>> hidden, const LinearWeights<const S>& last,
-               const MatrixView<const S>& x) {
+  void forward(Execution execution, std::span<const LinearWeights<const S>> hidden,
+               const LinearWeights<const S>& last, const MatrixView<const S>& x) {
     require_size(hidden, static_cast<Index>(hidden_.size()), "hidden");
     MatrixView<const S> in = x;
     for (std::size_t i = 0; i < hidden_.size(); ++i) {
@@ -51,14 +51,15 @@ class ReadoutHead {
     last_.forward(execution, last, in);
   }
 
-  /// From the derivative of output() to that of x (overwritten) and to those of the weights (added to).
+  /// From the derivative of output() to the derivatives of x (overwritten) and of the weights (added to).
   ///
   /// \param x     of forward()
   /// \param bar   rows × C
   /// \throws std::invalid_argument  views of another shape
-  void backward(Execution execution, std::span<const LinearWeights<const S>> hidden, const LinearWeights<const S>& last,
-                const MatrixView<const S>& x, const MatrixView<const S>& bar, const MatrixView<S>& x_bar,
-                std::span<const LinearWeights<S>> hidden_bar, const LinearWeights<S>& last_bar) {
+  void backward(Execution execution, std::span<const LinearWeights<const S>> hidden,
+                const LinearWeights<const S>& last, const MatrixView<const S>& x, const MatrixView<const S>& bar,
+                const MatrixView<S>& x_bar, std::span<const LinearWeights<S>> hidden_bar,
+                const LinearWeights<S>& last_bar) {
     require_size(hidden, static_cast<Index>(hidden_.size()), "hidden");
     require_size(hidden_bar, static_cast<Index>(hidden_.size()), "hidden_bar");
     require_array(x_bar, x.rows(), x.columns(), "x_bar");
@@ -72,8 +73,8 @@ class ReadoutHead {
     last_.backward(execution, last, hidden_.empty() ? x : hidden_.back().output(), bar, target(hidden_.size()),
                    last_bar);
     for (std::size_t i = hidden_.size(); i-- > 0;) {
-      hidden_[i].backward(execution, hidden[i], i == 0 ? x : hidden_[i - 1].output(), target(i + 1), target(i), false,
-                          hidden_bar[i]);
+      hidden_[i].backward(execution, hidden[i], i == 0 ? x : hidden_[i - 1].output(), target(i + 1), target(i),
+                          false, hidden_bar[i]);
     }
   }
 

@@ -1,5 +1,5 @@
 /// \file
-/// ResidualOptions: what a diffusion layer adds to what it has diffused, its own input or that of the first layer.
+/// ResidualOptions: what a diffusion layer adds to the diffused features, its own input or the first layer's input.
 /// Source: math: "Deep networks" (3.39); Chen et al. 2020, Simple and Deep Graph Convolutional Networks, (5).
 #pragma once
 
@@ -73,7 +73,7 @@ inline void validate(const ResidualOptions& options) { check_ranges(options); }
 
 namespace sheafnn {
 
-using layers::ResidualOptions;
 using layers::ResidualForm;
+using layers::ResidualOptions;
 
 }  // namespace sheafnn

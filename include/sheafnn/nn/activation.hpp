@@ -90,7 +90,7 @@ template <Activation A, class T>
   }
 }
 
-/// A′(x); that of ReLU at 0 is 0.
+/// A′(x); for ReLU at 0 it is 0.
 template <Activation A, class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activation_derivative(const T& x) {
   using std::tanh;

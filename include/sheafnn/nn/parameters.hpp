@@ -63,7 +63,8 @@ class ParameterTable {
                        std::move(initial), as_stored};
     require(!info.name.empty(), "name of a parameter", "''", "files need one");
     for (const ParameterInfo& other : info_) {
-      require(other.name != info.name, "name of a parameter", info.name, "there is one of that name already");
+      require(other.name != info.name, "name of a parameter", info.name,
+              "the model has a parameter of that name already");
     }
     require(!info.shape.empty(), "extent of " + info.name, "no extent", "at least one is needed");
     for (const Index extent : info.shape) info.size *= checked_extent("extent of " + info.name, extent);

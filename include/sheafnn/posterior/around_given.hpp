@@ -116,7 +116,8 @@ class AroundGiven : public Deviation<typename detail::DeviationPosterior<Family>
     this->learned_mean = source == DeviationSource::arcs_and_means;
     const EdgeLabels& of = *labels_;
     if (source != DeviationSource::labels) {
-      require(of.of_edge.empty(), "labels", of.of_edge.size(), "a learner predicts the spreads: none are read");
+      require(of.of_edge.empty(), "labels", of.of_edge.size(),
+              "a learner predicts the spreads, and no labels are read");
       return;
     }
     const Index m = centre_[0].graph().edge_count();

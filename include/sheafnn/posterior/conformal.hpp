@@ -34,7 +34,7 @@ struct ConformalPosterior {
   static constexpr int gradient_size = mu + 2;                  ///< M̄, κ̄, μ̄, derivative in log σ
   static constexpr int noise_size = Rotations::noise_size + 1;  ///< U column by column, ε
   static constexpr bool closed_form_kl = true;
-  /// σ is that of log c.
+  /// σ is the deviation of log c.
   static constexpr std::array spread_parameters = {ParameterRange{"kappa", D * D, 1}, ParameterRange{"sigma", sigma, 1}};
   template <class T>
   using Map = typename Family::template Map<T>;
@@ -140,7 +140,7 @@ struct ConformalPosterior {
   };
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Rotations rotations() const { return {parametrisation, {}, sheaf_activation, spread}; }
-  /// The raw outputs of the rotation: those of M, then that of κ.
+  /// The raw outputs of the rotation: the outputs for M, then the output for κ.
   template <class T>
   SHEAFNN_HD static SHEAFNN_INLINE void split_raw(const T* raw, T* rotation) {
     for (int k = 0; k + 1 < mean_size; ++k) rotation[k] = raw[k];

@@ -67,7 +67,7 @@ struct NodeMapPosterior {
     Rotations().sample(parameters, noise, rotation);
     log_scale = conformal ? parameters[mu] + parameters[sigma] * noise[D * D] : T(0);
   }
-  /// Adds the derivatives through a sample, and those of monte_carlo_weight · log_ratio().
+  /// Adds the derivatives through a sample, and the derivatives of monte_carlo_weight · log_ratio().
   template <class T>
   SHEAFNN_HD void sample_backward(const T* parameters, const Map<T>& rotation, const T& log_scale, const Map<T>& rotation_bar,
                        const T& log_scale_bar, const T& monte_carlo_weight, T* gradient) const {

@@ -48,7 +48,7 @@ struct PointMap {
     }
   }
 
-  /// From the derivative of the map to that of the raw outputs (overwritten).
+  /// From the derivative of the map to the derivative of the raw outputs (overwritten).
   template <class T>
   SHEAFNN_HD void backward(const T* raw, const Map<T>& map_bar, T* raw_bar) const {
     T z[detail::array_size(size)];

@@ -53,7 +53,7 @@ class CayleyPrior {
   CayleyPrior() : CayleyPrior(SquareMatrix<double, N>::Identity(), 0.0) {}
   /// \param location       M₀, orthogonal within rotation_tolerance; rounding of its entries is taken out
   /// \param concentration  κ₀ in [0, 1), below 1 in single precision too
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   CayleyPrior(const SquareMatrix<double, N>& location, double concentration) : concentration_(concentration) {
     require(concentration >= 0 && static_cast<float>(concentration) < 1, "CayleyPrior: concentration",
             concentration, "must be in [0, 1) in single precision");
@@ -80,7 +80,8 @@ class CayleyPrior {
   template <class T>
   SHEAFNN_HD void kl_backward(const SquareMatrix<T, N>& m, const T& kappa, const T& weight,
                               SquareMatrix<T, N>& m_bar, T& kappa_bar) const requires closed_form {
-    rotation::cayley_prior_kl_backward<T, N>(m, kappa, location<T>(), concentration<T>(), weight, m_bar, kappa_bar);
+    rotation::cayley_prior_kl_backward<T, N>(m, kappa, location<T>(), concentration<T>(), weight, m_bar,
+                                             kappa_bar);
   }
   /// log p(Y) with respect to normalised Haar measure.
   template <class T>

@@ -61,7 +61,7 @@ template <int P, class Scalar>
   return {Scalar(0.5) * (Scalar(P) / q * y * y.transpose() - inverse), -Scalar(P) / q * y};
 }
 
-/// Cotangents of the parameters of a sample x = Lz/‖Lz‖, given that of x.
+/// Cotangents of the parameters of a sample x = Lz/‖Lz‖, given the cotangent of x.
 template <int P, class Scalar>
 struct AngularCentralGaussianCotangent {
   SquareMatrix<Scalar, P> factor;      ///< L̄, lower triangular

@@ -3,7 +3,7 @@
 /// ±q, with respect to normalised Haar measure, for any symmetric 4 × 4 matrix A.
 ///
 /// With 4qqᵀ = I + T(R) at the rotation R of q, T linear, qᵀAq = tr(FᵀR) + tr A/4 where T(F) = A − tr A/4 · I: it is the
-/// matrix Fisher distribution of that F, and ₁F₁(½; 2; A) = e^{tr A/4} c(F). A and A + λI give the same distribution. Source:
+/// matrix Fisher distribution of this F, and ₁F₁(½; 2; A) = e^{tr A/4} c(F). A and A + λI give the same distribution. Source:
 /// Bingham, Ann. Statist. 2, 1974; Prentice, "Orientation statistics without parametric assumptions", J. R. Stat. Soc. B 48,
 /// 1986; math: "Bingham distribution" (2.52).
 #pragma once
@@ -57,23 +57,23 @@ class BinghamDistribution {
   using Parameter = SquareMatrix<Scalar, 4>;
 
   /// \param parameter  A, symmetric to √ε of its largest entry, entries of size up to 1e149; rows are (w, x, y, z)
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   explicit BinghamDistribution(const Parameter& parameter)
       : parameter_(checked(parameter)), matrix_fisher_(matrix_of_quaternion_form<Scalar>(parameter_)) {}
 
-  /// The same distribution as a matrix Fisher one: A = T(F), of trace 0. Takes any.
+  /// The same distribution from a matrix Fisher distribution: A = T(F), of trace 0. Takes any.
   explicit BinghamDistribution(const MatrixFisherDistribution<N, Scalar>& distribution)
       : parameter_(quaternion_form<Scalar>(distribution.parameter())), matrix_fisher_(distribution) {}
 
-  /// A.
+  /// The parameter A.
   [[nodiscard]] const Parameter& parameter() const noexcept { return parameter_; }
   /// The same distribution with parameter F.
   [[nodiscard]] const MatrixFisherDistribution<N, Scalar>& matrix_fisher() const noexcept {
     return matrix_fisher_;
   }
-  /// The mode: the rotation of the eigenvector of A's largest eigenvalue; one of several where that is not simple.
+  /// The mode: the rotation of the eigenvector of A's largest eigenvalue; one of several where this eigenvalue is not simple.
   [[nodiscard]] Matrix location() const { return matrix_fisher_.location(); }
-  /// log ₁F₁(½; 2; A).
+  /// The log normaliser, log ₁F₁(½; 2; A).
   [[nodiscard]] double log_normaliser() const {
     return 0.25 * static_cast<double>(parameter_.trace()) + matrix_fisher_.singular_values().sum() +
            matrix_fisher_.normaliser().log_scaled;
@@ -96,7 +96,7 @@ class BinghamDistribution {
   MatrixFisherDistribution<N, Scalar> matrix_fisher_;
 };
 
-/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is no rotation
+/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const BinghamDistribution<N, Scalar>& distribution,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -104,7 +104,7 @@ template <int N, class Scalar>
   return logpdf(distribution.matrix_fisher(), p, options);
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const BinghamDistribution<N, Scalar>& distribution,
                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -126,7 +126,7 @@ struct BinghamGradient {
   SquareMatrix<Scalar, N> argument;   ///< P̄ = F
 };
 
-/// \throws std::invalid_argument  P is no rotation
+/// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] BinghamGradient<N, Scalar> logpdf_gradient(const BinghamDistribution<N, Scalar>& distribution,
                                                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -135,7 +135,7 @@ template <int N, class Scalar>
   return {Scalar(0.25) * quaternion_form<Scalar>(gradient.parameter), gradient.argument};
 }
 
-/// A sample, exact, by rejection, as of the matrix Fisher distribution.
+/// A sample, exact, by rejection, as for the matrix Fisher distribution.
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> sample(const BinghamDistribution<N, Scalar>& distribution,
                                              const Stream& stream, std::uint32_t id,
@@ -153,12 +153,12 @@ template <int N, class Scalar>
 [[nodiscard]] Scalar entropy(const BinghamDistribution<N, Scalar>& distribution) {
   return -kl_to_uniform(distribution);
 }
-/// E[P].
+/// The mean E[P].
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> mean(const BinghamDistribution<N, Scalar>& distribution) {
   return mean(distribution.matrix_fisher());
 }
-/// tr(E[P] Mᵀ)/3.
+/// The length of the mean, tr(E[P] Mᵀ)/3.
 template <int N, class Scalar>
 [[nodiscard]] Scalar mean_resultant(const BinghamDistribution<N, Scalar>& distribution) {
   return mean_resultant(distribution.matrix_fisher());
@@ -182,7 +182,7 @@ template <int N, class Scalar>
                                     std::type_identity_t<Scalar> probability) {
   return angle_quantile(distribution.matrix_fisher(), probability);
 }
-/// angle_cdf at each of the angles. \throws std::invalid_argument  an angle out of its range
+/// angle_cdf at each of the angles. \throws std::invalid_argument  an angle is out of its range
 template <class Scalar>
 [[nodiscard]] std::vector<double> angle_probabilities(const BinghamDistribution<3, Scalar>& distribution,
                                                       const std::vector<Scalar>& angles) {

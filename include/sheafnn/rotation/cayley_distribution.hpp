@@ -2,7 +2,7 @@
 /// The Cayley distribution C_N(M, κ) on SO(N): density, reparametrised sampling and its derivative, KL to uniform.
 ///
 /// Density with respect to normalised Haar measure: f(P) = (1 − κ²)^{N(N−1)/2} det(PMᵀ − κI)^{1−N}. N = 2 is the
-/// wrapped Cauchy distribution, N = 3 an angular central Gaussian one of quaternions. Source: paper, "Cayley
+/// wrapped Cauchy distribution, N = 3 an angular central Gaussian distribution of quaternions. Source: paper, "Cayley
 /// distributions"; math, "Cayley distribution" (2.5).
 #pragma once
 
@@ -73,7 +73,7 @@ class CayleyDistribution {
   /// \param location       M, a rotation (orthogonal within rotation_tolerance, determinant +1); what rounding has
   ///                       moved from orthogonality is orthonormalised
   /// \param concentration  κ in [0, 1): 0 is the uniform distribution, → 1 a point mass at M
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   CayleyDistribution(const Matrix& location, Scalar concentration)
       : location_(orthonormalised<Scalar, N>("CayleyDistribution: location", location)),
         concentration_(concentration) {
@@ -94,7 +94,7 @@ class CayleyDistribution {
 /// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is
 /// about N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
 ///
-/// \throws std::invalid_argument  P is no rotation
+/// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const CayleyDistribution<N, Scalar>& distribution,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -103,7 +103,7 @@ template <int N, class Scalar>
   return cayley_logpdf<Scalar, N>(multiply_nt(rotation, distribution.location()), distribution.concentration());
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const CayleyDistribution<N, Scalar>& distribution,
                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -143,7 +143,7 @@ struct CayleyCotangent {
   Scalar concentration;              ///< κ̄
 };
 
-/// Cotangents of M and κ, given that of the sample Y of U: M̄ = Y₀ᵀȲ, κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩ (math,
+/// Cotangents of M and κ, given the cotangent of the sample Y of U: M̄ = Y₀ᵀȲ, κ̄ = ⟨ȲMᵀ, dY₀/dκ⟩ (math,
 /// "Sampling without the singularity" (2.10)).
 ///
 /// \param u          the uniform rotation the sample came from, e.g. haar_rotation<Scalar, N>(stream, id)

@@ -16,7 +16,7 @@
 
 namespace sheafnn::detail {
 
-/// U = (I − κY)⁻¹(Y − κI) with pivots kept to at least 1 − κ and entries to [−1, 1], as they are but for rounding:
+/// U = (I − κY)⁻¹(Y − κI) with pivots kept to at least 1 − κ and entries to [−1, 1], as they are up to rounding:
 /// where 1 − κ comes down to ε and Y to I, rounding leaves nothing of U, but the score stays as bounded as it is.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> uniform_behind(const SquareMatrix<T, N>& y, const T& kappa) {
@@ -98,7 +98,7 @@ template <class T, int N>
   return r;
 }
 
-/// Derivatives of logpdf(distribution, P). \throws std::invalid_argument  P is no rotation
+/// Derivatives of logpdf(distribution, P). \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] CayleyLogpdfGradient<Scalar, N> logpdf_gradient(
     const CayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& p,

@@ -2,8 +2,8 @@
 /// All families of one dimension fitted to the same rotations, the best first: compare_fits<3>(samples).
 ///
 /// AIC = 2 · parameters − 2 Σ log f at the maximum of the likelihood: smaller is better, and a difference below 2 says
-/// little. Densities are with respect to Haar measure, so that all log-likelihoods are comparable; that of the uniform
-/// distribution is 0. p-values are those of goodness_of_fit, too large because the fit has seen the samples: a small one
+/// little. Densities are with respect to Haar measure, so that all log-likelihoods are comparable; the uniform
+/// distribution has 0. p-values come from goodness_of_fit and are too large because the fit has seen the samples: a small one
 /// rejects a family, a large one proves nothing.
 #pragma once
 
@@ -131,14 +131,15 @@ template <int N, class Scalar = double>
     add("isotropic Gaussian", std::type_identity<IsotropicGaussian<N>>());
     std::vector<Column<double, 4>> quaternions;
     for (const auto& r : rotations) quaternions.push_back(rotation_quaternion<double>(r));
-    detail::add_comparison(table, "angular central Gaussian", Fitting<AngularCentralGaussian<4>>::free_parameters, quaternions, [](const auto& q) {
-      const auto result = fit<AngularCentralGaussian<4>>(q);
-      std::vector<double> probabilities;
-      for (const auto& x : q) {
-        probabilities.push_back(detail::uniform_angle_probability(result.distribution, x));
-      }
-      return std::pair(result.log_likelihood, uniformity(std::move(probabilities)).p_value);
-    });
+    detail::add_comparison(table, "angular central Gaussian", Fitting<AngularCentralGaussian<4>>::free_parameters,
+                           quaternions, [](const auto& q) {
+                             const auto result = fit<AngularCentralGaussian<4>>(q);
+                             std::vector<double> probabilities;
+                             for (const auto& x : q) {
+                               probabilities.push_back(detail::uniform_angle_probability(result.distribution, x));
+                             }
+                             return std::pair(result.log_likelihood, uniformity(std::move(probabilities)).p_value);
+                           });
   }
   std::stable_sort(table.rows.begin(), table.rows.end(),
                    [](const FitComparisonRow& a, const FitComparisonRow& b) { return a.aic < b.aic; });

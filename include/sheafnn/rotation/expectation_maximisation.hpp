@@ -40,7 +40,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({.key = "components", .summary = "components at the start", .range = Range::between(1, 1000)},
         options.components...);
   visit({.key = "starts",
-         .summary = "fits from different centres, of which the likeliest goes on after 20 iterations",
+         .summary = "number of fits from different centres; the likeliest continues after 20 iterations",
          .range = Range::between(1, 10000)},
         options.starts...);
   visit({.key = "max_iterations", .summary = "most iterations", .range = Range::between(1, 1000000)},

@@ -2,7 +2,7 @@
 /// Fitting distributions to (weighted) samples: fit<CayleyDistribution<3>>(rotations) and
 /// fit_moments<…>(rotations).
 ///
-/// Standard errors are those of large samples. Weights are importances: they may have any scale, and a sample of
+/// Standard errors hold for large samples. Weights are importances: they may have any scale, and a sample of
 /// weights w counts as (Σw)²/Σw² of equal weights. Repetitions are written as repeated samples.
 #pragma once
 
@@ -63,7 +63,7 @@ template <class D>
   return Fitting<D>::maximum_likelihood(samples, weights, options);
 }
 
-/// The distribution whose mean is that of the samples; errors from the samples' own scatter.
+/// The distribution whose mean is the mean of the samples; errors from the samples' own scatter.
 ///
 /// \throws std::invalid_argument  as fit
 template <class D>

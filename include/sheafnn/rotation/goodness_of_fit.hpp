@@ -71,7 +71,7 @@ template <class D>
 
 /// How well rotations follow a distribution of rotations of R² or R³ in their angle from its location.
 ///
-/// The p-value is that of a distribution given beforehand; for one fitted to the same samples it is too large.
+/// The p-value holds for a distribution given beforehand; for one fitted to the same samples it is too large.
 ///
 /// \param options  how far from orthogonal samples may be
 /// \throws std::invalid_argument  no sample, or one that is no rotation

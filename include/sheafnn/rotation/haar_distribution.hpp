@@ -26,7 +26,7 @@ class HaarDistribution {
   [[nodiscard]] static Matrix location() { return identity_matrix<Scalar, N>(); }
 };
 
-/// log f = 0. \throws std::invalid_argument  P is no rotation
+/// log f = 0. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const HaarDistribution<N, Scalar>&,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -35,7 +35,7 @@ template <int N, class Scalar>
   return Scalar(0);
 }
 
-/// f = 1. \throws std::invalid_argument  P is no rotation
+/// f = 1. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const HaarDistribution<N, Scalar>&,
                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,

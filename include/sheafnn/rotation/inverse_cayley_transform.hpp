@@ -48,7 +48,7 @@ template <class Scalar, int N>
   return (p - SquareMatrix<Scalar, N>::Identity()) * inverse;
 }
 
-/// Cotangent of P, given that of A = C⁻¹(P): dA = (I − A) dP (P + I)⁻¹, so P̄ = (I − A)ᵀ Ā (P + I)⁻ᵀ.
+/// Cotangent of P, given the cotangent of A = C⁻¹(P): dA = (I − A) dP (P + I)⁻¹, so P̄ = (I − A)ᵀ Ā (P + I)⁻ᵀ.
 ///
 /// \throws std::invalid_argument  as inverse_cayley_transform
 template <class Scalar, int N>

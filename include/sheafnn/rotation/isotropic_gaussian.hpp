@@ -40,7 +40,7 @@ class IsotropicGaussian {
 
   /// \param location  M, a rotation; orthonormalised when drifted, see orthonormalised
   /// \param scale     σ in [1e-30, 1e30], in radians: the standard deviation of each coordinate φ while it is small
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   IsotropicGaussian(const Matrix& location, Scalar scale)
       : location_(orthonormalised<Scalar, N>("IsotropicGaussian: location", location)), scale_(scale) {
     require(scale >= Scalar(1e-30) && scale <= Scalar(1e30), "IsotropicGaussian: scale", scale,
@@ -87,7 +87,7 @@ template <class T>
 /// log f(P); a drifted P is orthonormalised.
 ///
 /// Rounded entries of P and M leave the angle an error of about ε, and log f one of about ωε/σ².
-/// \throws std::invalid_argument  P is no rotation
+/// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const IsotropicGaussian<N, Scalar>& distribution,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -96,7 +96,7 @@ template <int N, class Scalar>
       detail::heat_kernel_at(distribution, orthonormalised<Scalar, N>("logpdf: p", p, options)).log);
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const IsotropicGaussian<N, Scalar>& distribution,
                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -112,7 +112,7 @@ struct IsotropicGaussianGradient {
   SquareMatrix<Scalar, N> argument;  ///< P̄ = h′M
 };
 
-/// \throws std::invalid_argument  P is no rotation
+/// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] IsotropicGaussianGradient<N, Scalar> logpdf_gradient(
     const IsotropicGaussian<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& p,

@@ -56,7 +56,7 @@ struct DigammaStep {
   }
 };
 
-/// log Z(k) and its first two derivatives, each to rounding: ψ(j/2 + k) − ψ(j + k) is, but for DigammaStep of odd j, a
+/// log Z(k) and its first two derivatives, each to rounding: ψ(j/2 + k) − ψ(j + k) is, apart from DigammaStep of odd j, a
 /// sum of −1/(k + i).
 struct LeonNormaliser {
   double log = 0, slope = 0, curvature = 0;
@@ -136,7 +136,7 @@ class LeonCayleyDistribution {
 
   /// \param location       M, a rotation; orthonormalised when drifted, see orthonormalised
   /// \param concentration  k in [0, 1e150]: 0 is the uniform distribution, → ∞ a point mass at M
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   LeonCayleyDistribution(const Matrix& location, Scalar concentration)
       : location_(orthonormalised<Scalar, N>("LeonCayleyDistribution: location", location)),
         concentration_(concentration) {
@@ -154,7 +154,7 @@ class LeonCayleyDistribution {
 
 /// log f(P); −∞ for k > 0 where PMᵀ has eigenvalue −1. A drifted P is orthonormalised.
 ///
-/// \throws std::invalid_argument  P is no rotation
+/// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const LeonCayleyDistribution<N, Scalar>& distribution,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -168,7 +168,7 @@ template <int N, class Scalar>
   return static_cast<Scalar>(k * power - detail::leon_normaliser<N>(k).log);
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const LeonCayleyDistribution<N, Scalar>& distribution,
                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -179,7 +179,7 @@ template <int N, class Scalar>
 /// Derivatives of log f(P): ∂/∂k = log det((I + Y)/2) − (log Z)′, M̄ = k (I + Y)⁻¹ P, P̄ = k (I + Y)⁻ᵀ M with
 /// Y = PMᵀ.
 ///
-/// \throws std::invalid_argument  P is no rotation, or Y has eigenvalue −1 to rounding
+/// \throws std::invalid_argument  P is not a rotation, or Y has eigenvalue −1 to rounding
 template <int N, class Scalar>
 [[nodiscard]] CayleyLogpdfGradient<Scalar, N> logpdf_gradient(
     const LeonCayleyDistribution<N, Scalar>& distribution, const std::type_identity_t<SquareMatrix<Scalar, N>>& p,

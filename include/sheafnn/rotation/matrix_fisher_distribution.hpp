@@ -30,7 +30,7 @@
 
 namespace sheafnn::detail {
 
-/// F = U diag(s) Vᵀ with det U = det V = 1; for N = 2 that of the multiple of a rotation nearest to F.
+/// F = U diag(s) Vᵀ with det U = det V = 1; for N = 2 of the multiple of a rotation nearest to F.
 template <int N>
 struct ProperSvd {
   SquareMatrix<double, N> u, v;
@@ -77,7 +77,7 @@ class MatrixFisherDistribution {
   using Matrix = SquareMatrix<Scalar, N>;
 
   /// \param parameter  F (N × N), entries of size up to 1e150
-  /// \throws std::invalid_argument  an entry that is larger, NaN or infinite
+  /// \throws std::invalid_argument  an entry is larger, NaN or infinite
   explicit MatrixFisherDistribution(const Matrix& parameter)
       : parameter_(checked(parameter)),
         svd_(parameter_),
@@ -88,13 +88,13 @@ class MatrixFisherDistribution {
   ///
   /// \param location       M, a rotation; orthonormalised when drifted, see orthonormalised
   /// \param concentration  κ in [0, 1e150]
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   MatrixFisherDistribution(const Matrix& location, Scalar concentration)
       : MatrixFisherDistribution(
             Matrix(checked_concentration(concentration) *
                    orthonormalised<Scalar, N>("MatrixFisherDistribution: location", location))) {}
 
-  /// F.
+  /// The parameter F.
   [[nodiscard]] Matrix parameter() const { return parameter_.template cast<Scalar>(); }
   /// M = UVᵀ, the mode; one of several where s₂ + s₃ = 0.
   [[nodiscard]] Matrix location() const { return (svd_.u * svd_.v.transpose()).template cast<Scalar>(); }
@@ -114,7 +114,8 @@ class MatrixFisherDistribution {
     detail::require_finite<Scalar, N>(name, parameter);
     const SquareMatrix<double, N> f = parameter.template cast<double>();
     const double size = f.cwiseAbs().maxCoeff();
-    require(size <= largest, name, detail::concat("a matrix with entries up to ", size), "the density is computed up to 1e150");
+    require(size <= largest, name, detail::concat("a matrix with entries up to ", size),
+            "the density is computed up to 1e150");
     return f;
   }
   static Scalar checked_concentration(Scalar concentration) {
@@ -137,7 +138,7 @@ class MatrixFisherDistribution {
   detail::BinghamSampler<N == 2 ? 2 : 4> sampler_;
 };
 
-/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is no rotation
+/// log f(P); a drifted P is orthonormalised. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar logpdf(const MatrixFisherDistribution<N, Scalar>& distribution,
                             const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -147,8 +148,7 @@ template <int N, class Scalar>
       orthonormalised<Scalar, N>("logpdf: p", p, options).template cast<double>();
   // tr(FᵀP) − Σs with R_ii − 1 = −½ ‖row i of R − I‖²: the entries off the diagonal hold small angles, whose squares the
   // diagonal has rounded away.
-  SquareMatrix<double, N> turned =
-      svd.u.transpose() * orthonormalisation_step<double, N>(rotation) * svd.v;
+  SquareMatrix<double, N> turned = svd.u.transpose() * orthonormalisation_step<double, N>(rotation) * svd.v;
   double power = 0;
   for (int i = 0; i < N; ++i) {
     turned(i, i) -= 1;
@@ -157,7 +157,7 @@ template <int N, class Scalar>
   return static_cast<Scalar>(power - distribution.normaliser().log_scaled);
 }
 
-/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is no rotation
+/// f(P), with respect to normalised Haar measure. \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] Scalar pdf(const MatrixFisherDistribution<N, Scalar>& distribution,
                          const std::type_identity_t<SquareMatrix<Scalar, N>>& p,
@@ -210,7 +210,7 @@ struct MatrixFisherGradient {
   SquareMatrix<Scalar, N> argument;   ///< P̄ = F
 };
 
-/// \throws std::invalid_argument  P is no rotation
+/// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
 [[nodiscard]] MatrixFisherGradient<N, Scalar> logpdf_gradient(
     const MatrixFisherDistribution<N, Scalar>& distribution,

@@ -57,7 +57,7 @@ class Mixture {
 
   /// \param components  at least one
   /// \param weights     one for each, finite and at least 0, of any scale; none: all are equal
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   explicit Mixture(std::vector<D> components, std::span<const double> weights = {})
       : components_(std::move(components)) {
     require(!components_.empty(), "Mixture: components", "an empty list", "at least one is needed");

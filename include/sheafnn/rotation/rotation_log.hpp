@@ -8,7 +8,7 @@
 /// fixed axis of R to the last one. Source: math: "Logarithm" (2.31).
 ///
 /// Cut locus: a rotation with an angle π has several principal logarithms, and one of them is returned; logarithms of
-/// rotations near it may be far apart. J is that of the branch and exists there, but for two angles π (N ≥ 4).
+/// rotations near it may be far apart. J is the derivative of the branch and exists there, except for two angles π (N ≥ 4).
 #pragma once
 
 #include <cmath>
@@ -113,7 +113,7 @@ struct QuaternionPair {
   if (half == 0) return 1;
   const double sine = std::sin(half);
   require(std::abs(sine) > 8 * std::numeric_limits<double>::epsilon() * std::abs(half), "rotation_log: phi",
-          concat("a turn with an angle, a sum or a difference of angles of ", std::abs(alpha)),
+          concat("a rotation with an angle, a sum or a difference of angles of ", std::abs(alpha)),
           "the logarithm has no derivative where that is a multiple of 2 pi");
   return half * std::cos(half) / sine;
 }

@@ -22,7 +22,7 @@ struct SampleWeights {
   double effective = 0;
 
   /// \param given  one weight, finite and at least 0, for each sample, at least one positive; none: all are equal
-  /// \throws std::invalid_argument  otherwise, or fewer than `least` samples
+  /// \throws std::invalid_argument  an argument is out of its range, or fewer than `least` samples
   template <class Scalar>
   SampleWeights(std::string_view name, std::size_t count, std::span<const Scalar> given, std::size_t least) {
     require(count >= least, concat(name, ": samples"), concat(count, " of them"),
@@ -65,8 +65,7 @@ template <int N, class Scalar>
   result.reserve(samples.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
     // Checked in their own precision, cleaned in double.
-    const SquareMatrix<Scalar, N> r =
-        orthonormalised<Scalar, N>({name, "samples", i}, samples[i], options);
+    const SquareMatrix<Scalar, N> r = orthonormalised<Scalar, N>({name, "samples", i}, samples[i], options);
     result.push_back(orthonormalisation_step<double, N>(r.template cast<double>()));
   }
   return result;

@@ -65,7 +65,7 @@ template <class T, int N>
 
 namespace sheafnn::rotation {
 
-/// φ of a skew-symmetric matrix; of any other matrix A, that of its skew part (A − Aᵀ)/2. Takes any numbers.
+/// φ of a skew-symmetric matrix; of any other matrix A, φ of its skew part (A − Aᵀ)/2. Takes any numbers.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE RotationParameters<T, N> skew_parameters(const SquareMatrix<T, N>& a) {
   RotationParameters<T, N> phi;

@@ -112,7 +112,7 @@ template <class T, int N>
 
 namespace sheafnn::rotation {
 
-/// log q(Y, φ) of the draw with noise ε: that of its branch, see above. It does not depend on M. A draw's KL to
+/// log q(Y, φ) of the draw with noise ε, which is the value of its branch, see above. It does not depend on M. A draw's KL to
 /// the uniform distribution, Monte Carlo form, is this number. \param sigma  > 0
 /// Unchecked: that m is a rotation, and the ranges.
 template <class T, int N>

@@ -58,7 +58,7 @@ class WrappedCauchy {
 
   /// \param location       μ, in radians; finite
   /// \param concentration  κ in [0, 1), the length of the mean of e^{iθ}
-  /// \throws std::invalid_argument  otherwise
+  /// \throws std::invalid_argument  an argument is out of its range
   WrappedCauchy(Scalar location, Scalar concentration) : location_(location), concentration_(concentration) {
     require(std::isfinite(location), "WrappedCauchy: location", location, "must be finite");
     require(concentration >= 0 && concentration < 1, "WrappedCauchy: concentration", concentration,

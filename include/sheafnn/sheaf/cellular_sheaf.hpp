@@ -156,7 +156,7 @@ class CellularSheaf {
     assert(0 <= arc && arc < graph_->arc_count());
     return maps_[static_cast<std::size_t>(arc)];
   }
-  /// That of an incident pair. \throws std::invalid_argument  as arc_of()
+  /// The map of an incident pair. \throws std::invalid_argument  as arc_of()
   [[nodiscard]] const Map& map(Index node, Index edge) const { return map(arc_of(node, edge)); }
 
   /// F_a as a D × D matrix, edge weight included. Unchecked: the arc.

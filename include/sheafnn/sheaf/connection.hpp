@@ -56,22 +56,22 @@ struct ConnectionOptions {
 template <class Visit, OptionsOf<ConnectionOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   visit({.key = "special",
-         .summary = "rotations, instead of orthogonal maps of either determinant",
+         .summary = "restrict the maps to rotations, instead of orthogonal maps of either determinant",
          .since = "0.3"},
         options.special...);
-  visit({.key = "gauge",
-         .summary = "which bases of the tangent spaces: singular vectors with signs, or pivots, which depend on "
-                    "the space alone",
-         .since = "0.3"},
-        options.gauge...);
+  visit(
+      {.key = "gauge",
+       .summary =
+           "bases of the tangent spaces: singular vectors with signs, or pivots, which depend on the space alone",
+       .since = "0.3"},
+      options.gauge...);
   visit({.key = "connection",
-         .summary =
-             "what the maps are made from; random maps of edges and frames of nodes are there to compare with",
+         .summary = "what the maps are computed from; random-edges and random-nodes serve for comparison",
          .field = "source",
          .since = "0.3"},
         options.source...);
   visit({.key = "connection_seed",
-         .summary = "of random connections",
+         .summary = "seed of random connections",
          .range = OptionRange::between(0, 1 << 30),
          .field = "seed",
          .since = "0.3"},
@@ -89,9 +89,10 @@ struct Transports {
 namespace sheafnn::detail {
 
 /// argmin ‖A − O‖ over O(d), or over SO(d). Where it is not unique, one of them.
-[[nodiscard]] inline Eigen::MatrixXd nearest_orthogonal(const Eigen::MatrixXd& a, bool special) {
-  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(a, Eigen::ComputeFullU | Eigen::ComputeFullV);
-  Eigen::MatrixXd u = svd.matrixU();
+template <class Real>
+[[nodiscard]] Eigen::MatrixX<Real> nearest_orthogonal(const Eigen::MatrixX<Real>& a, bool special) {
+  const Eigen::JacobiSVD<Eigen::MatrixX<Real>> svd(a, Eigen::ComputeFullU | Eigen::ComputeFullV);
+  Eigen::MatrixX<Real> u = svd.matrixU();
   if (special && u.determinant() * svd.matrixV().determinant() < 0) u.col(u.cols() - 1) *= -1;
   return u * svd.matrixV().transpose();
 }
@@ -107,15 +108,16 @@ namespace sheafnn::sheaf {
 ///
 /// \param block_nodes  nodes of a block; 0: as many as fit into 128 MiB
 /// \throws std::invalid_argument  block_nodes below 0
-[[nodiscard]] inline Transports connection_transports(const LocalFrames& frames, bool special,
-                                                      Execution execution = {}, Index block_nodes = 0) {
+template <class Real>
+[[nodiscard]] Transports connection_transports(const BasicLocalFrames<Real>& frames, bool special,
+                                               Execution execution = {}, Index block_nodes = 0) {
   require_between("block_nodes", block_nodes, 0, Index{1} << 31);
   const Graph& graph = frames.graph();
   const Index n = graph.node_count(), d = frames.dimension();
   const Index fit = std::max<Index>(1, detail::frame_numbers / (d * frames.features()));
   const Index block = block_nodes > 0 ? block_nodes : fit;
   Transports r{d, std::vector<double>(static_cast<std::size_t>(graph.edge_count() * d * d))};
-  using Frames = std::vector<Eigen::MatrixXd>;
+  using Frames = std::vector<Eigen::MatrixX<Real>>;
   const auto frames_of = [&](Index first) {
     Frames of(static_cast<std::size_t>(std::min(block, n - first)));
     parallel_for(execution, static_cast<Index>(of.size()), 1, [&](Index begin, Index end) {
@@ -141,9 +143,10 @@ namespace sheafnn::sheaf {
           for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
             const Index v = graph.target(a);
             if (v < u || v / block != second / block) continue;
-            const Eigen::MatrixXd o = detail::nearest_orthogonal(own[static_cast<std::size_t>(i)].transpose() *
-                                                                     targets[static_cast<std::size_t>(v - second)],
-                                                                 special);
+            const Eigen::MatrixX<Real> o =
+                detail::nearest_orthogonal<Real>(own[static_cast<std::size_t>(i)].transpose() *
+                                                     targets[static_cast<std::size_t>(v - second)],
+                                                 special);
             double* out = r.values.data() + graph.edge_of(a) * d * d;
             for (Index k = 0; k < d * d; ++k) out[k] = o(k / d, k % d);
           }

@@ -37,7 +37,7 @@ namespace sheafnn::detail {
 /// \param matrix        symmetric, positive semidefinite
 /// \param dense_blocks  off its diagonal; otherwise the D coordinates are eliminated independently
 /// \param is_fixed      by node
-/// \param x             rows of fixed nodes are given; those of free nodes are set
+/// \param x             rows of fixed nodes are given; rows of free nodes are set
 /// \param tolerance     a pivot of at most this counts as 0
 /// \throws std::invalid_argument  the matrix restricted to the free nodes is singular, or its factor has 2³¹ entries or
 ///         more

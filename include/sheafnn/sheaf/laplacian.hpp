@@ -133,7 +133,7 @@ class SheafLaplacian {
     detail::require_rows<Scalar>(x, rows(), "C0");
     if (y.rows() != x.rows() || y.cols() != x.cols()) {
       throw_invalid_argument("size of y", detail::concat(y.rows(), " x ", y.cols()),
-                             detail::concat("must be that of x, ", x.rows(), " x ", x.cols()));
+                             detail::concat("must be the size of x, ", x.rows(), " x ", x.cols()));
     }
     assert(x.size() == 0 || x.data() != y.data());
     constexpr int D = stalk_dimension;

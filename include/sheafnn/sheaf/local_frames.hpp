@@ -44,7 +44,8 @@ inline constexpr std::array<std::string_view, 2> frame_gauge_names = {"signs", "
 namespace sheafnn::detail {
 
 /// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is one, none is negative.
-[[nodiscard]] inline Index first_largest(const Eigen::Ref<const Eigen::VectorXd>& sizes) {
+template <class Sizes>
+[[nodiscard]] Index first_largest(const Sizes& sizes) {
   const double bound = (1 - 1e-8) * sizes.maxCoeff();
   Index i = 0;
   while (!(sizes(i) >= bound)) ++i;
@@ -52,14 +53,16 @@ namespace sheafnn::detail {
 }
 
 /// The entry of largest modulus of every column becomes positive.
-inline void fix_signs(Eigen::MatrixXd& frame) {
+template <class Real>
+void fix_signs(Eigen::MatrixX<Real>& frame) {
   for (Index k = 0; k < frame.cols(); ++k) {
     if (frame(first_largest(frame.col(k).cwiseAbs()), k) < 0) frame.col(k) = -frame.col(k);
   }
 }
 
 /// Columns become orthonormal, one after another. Unchecked: they nearly are.
-inline void orthonormalise_columns(Eigen::MatrixXd& frame) {
+template <class Real>
+void orthonormalise_columns(Eigen::MatrixX<Real>& frame) {
   for (Index k = 0; k < frame.cols(); ++k) {
     for (Index j = 0; j < k; ++j) frame.col(k) -= frame.col(j).dot(frame.col(k)) * frame.col(j);
     frame.col(k).normalize();
@@ -67,12 +70,15 @@ inline void orthonormalise_columns(Eigen::MatrixXd& frame) {
 }
 
 /// The pivoted Cholesky factor of P = T Tᵀ: c_k = P_{:,j} / √P_jj at the largest P_jj, P ← P − c_k c_kᵀ.
-inline void pivot_basis(Eigen::MatrixXd& frame) {
+template <class Real>
+void pivot_basis(Eigen::MatrixX<Real>& frame) {
+  using Matrix = Eigen::MatrixX<Real>;
+  using Vector = Eigen::VectorX<Real>;
   const Index d = frame.cols();
-  Eigen::MatrixXd left = Eigen::MatrixXd::Identity(d, d), basis(frame.rows(), d);  // P = T left Tᵀ
+  Matrix left = Matrix::Identity(d, d), basis(frame.rows(), d);  // P = T left Tᵀ
   for (Index k = 0; k < d; ++k) {
-    const Eigen::VectorXd diagonal = (frame * left).cwiseProduct(frame).rowwise().sum().cwiseMax(0.0);
-    const Eigen::VectorXd row = left * frame.row(first_largest(diagonal)).transpose();
+    const Vector diagonal = (frame * left).cwiseProduct(frame).rowwise().sum().cwiseMax(Real(0));
+    const Vector row = left * frame.row(first_largest(diagonal)).transpose();
     const double pivot = frame.row(first_largest(diagonal)).dot(row);
     basis.col(k) = frame * row / std::sqrt(pivot);
     left -= row * row.transpose() / pivot;
@@ -82,11 +88,13 @@ inline void pivot_basis(Eigen::MatrixXd& frame) {
 }
 
 /// Completes orthonormal columns to `d` by e_1, e_2, …, of which those are left out that leave 1e-3 or less.
-inline void complete_frame(Eigen::MatrixXd& frame, Index d) {
+template <class Real>
+void complete_frame(Eigen::MatrixX<Real>& frame, Index d) {
+  using Vector = Eigen::VectorX<Real>;
   Index count = frame.cols();
   frame.conservativeResize(Eigen::NoChange, d);
   for (Index i = 0; i < frame.rows() && count < d; ++i) {
-    Eigen::VectorXd rest = Eigen::VectorXd::Unit(frame.rows(), i);
+    Vector rest = Vector::Unit(frame.rows(), i);
     for (int pass = 0; pass < 2; ++pass) {
       for (Index k = 0; k < count; ++k) rest -= frame.col(k).dot(rest) * frame.col(k);
       if (pass == 0 && rest.norm() <= 1e-3) break;
@@ -100,17 +108,20 @@ inline void complete_frame(Eigen::MatrixXd& frame, Index d) {
 namespace sheafnn::sheaf {
 
 /// The frames of all nodes. Refers to the graph and the features, which must outlive it.
-class LocalFrames {
+///
+/// \tparam Real  double: of LocalFrames, below
+template <class Real>
+class BasicLocalFrames {
  public:
   /// \param d  1 … 8, at most the number of features
   /// \throws std::invalid_argument  features of another number of nodes, d out of range
-  LocalFrames(const Graph& graph, const NodeFeatures& features, Index d, FrameGauge gauge = FrameGauge::signs)
+  BasicLocalFrames(const Graph& graph, const NodeFeatures& features, Index d, FrameGauge gauge = FrameGauge::signs)
       : graph_(&graph), features_(&features), d_(d), gauge_(gauge) {
     require(features.rows() == graph.node_count(), "rows of the features", features.rows(),
             detail::concat("must equal the number of nodes, ", graph.node_count()));
     require_between("stalk dimension", d, 1, max_stalk_dimension);
     require(features.columns() >= d, "features", features.columns(),
-            detail::concat("a connection of stalk dimension ", d, " needs at least as many"));
+            detail::concat("a connection of stalk dimension ", d, " needs at least as many columns"));
   }
 
   [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
@@ -119,12 +130,12 @@ class LocalFrames {
   [[nodiscard]] Index features() const noexcept { return features_->columns(); }
 
   /// T_u, p × d, with orthonormal columns. \throws std::invalid_argument  no such node
-  [[nodiscard]] Eigen::MatrixXd frame(Index u) const {
+  [[nodiscard]] Eigen::MatrixX<Real> frame(Index u) const {
     require_between("node", u, 0, graph_->node_count() - 1);
     const Index p = features();
     std::vector<Index> members;
     for (Index a = graph_->first_arc(u); a < graph_->first_arc(u + 1); ++a) members.push_back(graph_->target(a));
-    detail::Directions directions = directions_of(u, members);
+    detail::Directions<Real> directions = directions_of(u, members);
     if (directions.rank() < d_) {
       bool current = true;
       for (const Index v : others_by_distance(u, members)) {
@@ -135,7 +146,7 @@ class LocalFrames {
       }
       if (!current) directions = directions_of(u, members);
     }
-    Eigen::MatrixXd r = Eigen::MatrixXd::Zero(p, std::min(d_, directions.rank()));
+    Eigen::MatrixX<Real> r = Eigen::MatrixX<Real>::Zero(p, std::min(d_, directions.rank()));
     for (Index k = 0; k < r.cols(); ++k) {
       for (std::size_t i = 0; i < directions.rows.size(); ++i)
         r(directions.rows[i], k) = directions.basis(static_cast<Index>(i), k);
@@ -174,8 +185,8 @@ class LocalFrames {
   }
 
   /// The leading directions of X̂_u, on the rows where a member or u has an entry.
-  [[nodiscard]] detail::Directions directions_of(Index u, const std::vector<Index>& members) const {
-    detail::Directions r;
+  [[nodiscard]] detail::Directions<Real> directions_of(Index u, const std::vector<Index>& members) const {
+    detail::Directions<Real> r;
     const auto add = [&](Index v) {
       const Row of = row(v);
       r.rows.insert(r.rows.end(), of.column, of.column + of.size);
@@ -184,8 +195,8 @@ class LocalFrames {
     for (const Index v : members) add(v);
     std::sort(r.rows.begin(), r.rows.end());
     r.rows.erase(std::unique(r.rows.begin(), r.rows.end()), r.rows.end());
-    Eigen::MatrixXd differences =
-        Eigen::MatrixXd::Zero(static_cast<Index>(r.rows.size()), static_cast<Index>(members.size()));
+    Eigen::MatrixX<Real> differences =
+        Eigen::MatrixX<Real>::Zero(static_cast<Index>(r.rows.size()), static_cast<Index>(members.size()));
     for (std::size_t k = 0; k < members.size(); ++k) {
       Index at = 0;
       merge(row(u), row(members[k]), [&](std::int32_t column, double own, double other) {
@@ -197,8 +208,8 @@ class LocalFrames {
     return r;
   }
   /// Is x_v − x_u, of v appended to the members, outside of the span of the directions?
-  [[nodiscard]] bool adds_rank(Index u, Index v, const detail::Directions& directions) const {
-    Eigen::VectorXd difference = Eigen::VectorXd::Zero(features());
+  [[nodiscard]] bool adds_rank(Index u, Index v, const detail::Directions<Real>& directions) const {
+    Eigen::VectorX<Real> difference = Eigen::VectorX<Real>::Zero(features());
     merge(row(u), row(v),
           [&](std::int32_t column, double own, double other) { difference(column) = other - own; });
     const double length = difference.norm();
@@ -241,6 +252,8 @@ class LocalFrames {
   Index d_;
   FrameGauge gauge_;
 };
+
+using LocalFrames = BasicLocalFrames<double>;
 
 }  // namespace sheafnn::sheaf
 

@@ -31,7 +31,7 @@ struct KrylovSizes {
       : block(count + 4), kept(block * std::clamp<Index>(80 / block, 1, 6)), columns(2 * kept + 2 * block) {}
 };
 
-/// Makes the columns of X orthonormal, and orthogonal to those of K.
+/// Makes the columns of X orthonormal, and orthogonal to the columns of K.
 ///
 /// What is left of a vector that the space already holds is rounding, and QR completes columns that depend on each
 /// other with any directions: neither is orthogonal to the space. Hence several passes. The last one begins with

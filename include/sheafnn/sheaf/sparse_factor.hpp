@@ -23,7 +23,7 @@
 
 namespace sheafnn::detail {
 
-/// Vectors, one per column; rows are contiguous, as those of a cochain.
+/// Vectors, one per column; rows are contiguous, as in a cochain.
 template <class Real>
 using VectorBlock = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 /// Some columns of such a block, to read.

@@ -8,7 +8,7 @@
 ///
 ///     ECE = Σ_k |S_k| / n.
 ///
-/// Of a calibrated model, y_i is 1 with probability c_i, and S_k a sum of independent terms of mean 0: E|S_k| is above
+/// For a calibrated model, y_i is 1 with probability c_i, and S_k is a sum of independent terms of mean 0: E|S_k| is above
 /// 0, and so is the expectation of the ECE, the more the fewer nodes there are. S_k + Σ c_i is a Poisson–binomial number,
 /// whose distribution a recurrence over the nodes gives exactly; no simulation is needed. Then
 ///
@@ -49,11 +49,11 @@ enum class Binning { equal_width, equal_mass };
 struct CalibrationError {
   double error = 0;      ///< ECE, in [0, 1]
   double expected = 0;   ///< its mean for a calibrated model with these confidences
-  double deviation = 0;  ///< its standard deviation for such a model; NaN of class-wise errors
+  double deviation = 0;  ///< its standard deviation for such a model; NaN for class-wise errors
   double squared =
       0;  ///< debiased squared error of the bins; negative values are chance; NaN without a bin of two nodes
 
-  /// The ECE without what a calibrated model would score; negative where it is below.
+  /// The ECE minus the mean ECE of a calibrated model, which may be negative.
   [[nodiscard]] double debiased() const noexcept { return error - expected; }
 };
 
@@ -152,7 +152,7 @@ struct Forecast {
   return r;
 }
 
-/// Of every node: the largest probability, and whether that class is the label.
+/// For every node: the largest probability, and whether that class is the label.
 [[nodiscard]] inline std::vector<Forecast> confidences(std::span<const double> probabilities, Index class_count,
                                                        std::span<const std::int32_t> labels,
                                                        std::span<const std::int32_t> nodes) {

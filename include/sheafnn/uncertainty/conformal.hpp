@@ -60,7 +60,8 @@ namespace sheafnn::uncertainty {
               [&](std::size_t a, std::size_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });
     double share = 1;
     if (seed) {
-      share = random::uniform_from_word<double>(Stream{.seed = *seed}.words(static_cast<std::uint32_t>(u), 0).word[0]);
+      share =
+          random::uniform_from_word<double>(Stream{.seed = *seed}.words(static_cast<std::uint32_t>(u), 0).word[0]);
     }
     double above = 0;
     for (const std::size_t c : order) {
@@ -71,7 +72,7 @@ namespace sheafnn::uncertainty {
   return scores;
 }
 
-/// Scores averaged with those of the neighbours: (1 − λ) s_u + λ mean_{v∼u} s_v; nodes without neighbours keep theirs.
+/// Scores averaged with the neighbours' scores: (1 − λ) s_u + λ mean_{v∼u} s_v; nodes without neighbours keep their scores.
 ///
 /// \param scores  n × C, row-major
 /// \param weight  λ, 0 … 1

@@ -34,7 +34,7 @@ struct GraphTemperature {
   double disagreeing = 1;  ///< 1/β₀, of nodes with agreement 0
   double agreeing = 1;     ///< 1/β₁, of nodes with agreement 1
 
-  /// That of a node, T_u = 1 / ((1 − g) β₀ + g β₁). Unchecked: g is in [0, 1] and both temperatures are positive.
+  /// The temperature of a node, T_u = 1 / ((1 − g) β₀ + g β₁). Unchecked: g is in [0, 1] and both temperatures are positive.
   [[nodiscard]] double of(double agreement) const noexcept {
     return 1 / ((1 - agreement) / disagreeing + agreement / agreeing);
   }
@@ -145,7 +145,7 @@ struct TemperatureLoss {
 
 namespace sheafnn::uncertainty {
 
-/// The temperatures that minimise the mean NLL of the nodes. Their NLL is at most that of the plain temperature.
+/// The temperatures that minimise the mean NLL of the nodes. Their NLL is at most the NLL of the plain temperature.
 ///
 /// \param logits     n × C, row-major; log-probabilities serve as logits
 /// \param agreement  n, of neighbour_agreement(), or any other number in [0, 1] of every node

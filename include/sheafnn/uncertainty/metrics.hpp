@@ -26,7 +26,7 @@ inline constexpr Index default_bins = 15;
 
 namespace sheafnn::detail {
 
-/// Checks a number of values that is a product, which may overflow as an Index; `factors` names those of `sizes`.
+/// Checks a number of values that is a product, which may overflow as an Index; `factors` names the numbers in `sizes`.
 ///
 /// \throws std::invalid_argument  another number
 inline void require_product(std::string_view name, std::size_t values, std::string_view factors,
@@ -36,7 +36,7 @@ inline void require_product(std::string_view name, std::size_t values, std::stri
   if (static_cast<double>(values) == expected) return;
   throw_invalid_argument(name, values, concat("expected ", factors, " = ", expected));
 }
-/// The same for a row per node.
+/// The same check for a row per node.
 inline void require_rows(std::string_view name, std::size_t values, Index nodes, Index classes) {
   require_product(name, values, "nodes * classes", {nodes, classes});
 }
@@ -234,7 +234,7 @@ struct ReliabilityBin {
   require(total > 0, "diagram nodes", total, "at least one node is needed");
   return error / static_cast<double>(total);
 }
-/// That of reliability_diagram(), with its arguments. \throws std::invalid_argument  as there
+/// The expected calibration error of reliability_diagram(), with its arguments. \throws std::invalid_argument  as there
 [[nodiscard]] inline double expected_calibration_error(std::span<const double> probabilities, Index class_count,
                                                        std::span<const std::int32_t> labels,
                                                        std::span<const std::int32_t> nodes,

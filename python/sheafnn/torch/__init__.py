@@ -1,7 +1,6 @@
 """Sheaf layers and networks as modules of PyTorch, with gradients, on CPU tensors in single and double precision.
 
-``x`` is n x p, ``edge_index`` 2 x m with both directions of every edge, as PyTorch Geometric has them, or a
-:class:`Graph`.
+``x`` is n x p. ``edge_index`` is 2 x m with both directions of every edge, as in PyTorch Geometric, or a :class:`Graph`.
 
 >>> import torch
 >>> from sheafnn.torch import SheafConv

@@ -132,15 +132,15 @@ def edgeless_plan_of(of: Architecture, x: torch.Tensor) -> Any:
 
 
 class Graph:
-    """An undirected graph, for calls in the place of ``edge_index``; it is built once.
+    """An undirected graph that calls take in place of ``edge_index``; it is built once.
 
-    Without it the graph of a tensor is built in the first call and kept as long as the tensor is there and unchanged.
+    Without it, the first call builds the graph of a tensor, and it is kept as long as the tensor exists unchanged.
 
-    :param edge_index: 2 x m, node numbers; both directions of every edge. Loops are left out, and repeated columns
-        count once
-    :param num_nodes: n; None: the largest number and 1
-    :param directed: whether edges may be there in one direction only, for layers with the option of that name
-    :raises ValueError: names the argument, its value and the limit
+    :param edge_index: 2 x m, node numbers; both directions of every edge. Self-loops are left out, and repeated columns count
+        once
+    :param num_nodes: number of nodes n; None: the largest node number plus 1
+    :param directed: whether an edge may have one direction only, for layers with the option of that name
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
     def __init__(self, edge_index: torch.Tensor, num_nodes: int | None = None, *, directed: bool = False) -> None:

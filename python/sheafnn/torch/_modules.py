@@ -39,10 +39,10 @@ def _places(name: str) -> tuple[tuple[str, ...], str]:
 
 
 class Module(_Modes):
-    """A layer or a network; its ``state_dict`` has the library's names.
+    """A layer or a network, whose ``state_dict`` has the library's names.
 
-    :param seed: of initial values and noise; None: from PyTorch's generator, the initial values here and the noise
-        in every call
+    :param seed: seed of initial values and noise; None: PyTorch's generator gives the initial values here and the noise in every
+        call
     """
 
     _noise: Tensor
@@ -80,12 +80,13 @@ class Module(_Modes):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the parameters."""
+        """The dtype of the parameters."""
         return self._named(self._first).dtype
 
     @property
     def step(self) -> int:
-        """Calls so far, which with the seed address the noise; of modules without a seed 0. Can be set."""
+        """The number of calls so far, which addresses the noise together with the seed. Modules without a seed have 0. You may
+        set it."""
         return int(self._noise[1])
 
     @step.setter
@@ -159,9 +160,9 @@ class KlModule(Module):
     _last_kl: Tensor
 
     def kl(self) -> Tensor:
-        """KL(Q ‖ prior) of the last call, the mean over what is drawn, with gradient; 0 of deterministic networks.
+        """KL(Q ‖ prior) of the last call, with gradient: the mean over all maps that were drawn. Deterministic networks have 0.
 
-        :raises RuntimeError: there was no call
+        :raises RuntimeError: the module was not called yet
         """
         if getattr(self, "_last_kl", None) is None:
             raise RuntimeError("kl() needs a forward pass before it")

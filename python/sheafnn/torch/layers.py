@@ -102,30 +102,27 @@ class _Drawn(_Convolution, KlModule):
 
 
 class SheafConv(_Convolution):
-    """A graph convolution: a linear layer, a sheaf that is learned from what it gives, and one diffusion over that
-    sheaf,
+    """A graph convolution: a linear layer, a sheaf learned from its output, and one diffusion over this sheaf,
 
     X' = act((1 + tanh ε) ∘ H − ELU(Δ_F (I ⊗ A) H Bᵀ)),  H = x Wᵀ + b,  F = maps(H),
 
-    for ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs,
-    channels innermost.
-    Source: Neural Sheaf Diffusion (Bodnar et al.), math: "The model" (3.6).
+    from ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs, channels
+    innermost. Source: Neural Sheaf Diffusion (Bodnar et al.), math: "The model" (3.6).
 
-    :param in_channels: p, at least 1
-    :param out_channels: a multiple of the number of stalk coordinates, stalk_dim and one more for each of
-        ``add_lp``, ``add_hp``
+    :param in_channels: number of input features p, at least 1
+    :param out_channels: number of output features, a multiple of the number of stalk coordinates, which is stalk_dim and one more
+        for each of ``add_lp`` and ``add_hp``
     :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
-    :param stalk_dim: 1 to 5
-    :param act: an activation of the output: ``"identity"``, ``"elu"``, ``"gelu"``, ``"relu"``, ``"tanh"`` or
-        ``"sigmoid"``; faster here than after the call
-    :param dropout: of what the diffusion mixes, in [0, 1); in training
-    :param seed: of initial values and dropout; None: from PyTorch's generator
-    :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
-    :param options: of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
-        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``,
-        ``layer_norm``,
-        ``normalisation``, ``parametrisation`` and those of filters (docs/options.md)
-    :raises ValueError: names the argument, its value and the limit
+    :param stalk_dim: stalk dimension, 1 to 5
+    :param act: activation of the output: ``"identity"``, ``"elu"``, ``"gelu"``, ``"relu"``, ``"tanh"`` or ``"sigmoid"``. It is
+        faster here than after the call
+    :param dropout: dropout rate in training of the features that the diffusion mixes, in [0, 1)
+    :param seed: seed of initial values and dropout; None: PyTorch's generator gives them
+    :param dtype: dtype of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
+    :param options: options of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
+        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``, ``layer_norm``,
+        ``normalisation``, ``parametrisation`` and the options of filters (docs/options.md)
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
     _kind = "nsd"
@@ -149,10 +146,10 @@ class SheafConv(_Convolution):
 
 
 class PolynomialSheafConv(SheafConv):
-    """As :class:`SheafConv`, with a polynomial of the Laplacian in the place of Δ (math: "Polynomial filters").
+    """A :class:`SheafConv` with a polynomial of the Laplacian in place of Δ (math: "Polynomial filters").
 
-    :param filter: its basis, ``"chebyshev"`` or another of docs/options.md
-    :param filter_degree: K
+    :param filter: basis of the polynomial, ``"chebyshev"`` or another basis of docs/options.md
+    :param filter_degree: degree K of the polynomial
     """
 
     def __init__(
@@ -172,10 +169,9 @@ class PolynomialSheafConv(SheafConv):
 
 
 class BayesianSheafConv(_Drawn, SheafConv):
-    """As :class:`SheafConv`, with a sheaf that is drawn in every call, in training and in evaluation, from a
-    distribution that the
-    learner predicts. ``kl()`` is its divergence from the prior, per incidence of node and edge (paper, "variational
-    sheaf learner"; math: "Posteriors").
+    """A :class:`SheafConv` that draws its sheaf in every call, in training and in evaluation, from a distribution that the
+    learner predicts. ``kl()`` is its divergence from the prior, per incidence of node and edge (paper, "variational sheaf
+    learner"; math: "Posteriors").
     """
 
     _kind = "bsnn"
@@ -186,20 +182,20 @@ class CooperativeSheafConv(_Convolution):
 
     X' = act(norm((1 + tanh ε) ∘ X̃ − φ(dropout(Δ_inᵀ Δ_out (I ⊗ A) X̃ Bᵀ)))),  X̃ = dropout(H),  H = x Wᵀ + b,
 
-    with T and S that two learners read from X̃. Source: Cooperative Sheaf Neural Networks (Ribeiro et al.), math:
-    "Cooperative sheaves".
+    where two learners compute T and S from X̃. Source: Cooperative Sheaf Neural Networks (Ribeiro et al.), math: "Cooperative
+    sheaves".
 
-    :param in_channels: p, at least 1
-    :param out_channels: a multiple of stalk_dim
-    :param stalk_dim: 2 to 5
-    :param act: as of :class:`SheafConv`
-    :param dropout: the two above, in [0, 1); in training
-    :param seed, dtype: as of :class:`SheafConv`
-    :param options: of the library's cooperative networks, by name: ``learner``, ``learner_layers``,
-        ``learner_width``, ``learner_dropout``, ``conformal``, ``activation`` (φ), ``norm``, ``left_weights``,
-        ``right_weights``, ``residual``, ``directed``, ``in_degree_diagonal``, of Bayesian layers ``layer_learners``
-        (docs/options.md). With ``directed``, ``edge_index`` may have edges in one direction only
-    :raises ValueError: names the argument, its value and the limit
+    :param in_channels: number of input features p, at least 1
+    :param out_channels: number of output features, a multiple of stalk_dim
+    :param stalk_dim: stalk dimension, 2 to 5
+    :param act: as in :class:`SheafConv`
+    :param dropout: rate of the two dropouts above in training, in [0, 1)
+    :param seed, dtype: as in :class:`SheafConv`
+    :param options: options of the library's cooperative networks, by name: ``learner``, ``learner_layers``, ``learner_width``,
+        ``learner_dropout``, ``conformal``, ``activation`` (φ), ``norm``, ``left_weights``, ``right_weights``, ``residual``,
+        ``directed``, ``in_degree_diagonal``, and for Bayesian layers ``layer_learners`` (docs/options.md). With ``directed``,
+        ``edge_index`` may have edges in one direction only
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
     _kind = "csnn"
@@ -224,27 +220,25 @@ class CooperativeSheafConv(_Convolution):
 
 
 class BayesianCooperativeSheafConv(_Drawn, CooperativeSheafConv):
-    """As :class:`CooperativeSheafConv`, with maps that are drawn in every call, in training and in evaluation, from
-    distributions
-    that the learners predict from H, or with ``layer_learners`` from X̃. ``kl()`` is their divergence from the prior,
-    per node and side (math: "Bayesian cooperative sheaves").
+    """A :class:`CooperativeSheafConv` that draws its maps in every call, in training and in evaluation, from distributions that
+    the learners predict from H, or with ``layer_learners`` from X̃. ``kl()`` is their divergence from the prior, per node and
+    side (math: "Bayesian cooperative sheaves").
     """
 
     _kind = "bcsnn"
 
 
 class SheafDiffusion(Module):
-    """One diffusion layer over given restriction maps, X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) X Bᵀ), with gradients
-    of maps and
-    features (paper, sheaf diffusion layer; math: "The model" (3.6)).
+    """One diffusion layer over given restriction maps, X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) X Bᵀ), with gradients with respect
+    to maps and features (paper, sheaf diffusion layer; math: "The model" (3.6)).
 
-    :param channels: f, 1 to 1024; features are n x (d' f), channels innermost
-    :param left_weights, right_weights: whether there are A and B
-    :param activation: whether there is the ELU
+    :param channels: number of channels f, 1 to 1024; features are n x (d' f), channels innermost
+    :param left_weights, right_weights: whether the layer has A and B
+    :param activation: whether the layer has the ELU
     :param normalisation: ``"augmented"``, ``"block"``, ``"degree"`` or ``"none"``
-    :param add_lp, add_hp: one more stalk coordinate with a fixed low-pass, high-pass filter; d' counts them
-    :param dropout: of what is mixed, in [0, 1); in training
-    :param seed, dtype: as of :class:`SheafConv`
+    :param add_lp, add_hp: add a stalk coordinate with a fixed low-pass or high-pass filter; d' counts them
+    :param dropout: dropout rate in training of the features that are mixed, in [0, 1)
+    :param seed, dtype: as in :class:`SheafConv`
     """
 
     def __init__(
@@ -286,11 +280,10 @@ class SheafDiffusion(Module):
     ) -> Tensor:
         """
         :param x: n x (d' f)
-        :param edge_index: 2 x m, both directions of every edge, no loops and no repeated columns; or a
-            :class:`Graph` of such
-        :param maps: m x d x d, of every column (u, v) the map of u into the edge; of diagonal maps m x d; None of
-            the identity. Rotations
-            are not checked
+        :param edge_index: 2 x m, both directions of every edge, without self-loops and repeated columns; or a :class:`Graph` of
+            such columns
+        :param maps: m x d x d: for every column (u, v), the map of u into the edge. Diagonal maps are m x d, and the identity is
+            None. Rotations are not checked
         :param edge_weights: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v; None: 1
         :returns: n x (d' f)
         """
@@ -302,7 +295,7 @@ class SheafDiffusion(Module):
             shape = (columns, d) if of.maps == "diagonal" else (columns, d, d)
             more.append(_checked("maps", maps, shape, x))
         elif maps is not None:
-            raise ValueError(f"maps: a tensor is not allowed; {of.maps} maps are given by nothing")
+            raise ValueError(f"maps: a tensor is not allowed; {of.maps} maps take no tensor")
         if edge_weights is not None:
             more.append(_checked("edge_weights", edge_weights, (columns // 2,), x))
         self._architecture = of
@@ -320,12 +313,11 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], x: Tensor) -> Tensor
 
 
 class SheafLearner(Module):
-    """Learns restriction maps, and edge weights of rotations, from features of both ends of an edge: for a column
-    (u, v) of
-    ``edge_index`` the map of u into the edge, chart(W [x_u ‖ x_v]) (paper, "sheaf learner").
+    """Learns restriction maps, and edge weights for rotations, from the features of both ends of an edge. For a column (u, v) of
+    ``edge_index`` it gives the map of u into the edge, chart(W [x_u ‖ x_v]) (paper, "sheaf learner").
 
-    :param in_channels: h, a multiple of the number of stalk coordinates
-    :param seed, dtype: as of :class:`SheafConv`
+    :param in_channels: number of input features h, a multiple of the number of stalk coordinates
+    :param seed, dtype: as in :class:`SheafConv`
     :param options: ``edge_weights``, ``learner_layers``, ``learner_width``, ``learner``, ``sheaf_activation``,
         ``parametrisation``
     """
@@ -350,8 +342,8 @@ class SheafLearner(Module):
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor | None]:
         """
         :param x: n x in_channels
-        :param edge_index: as of :class:`SheafDiffusion`
-        :returns: maps and edge weights as :class:`SheafDiffusion` takes them; None without edge weights
+        :param edge_index: as in :class:`SheafDiffusion`
+        :returns: maps and edge weights as :class:`SheafDiffusion` takes them; the weights are None where the learner has none
         """
         of = self._architecture
         check_features(x, self.in_channels, edge_index, self.dtype)

@@ -22,18 +22,18 @@ _DTYPES = {"F32": torch.float32, "F64": torch.float64}
 
 
 class _Network(KlModule):
-    """Outputs of every node, for a loss of PyTorch; features are data, and have no gradient.
+    """Computes the outputs of every node, for a loss of PyTorch. Features are data and have no gradient.
 
-    :param in_channels: p, at least 1
+    :param in_channels: number of features p, at least 1
     :param classes: number of outputs of a node
-    :param stalk_dim: 1 to 5; of cooperative networks 2 to 5
-    :param channels: feature channels per stalk coordinate, 1 to 1024
-    :param layers: diffusion layers, 1 to 64
-    :param dropout, input_dropout: of hidden features and of features, in [0, 1); in training
-    :param seed: of initial values, noise and dropout; None: from PyTorch's generator
-    :param dtype: of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
+    :param stalk_dim: stalk dimension, 1 to 5; cooperative networks have 2 to 5
+    :param channels: number of feature channels per stalk coordinate, 1 to 1024
+    :param layers: number of diffusion layers, 1 to 64
+    :param dropout, input_dropout: dropout rates of hidden features and of features in training, in [0, 1)
+    :param seed: seed of initial values, noise and dropout; None: PyTorch's generator gives them
+    :param dtype: dtype of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
     :param options: further options of the network, by name (docs/options.md)
-    :raises ValueError: names the argument, its value and the limit
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
     _kind = ""
@@ -62,7 +62,7 @@ class _Network(KlModule):
 
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
         """
-        :param x: n x in_channels; NaN: a missing value
+        :param x: n x in_channels; NaN marks a missing value
         :param edge_index: 2 x m, both directions of every edge, or a :class:`Graph`
         :returns: n x classes, raw outputs
         """
@@ -73,7 +73,7 @@ class _Network(KlModule):
         return output
 
     def to_model(self) -> Any:
-        """The trained model as the library has it; ``predict``, ``save`` and pickle take it."""
+        """The trained model as an object of the library, for ``predict``, ``save`` and pickle."""
         dtype = self.dtype
         metadata = self._architecture.core(dtype == torch.float64).metadata
         text = "F64" if dtype == torch.float64 else "F32"
@@ -93,8 +93,8 @@ class _Network(KlModule):
     def load(cls, path: str | os.PathLike[str], **arguments: Any) -> Any:
         """A network from a checkpoint of the library.
 
-        :param arguments: ``dropout``, ``input_dropout``, ``seed``; files do not hold them
-        :raises ValueError: a checkpoint of another kind of network
+        :param arguments: ``dropout``, ``input_dropout`` and ``seed``, which files do not hold
+        :raises ValueError: the checkpoint holds another kind of network
         """
         model = _core.Model.load(os.fspath(path))
         if model.kind != cls._kind:

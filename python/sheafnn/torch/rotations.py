@@ -1,10 +1,8 @@
 """Distributions of rotations of R² to R⁵ on tensors, with gradients, batched.
 
-Densities are with respect to the uniform (Haar) distribution, which has mass 1. Derivatives in matrices are of free
-entries; what
-comes before decides which directions there are, e.g. ``torch.linalg.matrix_exp`` of a skew matrix. Noise is the
-library's: a sample is
-a function of seed and number.
+Densities are with respect to the uniform (Haar) distribution, which has mass 1. Derivatives with respect to matrices treat their
+entries as free. The steps before decide which directions exist, e.g. ``torch.linalg.matrix_exp`` of a skew matrix. The noise is
+the library's noise: a sample is a function of seed and number.
 
 >>> import torch
 >>> from sheafnn.torch.rotations import Cayley
@@ -260,8 +258,8 @@ class Cayley(_Located):
     """The Cayley distribution C(M, kappa) (paper, "Cayley distributions"; math: "Cayley distribution" (2.5)).
 
     :param location: ... x n x n, rotations M
-    :param concentration: in [0, 1), 0 uniform; broadcasts with location
-    :raises ValueError: names the argument, its value and the limit
+    :param concentration: concentration in [0, 1), where 0 is uniform; broadcasts with location
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
     _kind = "cayley"
@@ -269,10 +267,10 @@ class Cayley(_Located):
 
 
 class LeonCayley(_Located):
-    """Leon's Cayley distribution, of density det((I + P Mᵀ)/2)^k / Z(k).
+    """Leon's Cayley distribution, with density det((I + P Mᵀ)/2)^k / Z(k).
 
     :param location: ... x n x n, rotations M
-    :param concentration: at least 0; broadcasts with location
+    :param concentration: concentration, at least 0; broadcasts with location
     """
 
     _kind = "leon"
@@ -282,10 +280,10 @@ class IsotropicGaussian(_Located):
     """The isotropic Gaussian distribution on SO(3), IGSO(3), of :class:`sheafnn.rotations.IsotropicGaussian`.
 
     Derivatives of samples come from the flow that moves the distribution when its scale grows: expectations have the right
-    derivative, while a sample itself, drawn by rejection, is no smooth function of the scale.
+    derivative, while a sample itself, drawn by rejection, is not a smooth function of the scale.
 
     :param location: ... x 3 x 3, rotations M
-    :param scale: between 1e-30 and 1e30, in radians while it is small; broadcasts with location
+    :param scale: scale between 1e-30 and 1e30, in radians while it is small; broadcasts with location
     """
 
     _kind = "isotropic-gaussian"
@@ -300,7 +298,7 @@ class IsotropicGaussian(_Located):
 
 
 class MatrixFisher(_Distribution):
-    """The matrix Fisher distribution of density exp(tr Fᵀ P) / c(F), of rotations of R² and R³.
+    """The matrix Fisher distribution of rotations of R² and R³, with density exp(tr Fᵀ P) / c(F).
 
     :param parameter: ... x n x n, any finite matrices F
     """
@@ -321,8 +319,8 @@ class MatrixFisher(_Distribution):
 class Haar(_Distribution):
     """The uniform distribution of rotations of R^n.
 
-    :param n: 2 to 5
-    :param batch_shape: of independent ones
+    :param n: dimension, 2 to 5
+    :param batch_shape: shape of the batch of independent distributions
     """
 
     _kind = "haar"

@@ -13,7 +13,7 @@
 
 namespace sheafnn {
 
-/// The coordinates are those of the rotation R, then log c.
+/// The coordinates are the coordinates of the rotation R, then log c.
 template <int D>
   requires sheaf::StalkDimension<D>
 struct Conformal : sheaf::DenseMaps<D> {
@@ -40,8 +40,8 @@ struct Conformal : sheaf::DenseMaps<D> {
   }
 
   /// Takes any k.
-  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(rotation::RotationParametrisation parametrisation,
-                                                                    int k) {
+  [[nodiscard]] SHEAFNN_HD static constexpr double coordinate_range(
+      rotation::RotationParametrisation parametrisation, int k) {
     return k < Rotation::coordinate_count ? Rotation::coordinate_range(parametrisation, k) : 1.0;
   }
   /// log c within its limits. Takes any number; NaN stays NaN.
@@ -75,7 +75,8 @@ struct Conformal : sheaf::DenseMaps<D> {
     Rotation::from_coordinates(z, rotation, parametrisation);
     for (int k = 0; k < D * D; ++k) rotation_bar(k % D, k / D) = scale * map_bar(k % D, k / D);
     Rotation::from_coordinates_backward(z, rotation_bar, z_bar, parametrisation);
-    z_bar[coordinate_count - 1] = within_limits(z[coordinate_count - 1]) * math::inner_product(rotation_bar, rotation);
+    z_bar[coordinate_count - 1] =
+        within_limits(z[coordinate_count - 1]) * math::inner_product(rotation_bar, rotation);
   }
 
   /// \throws std::invalid_argument  no positive multiple of a rotation, within orthogonality_tolerance

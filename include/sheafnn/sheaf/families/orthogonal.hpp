@@ -1,7 +1,7 @@
 /// \file
 /// Orthogonal<D>: F ∈ O(D), of either determinant, for maps that are given, such as a connection (sheaf/connection.hpp).
 ///
-/// As of rotations, F_aᵀF_a = I is a scalar block, F_aᵀF_b a dense one. Source: math: "Connections".
+/// As for rotations, F_aᵀF_a = I is a scalar block, F_aᵀF_b a dense one. Source: math: "Connections".
 #pragma once
 
 #include <cstdint>
