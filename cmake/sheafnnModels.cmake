@@ -161,6 +161,32 @@ function(sheafnn_model_registry target)
   target_sources(${target} PRIVATE ${file})
 endfunction()
 
+# Networks with outputs per graph, of the program graphs and of the Python package.
+set(SHEAFNN_GRAPH_MODELS "Identity_3;Diagonal_3;SpecialOrthogonal_3" CACHE STRING
+    "Models with outputs per graph that the program graphs and the Python package contain, as FAMILY:D or FAMILY_D")
+string(REPLACE ":" "_" SHEAFNN_GRAPH_MODELS "${SHEAFNN_GRAPH_MODELS}")
+sheafnn_check_models(SHEAFNN_GRAPH_MODELS sheafnn_pair_models)
+
+# usage: sheafnn_graph_models(): the object library sheafnn_graph_models of these models, with find_model() of graphs/models.hpp
+function(sheafnn_graph_models)
+  if(TARGET sheafnn_graph_models)
+    return()
+  endif()
+  set(files "")
+  foreach(model IN LISTS SHEAFNN_GRAPH_MODELS)
+    sheafnn_model_types(${model})
+    list(APPEND files ${PROJECT_BINARY_DIR}/graphs/${model}.cpp)
+    configure_file(${PROJECT_SOURCE_DIR}/examples/graphs/instantiate.cpp.in ${PROJECT_BINARY_DIR}/graphs/${model}.cpp @ONLY)
+  endforeach()
+  list(JOIN SHEAFNN_GRAPH_MODELS ", " graph_entry_list)
+  list(TRANSFORM SHEAFNN_GRAPH_MODELS PREPEND "&" OUTPUT_VARIABLE graph_entry_addresses)
+  list(JOIN graph_entry_addresses ", " graph_entry_addresses)
+  configure_file(${PROJECT_SOURCE_DIR}/examples/graphs/registry.cpp.in ${PROJECT_BINARY_DIR}/graphs/registry.cpp @ONLY)
+  sheafnn_model_objects(sheafnn_graph_models ${files} ${PROJECT_BINARY_DIR}/graphs/registry.cpp)
+  # Two together need 3 GB of memory to compile.
+  set_target_properties(sheafnn_graph_models PROPERTIES UNITY_BUILD OFF JOB_POOL_COMPILE sheafnn_models)
+endfunction()
+
 # usage: sheafnn_build_commit(TARGET): compiles build_commit() of models/machine.hpp into it
 function(sheafnn_build_commit target)
   set(commit unknown)

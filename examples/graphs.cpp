@@ -7,11 +7,10 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <sheafnn/bsnn/pooled_network.hpp>
+#include <sheafnn/bsnn/pooled_options.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
-#include <sheafnn/bsnn/trainer.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/file.hpp>
@@ -22,21 +21,26 @@
 #include <string_view>
 #include <vector>
 
+#include "graphs/models.hpp"
 #include "models/class_names.hpp"
 #include "models/option_flags.hpp"
+#include "models/outcome.hpp"
 #include "models/program.hpp"
 
 namespace {
 
 using sheafnn::Index;
-constexpr int stalk_dimension = 3;
 constexpr const sheafnn::NetworkKind& kind = sheafnn::PooledOptions::kind;
 
-struct Settings {
+struct Settings : graph_program::Defaults {
   std::string dataset, model = "nsd", maps = "diagonal", save, load, predictions;
+  int stalk_dimension = 3;
   Index folds = 10, fold = -1;
-  sheafnn::PooledOptions network;
-  sheafnn::TrainOptions train;
+
+  [[nodiscard]] bool bayesian() const { return model == "bsnn"; }
+  [[nodiscard]] const graph_program::ModelEntry& entry() const {
+    return graph_program::find_model(maps, stalk_dimension);
+  }
 };
 
 /// Predictions as a CSV file, one line per graph; the fold is empty where there is none.
@@ -69,7 +73,6 @@ class PredictionRows {
 };
 
 /// Trains on every fold, or on one. Predictions of a fold are of its best epoch.
-template <class Model>
 void train(Settings s, const sheafnn::GraphSet& set) {
   const auto folds = set.folds.empty() ? sheafnn::stratified_folds(set, s.folds, s.train.seed) : set.folds;
   const std::vector<sheafnn::Split> splits = sheafnn::fold_splits(set, folds, 0.1, s.train.seed);
@@ -84,9 +87,8 @@ void train(Settings s, const sheafnn::GraphSet& set) {
   for (Index i = 0; i < count; ++i) {
     if (s.fold >= 0 && i != s.fold) continue;
     const sheafnn::Split& split = splits[static_cast<std::size_t>(i)];
-    Model model(s.network, s.train.seed);
-    const sheafnn::TrainResult r =
-        sheafnn::train(model, set.graph, set.features, sheafnn::Classification(set.labels), split, s.train);
+    const graph_program::Outcome outcome = s.entry().train({set, split, s.network, s.train, s.bayesian()});
+    const sheafnn::TrainResult& r = outcome.result;
     std::printf("%4td  %10td  %10.1f  %13.1f  %8.3f\n", i, r.best_epoch, 100 * r.validation_accuracy,
                 100 * r.test_accuracy, r.test_ece);
     programs::flush_output();
@@ -94,19 +96,11 @@ void train(Settings s, const sheafnn::GraphSet& set) {
     squares += r.test_accuracy * r.test_accuracy;
     ++trained;
     if (!s.predictions.empty()) {
-      rows.add(sheafnn::predict(model, set.graph, set.features,
-                                {.samples = s.train.samples,
-                                 .seed = s.train.seed,
-                                 .epoch = static_cast<std::uint32_t>(r.best_epoch),
-                                 .threads = s.train.threads}),
+      rows.add(s.entry().predict({"the network", outcome.checkpoint, s.bayesian()}, set,
+                                 programs::best_epoch_options(s.train, r.best_epoch)),
                split.test, std::to_string(i));
     }
-    if (!s.save.empty()) {
-      std::map<std::string, std::string> notes = {{"dataset", programs::as_utf8(set.name)},
-                                                  {"best_epoch", std::to_string(r.best_epoch)}};
-      if (!set.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(set.class_names);
-      sheafnn::io::save_checkpoint(s.save, model, notes);
-    }
+    if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
   }
   if (trained > 1) {
     const double mean = sum / trained;
@@ -117,11 +111,10 @@ void train(Settings s, const sheafnn::GraphSet& set) {
 }
 
 /// Predicts all graphs with the network of a file.
-template <class Model>
-void predict(const Settings& s, const sheafnn::GraphSet& set) {
+void predict(const Settings& s, const sheafnn::io::TensorFile& file, const sheafnn::GraphSet& set) {
   const sheafnn::Prediction p =
-      sheafnn::predict(sheafnn::io::load_checkpoint<Model>(s.load), set.graph, set.features,
-                       {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
+      s.entry().predict({s.load, file, s.bayesian()}, set,
+                        {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
   std::vector<std::int32_t> all(static_cast<std::size_t>(set.graph_count()));
   std::iota(all.begin(), all.end(), 0);
   if (!s.predictions.empty()) {
@@ -135,45 +128,27 @@ void predict(const Settings& s, const sheafnn::GraphSet& set) {
               100 * sheafnn::uncertainty::accuracy(p.probabilities, p.class_count, set.labels, labelled));
 }
 
-template <class NodeModel>
-void run(const Settings& s, const sheafnn::GraphSet& set) {
-  using Model = sheafnn::PooledModel<NodeModel>;
-  s.load.empty() ? train<Model>(s, set) : predict<Model>(s, set);
-}
-template <class Maps>
-void run_maps(const Settings& s, const sheafnn::GraphSet& set) {
-  s.model == "bsnn" ? run<sheafnn::Bsnn<Maps>>(s, set) : run<sheafnn::Nsd<Maps>>(s, set);
-}
-
-/// Takes the model and the maps of a file's network, and checks that the classes are the set's.
-void take_network(Settings& s, const sheafnn::GraphSet& set) {
-  const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(s.load);
+/// Takes the model, the maps and the stalk dimension of a file's network, and checks that the classes are the set's.
+void take_network(Settings& s, const sheafnn::io::TensorFile& file, const sheafnn::GraphSet& set) {
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, file);
   sheafnn::require(kind.has(info.model), "--load", s.load,
                    sheafnn::detail::concat("holds the model ", info.model, ", whose outputs belong to nodes"));
-  sheafnn::require(info.stalk_dimension == stalk_dimension, "--load", s.load,
-                   sheafnn::detail::concat("holds a network of stalk dimension ", info.stalk_dimension,
-                                           "; this program has ", stalk_dimension));
+  sheafnn::require(!file.metadata.contains("targets"), "--load", s.load,
+                   "holds a network of a regression, and this program classifies");
   const Index classes = info.options<sheafnn::PooledOptions>().classes;
   const auto names = programs::checkpoint_class_names(s.load, file.metadata, classes);
   sheafnn::require(classes == set.class_count && names == set.class_names, "--load", s.load,
                    sheafnn::detail::concat("holds a network with other classes than ", set.name, " has"));
   s.model = info.model == kind.bayesian ? "bsnn" : "nsd";
   s.maps = info.maps;
+  s.stalk_dimension = info.stalk_dimension;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Settings s;
-  s.network.channels = 16;
-  s.network.layers = 4;
-  s.network.pooling = sheafnn::Pooling::sum;
-  s.train.input_dropout = 0;
-  s.train.dropout = 0.1;
-  s.train.epochs = 200;
-  s.train.patience = 100;
-  CLI::App app("Classifies graphs with a sheaf network of stalk dimension 3; see docs/graphs.md.", "graphs");
+  CLI::App app("Classifies graphs with a sheaf network; see docs/graphs.md.", "graphs");
   app.add_option("dataset", s.dataset, "graphs to classify: an .npz file or a folder in the TU text format")
       ->required();
   auto* folds =
@@ -185,9 +160,13 @@ int main(int argc, char** argv) {
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option("--maps", s.maps, "restriction maps: identity, diagonal or special-orthogonal")
+  model->add_option("--maps", s.maps, "restriction maps: identity, diagonal, special-orthogonal or general-linear")
       ->capture_default_str()
-      ->check(CLI::IsMember({"identity", "diagonal", "special-orthogonal"}));
+      ->check(CLI::IsMember({"identity", "diagonal", "special-orthogonal", "general-linear"}));
+  model
+      ->add_option("--stalk-dim", s.stalk_dimension,
+                   "stalk dimension; a build has some combinations with the maps")
+      ->capture_default_str();
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
   programs::add_flags(app, *app.add_option_group("Training"), s.train,
@@ -207,12 +186,15 @@ int main(int argc, char** argv) {
                      "the dataset has regression targets, and this program classifies");
     sheafnn::require(folds->count() == 0 || set.folds.empty(), "--folds", s.folds,
                      sheafnn::detail::concat(set.name, " has ", set.folds.size(), " folds of its own"));
-    if (!s.load.empty()) take_network(s, set);
+    sheafnn::io::TensorFile file;
+    if (!s.load.empty()) {
+      file = sheafnn::io::read_safetensors(s.load);
+      take_network(s, file, set);
+    }
+    static_cast<void>(s.entry());  // throws where there is none
     std::printf("%s: %td graphs, %td nodes, %td edges, %td features, %td classes\n", set.name.c_str(),
                 set.graph_count(), set.graph.node_count(), set.graph.edge_count(), set.feature_count(),
                 set.class_count);
-    if (s.maps == "identity") run_maps<sheafnn::Identity<stalk_dimension>>(s, set);
-    if (s.maps == "diagonal") run_maps<sheafnn::Diagonal<stalk_dimension>>(s, set);
-    if (s.maps == "special-orthogonal") run_maps<sheafnn::SpecialOrthogonal<stalk_dimension>>(s, set);
+    s.load.empty() ? train(s, set) : predict(s, file, set);
   });
 }

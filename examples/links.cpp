@@ -6,19 +6,19 @@
 #include <cstdio>
 #include <limits>
 #include <sheafnn/bsnn/edge_prediction.hpp>
-#include <sheafnn/bsnn/model.hpp>
-#include <sheafnn/bsnn/trainer.hpp>
 #include <sheafnn/io/csv_edges.hpp>
 #include <sheafnn/io/file.hpp>
-#include <sheafnn/sheaf/families.hpp>
+#include <sheafnn/io/safetensors.hpp>
 #include <sheafnn/uncertainty/link_ranks.hpp>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "links/models.hpp"
 #include "models/data_options.hpp"
 #include "models/option_flags.hpp"
+#include "models/outcome.hpp"
 #include "models/program.hpp"
 
 namespace {
@@ -26,15 +26,11 @@ namespace {
 using sheafnn::Edge;
 using sheafnn::Index;
 
-struct Settings {
-  std::string dataset = "karate", candidates, ranking, model = "bsnn";
-  sheafnn::PairScore score = sheafnn::PairScore::energy;
+struct Settings : links_program::Defaults {
+  std::string dataset = "karate", candidates, ranking, save, model = "bsnn";
   Index hits = 10;
   sheafnn::SyntheticOptions synthetic;
   programs::DataOptions data;
-  sheafnn::EdgeSplitOptions split;
-  sheafnn::ModelOptions network;
-  sheafnn::TrainOptions train;
 };
 
 /// The pairs of a file with two nodes per line. \throws std::runtime_error  naming the file and the line
@@ -79,7 +75,6 @@ void print_ranks(const sheafnn::EdgeTargets& links, const sheafnn::LinkPredictio
               sheafnn::uncertainty::mean_reciprocal_rank(ranks));
 }
 
-template <class Model>
 void run(Settings s, const sheafnn::Dataset& data) {
   std::vector<Edge> candidates;
   if (!s.candidates.empty()) candidates = read_pairs(s.candidates, data);
@@ -91,16 +86,15 @@ void run(Settings s, const sheafnn::Dataset& data) {
       data.name.c_str(), data.node_count(), data.graph.edge_count(), links.graph.edge_count(),
       links.split.train.size(), links.split.validation.size(), links.split.test.size());
   s.network.features = data.feature_count();
-  Model model(s.network, s.train.seed);
-  const sheafnn::TrainResult r =
-      sheafnn::train(model, links.graph, data.features, sheafnn::link_loss(links, s.score), links.split, s.train);
+  const bool bayesian = s.model == "bsnn";
+  const links_program::Outcome outcome =
+      links_program::train({data, links, s.score, s.network, s.train, bayesian});
+  const sheafnn::TrainResult& r = outcome.result;
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
+  if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
   const auto ranked = [&](const std::vector<Edge>& pairs) {
-    return sheafnn::predict_links(model, links.graph, data.features, pairs, s.score,
-                                  {.samples = s.train.samples,
-                                   .seed = s.train.seed,
-                                   .epoch = static_cast<std::uint32_t>(r.best_epoch),
-                                   .threads = s.train.threads});
+    return links_program::predict({"the network", outcome.checkpoint, bayesian}, links.graph, data.features, pairs,
+                                  programs::best_epoch_options(s.train, r.best_epoch));
   };
   std::vector<Edge> test;
   for (const std::int32_t t : links.split.test) test.push_back(links.pairs[static_cast<std::size_t>(t)]);
@@ -121,15 +115,13 @@ void run(Settings s, const sheafnn::Dataset& data) {
 int main(int argc, char** argv) {
   Settings s;
   std::string score(to_string(s.score));
-  s.network.channels = 8;
-  s.network.layers = 2;
-  s.network.classes = 16;
   CLI::App app("Predicts links with a sheaf network of diagonal maps, stalk dimension 2; see docs/edges.md.",
                "links");
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   auto* files = app.add_option_group("Files");
   auto* ranking =
       files->add_option("--ranking", s.ranking, "write the pairs to this CSV file, the most probable link first");
+  files->add_option("--save", s.save, "write the trained network to this .safetensors file, which Python reads");
   files
       ->add_option("--candidates", s.candidates,
                    "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
@@ -158,13 +150,10 @@ int main(int argc, char** argv) {
     sheafnn::require(s.split.negatives > 0, "--negatives", s.split.negatives,
                      "must be above 0: links are compared with pairs without an edge");
     programs::require_writable("--ranking", s.ranking);
-    programs::require_apart({{"--ranking", s.ranking}},
+    programs::require_writable("--save", s.save);
+    programs::require_apart({{"--ranking", s.ranking}, {"--save", s.save}},
                             {{"--dataset", s.dataset}, {"--candidates", s.candidates}});
     const sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
-    if (s.model == "bsnn") {
-      run<sheafnn::Bsnn<sheafnn::Diagonal<2>>>(s, data);
-    } else {
-      run<sheafnn::Nsd<sheafnn::Diagonal<2>>>(s, data);
-    }
+    run(s, data);
   });
 }

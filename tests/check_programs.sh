@@ -388,6 +388,7 @@ if [ -x "$bin/graphs" ]; then
   [ "$(wc -l < all.csv)" = 61 ] || fail "graphs --load --predictions"
   refuse 'nothing: cannot be listed; No such file' "$bin/graphs" nothing
   refuse '--fold: 10 is not allowed; rings has 10 folds' "$bin/graphs" rings --fold 10
+  refuse 'maps: diagonal of stalk dimension 5 is not allowed; this build has .*diagonal 3' "$bin/graphs" rings --stalk-dim 5
   refuse '--save: .* is not allowed; needs --fold' "$bin/graphs" rings --save other.safetensors
   refuse '--load: .* is not allowed; holds the model bsnn, whose outputs belong to nodes' "$bin/graphs" rings --load deep.safetensors
   refuse '--predictions: .* is a file of dataset' "$bin/graphs" rings --fold 1 --predictions rings/rings_A.txt
@@ -407,7 +408,7 @@ if [ -x "$bin/links" ]; then
   }'
   printf 'source,target\nperson 40,person 41\nperson 8,"O'"'"'Hara, ""Kit"""\nperson 50,person 80\nperson 61,person 91\n' > pairs.csv
   links=("$bin/links" --dataset club --score dot --epochs 100)
-  "${links[@]}" --candidates pairs.csv --ranking ranking.csv --threads 1 > links.txt || fail "links"
+  "${links[@]}" --candidates pairs.csv --ranking ranking.csv --save links.safetensors --threads 1 > links.txt || fail "links"
   "${links[@]}" --threads 2 | cmp - links.txt || fail "links depends on threads"
   awk '/ROC AUC/ {n++; sub(/.*ROC AUC /, ""); if ($1 + 0 < 0.75) bad = 1} END {exit bad || n != 1}' links.txt ||
     fail "links learned nothing: $(cat links.txt)"
@@ -422,6 +423,8 @@ assert numbers == sorted(numbers, reverse=True) and 0 < numbers[-1] and numbers[
 assert rows[-1]["source"] == "person 40", "of two trades"
 END
   printf 'source,target\nperson 40,nobody\n' > strangers.csv
+  refuse 'the network was not trained on one class per node' "$bin/predict" --model links.safetensors --dataset club
+  refuse '--save: .* is a file of --dataset' "$bin/links" --dataset club --save club/nodes.csv
   refuse 'strangers\.csv:2: node .nobody. is not in club' "$bin/links" --dataset club --candidates strangers.csv --ranking out.csv
   refuse 'none\.csv: no such file' "$bin/links" --dataset club --candidates none.csv --ranking out.csv
   refuse '--candidates requires --ranking' "$bin/links" --candidates pairs.csv

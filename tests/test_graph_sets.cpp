@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,25 @@ TEST_CASE("graph sets: folds are disjoint, and no graph is in two sets of a spli
   CHECK(std::count(tested.begin(), tested.end(), 1) == 40);
   CHECK_THROWS_AS(set.graph.set_graphs({0, 0, 40}), std::invalid_argument);
   CHECK_THROWS_AS(set.graph.set_graphs({0, 41}), std::invalid_argument);
+}
+
+TEST_CASE("graph sets: folds of a regression leave out graphs without a known target") {
+  GraphSet set;
+  std::vector<std::int32_t> offsets = {0};
+  for (std::int32_t g = 0; g < 20; ++g) offsets.push_back(g + 1);
+  set.graph = sheafnn::Graph(20, {});
+  set.graph.set_graphs(offsets);
+  set.features = sheafnn::NodeFeatures::identity(20);
+  set.target_count = 2;
+  set.targets.assign(40, std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t g = 0; g < 10; ++g) set.targets[2 * g + g % 2] = 1;
+  sheafnn::validate(set);
+  const sheafnn::Split split = sheafnn::fold_splits(set, {{0, 1}}, 0.25).front();
+  CHECK(split.train.size() == 6);
+  CHECK(split.validation.size() == 2);
+  for (const auto* part : {&split.train, &split.validation}) {
+    CHECK(std::all_of(part->begin(), part->end(), [](std::int32_t g) { return g >= 2 && g < 10; }));
+  }
 }
 
 }  // namespace test_graph_sets

@@ -16,13 +16,16 @@
 namespace programs {
 
 /// What a checkpoint tells of its training beside the model.
-template <class GraphType>
-[[nodiscard]] std::map<std::string, std::string> checkpoint_notes(const sheafnn::NodeDataset<GraphType>& data,
-                                                                  sheafnn::Index best_epoch) {
+///
+/// \tparam Data  a NodeDataset, or a GraphSet, whose features have no names
+template <class Data>
+[[nodiscard]] std::map<std::string, std::string> checkpoint_notes(const Data& data, sheafnn::Index best_epoch) {
   std::map<std::string, std::string> notes = {{"dataset", as_utf8(data.name)},
                                               {"best_epoch", std::to_string(best_epoch)}};
   if (!data.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(data.class_names);
-  if (!data.feature_names.empty()) notes["feature_names"] = sheafnn::io::csv_record(data.feature_names);
+  if constexpr (requires { data.feature_names; }) {
+    if (!data.feature_names.empty()) notes["feature_names"] = sheafnn::io::csv_record(data.feature_names);
+  }
   return notes;
 }
 

@@ -12,8 +12,10 @@ from ._core import EpochReport
 from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty, UnusedSheaf
 from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
+from .graphs import GraphClassifier, GraphRegressor, GraphSet, load_graphs
 from .grid import GridSearch, grid_search
 from .hypergraph import Hypergraph, HypergraphClassifier, load_hypergraph, synthetic_hypergraph
+from .links import LinkPredictor
 from .many import FitMany, fit_many
 from .planted import (
     PlantedTask,
@@ -46,11 +48,15 @@ __all__ = [
     "Eigenpairs",
     "EpochReport",
     "FitMany",
+    "GraphClassifier",
+    "GraphRegressor",
+    "GraphSet",
     "GridSearch",
     "Hypergraph",
     "HypergraphClassifier",
     "Interrupted",
     "LearnedSheaf",
+    "LinkPredictor",
     "NearestSection",
     "NodeMaps",
     "PlantedTask",
@@ -65,6 +71,7 @@ __all__ = [
     "grid_search",
     "karate_club",
     "load_dataset",
+    "load_graphs",
     "load_hypergraph",
     "planted_diagonal",
     "planted_frames",

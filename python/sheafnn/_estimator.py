@@ -46,6 +46,24 @@ def _text(name: str, value: Any) -> str:
     raise TypeError(f"{name}: {value!r}: expected a number, a boolean or a text")
 
 
+def option_texts(
+    name: str, more: Mapping[str, Any] | None, renamed: Mapping[str, str] = {}, text: Callable[[str, Any], str] = _text, **own: Any
+) -> dict[str, str]:
+    """Options as texts: parameters of the estimator, and options in its mapping ``name``.
+
+    :param renamed: parameters that are called otherwise than their options
+    :param text: the text of an option
+    """
+    if more is not None and not isinstance(more, Mapping):
+        raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
+    for key, value in (more or {}).items():
+        if key in own:
+            parameter = renamed.get(key, key)
+            raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is the parameter {parameter} of the estimator")
+    options = {**own, **(more or {})}
+    return {key: text(key, value) for key, value in options.items() if value is not None}
+
+
 class SheafEstimator(BaseEstimator):
     """Parameters and methods of SheafClassifier and SheafRegressor."""
 
@@ -172,17 +190,6 @@ class SheafEstimator(BaseEstimator):
         if self.kl_weight is not None:
             _checks.number("kl_weight", self.kl_weight, 0, 1e300)
 
-    def _options(self, name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
-        """Options as texts: parameters of the classifier, and options in the mapping ``name``."""
-        if more is not None and not isinstance(more, Mapping):
-            raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
-        for key, value in (more or {}).items():
-            if key in own:
-                parameter = "kl_weight" if key == "kl_maximum" else key
-                raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is the parameter {parameter} of the classifier")
-        options = {**own, **(more or {})}
-        return {key: _text(key, value) for key, value in options.items() if value is not None}
-
     def _hold_out(self, nodes: np.ndarray, codes: np.ndarray, level: int) -> tuple[np.ndarray, np.ndarray]:
         """Cuts off a share of the nodes of each class, rounded.
 
@@ -295,12 +302,13 @@ class SheafEstimator(BaseEstimator):
 
     def _network_and_training(self) -> tuple[dict[str, str], dict[str, str]]:
         """All options as texts."""
-        network = self._options(
+        network = option_texts(
             "network", self.network, channels=self.channels, layers=self.layers, feature_treatment=self.feature_treatment
         )
-        training = self._options(
+        training = option_texts(
             "training",
             self.training,
+            {"kl_maximum": "kl_weight"},
             epochs=self.epochs,
             patience=self.patience,
             learning_rate=self.learning_rate,
@@ -362,11 +370,11 @@ def number_of_split(data: Dataset, split: Any) -> int:
     return _checks.whole("split", split, 0, count - 1)
 
 
-def target_array(y: Any, count: int, name: str = "y") -> np.ndarray:
+def target_array(y: Any, count: int, name: str = "y", of: str = "nodes") -> np.ndarray:
     """Targets of n nodes, n or n x k, NaN where unknown."""
     array = _checks.real(name, _checks.unmasked(name, plain(y)))
     if array.ndim not in (1, 2) or array.shape[0] != count or (array.ndim == 2 and array.shape[1] == 0):
-        raise ValueError(f"{name}: shape {array.shape} is not allowed; expected a number, or k numbers, for each of {count} nodes")
+        raise ValueError(f"{name}: shape {array.shape} is not allowed; expected a number, or k numbers, for each of {count} {of}")
     infinite = np.argwhere(np.isinf(array))
     if len(infinite):
         place = tuple(infinite[0])

@@ -82,34 +82,36 @@ def _checked_mask(array: np.ndarray, name: str, splits: bool) -> np.ndarray:
     return array.astype(bool)
 
 
-def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True) -> NDArray[np.int32]:
+def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True, of: str = "node") -> NDArray[np.int32]:
     """Node numbers of a mask or of node numbers, as int32.
 
     Integers are a mask if there are n of them, all 0 or 1, and one repeats; with n = 2, [0, 1] are two node numbers.
 
     :param distinct: node numbers may not repeat
+    :param of: what the numbers are of, in messages
     """
     array = _array(nodes, name)
     if array.ndim != 1:
-        raise ValueError(f"{name}: {array.ndim} axes: expected a mask or node numbers, one axis")
+        raise ValueError(f"{name}: {array.ndim} axes: expected a mask or {of} numbers, one axis")
     if array.size == 0 and array.dtype != bool:
         return np.empty(0, np.int32)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: {array.dtype}: expected a mask of booleans or whole node numbers")
+        raise ValueError(f"{name}: {array.dtype}: expected a mask of booleans or whole {of} numbers")
     if _is_mask(array, count):
         if array.size != count:
             if array.dtype != bool:
-                raise ValueError(f"{name}: {array.dtype}: expected a mask of booleans or whole node numbers")
-            raise ValueError(f"{name}: a mask of {array.size}: the graph has {count} nodes")
+                raise ValueError(f"{name}: {array.dtype}: expected a mask of booleans or whole {of} numbers")
+            there = "the graph has" if of == "node" else "there are"
+            raise ValueError(f"{name}: a mask of {array.size}: {there} {count} {of}s")
         return np.flatnonzero(_checked_mask(array, name, False)).astype(np.int32)
     if distinct and array.size == count and len(np.unique(array)) < array.size:
         node = np.flatnonzero((array != 0) & (array != 1))[0]
         raise ValueError(
-            f"{name}: node {node}: {array[node]} is not allowed; a mask holds 0 and 1, and node numbers do not repeat"
+            f"{name}: {of} {node}: {array[node]} is not allowed; a mask holds 0 and 1, and {of} numbers do not repeat"
         )
     bad = array[(array < 0) | (array >= count)]
     if bad.size:
-        raise ValueError(f"{name}: node {bad[0]}: must be between 0 and {count - 1}")
+        raise ValueError(f"{name}: {of} {bad[0]}: must be between 0 and {count - 1}")
     return np.ascontiguousarray(array, np.int32)
 
 

@@ -330,19 +330,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         check_is_fitted(self)
         if self.multilabel_:
             return self._save(path, {"targets": "multilabel"})
-        classes = self.classes_
-        if classes.dtype.hasobject:
-            kinds = ", ".join(sorted({type(label).__name__ for label in classes}))
-            raise ValueError(
-                f"classes_: labels of type {kinds} cannot be written to a file; label the nodes with numbers, texts or NumPy's "
-                "times, or use pickle"
-            )
-        more = {
-            "class_kind": classes.dtype.kind,
-            "class_dtype": classes.dtype.str,
-            "class_data": np.ascontiguousarray(classes).tobytes().hex(),
-        }
-        self._save(path, more)
+        self._save(path, class_notes(self.classes_))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "SheafClassifier":
@@ -353,7 +341,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """
         self = cls._loaded(path, parameters, ("classes", "multilabel"))
         self.multilabel_ = "targets" in self.model_.metadata
-        self.classes_ = np.arange(self.n_targets_) if self.multilabel_ else _classes_of(os.fspath(path), self.model_)
+        self.classes_ = np.arange(self.n_targets_) if self.multilabel_ else classes_of(os.fspath(path), self.model_)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -471,7 +459,24 @@ class _Plan:
         return outcome
 
 
-def _classes_of(path: str, model: _core.Model) -> np.ndarray:
+def class_notes(classes: np.ndarray) -> dict[str, str]:
+    """Classes with the type that they were given, as files keep them.
+
+    :raises ValueError: objects that are neither numbers, texts, bytes nor times
+    """
+    if classes.dtype.hasobject:
+        kinds = ", ".join(sorted({type(label).__name__ for label in classes}))
+        raise ValueError(
+            f"classes_: labels of type {kinds} cannot be written to a file; use numbers, texts or NumPy's times as labels, or use pickle"
+        )
+    return {
+        "class_kind": classes.dtype.kind,
+        "class_dtype": classes.dtype.str,
+        "class_data": np.ascontiguousarray(classes).tobytes().hex(),
+    }
+
+
+def classes_of(path: str, model: Any) -> np.ndarray:
     """The classes of a file, with the type that they were given."""
     metadata, names = model.metadata, model.class_names
     count = int(metadata["classes"])

@@ -586,7 +586,7 @@ def _check_edge_attributes(data: Any, edges: np.ndarray, used: str) -> None:
         table = _checks.real(attribute, _masks.plain(value))
         if len(table) != count:
             raise ValueError(f"{attribute}: {len(table)} rows are not allowed; must be one for each of {count} edges")
-        for column in table.reshape(count, -1).T:
+        for column in table.reshape(count, -1 if count else 1).T:
             _edges.check_finite(column, lambda i: f"{attribute}[{i}]")
             more = ", and arc_features='edge_attr' gives them to the network" if attribute == "edge_attr" else ""
             _edges.check_weights(column[joins], lambda i: f"edge {joins[i]}", attribute, more)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _masks
-from ._estimator import Progress, _text
+from ._estimator import Progress, _text, option_texts
 from ._labels import encode as _encode
 from ._labels import same_classes
 from .classifier import Uncertainty
@@ -209,8 +209,8 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("y: a Hypergraph has its own labels")
         if not data.splits:
             raise ValueError("split: the hypergraph has no splits; make some with with_splits()")
-        network = self._options("network", self.network, channels=self.channels, layers=self.layers)
-        training = self._options("training", self.training, epochs=self.epochs, threads=self.threads)
+        network = option_texts("network", self.network, text=_option_text, channels=self.channels, layers=self.layers)
+        training = option_texts("training", self.training, epochs=self.epochs, threads=self.threads)
         with Progress(self.progress, self.callback) as report:
             model, result = _core.train_hypergraph(
                 data._core, _checks.whole("split", split, 0, len(data.splits) - 1), self.model, self.maps,
@@ -284,16 +284,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
             raise TypeError(f"X: {type(data).__name__} is not allowed; expected a Hypergraph")
         return data
 
-    @staticmethod
-    def _options(name: str, more: Mapping[str, Any] | None, **own: Any) -> dict[str, str]:
-        """Options as texts: parameters of the classifier, and options in the mapping ``name``."""
-        if more is not None and not isinstance(more, Mapping):
-            raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
-        for key, value in (more or {}).items():
-            if key in own:
-                raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is a parameter of the classifier")
-        options = {key: value for key, value in {**own, **(more or {})}.items() if value is not None}
-        return {
-            key: ",".join(_text(key, number) for number in value) if key == "projection" else _text(key, value)
-            for key, value in options.items()
-        }
+
+def _option_text(key: str, value: Any) -> str:
+    """Of a list, such as ``projection``, its numbers."""
+    return ",".join(_text(key, number) for number in value) if key == "projection" else _text(key, value)

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/karate.hpp>
@@ -28,6 +27,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "graph_arrays.hpp"
 #include "interpreter.hpp"
 #include "module.hpp"
 #include "node_arrays.hpp"
@@ -38,21 +38,6 @@ namespace {
 
 using sheafnn::Dataset;
 using sheafnn::Index;
-
-/// \param pairs  m × 2
-sheafnn::Graph make_graph(Index nodes, const Input<std::int64_t>& pairs) {
-  const std::span<const std::int64_t> numbers = span_of(pairs);
-  sheafnn::require(numbers.size() % 2 == 0, "edges", numbers.size(), "must be pairs of node numbers");
-  std::vector<sheafnn::Edge> edges(numbers.size() / 2);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] < 0 || numbers[i] >= nodes) {
-      sheafnn::throw_invalid_argument(sheafnn::detail::concat("edges[", i / 2, ", ", i % 2, "]"), numbers[i],
-                                      sheafnn::detail::concat("a node number must be between 0 and ", nodes - 1));
-    }
-    (i % 2 == 0 ? edges[i / 2].u : edges[i / 2].v) = static_cast<std::int32_t>(numbers[i]);
-  }
-  return sheafnn::Graph(nodes, edges);
-}
 
 Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& edges,
                      const Input<std::int64_t>& offsets, const Input<std::int32_t>& columns,
@@ -71,73 +56,13 @@ Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& e
   return data;
 }
 
-Output<std::int32_t> edge_array(const Dataset& data) {
-  std::vector<std::int32_t> r;
-  for (const sheafnn::Edge& e : data.graph.edges()) r.insert(r.end(), {e.u, e.v});
-  return to_numpy(std::move(r), {static_cast<std::size_t>(data.graph.edge_count()), 2});
-}
-/// The arcs that the pairs had that the graph was built from.
-Output<std::int32_t> listed_arcs(const Dataset& data) {
-  const sheafnn::Graph& graph = data.graph;
-  std::vector<std::int32_t> r;
-  for (Index a = 0; a < graph.arc_count(); ++a) {
-    if (!graph.listed(a)) continue;
-    r.insert(r.end(), {static_cast<std::int32_t>(graph.source(a)), static_cast<std::int32_t>(graph.target(a))});
-  }
-  const std::size_t count = r.size() / 2;
-  return to_numpy(std::move(r), {count, 2});
-}
-
-/// 2m × k, of the arcs in the order of the graph; null where there are none
-nb::object arc_features(const Dataset& data) {
-  const auto count = static_cast<std::size_t>(data.graph.arc_feature_count());
-  if (count == 0) return nb::none();
-  return nb::cast(to_numpy(data.graph.arc_features(), {static_cast<std::size_t>(data.graph.arc_count()), count}));
-}
-void set_arc_features(Dataset& data, const Input<double>& values) {
-  sheafnn::require(values.ndim() == 2, "arc features", values.ndim(), "must have two axes");
-  data.graph.set_arc_features(span_of(values), static_cast<Index>(values.shape(1)));
-}
-
-/// offsets, columns and values of a CSR matrix; a missing value is NaN, and indicators are left out
-auto feature_arrays(const Dataset& data) {
-  const sheafnn::NodeFeatures& x = data.features;
-  const std::size_t count = static_cast<std::size_t>(x.entries());
-  const std::vector<std::int64_t> offsets(x.offsets().begin(), x.offsets().end());
-  std::vector<std::int32_t> columns(x.column_of().begin(), x.column_of().end());
-  std::vector<double> values(x.values().begin(), x.values().end());
-  const Index given = x.given_columns();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (columns[i] < given) continue;
-    columns[i] = x.indicators()[static_cast<std::size_t>(columns[i] - given)];
-    values[i] = std::numeric_limits<double>::quiet_NaN();
-  }
-  return nb::make_tuple(to_numpy(offsets, {offsets.size()}), to_numpy(std::move(columns), {count}),
-                        to_numpy(std::move(values), {count}));
-}
-
 }  // namespace
 
 void bind_dataset(nb::module_& module) {
-  nb::class_<Dataset>(module, "Dataset")
-      .def_ro("name", &Dataset::name)
-      .def_prop_ro("node_count", &Dataset::node_count)
-      .def_prop_ro("edge_count", [](const Dataset& data) { return data.graph.edge_count(); })
-      .def_prop_ro("feature_count", [](const Dataset& data) { return data.features.given_columns(); })
-      .def_ro("feature_names", &Dataset::feature_names)
-      .def_ro("class_count", &Dataset::class_count)
+  nb::class_<Dataset> bound(module, "Dataset");
+  bind_graph_arrays(bound);
+  bound.def_ro("feature_names", &Dataset::feature_names)
       .def_ro("node_names", &Dataset::node_names)
-      .def_ro("class_names", &Dataset::class_names)
-      .def_prop_ro("dropped_self_loops", [](const Dataset& data) { return data.graph.dropped_self_loops(); })
-      // By reference, for the arrays own their values: a copy would call Python in a function that is noexcept.
-      .def_prop_ro(
-          "labels", [](const Dataset& data) { return to_numpy(data.labels, {data.labels.size()}); },
-          nb::rv_policy::reference)
-      .def_prop_ro("edges", &edge_array, nb::rv_policy::reference)
-      .def_prop_ro("listed_arcs", &listed_arcs, nb::rv_policy::reference)
-      .def_prop_ro("arc_features", &arc_features)
-      .def("set_arc_features", &set_arc_features)
-      .def("feature_arrays", &feature_arrays)
       .def("set_splits", &set_splits<sheafnn::Graph>)
       .def("splits", &get_splits<sheafnn::Graph>);
   module.def("make_dataset", &make_dataset);

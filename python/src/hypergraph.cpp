@@ -23,6 +23,8 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "checkpoint_class.hpp"
+#include "figures.hpp"
 #include "hypergraph/models.hpp"
 #include "interpreter.hpp"
 #include "models/class_names.hpp"
@@ -126,18 +128,7 @@ nb::tuple train(const HypergraphDataset& data, std::size_t split, std::string_vi
     outcome = hypergraph_program::find_models(maps, stalk_dimension)
                   .train({data, data.splits[split], options, train, model == kind.bayesian});
   }
-  const sheafnn::TrainResult& r = outcome.result;
-  nb::dict figures;
-  figures["best_epoch"] = r.best_epoch;
-  figures["epochs"] = r.history.size();
-  figures["stop_reason"] = std::string(to_string(r.stop_reason));
-  figures["validation_loss"] = r.validation_loss;
-  figures["validation_accuracy"] = r.validation_accuracy;
-  figures["test_accuracy"] = r.test_accuracy;
-  figures["test_nll"] = r.test_nll;
-  figures["test_ece"] = r.test_ece;
-  figures["epoch_seconds"] = r.epoch_seconds;
-  figures["parameters"] = outcome.parameters;
+  const nb::dict figures = figures_of(outcome.result, outcome.parameters, false);
   return nb::make_tuple(HypergraphModel("trained model", std::move(outcome.checkpoint)), figures);
 }
 
@@ -158,16 +149,8 @@ void bind_hypergraph(nb::module_& module) {
       .def_prop_ro("incidence", &incidence_of, nb::rv_policy::reference)
       .def("set_splits", &set_splits<sheafnn::Hypergraph>)
       .def("splits", &get_splits<sheafnn::Hypergraph>);
-  nb::class_<HypergraphModel>(module, "HypergraphModel")
-      .def_static("load",
-                  [](const std::filesystem::path& path) {
-                    return HypergraphModel(path, sheafnn::io::read_safetensors(path));
-                  })
-      .def("save", [](const HypergraphModel& model,
-                      const std::filesystem::path& path) { sheafnn::io::write_safetensors(path, model.file()); })
-      .def_prop_ro("kind", [](const HypergraphModel& model) { return model.info().model; })
+  bind_checkpoint<HypergraphModel>(module, "HypergraphModel")
       .def_prop_ro("maps", [](const HypergraphModel& model) { return model.info().maps; })
-      .def_prop_ro("stalk_dimension", [](const HypergraphModel& model) { return model.info().stalk_dimension; })
       .def_prop_ro("class_names", &HypergraphModel::class_names)
       .def_prop_ro("class_count", &HypergraphModel::classes)
       .def("predict", [](const HypergraphModel& model, const HypergraphDataset& data, Index samples,

@@ -36,6 +36,8 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "checkpoint_class.hpp"
+#include "figures.hpp"
 #include "interpreter.hpp"
 #include "models/class_names.hpp"
 #include "models/device_registry.hpp"
@@ -54,21 +56,7 @@
 
 namespace python {
 
-namespace {
-
-/// \throws std::invalid_argument  data that do not fit together, or no split of that number
-const sheafnn::Split& checked_split(const Dataset& data, std::size_t number) {
-  validate(data);
-  return split_of(data, number);
-}
-
-/// NaN as None.
-nb::object from_json(const nlohmann::ordered_json& json) {
-  return nb::module_::import_("json").attr("loads")(json.dump());
-}
-
-nb::dict result_of(const sheafnn::TrainResult& r, const programs::TrainOutcome& outcome, std::string_view preset,
-                   bool interrupted) {
+nb::dict figures_of(const sheafnn::TrainResult& r, Index parameters, bool interrupted) {
   nb::dict d;
   d["best_epoch"] = r.best_epoch;
   d["epochs"] = r.history.size();
@@ -85,13 +73,10 @@ nb::dict result_of(const sheafnn::TrainResult& r, const programs::TrainOutcome& 
   d["test_macro_f1"] = r.test_macro_f1;
   d["test_brier"] = r.test_brier;
   d["epoch_seconds"] = r.epoch_seconds;
-  d["parameters"] = outcome.parameters;
-  d["preset"] = std::string(preset);
-  if (outcome.sheaf_use) d["sheaf"] = from_json(programs::sheaf_use_json(*outcome.sheaf_use));
+  d["parameters"] = parameters;
   return d;
 }
 
-/// One array for each quantity of the epochs.
 nb::dict history_of(const std::vector<sheafnn::EpochReport>& history) {
   nb::dict d;
   const auto column = [&](const char* name, const auto& field) {
@@ -107,6 +92,27 @@ nb::dict history_of(const std::vector<sheafnn::EpochReport>& history) {
   column("validation_loss", &Report::validation_loss);
   column("validation_accuracy", &Report::validation_accuracy);
   column("validation_metric", &Report::validation_metric);
+  return d;
+}
+
+namespace {
+
+/// \throws std::invalid_argument  data that do not fit together, or no split of that number
+const sheafnn::Split& checked_split(const Dataset& data, std::size_t number) {
+  validate(data);
+  return split_of(data, number);
+}
+
+/// NaN as None.
+nb::object from_json(const nlohmann::ordered_json& json) {
+  return nb::module_::import_("json").attr("loads")(json.dump());
+}
+
+nb::dict result_of(const sheafnn::TrainResult& r, const programs::TrainOutcome& outcome, std::string_view preset,
+                   bool interrupted) {
+  nb::dict d = figures_of(r, outcome.parameters, interrupted);
+  d["preset"] = std::string(preset);
+  if (outcome.sheaf_use) d["sheaf"] = from_json(programs::sheaf_use_json(*outcome.sheaf_use));
   return d;
 }
 
@@ -358,48 +364,11 @@ nb::tuple names_of(const std::array<std::string_view, N>& names) {
   return nb::tuple(r);
 }
 
-template <class Scalar>
-nb::object tensor_array(const sheafnn::io::Tensor& tensor) {
-  const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
-  return nb::cast(to_numpy(tensor.values<Scalar>(), shape));
-}
-nb::dict tensors_of(const Model& model) {
-  nb::dict d;
-  for (const sheafnn::io::Tensor& tensor : model.file().tensors) {
-    d[tensor.name.c_str()] = tensor.dtype == "F64" ? tensor_array<double>(tensor) : tensor_array<float>(tensor);
-  }
-  return d;
-}
-
-/// What pickle keeps: metadata, and name, dtype, shape and bytes of every tensor.
-using State = std::pair<Texts, std::vector<std::tuple<std::string, std::string, std::vector<Index>, nb::bytes>>>;
-
-State state_of(const Model& model) {
-  State state;
-  state.first = model.file().metadata;
-  for (const sheafnn::io::Tensor& tensor : model.file().tensors) {
-    state.second.emplace_back(tensor.name, tensor.dtype, tensor.shape,
-                              nb::bytes(tensor.data.data(), tensor.data.size()));
-  }
-  return state;
-}
-Model model_of(const State& state) {
-  sheafnn::io::TensorFile file;
-  file.metadata = state.first;
-  for (const auto& [name, dtype, shape, bytes] : state.second) {
-    const auto* data = static_cast<const unsigned char*>(bytes.data());
-    file.tensors.push_back({name, dtype, shape, {data, data + bytes.size()}});
-    const std::size_t item = dtype == "F64" ? 8 : 4;
-    sheafnn::require(bytes.size() == item * static_cast<std::size_t>(file.tensors.back().size()), name,
-                     bytes.size(), "is not the number of bytes that its shape needs");
-  }
-  return Model("pickled model", std::move(file));
-}
-
 /// The names of the model's classes; none where they are numbers.
 std::vector<std::string> class_names_of(const Model& model) {
   const auto& info = model.info();
-  const Index classes = programs::with_options_of(info.model, info.networks, [](const auto& options) { return options.classes; });
+  const Index classes =
+      programs::with_options_of(info.model, info.networks, [](const auto& options) { return options.classes; });
   return programs::checkpoint_class_names(model.path().string(), info.metadata, classes);
 }
 
@@ -413,20 +382,8 @@ void bind_model(nb::module_& module) {
       .def_ro("kl", &sheafnn::EpochReport::kl)
       .def_ro("validation_loss", &sheafnn::EpochReport::validation_loss)
       .def_ro("validation_accuracy", &sheafnn::EpochReport::validation_accuracy);
-  nb::class_<Model>(module, "Model")
-      .def_static("load",
-                  [](const std::filesystem::path& path) {
-                    return Model(path, sheafnn::io::read_safetensors(path));
-                  })
-      .def("save",
-           [](const Model& model, const std::filesystem::path& path, const Texts& more) {
-             sheafnn::io::TensorFile file = model.file();
-             for (const auto& [key, value] : more) file.metadata[key] = value;
-             sheafnn::io::write_safetensors(path, file);
-           })
-      .def_prop_ro("kind", [](const Model& model) { return model.info().model; })
+  bind_checkpoint<Model>(module, "Model")
       .def_prop_ro("maps", [](const Model& model) { return std::string(model.maps()); })
-      .def_prop_ro("stalk_dimension", [](const Model& model) { return model.info().stalk_dimension; })
       .def_prop_ro("bayesian", &Model::bayesian)
       .def_prop_ro("class_names", &class_names_of)
       .def_prop_ro("feature_names", &Model::feature_names)
@@ -437,10 +394,6 @@ void bind_model(nb::module_& module) {
                      const auto use = sheafnn::io::saved_sheaf_use(model.path().string(), model.file().metadata);
                      return use ? from_json(programs::sheaf_use_json(*use)) : nb::none();
                    })
-      .def_prop_ro("metadata", [](const Model& model) { return model.file().metadata; })
-      .def("tensors", &tensors_of)
-      .def("__getstate__", &state_of)
-      .def("__setstate__", [](Model& model, const State& state) { new (&model) Model(model_of(state)); })
       .def("predict",
            [](const Model& model, const Dataset& data, Index samples, std::uint64_t seed, std::uint32_t epoch,
               int threads) {

@@ -11,7 +11,9 @@ NB_MODULE(_core, module) {
   module.attr("version") = SHEAFNN_VERSION_STRING;
   python::watch_interpreter();
   python::bind_dataset(module);
+  python::bind_graphs(module);
   python::bind_hypergraph(module);
+  python::bind_links(module);
   python::bind_model(module);
   python::bind_planted(module);
   python::bind_rotations(module);

@@ -7,7 +7,9 @@
 namespace python {
 
 void bind_dataset(nanobind::module_& module);
+void bind_graphs(nanobind::module_& module);
 void bind_hypergraph(nanobind::module_& module);
+void bind_links(nanobind::module_& module);
 void bind_model(nanobind::module_& module);
 void bind_planted(nanobind::module_& module);
 void bind_rotation_mixtures(nanobind::module_& module);

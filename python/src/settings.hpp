@@ -34,9 +34,10 @@ struct Settings {
 };
 
 /// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
-template <class Options>
-void set_network(Options& options, const Dataset& data, Texts said, std::string_view model,
-                 std::string_view maps) {
+///
+/// \tparam Data  a Dataset or a GraphSet
+template <class Options, class Data>
+void set_network(Options& options, const Data& data, Texts said, std::string_view model, std::string_view maps) {
   for (const auto& [key, text] : said) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
   if constexpr (requires { options.edge_features; }) {
     if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
@@ -95,7 +96,8 @@ void set_network(Options& options, const Dataset& data, Texts said, std::string_
     s.preset = to_string(*chosen);
   }
   programs::with_options_of(model, s.network, [&]<class Options>(Options& options) {
-    if constexpr (std::same_as<Options, sheafnn::ModelOptions>) {  // presets ask for it: some layers have no fixed filters
+    if constexpr (std::same_as<Options,
+                               sheafnn::ModelOptions>) {  // presets ask for it: some layers have no fixed filters
       if (const auto layer = network.find("layer"); layer != network.end()) {
         set_options({*layer}, options, "network", model);
       }

@@ -15,8 +15,8 @@ models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;Specia
 package=()
 programs=()
 if [ "$models" != all ]; then
-  package=("--config-settings=cmake.define.SHEAFNN_PYTHON_MODELS=$models")
-  programs=("-DSHEAFNN_EXAMPLE_MODELS=$models")
+  package=("--config-settings=cmake.define.SHEAFNN_PYTHON_MODELS=$models" --config-settings=cmake.define.SHEAFNN_GRAPH_MODELS=Diagonal_3)
+  programs=("-DSHEAFNN_EXAMPLE_MODELS=$models" -DSHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi
 
 environment=build/python-environment
@@ -34,7 +34,7 @@ elif ! "$environment/bin/python" -c "import torch, torch_geometric" 2> /dev/null
     echo "PyTorch cannot be installed: the tests of sheafnn.torch are skipped"
 fi
 cmake -S . -B build/python-programs -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG" \
-  -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF "-DSHEAFNN_PROGRAMS=train;predict" "${programs[@]}" > /dev/null ||
+  -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF "-DSHEAFNN_PROGRAMS=train;predict;graphs;links" "${programs[@]}" > /dev/null ||
   give_up "cmake failed"
 cmake --build build/python-programs --parallel "$(nproc)" || give_up "the programs cannot be built"
 

@@ -111,7 +111,20 @@ inline void validate(const GraphSet& set) {
   return folds;
 }
 
-/// One split for each test fold: the other graphs with a label are cut, within every class, into training graphs and a share
+namespace detail {
+
+/// Graphs of a regression: 0 where a number is known, -1 where none is.
+[[nodiscard]] inline std::vector<std::int32_t> known_targets(const GraphSet& set) {
+  std::vector<std::int32_t> r(static_cast<std::size_t>(set.graph_count()), -1);
+  for (std::size_t i = 0; i < set.targets.size(); ++i) {
+    if (!std::isnan(set.targets[i])) r[i / static_cast<std::size_t>(set.target_count)] = 0;
+  }
+  return r;
+}
+
+}  // namespace detail
+
+/// One split for each test fold: the other graphs with a label or a known target are cut, within every class, into training graphs and a share
 /// for validation. Graphs in no fold are never tested.
 ///
 /// \param folds   lists of graphs, as set.folds or stratified_folds()
@@ -124,7 +137,7 @@ inline void validate(const GraphSet& set) {
   std::vector<Split> splits;
   for (std::size_t i = 0; i < folds.size(); ++i) {
     std::vector<std::int32_t> others = set.labels;
-    if (others.empty()) others.assign(static_cast<std::size_t>(set.graph_count()), 0);
+    if (others.empty()) others = detail::known_targets(set);
     for (const std::int32_t g : folds[i]) {
       require(g >= 0 && g < set.graph_count(), detail::concat("folds[", i, "]"), g, "the set has no such graph");
       others[static_cast<std::size_t>(g)] = -1;

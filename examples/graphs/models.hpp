@@ -1,0 +1,69 @@
+/// \file
+/// The models of the program graphs, which the Python package has as well: a family of maps with its stalk dimension each,
+/// compiled apart and chosen at run time.
+#pragma once
+
+#include <sheafnn/bsnn/pooled_options.hpp>
+#include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/graph/graph_set.hpp>
+#include <sheafnn/io/tensor_file.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace graph_program {
+
+/// Options of a network and of its training, where nothing else is said.
+struct Defaults {
+  sheafnn::PooledOptions network;
+  sheafnn::TrainOptions train;
+
+  Defaults() {
+    network.channels = 16;
+    network.layers = 4;
+    network.pooling = sheafnn::Pooling::sum;
+    train.input_dropout = 0;
+    train.dropout = 0.1;
+    train.epochs = 200;
+    train.patience = 100;
+  }
+};
+
+/// One training. Labels are classes, targets numbers of a regression, whichever the set has.
+struct Job {
+  const sheafnn::GraphSet& set;
+  const sheafnn::Split& split;          ///< of graphs
+  const sheafnn::PooledOptions& model;  ///< features and classes as the set has them
+  const sheafnn::TrainOptions& train;   ///< with the seed, of the initial weights as well
+  bool bayesian = false;
+};
+/// What is left of it.
+struct Outcome {
+  sheafnn::TrainResult result;
+  sheafnn::Index parameters = 0;
+  sheafnn::io::TensorFile checkpoint;
+};
+/// A trained model, to predict with.
+struct Trained {
+  std::string path;
+  const sheafnn::io::TensorFile& checkpoint;
+  bool bayesian = false;
+};
+
+struct ModelEntry {
+  std::string_view maps;
+  int stalk_dimension;
+  Outcome (*train)(const Job& job);
+  /// Classes of all graphs.
+  sheafnn::Prediction (*predict)(const Trained& model, const sheafnn::GraphSet& set,
+                                 const sheafnn::PredictOptions& options);
+  /// Numbers of all graphs, G × outputs, of a regression.
+  std::vector<double> (*predict_numbers)(const Trained& model, const sheafnn::GraphSet& set,
+                                         const sheafnn::PredictOptions& options);
+};
+
+/// \throws std::invalid_argument  a model that this build does not contain; names those that it does
+[[nodiscard]] const ModelEntry& find_model(std::string_view maps, int stalk_dimension);
+
+}  // namespace graph_program

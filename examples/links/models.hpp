@@ -1,0 +1,61 @@
+/// \file
+/// The models of the program links, which the Python package has as well: diagonal maps of stalk dimension 2, compiled apart.
+#pragma once
+
+#include <sheafnn/bsnn/edge_prediction.hpp>
+#include <sheafnn/bsnn/options.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/graph/edge_split.hpp>
+#include <sheafnn/io/tensor_file.hpp>
+#include <span>
+#include <string>
+
+namespace links_program {
+
+/// Options, where nothing else is said.
+struct Defaults {
+  sheafnn::PairScore score = sheafnn::PairScore::energy;
+  sheafnn::EdgeSplitOptions split;
+  sheafnn::ModelOptions network;
+  sheafnn::TrainOptions train;
+
+  Defaults() {
+    network.channels = 8;
+    network.layers = 2;
+    network.classes = 16;
+  }
+};
+
+/// One training.
+struct Job {
+  const sheafnn::Dataset& data;  ///< its graph and labels are not read
+  const sheafnn::EdgeTargets& links;
+  sheafnn::PairScore score;
+  const sheafnn::ModelOptions& model;
+  const sheafnn::TrainOptions& train;  ///< with the seed, of the initial weights as well
+  bool bayesian = false;
+};
+/// What is left of it. The checkpoint names the score, and keeps its parameters.
+struct Outcome {
+  sheafnn::TrainResult result;
+  sheafnn::Index parameters = 0;
+  sheafnn::io::TensorFile checkpoint;
+};
+/// \throws as sheafnn::train()
+[[nodiscard]] Outcome train(const Job& job);
+
+/// A trained model, to predict with.
+struct Trained {
+  std::string path;
+  const sheafnn::io::TensorFile& checkpoint;
+  bool bayesian = false;
+};
+/// \param graph  that the network sees
+/// \throws std::runtime_error  a checkpoint without the score of links
+[[nodiscard]] sheafnn::LinkPrediction predict(const Trained& model, const sheafnn::Graph& graph,
+                                              const sheafnn::NodeFeatures& features,
+                                              std::span<const sheafnn::Edge> pairs,
+                                              const sheafnn::PredictOptions& options);
+
+}  // namespace links_program

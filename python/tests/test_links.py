@@ -1,0 +1,123 @@
+"""Link prediction. SHEAFNN_PROGRAMS names the folder of the program links."""
+
+import os
+import pathlib
+import pickle
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import sheafnn
+from sheafnn import LinkPredictor
+
+folder = os.environ.get("SHEAFNN_PROGRAMS")
+
+
+@pytest.mark.parametrize(("model", "pair_score"), [("bsnn", "energy"), ("nsd", "dot"), ("nsd", "bilinear")])
+def test_predictor(tmp_path, graph, model, pair_score):
+    predictor = LinkPredictor(model, pair_score=pair_score, channels=4, epochs=15, hits=[1, 10], random_state=3).fit(graph)
+    figures = predictor.score()
+    assert set(figures) == {"roc_auc", "average_precision", "loss", "mrr", "hits@1", "hits@10"}
+    assert 0 <= figures["hits@1"] <= figures["hits@10"] <= 1 and figures["hits@1"] <= figures["mrr"] <= 1
+    whole = {tuple(edge) for edge in graph.edges}
+    seen = {tuple(edge) for edge in predictor.seen_.edges}
+    linked = {tuple(pair) for pair, label in zip(predictor.test_pairs_, predictor.test_labels_) if label == 1}
+    others = {tuple(sorted(pair)) for pair, label in zip(predictor.test_pairs_, predictor.test_labels_) if label == 0}
+    assert len(linked) == len(others) == round(0.1 * len(whole))
+    assert seen < whole and linked < whole and not linked & seen and not others & whole
+    pairs = predictor.test_pairs_
+    probabilities = predictor.predict_proba(pairs)
+    assert probabilities.shape == (len(pairs), 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(predictor.predict_proba(pairs[:, ::-1]), probabilities, atol=1e-5)
+    assert_array_equal(predictor.predict(pairs), probabilities[:, 1] > 0.5)
+    assert predictor.uncertainty(pairs).mutual_information.shape == (len(pairs),)
+    own = predictor.score(pairs, predictor.test_labels_)
+    if model == "nsd":  # nothing is random
+        assert own == pytest.approx(figures, abs=1e-6)
+    predictor.save(tmp_path / "m.safetensors")
+    loaded = LinkPredictor.load(tmp_path / "m.safetensors", random_state=3)
+    assert loaded.get_params()["pair_score"] == pair_score
+    assert_array_equal(loaded.predict_proba(pairs, predictor.seen_), probabilities)
+    assert_array_equal(pickle.loads(pickle.dumps(predictor)).predict_proba(pairs), probabilities)
+    with pytest.raises(ValueError, match="X: None is not allowed; files keep no graph"):
+        loaded.predict_proba(pairs)
+    with pytest.raises(RuntimeError, match="targets: 'links' are not the targets of a SheafClassifier"):
+        sheafnn.SheafClassifier.load(tmp_path / "m.safetensors")
+
+
+def test_features_and_edges(graph):
+    options = dict(model="nsd", pair_score="dot", channels=4, epochs=5)
+    of_dataset = LinkPredictor(**options).fit(graph)
+    of_arrays = LinkPredictor(**options).fit(graph.features, edges=graph.edges)
+    assert_array_equal(of_arrays.test_pairs_, of_dataset.test_pairs_)
+    pairs = [[0, 1], [2, 3]]
+    assert_array_equal(of_arrays.predict_proba(pairs), of_dataset.predict_proba(pairs))
+    whole = of_arrays.predict_proba(pairs, graph.features, edges=graph.edges)
+    assert_array_equal(whole, of_dataset.predict_proba(pairs, graph))
+
+
+def test_learns():
+    data = sheafnn.synthetic(nodes=200, classes=3, features=30, words=8, homophily=0.95, feature_noise=0.2, seed=2)
+    predictor = LinkPredictor("nsd", pair_score="dot", channels=4, epochs=80).fit(data)
+    assert predictor.score()["roc_auc"] > 0.7
+
+
+def test_refused(karate):
+    def fit(data=karate, **more):
+        return LinkPredictor(**{"epochs": 2, **more}).fit(data)
+
+    with pytest.raises(ValueError, match="edges: None is not allowed"):
+        LinkPredictor().fit(np.eye(4))
+    with pytest.raises(ValueError, match="edges: a Dataset has its own"):
+        LinkPredictor().fit(karate, edges=[[0, 1]])
+    with pytest.raises(ValueError, match="y: not allowed"):
+        LinkPredictor().fit(karate, karate.labels)
+    with pytest.raises(ValueError, match="score: cosine is not allowed; choose dot, bilinear, energy"):
+        fit(pair_score="cosine")
+    with pytest.raises(ValueError, match="outputs: 15 is not allowed; the energy needs a multiple of the stalk dimension, 2"):
+        fit(outputs=15)
+    with pytest.raises(ValueError, match="shares must sum to 1"):
+        fit(split={"train_share": 0.5})
+    with pytest.raises(ValueError, match=r"split\['share'\].*a split of edges has no such option; it has message_share"):
+        fit(split={"share": 0.5})
+    with pytest.raises(ValueError, match="negatives.*: 0 is not allowed"):
+        fit(split={"negatives": 0})
+    with pytest.raises(ValueError, match="model: csnn is not allowed; must be nsd or bsnn"):
+        fit(model="csnn")
+    with pytest.raises(ValueError, match="hits: 0 is not allowed"):
+        fit(hits=0)
+    predictor = fit()
+    with pytest.raises(ValueError, match=r"pairs\[0, 1\]: 34 is not allowed; a node number must be between 0 and 33"):
+        predictor.predict_proba([[0, 34]])
+    with pytest.raises(ValueError, match="pairs"):
+        predictor.predict_proba([[3, 3]])
+    with pytest.raises(ValueError, match="labels: .* is not allowed; expected 1 or 0 for each of 2 pairs, and both"):
+        predictor.score([[0, 1], [1, 2]], [1, 1])
+    with pytest.raises(ValueError, match="X has 2 features, but the network has 34"):
+        predictor.predict_proba([[0, 1]], np.eye(2), edges=[])
+
+
+@pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")
+def test_the_program_does_the_same(tmp_path, karate):
+    saved, ranking = tmp_path / "m.safetensors", tmp_path / "r.csv"
+    shown = subprocess.run(
+        [pathlib.Path(folder) / "links", "--dataset", "karate", "--epochs", "30", "--seed", "4", "--save", saved, "--ranking", ranking],
+        text=True, capture_output=True, check=True,
+    ).stdout
+    own = LinkPredictor(epochs=30, random_state=4).fit(karate)
+    theirs = LinkPredictor.load(saved, random_state=4)
+    a, b = own.model_.tensors(), theirs.model_.tensors()
+    assert a.keys() == b.keys() and any(name.startswith("loss.energy") for name in a)
+    for name in a:
+        assert_array_equal(a[name], b[name], name)
+    rows = np.genfromtxt(ranking, delimiter=",", names=True)
+    ranked = {tuple(sorted(pair)) for pair in zip(rows["source"].astype(int), rows["target"].astype(int))}
+    assert ranked == {tuple(sorted(pair)) for pair in own.test_pairs_.tolist()}
+    figures = own.score()
+    auc, precision = (float(x) for x in re.search(r"ROC AUC ([0-9.]+), average precision ([0-9.]+)", shown).groups())
+    hits, mrr = (float(x) for x in re.search(r"Hits@10 ([0-9.]+), MRR ([0-9.]+)", shown).groups())
+    assert (auc, precision, hits, mrr) == tuple(round(figures[key], 3) for key in ("roc_auc", "average_precision", "hits@10", "mrr"))
