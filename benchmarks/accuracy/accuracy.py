@@ -911,6 +911,96 @@ def heat_divergence(x):
 row(HEAT, "KL to uniform", "t from 1e-8 to 8", "heat_averages", DOUBLE, lambda kind: [[t] for t in powers(-8, 0.9, 6)],
     heat_divergence, "ε·\\|value\\|", lambda x, v: [abs(v[0])])
 
+# --- matrix Bingham -----------------------------------------------------------------------------------------------------
+
+BINGHAM = "Matrix Bingham distributions on SO(3)"
+
+
+def layered_nodes(lower, upper, decay):
+    """The library's rule for ∫₀¹ f(t) e^{−decay·t} dt/√(t(1 − t)), with a smaller step."""
+    step, nodes, s = mp.mpf("0.18"), [], lower - 2 - mp.mpf(5)
+    while s < upper + 7:
+        right, left = mp.exp(s - upper - 2), mp.exp(lower - 2 - s)
+        x = s + right - left
+        e = mp.exp(-abs(x))
+        t, rest = (e / (1 + e), 1 / (1 + e)) if x < 0 else (1 / (1 + e), e / (1 + e))
+        nodes.append((t, rest, step * (1 + right + left) * mp.exp(-abs(x) / 2) / (1 + e) * mp.exp(-decay * t)))
+        s += step
+    least = max(node[2] for node in nodes) * mp.mpf(10) ** -26
+    return [node for node in nodes if node[2] > least]
+
+
+def matrix_bingham(x):
+    """log E e^{−H} and KL to uniform of gaps of A and of B, from the library's integral with A and B exchanged."""
+    with mp.workdps(28):
+        (g1, g2), (e1, e2) = [mp.mpf(v) for v in x[:2]], [mp.mpf(v) for v in x[2:4]]
+        width = g1 + g2
+        d1, d2, p, q = g1 / width, g2 / width, e1 * g1, (e1 + e2) * g2
+        deep = max(mp.log1p((e1 + e2) * g1), mp.log1p(d1 / d2) if d2 else 0)
+        total = cost = mp.mpf(0)
+        second = layered_nodes(-mp.log1p(q), mp.log1p(d2 / d1) if d1 else 0, q)
+        for u, _, first_weight in layered_nodes(-deep, 0, p):
+            for v, rest, weight in second:
+                length = d1 * u + d2 * rest
+                y = e2 * width * length / 2
+                i0 = mp.besseli(0, y)
+                part = first_weight * weight * length / mp.sqrt((d1 * u + d2) * (d1 + d2 * rest)) * i0 * mp.exp(-y)
+                total += part
+                cost += part * (p * u + q * v + y * (1 - mp.besseli(1, y) / i0))
+        log = mp.log(total / (2 * mp.pi))
+        return [log, -cost / total - log]
+
+
+BINGHAM_CACHE = {}
+
+
+def matrix_bingham_cached(x):
+    key = tuple(x[:4])
+    if key not in BINGHAM_CACHE:
+        BINGHAM_CACHE[key] = matrix_bingham(x)
+    return BINGHAM_CACHE[key]
+
+
+def matrix_bingham_points(kind):
+    gaps = [[1.0, 1.0, 1.0, 1.0], [0.0, 5.0, 3.0, 1.0], [5.0, 0.0, 1.0, 3.0], [1.0, 0.125, 1e3, 1.0], [1e3, 1e3, 1.0, 0.125]]
+    random = [rng.randrange(1, 64) / 64 for _ in range(24)]  # the same as floats
+    gaps += [[size * a, size * b, c, d] for size, a, b, c, d in zip((1, 4, 16, 64, 256, 4096), *[iter(random)] * 4)]
+    return gaps
+
+
+def matrix_bingham_costs(x):
+    e1, e2, g1, g2 = [mp.mpf(v) for v in x[:4]]
+    low, high, both = (e1 * g1) / 2, (e2 * g2) / 2, (e1 * g1 + e2 * g2) / 2
+    return mp.matrix([[0, low, both + e1 * g2], [low, 0, high], [both + e2 * g1, high, 0]])
+
+
+def matrix_bingham_density(x):
+    cost, s = matrix_bingham_costs(x), polar(matrix(x[4:], 3))
+    log = -sum(cost[i, j] * s[i, j] ** 2 for i in range(3) for j in range(3)) - matrix_bingham_cached(x)[0]
+    slope = mp.matrix([[-2 * cost[i, j] * s[i, j] for j in range(3)] for i in range(3)]) * s.T
+    return [log] + [2 * v for v in parameters(slope)]
+
+
+def matrix_bingham_rotations(kind):
+    lists = []
+    for gaps in matrix_bingham_points(kind):
+        size = max(matrix_bingham_costs(gaps))
+        for angle in (3, 1 / mp.sqrt(1 + size)):
+            turned = mp.expm(skew([rng.gauss(0, 1) * angle for _ in range(3)], 3))
+            lists.append(gaps + entries(turned, kind))
+    return lists
+
+
+row(BINGHAM, "log normaliser less its value at the mode", "products of gaps 0 … 1e4", "matrix_bingham", DOUBLE,
+    matrix_bingham_points, matrix_bingham_cached, "ε·(1 + \\|value\\|)", lambda x, v: [1 + abs(a) for a in v], take=[0])
+row(BINGHAM, "KL to uniform", "the same", "matrix_bingham", DOUBLE, matrix_bingham_points, matrix_bingham_cached,
+    "ε·(1 + \\|value\\|)", lambda x, v: [1 + abs(a) for a in v], take=[1])
+row(BINGHAM, "log density", "the same, anywhere and near modes", "matrix_bingham_density", SCALARS, matrix_bingham_rotations,
+    matrix_bingham_density, "ε·(1 + \\|value\\| + Σ C\\|S\\|)",
+    lambda x, v: [1 + abs(v[0]) + sum(abs(a * b) for a, b in zip(matrix_bingham_costs(x), matrix(x[4:], 3)))] * 4, take=[0])
+row(BINGHAM, "score", "the same, anywhere and near modes", "matrix_bingham_density", SCALARS, matrix_bingham_rotations,
+    matrix_bingham_density, "ε·largest C", lambda x, v: [max(matrix_bingham_costs(x))] * 4, take=[1, 2, 3])
+
 # --- León ---------------------------------------------------------------------------------------------------------------
 
 LEON = "León's distributions, angular central Gaussian distributions, angles of uniform rotations"

@@ -256,6 +256,12 @@ void add_leon() {
   });
 }
 
+/// A and B diagonal, with gaps of their eigenvalues.
+template <class T>
+MatrixBinghamDistribution<3, T> matrix_bingham_with_gaps(const Column<T, 4>& gaps) {
+  return {Column<T, 3>(gaps(0) + gaps(1), gaps(1), 0).asDiagonal(), Column<T, 3>(gaps(2) + gaps(3), gaps(3), 0).asDiagonal()};
+}
+
 void add_distributions() {
   add("heat_kernel", []<class T>(Call<T>& call) {
     const T sine = call.number(), cosine = call.number();
@@ -266,6 +272,18 @@ void add_distributions() {
   });
   add_one<double>("heat_averages", "double", [](Call<double>& call) {
     call.give(detail::heat_averages(call.raw()).divergence);
+  });
+  add_one<double>("matrix_bingham", "double", [](Call<double>& call) {
+    const Column<double, 4> gaps = call.matrix<4, 1>();
+    const MatrixBinghamDistribution<3> law = matrix_bingham_with_gaps<double>(gaps);
+    call.give(law.normaliser().log_scaled);
+    call.give(kl_to_uniform(law));
+  });
+  add_scalars("matrix_bingham_density", []<class T>(Call<T>& call) {
+    const auto law = matrix_bingham_with_gaps<T>(Column<T, 4>(call.template matrix<4, 1>()));
+    const SquareMatrix<T, 3> p = call.template matrix<3, 3>();
+    call.give(logpdf(law, p));
+    call.give(score(law, p));
   });
   add_one<double>("scaled_bessel", "double", [](Call<double>& call) {
     const double x = call.raw();

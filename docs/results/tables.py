@@ -311,7 +311,7 @@ def runs(name, head):
 
 FUNCTIONS = ["Packs: elementary functions", "Random numbers", "Parts of networks", "Normalised Laplacian: S of a node",
              "Rotations from parameters, and back", "Nearest rotation", "Cayley and wrapped Cauchy distributions", "Matrix Fisher distributions",
-             "Isotropic Gaussian distributions on SO(3)",
+             "Isotropic Gaussian distributions on SO(3)", "Matrix Bingham distributions on SO(3)",
              "León's distributions, angular central Gaussian distributions, angles of uniform rotations"]
 TABLES = {
     "docs/performance.md": {"epochs": epochs, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},

@@ -33,7 +33,10 @@ __all__ = [
     "Haar",
     "IsotropicGaussian",
     "LeonCayley",
+    "MatrixBingham",
     "MatrixFisher",
+    "Mixture",
+    "MixtureFit",
     "cayley_transform",
     "haar",
     "nearest_rotation",
@@ -103,7 +106,7 @@ class Fit(Generic[D]):
     scale_error: float | None = None  #: error of an isotropic Gaussian's scale
 
 
-class _Distribution:
+class _Density:
     _core: _core.RotationDistribution
 
     @property
@@ -142,14 +145,16 @@ class _Distribution:
         shape = tuple(_checks.whole("size", one, 0, 2**32 - 1) for one in sizes)
         return self._core.draw(math.prod(shape), _checks.seed(seed)).reshape(*shape, self.dimension, self.dimension)
 
+    def mean(self) -> np.ndarray:
+        """The mean of the matrices, n x n, which is not a rotation in general."""
+        return self._core.mean()
+
+
+class _Distribution(_Density):
     @property
     def location(self) -> np.ndarray:
         """The location, n x n."""
         return self._core.location()
-
-    def mean(self) -> np.ndarray:
-        """The mean of the matrices, n x n, which is not a rotation in general."""
-        return self._core.mean()
 
     def mean_resultant(self) -> float:
         """The length of the mean: 0 for the uniform distribution, 1 for a point mass."""
@@ -327,6 +332,160 @@ class Bingham(_Distribution):
 
     def __repr__(self) -> str:
         return f"Bingham({self.parameter.tolist()})"
+
+
+class MatrixBingham(_Distribution):
+    """The matrix Bingham distribution on SO(2) or SO(3): density proportional to exp(tr(B Rᵀ A R)).
+
+    R and U diag(±1) Uᵀ R of determinant 1, U the eigenvectors of A, have the same density: its mean is 0, and ``location`` is one of
+    2 or 4 modes.
+
+    :param outer: A, n x n, symmetric
+    :param inner: B, n x n, symmetric; of the form exp(tr(Rᵀ A R D)) it is D
+
+    >>> import numpy
+    >>> MatrixBingham(numpy.diag([3.0, 1.0, 0.0]), numpy.diag([2.0, 1.0, 0.0])).location.round(12).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, outer: Any, inner: Any):
+        self.outer, self.inner = _matrices("outer", outer).copy(), _matrices("inner", inner).copy()
+        for name, matrix in (("outer", self.outer), ("inner", self.inner)):
+            if matrix.ndim != 2:
+                raise ValueError(f"{name}: shape {matrix.shape}: expected one matrix")
+        self._core = _core.matrix_bingham(self.outer, self.inner)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MatrixBingham, (self.outer, self.inner)
+
+    def __repr__(self) -> str:
+        return f"MatrixBingham({self.outer.tolist()}, {self.inner.tolist()})"
+
+
+@dataclasses.dataclass(frozen=True)
+class MixtureFit:
+    """A mixture fitted to samples."""
+
+    distribution: "Mixture"  #: fewer components than asked for where some had no samples left
+    responsibilities: np.ndarray  #: the probability of each component given a sample, ... x components
+    log_likelihood: float  #: weighted mean over the samples
+    effective_samples: float  #: (sum of weights)² / sum of squared weights
+    iterations: int
+    converged: bool
+    bic: float  #: of this fit; smaller is better
+    all_bic: np.ndarray  #: of :meth:`Mixture.select`, with k components at k − 1
+
+
+class Mixture(_Density):
+    """A mixture of distributions of one dimension, of any families; it has no location, entropy or divergence.
+
+    :param components: distributions of this module
+    :param weights: one for each, of any scale; None: all the same
+
+    >>> import numpy
+    >>> mixture = Mixture([Haar(3), Cayley(numpy.eye(3), 0.9)], [1, 3])
+    >>> mixture.weights.tolist()
+    [0.25, 0.75]
+    >>> fit = Mixture.fit(mixture.sample(300), Cayley, components=2)
+    >>> fit.responsibilities.shape
+    (300, 2)
+    """
+
+    def __init__(self, components: Sequence[_Density], weights: Any = None):
+        self.components = tuple(components)
+        for k, one in enumerate(self.components):
+            if not isinstance(one, _Density):
+                raise ValueError(f"components[{k}]: {one!r} is not allowed; must be a distribution of rotations")
+        given = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        self._core = _core.mixture([one._core for one in self.components], given)
+        count = len(self.components)
+        self.weights = given / given.sum() if given.size else np.full(count, 1 / count)
+
+    def responsibilities(self, rotations: Any, *, tolerance: float | None = None) -> np.ndarray:
+        """The probability of each component given a rotation, ... x components."""
+        array = _rotations("rotations", rotations, tolerance)
+        logs = np.stack([one.logpdf(array) for one in self.components], -1)
+        with np.errstate(divide="ignore"):
+            logs = logs + np.log(self.weights)
+        largest = logs.max(-1, keepdims=True)
+        shares = np.exp(logs - np.where(np.isfinite(largest), largest, 0))
+        total = shares.sum(-1, keepdims=True)
+        return np.where(total > 0, shares / np.where(total > 0, total, 1), self.weights)
+
+    @classmethod
+    def fit(
+        cls,
+        samples: Any,
+        family: type[_Distribution],
+        components: int = 2,
+        weights: Any = None,
+        *,
+        starts: int = 4,
+        max_iterations: int = 500,
+        seed: _checks.Seed = 0,
+        tolerance: float | None = None,
+    ) -> MixtureFit:
+        """The mixture of large likelihood that expectation maximisation finds.
+
+        :param samples: ... x n x n rotations
+        :param family: ``Cayley``, ``LeonCayley``, ``MatrixFisher``, ``Bingham`` or ``IsotropicGaussian``
+        :param components: how many at the start; one without samples of its own is dropped
+        :param weights: importances, one for each sample, of any scale; None: all the same
+        :param starts: fits from different centres, of which the likeliest goes on after 20 iterations
+        :param max_iterations: most iterations
+        :param seed: of the centres
+        :param tolerance: see above
+        :raises ValueError: a family without fit, too few samples, one that is no rotation, or no component with a fit
+        """
+        return cls._fitted(samples, family, components, weights, starts, max_iterations, seed, tolerance, False)
+
+    @classmethod
+    def select(
+        cls,
+        samples: Any,
+        family: type[_Distribution],
+        components: int = 8,
+        weights: Any = None,
+        *,
+        starts: int = 4,
+        max_iterations: int = 500,
+        seed: _checks.Seed = 0,
+        tolerance: float | None = None,
+    ) -> MixtureFit:
+        """Of the fits with 1 to ``components`` components the one of the smallest BIC; as :meth:`fit`."""
+        return cls._fitted(samples, family, components, weights, starts, max_iterations, seed, tolerance, True)
+
+    @classmethod
+    def _fitted(
+        cls,
+        samples: Any,
+        family: type[_Distribution],
+        components: int,
+        weights: Any,
+        starts: int,
+        max_iterations: int,
+        seed: _checks.Seed,
+        tolerance: float | None,
+        select: bool,
+    ) -> MixtureFit:
+        families = (Cayley, LeonCayley, MatrixFisher, Bingham, IsotropicGaussian)
+        if family not in families:
+            names = ", ".join(one.__name__ for one in families)
+            raise ValueError(f"family: {getattr(family, '__name__', family)!r} is not allowed; choose {names}")
+        array = _rotations("samples", samples, tolerance)
+        counts = (_checks.whole(name, value, 1, 2**31 - 1) for name, value in
+                  (("components", components), ("starts", starts), ("max_iterations", max_iterations)))
+        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        r = _core.fit_mixture(family.__name__, array, w, *counts, _checks.seed(seed), select)
+        mixture = cls([family(**one) for one in r.pop("components")], r.pop("weights"))
+        shares = r.pop("responsibilities")
+        return MixtureFit(mixture, shares.reshape(*array.shape[:-2], shares.shape[-1]), **r)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Mixture, (self.components, self.weights)
+
+    def __repr__(self) -> str:
+        return f"Mixture({list(self.components)!r}, {self.weights.tolist()})"
 
 
 def haar(size: int | Sequence[int], dimension: int = 3, *, seed: _checks.Seed = 0) -> np.ndarray:

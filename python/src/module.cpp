@@ -17,6 +17,7 @@ NB_MODULE(_core, module) {
   python::bind_model(module);
   python::bind_planted(module);
   python::bind_rotations(module);
+  python::bind_rotation_mixtures(module);
   python::bind_sheaf(module);
   python::bind_torch(module);
   python::bind_uncertainty(module);

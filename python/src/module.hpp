@@ -12,6 +12,7 @@ void bind_hypergraph(nanobind::module_& module);
 void bind_links(nanobind::module_& module);
 void bind_model(nanobind::module_& module);
 void bind_planted(nanobind::module_& module);
+void bind_rotation_mixtures(nanobind::module_& module);
 void bind_rotations(nanobind::module_& module);
 void bind_sections(nanobind::module_& module);
 void bind_sheaf(nanobind::module_& module);

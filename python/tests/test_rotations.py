@@ -19,6 +19,11 @@ def of_family(family, dimension):
         return rotations.MatrixFisher(location @ np.diag(np.arange(1.0, dimension + 1)))
     if family is rotations.Bingham:
         return rotations.Bingham([[2.0, 1, 0, 0], [1, 1, 0, 0.5], [0, 0, -1, 0], [0, 0.5, 0, 0]])
+    if family is rotations.MatrixBingham:
+        spread = np.diag(np.arange(1.0, dimension + 1))
+        return rotations.MatrixBingham(location @ spread @ location.T, spread[::-1, ::-1])
+    if family is rotations.Mixture:
+        return rotations.Mixture([rotations.Haar(dimension), rotations.Cayley(location, 0.6)], [1, 2])
     return family(location, {rotations.Cayley: 0.6, rotations.IsotropicGaussian: 0.8}.get(family, 3.0))
 
 
@@ -27,9 +32,12 @@ CASES = [
     for family in (rotations.Haar, rotations.Cayley, rotations.LeonCayley, rotations.MatrixFisher)
     for n in (range(2, 4) if family is rotations.MatrixFisher else range(2, 6))
 ] + [(rotations.IsotropicGaussian, 3), (rotations.Bingham, 3)]
+#: without a fit of their own
+UNFITTED = [(rotations.Haar, n) for n in range(2, 6)] + [(rotations.MatrixBingham, 2), (rotations.MatrixBingham, 3)]
+CASES += UNFITTED[4:]
 
 
-@pytest.mark.parametrize(("family", "n"), CASES)
+@pytest.mark.parametrize(("family", "n"), CASES + [(rotations.Mixture, 2), (rotations.Mixture, 4)])
 def test_scores_are_derivatives_of_log_densities(family, n):
     distribution = of_family(family, n)
     samples = distribution.sample(3, seed=2)
@@ -41,6 +49,43 @@ def test_scores_are_derivatives_of_log_densities(family, n):
         skew[i, j], skew[j, i] = 1e-6, -1e-6
         up, down = (distribution.logpdf(rotations.rotation_exp(sign * skew) @ samples) for sign in (1, -1))
         np.testing.assert_allclose(score[:, k], (up - down) / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("family", "first", "second"),
+    [
+        (rotations.Cayley, 0.9, 0.85),
+        (rotations.LeonCayley, 30.0, 20.0),
+        (rotations.IsotropicGaussian, 0.2, 0.3),
+    ],
+)
+def test_mixtures_find_their_components(family, first, second):
+    here, there = rotations.haar(2, 3, seed=8)
+    truth = rotations.Mixture([family(here, first), family(there, second)], [3, 1])
+    samples = truth.sample(400, seed=5)
+    fit = rotations.Mixture.fit(samples, family, 2, seed=1)
+    assert fit.converged and fit.log_likelihood >= truth.logpdf(samples).mean()
+    assert fit.log_likelihood == pytest.approx(fit.distribution.logpdf(samples).mean(), abs=1e-10)
+    assert max(fit.distribution.weights) == pytest.approx(0.75, abs=0.11)
+    np.testing.assert_allclose(fit.responsibilities, fit.distribution.responsibilities(samples), atol=1e-9)
+    best = rotations.Mixture.select(samples, family, 3, starts=2)
+    assert len(best.distribution.components) == 2
+    assert best.bic == best.all_bic.min() and best.all_bic.shape == (3,)
+    again = pickle.loads(pickle.dumps(fit.distribution))
+    assert (again.logpdf(samples) == fit.distribution.logpdf(samples)).all()
+
+
+def test_mixtures_of_several_families():
+    components = [of_family(family, 3) for family in (rotations.MatrixBingham, rotations.Bingham, rotations.Haar)]
+    mixture = rotations.Mixture(components, [0.5, 0.3, 0.2])
+    samples = mixture.sample((20, 1000), seed=1)
+    densities = sum(w * one.pdf(samples) for w, one in zip(mixture.weights, components))
+    np.testing.assert_allclose(mixture.pdf(samples), densities, rtol=1e-13)
+    np.testing.assert_allclose(mixture.responsibilities(samples)[..., 2] * densities, 0.2, rtol=1e-12)
+    assert np.abs(samples.mean(axis=(0, 1)) - mixture.mean()).max() < 5 / np.sqrt(20000)
+    assert not hasattr(mixture, "entropy") and not hasattr(mixture, "location")
+    nested = rotations.Mixture([mixture, components[2]])
+    np.testing.assert_allclose(nested.pdf(samples[0]), (mixture.pdf(samples[0]) + 1) / 2, rtol=1e-13)
 
 
 def test_isotropic_gaussian_and_bingham_fits():
@@ -87,7 +132,7 @@ def test_cayley_density_of_the_plane():
     assert np.abs(density / (2 * np.pi) - scipy.stats.wrapcauchy.pdf(angles % (2 * np.pi), 0.4)).max() < 1e-12
 
 
-@pytest.mark.parametrize(("family", "n"), [(f, n) for f, n in CASES if f is not rotations.Haar])
+@pytest.mark.parametrize(("family", "n"), [case for case in CASES if case not in UNFITTED])
 def test_fits_find_the_truth(family, n):
     truth = of_family(family, n)
     samples = truth.sample(4000, seed=3)
@@ -127,6 +172,16 @@ def test_functions_against_scipy(n):
         (lambda: rotations.Cayley(np.eye(3)[None], 0.5), "expected one matrix"),
         (lambda: rotations.MatrixFisher(np.eye(4)), "dimension"),
         (lambda: rotations.Haar(3).logpdf(np.eye(2)), "rows and columns"),
+        (lambda: rotations.MatrixBingham(np.eye(4), np.eye(4)), "dimension"),
+        (lambda: rotations.MatrixBingham(np.eye(3), np.eye(2)), "inner: 2 is not allowed"),
+        (lambda: rotations.MatrixBingham(np.eye(3), np.triu(np.ones((3, 3)))), "must be symmetric"),
+        (lambda: rotations.Mixture([]), "components: an empty list"),
+        (lambda: rotations.Mixture([rotations.Haar(3), rotations.Haar(2)]), "components[1]: dimension 2"),
+        (lambda: rotations.Mixture([rotations.Haar(3), 1]), "components[1]: 1 is not allowed"),
+        (lambda: rotations.Mixture([rotations.Haar(3)], [-1]), "weights[0]"),
+        (lambda: rotations.Mixture.fit(rotations.haar(9), rotations.Haar), "family: 'Haar'"),
+        (lambda: rotations.Mixture.fit(rotations.haar(9), rotations.Cayley, 0), "components: 0"),
+        (lambda: rotations.Mixture.fit(rotations.haar(9, 4), rotations.Bingham), "dimension"),
         (lambda: rotations.Cayley(np.eye(3), 0.5).logpdf(np.ones((3, 3))), ""),
         (lambda: rotations.Cayley.fit(np.eye(3)[None]), "samples"),
         (lambda: rotations.cayley_transform(np.eye(3)), "skew[0]: A + A^T"),

@@ -37,21 +37,38 @@ class BinghamSampler {
     log_bound_ = 0.5 * (Q - b_) + 0.5 * Q * std::log(b_ / Q);
   }
 
+  /// A proposal from two draws, and what the logarithm of a uniform number must be below for it to be a sample.
+  struct Proposal {
+    Column<double, Q> x;
+    double log_acceptance;
+    double log_uniform;
+  };
+  /// A pure function of (stream, id, draw): takes draws `draw` and `draw` + 1.
+  [[nodiscard]] Proposal propose(const Stream& stream, std::uint32_t id, std::uint32_t draw) const {
+    static_assert(Q <= 4, "a proposal takes one block of normal numbers");
+    const NormalBlock<double> normal = normals_from_words<double>(stream.words(id, draw));
+    Proposal r;
+    for (int j = 0; j < Q; ++j) r.x(j) = deviation_(j) * normal.value[j];
+    r.x /= r.x.norm();
+    const double y = a_.dot(r.x.cwiseProduct(r.x));
+    r.log_uniform = std::log(uniform_from_word<double>(stream.words(id, draw + 1).word[0]));
+    r.log_acceptance = log_bound_ - y + 0.5 * Q * std::log1p(2 * y / b_);
+    return r;
+  }
+
   /// A pure function of (stream, id). Attempt t takes draws first_draw + 2t and first_draw + 2t + 1.
   ///
   /// \throws std::runtime_error  all draws of the id used up (probability below 2⁻¹⁰⁰⁰)
   [[nodiscard]] Column<double, Q> operator()(const Stream& stream, std::uint32_t id,
                                              std::uint32_t first_draw) const {
-    static_assert(Q <= 4, "a proposal takes one block of normal numbers");
     for (std::uint32_t draw = first_draw; draw + 1 < 4096; draw += 2) {
-      const NormalBlock<double> normal = normals_from_words<double>(stream.words(id, draw));
-      Column<double, Q> x;
-      for (int j = 0; j < Q; ++j) x(j) = deviation_(j) * normal.value[j];
-      x /= x.norm();
-      const double y = a_.dot(x.cwiseProduct(x));
-      const double uniform = uniform_from_word<double>(stream.words(id, draw + 1).word[0]);
-      if (std::log(uniform) < log_bound_ - y + 0.5 * Q * std::log1p(2 * y / b_)) return x;
+      const Proposal r = propose(stream, id, draw);
+      if (r.log_uniform < r.log_acceptance) return r.x;
     }
+    throw_no_proposal();
+  }
+
+  [[noreturn]] static void throw_no_proposal() {
     throw std::runtime_error("sample: no proposal was accepted before the draws of this id ended");
   }
 
