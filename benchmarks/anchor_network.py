@@ -30,7 +30,7 @@ FAMILIES = ["diagonal", "special-orthogonal", "general-linear"]  # in the order 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """The architecture; the defaults are those of epochs.cpp."""
+    """The architecture, with the defaults of epochs.cpp."""
     bayesian: bool
     maps: str
     classes: int

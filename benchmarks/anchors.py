@@ -75,7 +75,7 @@ def quaternions(rotations: np.ndarray) -> np.ndarray:
 
 
 def check(frameworks: list[str]) -> int:
-    """Exit status 1 where a framework's numbers are not those of a golden file."""
+    """Exit status 1 where the numbers of a framework differ from the numbers of a golden file."""
     failed = False
     for path in sorted((ROOT / "tests/golden").glob("*.npz")):
         arrays = np.load(path)
