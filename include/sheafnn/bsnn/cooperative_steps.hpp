@@ -56,7 +56,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
     this->bind(pass.keeps());
   }
-  /// The embeddings and, of Bayesian models, what their learners read. \param with_clean  also without dropout
+  /// Computes the embeddings and, for Bayesian models, the input of the learners. \param with_clean  also without
+  /// dropout
   void embed(bool with_clean = false) {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.keeps(), with_clean);
     if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {}, pass.keeps());

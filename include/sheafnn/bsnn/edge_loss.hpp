@@ -65,10 +65,10 @@ class EdgeLoss {
   [[nodiscard]] Index prediction_columns() const noexcept { return columns_; }
   /// Unchecked: 0 ≤ target < target_count().
   [[nodiscard]] bool known(Index target) const noexcept { return inner_.known(target); }
-  /// Class weights, only for a Classification.
+  /// The labels of the targets; only a Classification has them.
   [[nodiscard]] auto labels() const requires requires(const Inner& inner) { inner.labels(); }
   { return inner_.labels(); }
-  /// The same.
+  /// The class weights; only a Classification has them.
   [[nodiscard]] auto class_weights() const requires requires(const Inner& inner) { inner.class_weights(); }
   { return inner_.class_weights(); }
 

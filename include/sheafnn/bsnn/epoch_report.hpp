@@ -17,7 +17,7 @@ struct EpochReport {
   double kl_weight = 0;            ///< λ
   double validation_loss = 0;      ///< mean NLL of the validation nodes; NaN without such nodes
   double validation_accuracy = 0;  ///< in [0, 1]; NaN without validation nodes
-  double test_accuracy = 0;        ///< in [0, 1], NaN without test nodes; computed for every epoch, but used only for the best one
+  double test_accuracy = 0;        ///< in [0, 1], NaN without test nodes; not used to choose the best epoch
   /// The metric of TrainOptions::stop_on. NaN if stop_on is the loss or the accuracy, and without validation nodes.
   double validation_metric = std::numeric_limits<double>::quiet_NaN();
   double test_metric = std::numeric_limits<double>::quiet_NaN();

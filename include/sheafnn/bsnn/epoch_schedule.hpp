@@ -78,7 +78,7 @@ class EpochSchedule<Model> {
 
   /// The network that computes objectives.
   [[nodiscard]] Network<Model>& network() noexcept { return network_; }
-  /// Threads threads of the loops of the present epoch.
+  /// Threads of the loops of the present epoch.
   [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
 
   /// Runs objective(network) for the first epoch.

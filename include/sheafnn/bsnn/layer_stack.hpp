@@ -130,7 +130,7 @@ class LayerStack {
   [[nodiscard]] Layer<Family, S>& operator[](Index l) const noexcept {
     return *layers_[static_cast<std::size_t>(l)];
   }
-  /// The inputs that any layer reads.
+  /// What at least one of the layers reads.
   [[nodiscard]] LayerReads reads() const noexcept { return reads_; }
   /// Calls use(l, mask) for the dropouts of the layers' inputs.
   template <class Use>

@@ -2,8 +2,9 @@
 /// The node maps that a cooperative model has learned: how every node receives, T_u = τ_u P_u, and how it sends,
 /// S_u = σ_u R_u.
 ///
-///     const auto maps = sheafnn::learned_node_maps(model, data, {.layer = 2}); maps.out.scale[u];    // τ_u: near 0,
-///     node u does not receive maps.in.scale[u];     // σ_u: near 0, node u does not send
+///     const auto maps = sheafnn::learned_node_maps(model, data, {.layer = 2});
+///     maps.out.scale[u];    // τ_u: near 0, node u does not receive
+///     maps.in.scale[u];     // σ_u: near 0, node u does not send
 ///
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once
