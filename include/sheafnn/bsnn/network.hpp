@@ -43,8 +43,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
   /// Features after layer_count diffusion layers of the last draw, valid until the next pass. After 0 layers they are
-  /// H. After all layers they are the input of the output layer, at nodes() only. \param layer_count  0 … layers of the
-  /// model
+  /// H; after all layers, the input of the output layer, at nodes() only. \param layer_count  0 … layers of the model
   ///
   /// \throws std::invalid_argument  layer_count out of range
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
@@ -77,8 +76,8 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       steps_.take(shared->steps_);
     }
   }
-  /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
-  /// weights are read. The last step backwards is then finish_backward(embedding_bar).
+  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not read.
+  /// The last step backwards is then finish_backward(embedding_bar).
   ///
   /// \param embedding  n × h without gaps; has to stay in place until the backward pass
   /// \throws std::invalid_argument  as above, embeddings of another shape, a model with a separate encoder
@@ -131,8 +130,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     steps_.first_mixing = layers::MixedFeatures::compute;
   }
 
-  /// Backward pass from the derivative of the last draw's outputs. Adds to the derivatives of the layers' weights, of
-  /// Q's parameters and of H.
+  /// Adds derivatives of layer weights, Q's parameters and H, from the derivative of the last draw's outputs.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
