@@ -29,7 +29,7 @@ class DropoutLayer {
   [[nodiscard]] const MatrixView<const S>& output() const noexcept { return output_; }
   [[nodiscard]] bool dropped() const noexcept { return dropped_; }
 
-  /// Adds the derivative of x to x_bar, from the derivative of output(), if the two arrays differ.
+  /// Adds the derivative of x to the separate array x_bar, from the derivative of output().
   ///
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const MatrixView<const S>& bar, const MatrixView<S>& x_bar) const;
