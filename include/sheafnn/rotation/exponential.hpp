@@ -49,7 +49,7 @@ template <class T, int N>
   return r;
 }
 
-/// A B, A B + C D and A⁻¹ B as functions that are not inlined, since the scheme has about thirty calls.
+/// A B, A B + C D and A⁻¹ B as functions, since the scheme needs about thirty such products.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SquareMatrix<T, N> product(const SquareMatrix<T, N>& a, const SquareMatrix<T, N>& b) {
   SquareMatrix<T, N> r;
