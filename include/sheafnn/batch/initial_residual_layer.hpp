@@ -82,11 +82,12 @@ class BatchInitialResidual {
                                                                 LayerScratch<Executor, S>& scratch) const {
     return {shape_, activation, output, x_bar, scratch.of(layer_).y_bar.data()};
   }
-  /// From the derivative of X' to that of the layer's input, in place; v̄ in the scratch's y_bar, P̄ (v̄ without A), z̄, r̄
-  /// and W̄ in arrays of their names, X̄₁ in first_bar, which the last layer sets and the first one takes into account.
+  /// Replaces the derivative of X' by the derivative of the layer's input. Stores v̄ in the scratch's y_bar, and P̄ (v̄
+  /// without A), z̄, r̄ and W̄ in arrays of their names. Adds X̄₁ to first_bar, which the last layer sets and the first
+  /// one uses.
   ///
   /// \param start    the layer's first step; null: it is done
-  /// \param below    the derivative in the layer below, to continue with; null: stop here
+  /// \param below    the first step of the layer below, to continue with; null: stop here
   /// \param dropped  X̃ = dropout(X)
   /// \param ready    parts that share the first launch
   template <class... Ready>

@@ -63,7 +63,7 @@ struct NormView {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_row(Index row) const {
     return {moments[2 * row], moments[2 * row + 1]};
   }
-  /// Mean and deviation of row `item` of an instance.
+  /// Mean and deviation of the row of number `item` in an instance.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_item(Index item, Index instance) const {
     return of_row(instance * nodes + item / width);
   }
