@@ -271,7 +271,7 @@ class Network<PooledModel<NodeModel>> {
   /// KL(Q ‖ prior) as in Network::kl(), over the graphs of the pass. \throws std::logic_error  begin() did not come
   /// before
   [[nodiscard]] double kl() { return begun("kl").network().kl(); }
-  /// The node network of the present pass, on the graphs of that pass. \throws std::logic_error  begin() did not come before
+  /// The node network of the present pass, on its graphs. \throws std::logic_error  begin() did not come before
   [[nodiscard]] Network<NodeModel>& node_network() { return begun("node_network").network(); }
 
  private:
