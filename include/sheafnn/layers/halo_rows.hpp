@@ -32,9 +32,9 @@ SHEAFNN_NOINLINE void clear_halo(const Graph& graph, S* rows, Index width) {
   std::fill_n(rows + own * width, (graph.node_count() - own) * width, S(0));
 }
 
-/// Calls body(first, past the last) for the indices of the selected nodes, after the rows of the halo have their
-/// owners' values. Interior nodes are computed while these rows are exchanged, the other owned nodes afterwards. Of a
-/// whole graph it calls body once, for all.
+/// Calls body(first, past the last) for the indices of the selected nodes. Interior nodes come first, while the rows of
+/// the halo are exchanged. The other owned nodes follow when these rows have their owners' values. On a whole graph it
+/// calls body once, for all nodes.
 ///
 /// \param rows  n × width; body may read all rows but must not write them
 template <class S, class Body>
