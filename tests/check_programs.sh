@@ -531,7 +531,7 @@ PYTHON
     done
   fi
   refuse 'leave-out: 5 .*0 to 4' "${uncertainty[@]}" --leave-out 5
-  refuse 'leave-out: 1 .*two others' "$bin/uncertainty" --leave-out 1
+  refuse 'leave-out: 1 .*two other classes' "$bin/uncertainty" --leave-out 1
   mkdir page
   refuse '--report: page/index\.html is a file that --output writes' "$bin/uncertainty" --report page/index.html --output page
   refuse 'gnuplot: not found' env PATH=/nowhere "$bin/uncertainty" --output out
