@@ -44,7 +44,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   return batch::train(executor, model, data, split, options);
 }
 
-/// Trains with a given loss: a Classification, with or without class weights. Other losses throw std::invalid_argument.
+/// The same with a given loss: a Classification, with or without class weights. Other losses throw std::invalid_argument.
 template <class Model, Loss<typename Model::Scalar> LossType>
 TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}, int device = 0) {
@@ -61,7 +61,7 @@ std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<M
   return batch::train_batch<DeviceExecutor, Model>(executor, data, trainings);
 }
 
-/// Trains all models with one loss, a Classification.
+/// The same with one loss for all models, a Classification.
 template <class Model, Loss<typename Model::Scalar> LossType>
 std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& features, const LossType& loss,
                                  std::span<const Training<Model>> trainings, int device = 0) {
@@ -81,7 +81,7 @@ template <class Model>
   return batch::predict(executor, model, graph, features, options);
 }
 
-/// Predicts from the graph and features of a dataset.
+/// The same with the graph and features of a dataset.
 template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {},
                                  int device = 0) {

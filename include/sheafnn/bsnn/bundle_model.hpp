@@ -57,7 +57,7 @@ class BundleModel : public detail::ModelParts<BundleOptions, BundleNetworkWeight
       : BundleModel(detail::LayoutOnly{}, options) {
     parameters_.initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   BundleModel(detail::LayoutOnly, const BundleOptions& options) : Parts(resolve(options, D)) {
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_);

@@ -91,7 +91,7 @@ class ConnectionModel : public detail::ConnectionBase<D, Bayesian, S> {
       : ConnectionModel(detail::LayoutOnly{}, options) {
     this->parameters().initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   ConnectionModel(detail::LayoutOnly, const ConnectionModelOptions& options)
       : Base(detail::LaterSheaf{}, options), options_{Base::options(), options.connection} {
     check_ranges(options_.connection);

@@ -100,7 +100,7 @@ class ConvolutionModel
       : ConvolutionModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   ConvolutionModel(detail::LayoutOnly, const ConvolutionOptions& options, const Posterior& posterior)
       : Parts(resolve(options, stalk_dimension, sheaf::is_orthogonal<Family>)), posterior_(posterior) {
     if constexpr (bayesian) {

@@ -56,7 +56,7 @@ class CooperativeModel
       : CooperativeModel(detail::LayoutOnly{}, options) {
     parameters_.initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options) : Parts(resolve(options, D, bayesian)) {
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_);

@@ -81,7 +81,7 @@ class FlowModel : public detail::ModelParts<FlowOptions, ModelLayout, S> {
       : FlowModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
       : Parts(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());

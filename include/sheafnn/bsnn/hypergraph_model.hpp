@@ -63,7 +63,7 @@ class HypergraphModel : public detail::ModelParts<HypergraphOptions, HypergraphL
       : HypergraphModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   HypergraphModel(detail::LayoutOnly, const HypergraphOptions& options, const Posterior& posterior)
       : Parts(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     detail::set_posterior(options_, posterior_);

@@ -122,7 +122,7 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
       : SheafModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
       : SheafModel(detail::LaterSheaf{}, options, posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());

@@ -43,7 +43,7 @@ class PooledModel {
       : PooledModel(detail::LayoutOnly{}, options, posterior) {
     parameters().initialise(seed);
   }
-  /// Builds the model without allocating its parameters.
+  /// The same model without values of its parameters.
   PooledModel(detail::LayoutOnly, const PooledOptions& options, const Posterior& posterior = {})
       : options_(options), node_model_(detail::LayoutOnly{}, options, posterior) {
     check_ranges(options);

@@ -74,8 +74,8 @@ class DistributedData {
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return exchange_.numbers(); }
   [[nodiscard]] const RowExchange& exchange() const noexcept { return exchange_; }
 
-  /// The number in the part of a node (its number in the whole graph) that this rank owns; −1 for other nodes. Takes
-  /// any.
+  /// The number in the part of a node (its number in the whole graph) that this rank owns; −1 for other nodes.
+  /// Takes any number.
   [[nodiscard]] std::int32_t own_number(Index u) const {
     const auto found =
         std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));

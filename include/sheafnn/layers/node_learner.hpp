@@ -35,8 +35,8 @@
 
 namespace sheafnn::layers {
 
-/// The learners of a pair on one graph. Rows of results are [row of T | row of S]. Unchecked in functions on groups of
-/// rows: row numbers, round numbers and the sizes of arrays.
+/// The learners of a pair on one graph. Rows of results are [row of T | row of S]. Unchecked: in functions on groups
+/// of rows, row numbers, round numbers and the sizes of arrays.
 template <class S>
 class NodeLearnerPair {
  public:

@@ -37,7 +37,7 @@
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
 /// posterior/priors.hpp. Source: paper, "variational sheaf learner"; math: "The model".
 ///
-/// Unchecked in all functions of posteriors, priors and point maps: the sizes of arrays, numbers k of coordinates and
+/// Unchecked: in all functions of posteriors, priors and point maps, the sizes of arrays, numbers k of coordinates and
 /// draws, and that parameters come from activate(). Raw outputs may be any finite numbers.
 #pragma once
 

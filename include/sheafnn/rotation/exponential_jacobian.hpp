@@ -334,8 +334,8 @@ template <bool With, class T, int N>
 
 namespace sheafnn::rotation {
 
-/// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack. Takes
-/// any φ; a φ that is not finite gives NaN for N ≥ 3.
+/// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
+/// Takes any φ; a φ that is not finite gives NaN for N ≥ 3.
 template <class T, int N>
 SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T, N>& phi, const T& weight,
                                                       RotationParameters<T, N>& gradient) {
