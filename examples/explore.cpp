@@ -91,7 +91,7 @@ History read_history(const Settings& s, const std::string& dataset, const Learne
   return {};
 }
 
-/// The names of the classes in a file of train --sheaf or predict --sheaf, or none.
+/// The names of the classes in a file of train --sheaf or predict --sheaf; empty without names.
 std::vector<std::string> read_class_names(const std::string& path, const sheafnn::io::NpzArchive& file) {
   if (!file.contains("class_names")) return {};
   std::string record;

@@ -43,7 +43,7 @@ struct Settings : graph_program::Defaults {
   }
 };
 
-/// Predictions as a CSV file, one line per graph; the fold is empty where there is none.
+/// Predictions as a CSV file, one line per graph; the fold is empty if the graph has no fold.
 class PredictionRows {
  public:
   explicit PredictionRows(const sheafnn::GraphSet& set) : set_(&set) {
@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
       file = sheafnn::io::read_safetensors(s.load);
       take_network(s, file, set);
     }
-    static_cast<void>(s.entry());  // throws where there is none
+    static_cast<void>(s.entry());  // throws if this build lacks the model
     std::printf("%s: %td graphs, %td nodes, %td edges, %td features, %td classes\n", set.name.c_str(),
                 set.graph_count(), set.graph.node_count(), set.graph.edge_count(), set.feature_count(),
                 set.class_count);

@@ -1,6 +1,6 @@
 /// \file
-/// Predicts links: hides edges of a graph, trains a sheaf network to tell them from pairs of nodes without an edge, prints how
-/// well it ranks the hidden test edges, and writes a ranking of pairs.
+/// Predicts links: hides edges of a graph, trains a sheaf network to separate them from pairs of nodes without an edge,
+/// prints the ranking metrics of the hidden test edges, and writes a ranking of pairs.
 ///
 ///     links --dataset people --candidates pairs.csv --ranking ranking.csv
 #include <cstdio>

@@ -50,7 +50,7 @@ double disagreement(const Sheaf& sheaf, const Opinions& x) {
   return coboundary(sheaf, x).squaredNorm() / static_cast<double>(sheaf.graph().edge_count());
 }
 
-/// Euler steps with fixed agents, which start and stay as they are.
+/// Euler steps with fixed agents, whose opinions never change.
 void diffuse_with(const Laplacian& laplacian, std::span<const std::int32_t> fixed, double step, Index steps,
                   Opinions& x) {
   Opinions change(x.rows(), x.cols());

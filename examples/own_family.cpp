@@ -9,7 +9,7 @@ struct Symmetric : sheafnn::sheaf::DenseMaps<D> {
   static constexpr std::string_view name = "symmetric";
   static constexpr int coordinate_count = D * (D + 1) / 2;
 
-  template <class T>  // float, double, or a pack of them: as many edges at a time
+  template <class T>  // float, double, or a pack, which holds several edges at a time
   SHEAFNN_HD static void from_coordinates(const T* z, Eigen::Matrix<T, D, D>& map) {
     for (int j = 0; j < D; ++j) {
       for (int i = j; i < D; ++i) map(i, j) = map(j, i) = *z++;

@@ -21,7 +21,7 @@ struct Reaction {
   SHEAFNN_HD T forward(const sheafnn::layers::LayerValues<T>& at) const {
     return at.x - gamma * at.z + rho * (at.x - at.x * at.x * at.x);
   }
-  // From the derivative with respect to X' to those with respect to the rates, X and Δ X.
+  // Computes the derivatives with respect to the rates, X and Δ X from the derivative with respect to X'.
   SHEAFNN_HD sheafnn::layers::LayerValues<T> backward(const sheafnn::layers::LayerValues<T>& at, const T& bar,
                                               T* rates_bar) const {
     rates_bar[0] = -bar * at.z;

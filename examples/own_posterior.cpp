@@ -2,7 +2,7 @@
 // single entries go far. The prior is Laplace with scale 1; log q − log p of the maps drawn stands for KL.
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
-using std::abs, std::exp;  // of float and double; packs of them have their own
+using std::abs, std::exp;  // for float and double; packs have their own functions
 
 template <int D>
 struct Laplace {

@@ -174,7 +174,7 @@ void compare(const char* data, const D& truth, std::size_t count) {
               sheafnn::rotation::to_string(sheafnn::rotation::compare_fits<3>(samples)).c_str());
 }
 
-/// Distance of the ticks of an axis up to `highest`: 1, 2 or 5 times a power of ten, for three to seven of them.
+/// Distance of the ticks of an axis up to `highest`: 1, 2 or 5 times a power of ten, which gives three to seven ticks.
 double tick_distance(double highest) {
   const double power = std::pow(10.0, std::floor(std::log10(highest)));
   const double leading = highest / power;

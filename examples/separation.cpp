@@ -1,6 +1,6 @@
 /// \file
 /// Proposition 1: on a connected graph, sheaf diffusion with SO(4) maps can separate up to 7 classes linearly. The
-/// construction below has room for an eighth.
+/// construction below allows an eighth class.
 ///
 /// The construction: give class c the rotation R_c = left multiplication by q_c, the c-th of the unit quaternions
 /// 1, i, j, k, −1, −i, −j, −k, and let F_{u⊴e} = R_{c(u)}ᵀ for every node u and edge e. The global sections are

@@ -345,7 +345,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   print_task(s, data, preset);
   programs::TrainResults results(s, preset);
   results.print_header();
-  // Where nothing is written the table is all there is: it has to be seen.
+  // If nothing else is written, the table is the only result, so it must be printed.
   const bool writes = !s.report.empty() || task.keep().model || task.keep().prediction || task.folder != nullptr;
   programs::Predictions predictions(data);
   const auto use = [&](std::size_t i, const Training& training) {

@@ -27,7 +27,7 @@ inline Eigen::MatrixXd columns(const std::vector<double>& x, const std::vector<d
   std::copy(y.begin(), y.end(), r.col(1).data());
   return r;
 }
-/// Two histograms, of the edges within a class and of those between classes, each of area 100 %.
+/// Two histograms, of the edges within a class and of the edges between classes, each of area 100 %.
 inline void histogram_panel(Script& script, const Subject& s, const std::string& name, const std::string& axis,
                             const std::vector<double>& values, double low, double high) {
   const Index bins =

@@ -86,12 +86,13 @@ inline Eigen::MatrixXd nodes_of_class(const Eigen::MatrixXd& at, const std::vect
   return r;
 }
 
-/// Classes that a key names; the colours of others are not explained.
+/// Classes that a key names; it does not explain the colours of other classes.
 inline constexpr std::int32_t most_in_key = 10;
 /// Characters of a class name that a key has room for.
 inline constexpr std::size_t longest_title = 18;
 
-/// What a key calls a class: its name, shortened where it is long, or "class 3" where it has none or its name is a number.
+/// The name of a class in a key: its name, shortened if it is long, or "class 3" if it has no name or its name is a
+/// number.
 inline std::string class_title(const std::vector<std::string>& class_names, std::int32_t c) {
   const std::size_t k = static_cast<std::size_t>(c);
   const std::string name = k < class_names.size() ? class_names[k] : "";
@@ -178,7 +179,8 @@ inline std::vector<double> logarithms(std::vector<double> scales) {
 
 inline constexpr const char* colours_sentence = "Colours reach from the 5 % to the 95 % quantile.";
 
-/// The 5 % and 95 % quantiles of values, between which colours differ: a few far values do not take the others' colours.
+/// The 5 % and 95 % quantiles of values, between which colours differ: a few extreme values then do not use up the
+/// range of colours.
 inline std::pair<double, double> colour_range(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t last = values.size() - 1, cut = last / 20;

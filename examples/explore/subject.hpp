@@ -1,5 +1,5 @@
 /// \file
-/// Subject: what all pictures are drawn from, and Picture: one of them.
+/// Subject: the data of all pictures; and Picture: one picture.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Subject {
   const Learned& learned;
   std::vector<double> turns;            ///< of edges (edge_turns()); empty where the maps are fixed
   std::vector<double> spread;           ///< of edges, the mean of both ends; empty in deterministic models
-  std::vector<std::int32_t> classes;    ///< of nodes: the label, or the prediction where there is none
+  std::vector<std::int32_t> classes;    ///< of nodes: the label, or the prediction if there is no label
   std::vector<std::int32_t> evaluated;  ///< nodes that accuracies are of, all with a label
   std::string evaluated_name;           ///< "test nodes of split 0" or "labelled nodes"
 

@@ -63,7 +63,7 @@ struct ModelEntry {
                                          const sheafnn::PredictOptions& options);
 };
 
-/// \throws std::invalid_argument  a model that this build does not contain; names those that it does
+/// \throws std::invalid_argument  a model that this build does not contain; the message lists the models of the build
 [[nodiscard]] const ModelEntry& find_model(std::string_view maps, int stalk_dimension);
 
 }  // namespace graph_program

@@ -15,7 +15,7 @@
 
 namespace programs {
 
-/// What a checkpoint tells of its training beside the model.
+/// What a checkpoint stores about its training, in addition to the model.
 ///
 /// \tparam Data  a NodeDataset, or a GraphSet, whose features have no names
 template <class Data>
@@ -43,14 +43,14 @@ template <class Data>
   return record.fields();
 }
 
-/// The names of a checkpoint's classes, or none where it has none.
+/// The names of a checkpoint's classes; empty if it has no names.
 [[nodiscard]] inline std::vector<std::string> checkpoint_class_names(
     const std::string& file, const std::map<std::string, std::string>& notes, sheafnn::Index class_count) {
   const auto found = notes.find("class_names");
   return found == notes.end() ? std::vector<std::string>() : parse_class_names(file, found->second, class_count);
 }
 
-/// The names of the features that a checkpoint was trained with, or none where it has none.
+/// The names of the features of a checkpoint's training; empty if it has no names.
 ///
 /// \throws std::runtime_error  naming the file: a damaged record
 [[nodiscard]] inline std::vector<std::string> checkpoint_feature_names(
@@ -63,7 +63,7 @@ template <class Data>
 
 /// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.
 ///
-/// \param names        of the model's classes; none: they are numbers
+/// \param names        names of the model's classes; empty: the classes are numbers
 /// \param class_count  of the model
 template <class GraphType>
 void take_class_names(sheafnn::NodeDataset<GraphType>& data, std::vector<std::string> names,

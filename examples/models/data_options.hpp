@@ -39,7 +39,7 @@ struct DataOptions {
   PlantedSettings planted;
 };
 
-/// Comma-separated words, as a record of a CSV file; none in an empty text.
+/// Comma-separated words, as a record of a CSV file; an empty text has no words.
 ///
 /// \throws std::runtime_error  naming the option: a quote that is not closed, or several lines
 [[nodiscard]] inline std::vector<std::string> parse_words(const std::string& option, const std::string& text) {
@@ -222,7 +222,7 @@ inline void add_split_options(CLI::App& app, DataOptions& data) {
 
 /// "60/20/20" as shares of 1.
 ///
-/// \throws std::invalid_argument  anything else than three percentages that sum to 100, the first of them positive
+/// \throws std::invalid_argument  anything else than three percentages that sum to 100 and start with a positive one
 inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& splits) {
   double* const shares[] = {&splits.train, &splits.validation, &splits.test};
   const std::vector<std::string_view> parts = sheafnn::io::detail::split_fields(text, '/');

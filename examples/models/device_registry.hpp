@@ -29,7 +29,7 @@ struct DeviceJob {
   Keep keep;  ///< of every run
   int device = 0;
 };
-/// What became of one of them.
+/// The outcome of one training.
 struct DeviceOutcome {
   sheafnn::TrainResult result;  ///< epoch_seconds: an epoch of all trainings, divided by their number
   TrainOutcome outcome;

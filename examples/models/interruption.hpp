@@ -26,7 +26,7 @@ class Interruption {
 
   /// The signal that came, or 0.
   [[nodiscard]] static int signal() noexcept { return noted_; }
-  /// What a shell reports of a program that this signal ended.
+  /// The exit status that a shell reports for a program that this signal ended.
   [[nodiscard]] static int exit_code() noexcept { return 128 + noted_; }
 
  private:

@@ -32,9 +32,9 @@ struct MpiTask {
   std::optional<sheafnn::distributed::Partition> clusters;  ///< of --clusters
   sheafnn::Index clusters_per_step;
   std::map<std::string, std::string>
-      decisive;  ///< what a training must have in common with the one that it goes on with
+      decisive;  ///< the settings that a resumed training must share with the interrupted one
 
-  /// What a checkpoint of a split says beside the state.
+  /// What a checkpoint of a split stores in addition to the state.
   [[nodiscard]] std::map<std::string, std::string> notes(std::size_t split) const {
     std::map<std::string, std::string> r = decisive;
     r["split"] = std::to_string(split);

@@ -46,7 +46,7 @@ template <class Field>
 inline constexpr bool has_text_flag =
     !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>>;
 
-/// Adds one option to a group of the command line. A bool has a flag that sets it and one that unsets it.
+/// Adds one option to a group of the command line. A bool has one flag that sets it and another flag that clears it.
 template <class Field>
 void add_flag(CLI::App& group, const sheafnn::Option& option, Field& field) {
   const std::string flag = flag_of(option), text = description_of<Field>(option);

@@ -35,7 +35,7 @@ template <class Array>
   return "--" + member;
 }
 
-/// An option on the command line, "--learner-layers"; empty: it is none there.
+/// The name of an option on the command line, "--learner-layers"; empty: it is not available there.
 [[nodiscard]] inline std::string flag_of(const sheafnn::Option& option) {
   if (option.flag == nullptr) return option_name(option.key);
   const std::string_view flag = option.flag;

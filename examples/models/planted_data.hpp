@@ -14,7 +14,7 @@ namespace programs {
 struct PlantedSettings {
   sheafnn::PlantedOptions options;
   sheafnn::Index stalk_dimension = 3;
-  std::string truth;  ///< file of the true sheaf; empty: none
+  std::string truth;  ///< file of the true sheaf; empty: no file
 };
 
 /// Generates a task, and writes its sheaf where that is wanted: as io::write_sheaf() does, with the concentration of the

@@ -12,8 +12,8 @@
 
 namespace programs {
 
-/// node,name,class,p_0,…,entropy,mutual_information; without the name where nodes have none. Where the model knows the
-/// names of classes, it stands for the number, and columns are p_NAME.
+/// node,name,class,p_0,…,entropy,mutual_information; the column `name` is left out if nodes have no names. Where the
+/// model knows the names of classes, it stands for the number, and columns are p_NAME.
 [[nodiscard]] inline std::string prediction_csv(const sheafnn::Prediction& p,
                                                 const std::vector<std::string>& node_names,
                                                 const std::vector<std::string>& class_names) {

@@ -31,7 +31,7 @@ class Predictions {
  public:
   explicit Predictions(const sheafnn::Dataset& data) : data_(data) {}
 
-  /// \param training  one that kept its prediction
+  /// \param training  a training that kept its prediction
   void add(const Run& run, const Training& training) {
     const sheafnn::uncertainty::SampledPrediction& prediction = training.outcome.prediction;
     split_.push_back(static_cast<std::int64_t>(run.split));

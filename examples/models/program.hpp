@@ -105,8 +105,8 @@ inline void refuse_misread_numbers(CLI::App& app) {
   return r;
 }
 
-/// A message "learning_rate: 0 is not allowed; …" with the option that sets the member, "--lr", in its place. Others stay
-/// as they are.
+/// A message "learning_rate: 0 is not allowed; …" with the option that sets the member, "--lr", in its place. Other
+/// characters do not change.
 [[nodiscard]] inline std::string in_options(const CLI::App& app, const std::string& message) {
   const std::size_t end = message.find(": ");
   if (end == std::string::npos || message.find(": ", end + 1) < message.find(" is not allowed; ")) return message;
@@ -121,8 +121,8 @@ inline void refuse_misread_numbers(CLI::App& app) {
   return found == options.end() ? message : *found + message.substr(end);
 }
 
-/// Steps of which each is tried, whatever became of those before: what was computed is not lost because one file cannot be
-/// written.
+/// Runs steps one after another, even if earlier steps failed. If one file cannot be written, the other results are
+/// still saved.
 class Attempts {
  public:
   template <class Step>
@@ -136,7 +136,7 @@ class Attempts {
     }
   }
   [[nodiscard]] bool failed() const noexcept { return first_ != nullptr; }
-  /// Of the first that failed; empty: none did.
+  /// The message of the first step that failed; empty: no step failed.
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
   /// Throws what the first threw that failed.
   void rethrow() const {
@@ -212,13 +212,13 @@ inline void require_writable(const char* option, const std::filesystem::path& fi
   }
 }
 
-/// Where a path leads, through symbolic links as far as there are any; it need not exist.
+/// The target of a path after all symbolic links; it need not exist.
 [[nodiscard]] inline std::filesystem::path resolved(const std::filesystem::path& file) {
   std::error_code error;
   return std::filesystem::weakly_canonical(std::filesystem::absolute(file, error), error);
 }
 
-/// An option and the file that it names; empty: none.
+/// An option and the file that it names; empty: no file.
 struct NamedFile {
   const char* option;
   std::filesystem::path file;

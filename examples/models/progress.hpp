@@ -35,7 +35,7 @@ class ProgressBar {
                  text_or("-", "%.1f%%", 100 * report.validation_accuracy).c_str(),
                  left(shown_, epochs_ * static_cast<sheafnn::Index>(runs_ - run) - report.epoch - 1).c_str());
   }
-  /// Shows several runs at a time: how many are finished, and how many epochs all of them have behind them.
+  /// Shows several runs at a time: the number of finished runs, and the number of completed epochs of all runs.
   void show_all(std::string_view what, std::size_t finished, sheafnn::Index epochs) const {
     if (!visible_) return;
     const sheafnn::Index all = epochs_ * static_cast<sheafnn::Index>(runs_);
@@ -92,7 +92,7 @@ struct Summary {
   return s;
 }
 
-/// Those that are known, not NaN.
+/// The known values, which are not NaN.
 [[nodiscard]] inline std::vector<double> known_values(std::vector<double> values) {
   std::erase_if(values, [](double value) { return std::isnan(value); });
   return values;
@@ -100,7 +100,7 @@ struct Summary {
 
 /// Reliability bins of several runs as one: counts added, confidence and accuracy weighted by them.
 ///
-/// \param bins  as many as in `sum`, or none
+/// \param bins  as many as in `sum`, or empty
 inline void add_bins(std::vector<sheafnn::uncertainty::ReliabilityBin>& sum,
                      const std::vector<sheafnn::uncertainty::ReliabilityBin>& bins) {
   if (bins.empty()) return;

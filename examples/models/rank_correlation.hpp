@@ -24,7 +24,7 @@ namespace programs {
   return r;
 }
 
-/// Spearman's correlation; NaN where one of them is constant.
+/// Spearman's correlation; NaN if one of the variables is constant.
 [[nodiscard]] inline double rank_correlation(const std::vector<double>& x, const std::vector<double>& y) {
   const std::vector<double> a = ranks(x), b = ranks(y);
   const double mean = 0.5 * static_cast<double>(a.size() - 1);

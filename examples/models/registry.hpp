@@ -81,7 +81,7 @@ struct TrainOutcome {
   sheafnn::Index parameters = 0;  ///< number of trained values
   NetworkOptions resolved;        ///< with all defaults filled in
   std::vector<sheafnn::uncertainty::ReliabilityBin>
-      reliability;                                     ///< of the test nodes; empty where there are none
+      reliability;                                     ///< of the test nodes; empty without test nodes
   std::vector<sheafnn::Index> confusion;               ///< C × C, of the test nodes: rows are labels; or empty
   sheafnn::io::TensorFile checkpoint;                  ///< the trained model, if it was to be kept
   sheafnn::uncertainty::SampledPrediction prediction;  ///< of all nodes, in the best epoch; if it was to be kept

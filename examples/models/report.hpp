@@ -19,7 +19,8 @@
 
 namespace programs {
 
-/// Mean and standard deviation of the known values; NaN: the mean of none, the deviation of fewer than two.
+/// Mean and standard deviation of the known values; the mean of no values and the deviation of fewer than two values
+/// are NaN.
 [[nodiscard]] inline Summary summary_of(const std::vector<double>& values) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> known = known_values(values);

@@ -12,7 +12,7 @@
 
 namespace programs {
 
-/// The figures; none where maps are not learned. Their loss is the loss of a prediction with the same options.
+/// The figures; empty if maps are not learned. Their loss is the loss of a prediction with the same options.
 template <class Model>
 [[nodiscard]] sheafnn::SheafUse sheaf_use_of([[maybe_unused]] const Model& model,
                                              [[maybe_unused]] const sheafnn::Dataset& data,

@@ -17,8 +17,8 @@
 
 namespace programs {
 
-/// Runs job(0), job(1), …, job(count − 1), up to `threads` at a time, while the caller takes the results in order:
-/// what it sees is what it would have seen one after another, also when a job throws.
+/// Runs job(0), job(1), …, job(count − 1), up to `threads` at a time, while the caller takes the results in order. The
+/// caller sees the same sequence as without threads, also when a job throws.
 template <class Result>
 class SideBySide {
  public:

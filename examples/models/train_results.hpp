@@ -60,7 +60,7 @@ class TrainResults {
 
   /// \param arguments  of the program
   /// \param signal     that interrupted it, or 0
-  /// \param error      why a training failed, after which there are none; empty: none failed
+  /// \param error      why a training failed, after which no training follows; empty: no training failed
   [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data,
                                               const std::vector<std::string>& arguments, int signal,
                                               const std::string& error = "") const;

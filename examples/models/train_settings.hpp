@@ -48,7 +48,7 @@ struct TrainSettings {
   std::string report, save, sheaf, predictions;
   bool history = false;
   std::string checkpoint, resume;
-  std::string search;  ///< the time that it may take; empty: none
+  std::string search;  ///< the time limit; empty: no limit
 
   [[nodiscard]] auto& pairs() { return std::get<sheafnn::ModelOptions>(networks); }
   [[nodiscard]] const auto& pairs() const { return std::get<sheafnn::ModelOptions>(networks); }
@@ -232,7 +232,8 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   return has_layers(s, sheafnn::LayerForm::directed) || (is_cooperative(s.model) && s.cooperative().directed);
 }
 
-/// The preset of the settings for a graph, or none. Sets what the command line does not, after resolve_options().
+/// The preset of the settings for a graph, if there is one. Sets what the command line does not, after
+/// resolve_options().
 ///
 /// \param app  after parsing
 inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
@@ -302,7 +303,7 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
   sheafnn::throw_invalid_argument(off ? "--" + option.get_lnames().back() : option.get_name(), value, why);
 }
 
-/// Checks that no option was given that does nothing beside the others.
+/// Checks that every given option has an effect together with the other options.
 ///
 /// \param app  after parsing
 /// \throws std::invalid_argument  naming the option, its value and what it belongs to
@@ -460,8 +461,8 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     json["normalise_features"] = treatment == "rows";
     json.erase("feature_treatment");
   }
-  // Options that came later: at their default, or at the one that they had then, they are left out, so that older trainings
-  // can go on. Of filters and residuals: below.
+  // Options that older training folders lack. They are left out if they have their default, or the default of that
+  // version, so that older trainings can be resumed. Of filters and residuals: below.
   const nlohmann::ordered_json then = {{"sheaf_lr", 0.0},
                                        {"sheaf_activation", "tanh"},
                                        {"spread", "published"},

@@ -209,9 +209,10 @@ class TrainingFolder {
                                                   std::uint64_t seed) {
     return folder / ("split-" + std::to_string(split) + "-seed-" + std::to_string(seed) + ".safetensors");
   }
-  /// The state of a training; none where it has not come to its first checkpoint.
+  /// The state of a training; empty before its first checkpoint.
   ///
-  /// \throws std::runtime_error  a file that cannot be read, or that belongs to other settings: names the first of them
+  /// \throws std::runtime_error  a file that cannot be read, or that belongs to other settings; the message names the
+  ///                             first setting that differs
   [[nodiscard]] std::optional<sheafnn::TrainingState> load(std::size_t split, std::uint64_t seed) const {
     const std::filesystem::path path = file(folder_, split, seed);
     if (!resumed_ || !std::filesystem::exists(path)) return {};
@@ -230,7 +231,7 @@ class TrainingFolder {
   }
 
  private:
-  /// A map of texts in training.json; empty where there is none.
+  /// A map of texts in training.json; empty if it is missing.
   [[nodiscard]] static std::map<std::string, std::string> texts_of(const std::filesystem::path& path,
                                                                    const nlohmann::json& json, const char* part) {
     std::map<std::string, std::string> r;

@@ -1,6 +1,6 @@
 /// \file
-/// Many trainings of one architecture side by side, and prediction, on an executor: on the host here, on a CUDA device with
-/// cuda.hpp.
+/// Trains many models of one architecture side by side, and predicts with them. The executor decides where: this header
+/// brings the host, cuda.hpp a CUDA device.
 ///
 ///     sheafnn::batch::HostExecutor executor;
 ///     sheafnn::batch::train_batch<sheafnn::batch::HostExecutor, Model>(executor, data, trainings);   // batch::Training

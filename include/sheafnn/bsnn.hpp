@@ -1,6 +1,7 @@
 /// \file
-/// Bayesian sheaf neural networks and neural sheaf diffusion: models, training, prediction. Other networks have headers of
-/// their own, cooperative.hpp and flow.hpp, and so has the search for settings, search.hpp: they take the compiler's time.
+/// Bayesian sheaf neural networks and neural sheaf diffusion: models, training, prediction. Other networks
+/// (cooperative.hpp, flow.hpp, …) and the search for settings (search.hpp) have their own headers, because they cost
+/// compile time.
 ///
 ///     #include <sheafnn/bsnn.hpp>
 ///     sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2}, /*seed*/ 0);

@@ -1,5 +1,5 @@
 /// \file
-/// Networks of convolutions on given sheaves, with what sheafnn/bsnn.hpp has:
+/// Networks of convolutions on given sheaves. Includes sheafnn/bsnn.hpp.
 ///
 ///     sheafnn::SheafConvolutions<sheafnn::Diagonal<1>> model({.features = p, .classes = c}, seed,
 ///                                                            sheafnn::GivenMaps(sheafnn::signed_sheaf(graph, signs)));

@@ -1,13 +1,13 @@
 /// \file
-/// sheafnn on NVIDIA GPUs: training and prediction with the models, options, seeds and checkpoints of the CPU. For
-/// .cu files; link sheafnn::cuda.
+/// sheafnn on NVIDIA GPUs: training and prediction with the models, options, seeds and checkpoints of the CPU. Include
+/// it in .cu files and link sheafnn::cuda.
 ///
 ///     sheafnn::cuda::train(model, data, data.splits[0], {.epochs = 500});
 ///     sheafnn::cuda::train_batch<Model>(data, trainings);                   // many at once: cuda::Training
 ///     sheafnn::cuda::predict(model, data, {.samples = 3});
 ///
-/// These functions create a batch::DeviceExecutor each and call the functions of the same names in sheafnn::batch,
-/// which take any executor. Failed CUDA calls throw cuda::CudaError, too little memory cuda::OutOfDeviceMemory.
+/// Each function creates a batch::DeviceExecutor and calls the function of the same name in sheafnn::batch, which takes
+/// any executor. A failed CUDA call throws cuda::CudaError; too little device memory throws cuda::OutOfDeviceMemory.
 #pragma once
 
 #include <span>
@@ -28,12 +28,13 @@ using batch::Outcome;
 using batch::OutOfDeviceMemory;
 using batch::Training;
 
-/// sheafnn::train on a GPU: the same numbers up to rounding. on_epoch is called for up to sixteen epochs one after
-/// another, when they are done: a training that it stops has up to fifteen epochs more.
+/// sheafnn::train on a GPU, with the same numbers up to rounding. Epochs run in groups of up to sixteen, and on_epoch
+/// is called for each epoch when its group is done. A training that on_epoch stops has therefore run up to fifteen
+/// further epochs.
 ///
 /// \param device  number of the CUDA device, from 0
-/// \throws std::invalid_argument  an option out of range, on_checkpoint, resume, or a metric in stop_on, which are for the
-///                                CPU; data that do not fit the model; or no device of that number
+/// \throws std::invalid_argument  an option out of range; on_checkpoint, resume or a metric in stop_on, which only the
+///                                CPU supports; data that do not fit the model; or no device of that number
 /// \throws std::runtime_error     a diverged run
 /// \throws CudaError              a CUDA or cuBLAS call that failed; OutOfDeviceMemory if memory was short
 template <class Model>
@@ -43,7 +44,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
   return batch::train(executor, model, data, split, options);
 }
 
-/// The same with a loss: a Classification, with or without class weights. Other losses throw std::invalid_argument.
+/// The same with a given loss: a Classification, with or without class weights. Other losses throw std::invalid_argument.
 template <class Model, Loss<typename Model::Scalar> LossType>
 TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}, int device = 0) {
@@ -51,7 +52,7 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
   return batch::train(executor, model, graph, features, loss, split, options);
 }
 
-/// Many trainings of one architecture side by side on a GPU.
+/// Trains many models of one architecture side by side on a GPU.
 ///
 /// \throws as train(); a diverged training is reported in its outcome instead
 template <class Model>
@@ -60,7 +61,7 @@ std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<M
   return batch::train_batch<DeviceExecutor, Model>(executor, data, trainings);
 }
 
-/// The same with a loss for all of them: a Classification.
+/// The same with one loss for all models, a Classification.
 template <class Model, Loss<typename Model::Scalar> LossType>
 std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& features, const LossType& loss,
                                  std::span<const Training<Model>> trainings, int device = 0) {
@@ -80,7 +81,7 @@ template <class Model>
   return batch::predict(executor, model, graph, features, options);
 }
 
-/// As above, of a dataset.
+/// The same with the graph and features of a dataset.
 template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {},
                                  int device = 0) {

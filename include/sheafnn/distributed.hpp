@@ -1,5 +1,5 @@
 /// \file
-/// Training on several computers: a graph cut into parts by METIS, one for each rank of MPI. Target sheafnn::mpi; see
+/// Training on several computers: METIS cuts the graph into parts, one for each rank of MPI. Link sheafnn::mpi; see
 /// docs/distributed.md.
 #pragma once
 

@@ -1,6 +1,6 @@
 /// \file
-/// All layers of the library as kinds of one model, and the networks named after them. The list is apart from LibraryLayers of
-/// bsnn.hpp, since each kind takes the compiler's time. The option `layer` chooses among the kinds of a model:
+/// All layers of the library as kinds of one model, and the networks named after them. LibraryLayers of bsnn.hpp leaves
+/// most of them out, since each kind costs compile time. The option `layer` chooses among the kinds of a model:
 ///
 ///     #include <sheafnn/every_layer.hpp>
 ///     sheafnn::SheafAttention<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2});
@@ -22,13 +22,13 @@ using EveryLayer = LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusio
                               layers::InitialResidualLayer, layers::ConvolutionLayer, layers::WaveLayer,
                               layers::AttentionLayer, layers::CopresheafLayer, layers::DirectedLayer>;
 
-/// Bsnn with a choice of all layers: the option `layer` says which.
+/// Bsnn with all kinds of layers; the option `layer` chooses one.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnyBsnn = SheafModel<Family, DefaultPosterior<Family>, S, EveryLayer>;
-/// Nsd with the same choice.
+/// Nsd with all kinds of layers.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnyNsd = SheafModel<Family, PointMass<Family>, S, EveryLayer>;
-/// Snn with the same choice.
+/// Snn with all kinds of layers.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnySnn = SheafModel<Family, GivenMaps<Family>, S, EveryLayer>;
 

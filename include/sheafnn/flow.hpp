@@ -1,5 +1,5 @@
 /// \file
-/// Continuous-time sheaf diffusion: models, training, prediction. Needs Boost.Odeint (headers only).
+/// Continuous-time sheaf diffusion: models, training, prediction. It needs Boost.Odeint (headers only).
 ///
 ///     #include <sheafnn/flow.hpp>
 ///     sheafnn::BayesianSheafFlow<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .classes = 2, .time = 2});

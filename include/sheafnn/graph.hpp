@@ -1,5 +1,5 @@
 /// \file
-/// The graph room: graphs, node features, datasets, statistics, splits and generators.
+/// The folder graph/: graphs, node features, datasets, statistics, splits and generators.
 #pragma once
 
 #include "sheafnn/graph/dataset.hpp"

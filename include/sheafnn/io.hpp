@@ -1,6 +1,6 @@
 /// \file
-/// The io room: datasets from .npz files, Geom-GCN folders and text files (CSV, Matrix Market), tensors in the
-/// safetensors format, models, trainings under way, what models have learned as .npz files.
+/// The folder io/: datasets from .npz files, Geom-GCN folders and text files (CSV, Matrix Market); files of models, of
+/// unfinished trainings and of tensors in the safetensors format; .npz files of what models have learned.
 #pragma once
 
 #include "sheafnn/io/checkpoint.hpp"

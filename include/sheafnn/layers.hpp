@@ -1,8 +1,8 @@
 /// \file
-/// The layers of sheaf networks, for computations of your own: they work on views of your numbers, with hand-written
+/// The layers of sheaf networks, for computations of your own. They work on views of your numbers and have hand-written
 /// backward passes.
 ///
-/// SheafDiffusionLayer is complete in itself; the others are what networks (bsnn.hpp) are made of.
+/// SheafDiffusionLayer can be used alone; networks (bsnn.hpp) are made of the other layers.
 #pragma once
 
 #include "sheafnn/layers/batch_norm.hpp"

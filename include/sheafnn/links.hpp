@@ -1,5 +1,6 @@
 /// \file
-/// Pairs of nodes as targets: splits of edges, negatives, losses, training, prediction, and how well links are ranked.
+/// Pairs of nodes as targets: splits of edges, negative pairs, losses, training, prediction, and metrics of ranked
+/// links.
 ///
 ///     #include <sheafnn/links.hpp>
 ///     const sheafnn::EdgeTargets links = sheafnn::split_links(data.graph, {.seed = 1});

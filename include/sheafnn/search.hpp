@@ -1,5 +1,5 @@
 /// \file
-/// The search for settings among types of models. For cooperative ones, cooperative.hpp as well.
+/// The search for settings among types of models. To search cooperative models, include cooperative.hpp as well.
 ///
 ///     #include <sheafnn/search.hpp>
 ///     const auto found = sheafnn::search<sheafnn::Nsd<sheafnn::Diagonal<2>>>(data, {.seconds = 60});

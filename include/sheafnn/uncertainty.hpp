@@ -1,6 +1,6 @@
 /// \file
-/// The uncertainty room: quality and calibration of predictions, uncertainty from samples, temperature scaling, conformal
-/// prediction sets, rejection and detection.
+/// The folder uncertainty/: quality and calibration of predictions, uncertainty from samples, temperature scaling,
+/// conformal prediction sets, rejection and detection.
 #pragma once
 
 #include "sheafnn/uncertainty/calibration.hpp"

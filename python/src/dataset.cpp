@@ -1,5 +1,5 @@
 /// \file
-/// Datasets: from arrays, from files, and those that the library makes.
+/// Datasets from arrays, from files and from the library's generators.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

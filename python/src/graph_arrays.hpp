@@ -55,7 +55,7 @@ template <class Data>
   return to_numpy(std::move(r), {count, 2});
 }
 
-/// 2m × k, of the arcs in the order of the graph; null where there are none
+/// 2m × k, of the arcs in the order of the graph; null without arc features
 template <class Data>
 [[nodiscard]] nb::object arc_features(const Data& data) {
   const auto count = static_cast<std::size_t>(data.graph.arc_feature_count());

@@ -49,7 +49,7 @@ constexpr const sheafnn::NetworkKind& kind = sheafnn::PooledOptions::kind;
 class GraphModel {
  public:
   /// \throws std::runtime_error      it is no checkpoint
-  /// \throws std::invalid_argument   of a network with outputs per node, or one that this build does not contain
+  /// \throws std::invalid_argument   a network with outputs per node, or a network that this build does not contain
   GraphModel(std::filesystem::path path, sheafnn::io::TensorFile file)
       : path_(std::move(path)), file_(std::move(file)), info_(sheafnn::io::checkpoint_info(path_, file_)) {
     sheafnn::require(kind.has(info_.model), "model", info_.model,
@@ -81,8 +81,8 @@ class GraphModel {
 };
 
 /// \param graph_of  the graph of each of n nodes
-/// \param tags      n whole numbers, or none
-/// \param offsets, columns, values, feature_count  n × p features as a CSR matrix; no offsets: none
+/// \param tags      n whole numbers, or empty
+/// \param offsets, columns, values, feature_count  n × p features as a CSR matrix; empty offsets: no features
 GraphSet make_graph_set(std::string name, const Input<std::int64_t>& edges, const Input<std::int64_t>& graph_of,
                         const Input<std::int64_t>& tags, const Input<std::int64_t>& offsets,
                         const Input<std::int32_t>& columns, const Input<double>& values, Index feature_count) {

@@ -18,7 +18,7 @@ namespace nb = nanobind;
 
 /// Sleeps until the process ends.
 [[noreturn]] void park() noexcept;
-/// The same for a thread in the scope of a GilRelease, for which the interpreter no longer waits.
+/// The same for a thread in the scope of a GilRelease, for which the interpreter does not wait.
 [[noreturn]] void park_released() noexcept;
 
 /// What call() returns; parks the thread where Python ends it.

@@ -76,7 +76,7 @@ std::vector<sheafnn::Edge> pairs_of(const Input<std::int64_t>& pairs, Index node
   return r;
 }
 
-/// How links are ranked among the other pairs, by probability; nothing where there are none of either.
+/// The ranking of links among the other pairs, by probability; empty without links or without other pairs.
 nb::dict rank_figures(const std::vector<double>& links, const std::vector<double>& negatives,
                       const std::vector<Index>& hits) {
   nb::dict d;
@@ -90,8 +90,8 @@ nb::dict rank_figures(const std::vector<double>& links, const std::vector<double
 }
 
 /// \param split  options of EdgeSplitOptions
-/// \returns  the model, figures of its best epoch, its epochs, the data with the edges that the network sees, the test pairs,
-///           which of them are edges, and how these are ranked
+/// \returns  the model, figures of its best epoch, its epochs, the data with the edges that the network sees, the test
+///           pairs, which test pairs are edges, and the ranking of these edges
 nb::tuple train(const Dataset& data, std::string_view model, const std::string& score, Index outputs, Texts split,
                 const Texts& network, Texts training, const std::vector<Index>& hits, std::uint64_t seed,
                 const nb::object& report, bool keep_interrupted) {

@@ -1,6 +1,6 @@
 /// \file
-/// Training, trained models and what they predict. A trained model is the content of its checkpoint: the numbers are
-/// those that the programs train and predict save.
+/// Training, trained models and what they predict. A trained model is the content of its checkpoint, with the numbers
+/// that the programs train and predict save.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -364,7 +364,7 @@ nb::tuple names_of(const std::array<std::string_view, N>& names) {
   return nb::tuple(r);
 }
 
-/// The names of the model's classes; none where they are numbers.
+/// The names of the model's classes; empty if they are numbers.
 std::vector<std::string> class_names_of(const Model& model) {
   const auto& info = model.info();
   const Index classes =

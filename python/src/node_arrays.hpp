@@ -23,7 +23,7 @@ using sheafnn::Index;
 /// A split of masks or node numbers, which Python has made numbers.
 using SplitArrays = std::tuple<Input<std::int32_t>, Input<std::int32_t>, Input<std::int32_t>>;
 
-/// Sets features, from a CSR matrix, and labels, one for each node or none.
+/// Sets features from a CSR matrix, and labels, one for each node or empty.
 ///
 /// \throws std::invalid_argument  arrays that do not fit the number of nodes
 template <class GraphType>

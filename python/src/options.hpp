@@ -1,5 +1,5 @@
 /// \file
-/// Options by name, from texts: those of all networks and of a training.
+/// Options by name, from texts: the options of all networks and of a training.
 #pragma once
 
 #include <map>
@@ -23,7 +23,8 @@ using Texts = std::map<std::string, std::string>;
 /// Sets the options that `texts` names.
 ///
 /// \param mapping  the parameter that the texts were given by
-/// \throws std::invalid_argument  a text that is no value of its option, or no option of that name; names those that there are
+/// \throws std::invalid_argument  a text that is not a value of its option, or an unknown option; the message lists the
+///                                options
 template <class Options>
 void set_options(Texts texts, Options& options, std::string_view mapping, std::string_view model) {
   std::string names;

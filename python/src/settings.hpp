@@ -1,5 +1,6 @@
 /// \file
-/// The options of a network and of its training: those of a preset or of a search, and over these the ones that are said.
+/// The options of a network and of its training: the options of a preset or of a search, overridden by the given
+/// options.
 #pragma once
 
 #include <concepts>
@@ -53,9 +54,9 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
   set_options(said, options, "network", model);
 }
 
-/// What a name of search_settings() stands for.
+/// The setting with a name of search_settings().
 ///
-/// \throws std::invalid_argument  there is none of that name
+/// \throws std::invalid_argument  no setting has that name
 [[nodiscard]] inline const sheafnn::SearchSetting& find_setting(std::string_view name) {
   for (const sheafnn::SearchSetting& setting : sheafnn::search_settings()) {
     if (setting.name == name) return setting;
@@ -76,7 +77,7 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
 }
 
 /// \param outputs  of a network that is trained on targets; 0: the labels of the data are classes
-/// \param preset   a name, "none", or "auto": the one for data and split; or "search: NAME", a setting of a search
+/// \param preset   a name, "none", or "auto": the preset for data and split; or "search: NAME", a setting of a search
 /// \throws std::invalid_argument  no such preset or option, or no value of it
 [[nodiscard]] inline Settings make_settings(const Dataset& data, const sheafnn::Split& split,
                                             std::string_view model, std::string_view maps,

@@ -16,7 +16,7 @@ namespace python {
 namespace nb = nanobind;
 using sheafnn::Index;
 
-/// Calls Python between epochs: `report` with every epoch and the largest number of them, and the signal handlers
+/// Calls Python between epochs: `report` with every epoch and the largest number of epochs, and the signal handlers
 /// twenty times a second. Ctrl-C ends the training with KeyboardInterrupt, or with the best parameters so far.
 class Supervisor {
  public:

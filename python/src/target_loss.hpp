@@ -1,5 +1,5 @@
 /// \file
-/// Losses of targets that are no classes, chosen at run time, so that every network is compiled once for all of them.
+/// Losses of targets that are not classes, chosen at run time, so every network is compiled once for all losses.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 /// \file
-/// Networks that are trained on targets that are no classes, chosen at run time; one entry for each network, kind of maps
-/// and stalk dimension, as programs::ModelEntry.
+/// Networks for targets that are not classes, chosen at run time; one entry for each network, kind of maps and stalk
+/// dimension, as programs::ModelEntry.
 #pragma once
 
 #include <filesystem>
@@ -43,7 +43,7 @@ struct TargetModelEntry {
                                  const sheafnn::PredictOptions& options);
 };
 
-/// The entry of a model of this build; programs::find_model() says what is wrong with others.
+/// The entry of a model of this build; programs::find_model() explains what is wrong with other models.
 [[nodiscard]] const TargetModelEntry& find_target_model(std::string_view model, std::string_view maps,
                                                         int stalk_dimension);
 

@@ -38,7 +38,7 @@ class Model {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info_.model); }
   [[nodiscard]] std::string_view maps() const { return maps_of(info_.model, info_.maps); }
-  /// None where they are not known.
+  /// Empty if they are not known.
   [[nodiscard]] std::vector<std::string> feature_names() const {
     return programs::checkpoint_feature_names(path_.string(), file_.metadata);
   }

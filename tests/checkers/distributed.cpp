@@ -1,4 +1,4 @@
-// The room of MPI, for checkers of sources; see ../../scripts/check_sources.sh.
+// The folder distributed/, for checkers of sources; see ../../scripts/check_sources.sh.
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/distributed.hpp>
 

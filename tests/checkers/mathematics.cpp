@@ -1,4 +1,4 @@
-// The rooms below the networks, for checkers of sources; see ../../scripts/check_sources.sh.
+// The folders below the networks, for checkers of sources; see ../../scripts/check_sources.sh.
 #include <sheafnn/graph.hpp>
 #include <sheafnn/io.hpp>
 #include <sheafnn/rotation.hpp>

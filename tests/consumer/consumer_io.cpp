@@ -1,4 +1,4 @@
-// A program of the library's file room: a tensor written to a file and read back.
+// A program that uses the folder io/ of the library: a tensor written to a file and read back.
 #include <filesystem>
 #include <iostream>
 #include <sheafnn/io/safetensors.hpp>

@@ -1,5 +1,5 @@
 /// \file
-/// Runs the tests of the GPU, or says why there are none: exit code 77.
+/// Runs the tests of the GPU, or prints why there is no GPU and exits with code 77.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

@@ -19,7 +19,7 @@ std::vector<std::string> arguments_of(fuzz::Input input) {
     if (c == '\n') {
       r.push_back(std::move(argument));
       argument.clear();
-    } else if (c >= ' ') {  // a shell passes others on; messages show them as they are
+    } else if (c >= ' ') {  // a shell passes other characters on; messages show them unchanged
       argument += static_cast<char>(c);
     }
   }

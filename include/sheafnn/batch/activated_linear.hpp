@@ -1,8 +1,8 @@
 /// \file
 /// act(X W + b) for a batch of runs: a linear layer with an activation behind it, and its backward pass.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/array.hpp"
@@ -89,8 +89,8 @@ class BatchActivatedLinear {
              output_.data()}};
   }
 
-  /// Backward, to be launched one after another: from the derivative of output() to that before the activation, in place;
-  /// partial sums of the gradients; the derivative of X.
+  /// Backward, to be launched one after another: the derivative before the activation, in place of the derivative of
+  /// output(); partial sums of the gradients; the derivative of X.
   [[nodiscard]] Items<ActivationSlopes<S>> slopes(Index rows, S* bar) const {
     return {runs_ * rows * outputs_, 1, {activation_, z_.data(), bar}};
   }

@@ -2,8 +2,8 @@
 /// Kernels that make the derivatives of the Laplacian's blocks, of Q_e per edge and of D_u, S_u per node, from the
 /// features of a diffusion layer and their derivatives (math: "Diffusion in three steps").
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace sheafnn::batch::detail {
 
-/// Features V_0, V_1, … of applications of Δ to them: the first by themselves, the others one after another.
+/// Features V_0, V_1, … to which Δ is applied: a separate array for V_0, and one array for all others.
 template <class S>
 struct StackedFeatures {
   const S* first = nullptr;
   const S* others = nullptr;
-  Index stride = 0;  ///< of the others
+  Index stride = 0;  ///< of V_1, V_2, …
 
   [[nodiscard]] SHEAFNN_HD const S* at(Index k) const noexcept {
     return k == 0 ? first : others + (k - 1) * stride;

@@ -2,8 +2,8 @@
 /// BatchCooperativeLayer: a cooperative layer of all instances of a batch with its node maps (formulas:
 /// cooperative_kernels.hpp; for one network layers/cooperative_layer.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Arrays that the layers share, since one of them works at a time.
+/// Arrays that the layers share, since only one of them works at a time.
 template <class Executor, class S>
 struct CooperativeScratch {
   Array<Executor, S> sent, sent_on;  ///< by the two operators; backwards what they return

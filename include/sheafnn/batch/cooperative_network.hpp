@@ -38,7 +38,7 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
         parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
 
   [[nodiscard]] Index parameter_count() const noexcept { return parts_.parameter_count; }
-  /// What happened to the features: the model's plan, or the one that was made for them.
+  /// The treatment of the features: the model's plan, or the plan that was made for them.
   [[nodiscard]] const FeaturePlan& feature_plan() const noexcept { return parts_.common->plan; }
   /// Parameters and gradients, laid out like a model's, run by run.
   [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parts_.common->parameters; }
@@ -179,7 +179,8 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
     }
   }
 
-  /// From the derivative of the logits to X̄_l, T̄ and S̄, l = L … 1, then to H̄ and the encoders' weights.
+  /// Computes X̄_l, T̄ and S̄ for l = L … 1 from the derivative of the logits, then H̄ and the derivatives of the
+  /// encoders' weights.
   void backward(const Pass& pass, bool closed_form, bool drop) {
     S* x_bar = parts_.x_bar.data();
     parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(x_bar));
@@ -219,7 +220,8 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
     parts_.encoder->backward(executor_, parts_.view, bar);
   }
 
-  /// From the derivatives of the maps of a pair of learners to the derivative of their input. \param add  to x_bar
+  /// Computes the derivative of the input of a pair of learners from the derivatives of their maps. \param add  to
+  /// x_bar
   void backward_posterior(const Pass& pass, std::size_t learner, bool closed_form, S* x_bar,
                           bool add) requires Bayesian {
     parts_.posteriors[learner].backward(executor_, parts_.runs(), pass, closed_form,

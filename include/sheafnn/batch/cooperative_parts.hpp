@@ -2,8 +2,8 @@
 /// CooperativeNetworkParts: what the BatchNetwork of cooperative models consists of, in the memory of an executor (for one
 /// network: bsnn/cooperative_parts.hpp), and which of their options the batch engine has.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class BatchActivatedEncoder {
     executor.launch_together(linear_.nodes(runs, parameters));
     executor.launch(runs_ * size_, 1, Activate<S>{activation_, linear_.output(), output_.data()});
   }
-  /// Partial sums of the gradients, but for gradient(). \param bar  derivative of output(), overwritten
+  /// Partial sums of the gradients, except in gradient(). \param bar  derivative of output(), overwritten
   void backward(Executor& executor, const ParameterView<S>& parameters, S* bar) {
     executor.launch(runs_ * size_, 1, ActivationSlopes<S>{activation_, linear_.output(), bar});
     executor.launch_together(linear_.column_products(bar), linear_.row_products(parameters, bar));
@@ -186,7 +186,7 @@ struct CooperativeNetworkParts {
   FeatureShape<S> shape;
   PartialSums sums;
   std::optional<BatchActivatedEncoder<Executor, S>> encoder, learner_encoder;
-  std::vector<BatchNodeLearner<Executor, S>> learners;  ///< one pair per layer, or one for all of them
+  std::vector<BatchNodeLearner<Executor, S>> learners;  ///< one pair per layer, or one for all layers
   NodeLearnerScratch<Executor, S> learner_scratch;
   Array<Executor, S> map;                                      ///< of all layers
   std::vector<BatchNodePosterior<Executor, D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
@@ -194,7 +194,7 @@ struct CooperativeNetworkParts {
   Index kl_count = 0;                                          ///< of a run in a training pass
   ColumnTree<Executor, S> kl_tree;                             ///< empty of models that do not sample
   std::vector<BatchCooperativeLayer<Executor, D, S>> layers;
-  std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
+  std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or empty
   BatchHiddenReadout<Executor, S> hidden_readout;
   std::optional<BatchOutput<Executor, S>> output;
   RightTransposes<Executor, S> right;

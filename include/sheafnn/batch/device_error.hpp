@@ -48,19 +48,19 @@ inline void check(cudaError_t status, std::string_view call, int device) {
   detail::throw_cuda_error(call, device, status == cudaErrorMemoryAllocation, cudaGetErrorString(status),
                            cudaGetErrorName(status));
 }
-/// The same of cuBLAS.
+/// The same for cuBLAS.
 inline void check(cublasStatus_t status, std::string_view call, int device) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   detail::throw_cuda_error(call, device, status == CUBLAS_STATUS_ALLOC_FAILED, cublasGetStatusString(status),
                            cublasGetStatusName(status));
 }
 
-/// CUDA devices that can be used, and why there are none.
+/// CUDA devices that can be used, or the reason why there are none.
 struct DeviceCount {
   int count = 0;
   std::string reason;  ///< empty when there are some
 };
-/// Number of CUDA devices, or why there are none.
+/// Number of CUDA devices, or the reason why there are none.
 [[nodiscard]] inline DeviceCount device_count() {
   DeviceCount r;
   const cudaError_t status = cudaGetDeviceCount(&r.count);

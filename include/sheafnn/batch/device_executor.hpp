@@ -152,7 +152,7 @@ enum class KernelStart {
 class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
  public:
   /// \param device  number of the device, from 0
-  /// \throws std::invalid_argument  there are devices, but none of this number
+  /// \throws std::invalid_argument  there are devices, but no device has this number
   /// \throws CudaError              there is no device, or it cannot be used
   explicit DeviceExecutor(int device = 0, KernelStart start = KernelStart::early) : device_(device) {
     const DeviceCount devices = device_count();

@@ -1,6 +1,6 @@
 /// \file
-/// DeviceQueue: a stream on a CUDA device, with a cuBLAS handle for the products in it. DeviceExecutor has one, and a
-/// second one for work that runs beside that of the first.
+/// DeviceQueue: a stream on a CUDA device, with a cuBLAS handle for the products in it. DeviceExecutor has one queue,
+/// and a second queue for work that runs beside the first.
 ///
 /// Unchecked: sizes, and pointers to memory of the device.
 #pragma once
@@ -94,7 +94,7 @@ class DeviceQueue {
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
   [[nodiscard]] cublasHandle_t blas() const noexcept { return blas_; }
 
-  /// What follows in this queue waits for what is in the other one by now.
+  /// Later work in this queue waits for all work that the other queue already holds.
   void wait_for(const DeviceQueue& other) {
     const CurrentDevice current(device_);
     check(cudaEventRecord(other.reached_, other.stream_), "cudaEventRecord", device_);

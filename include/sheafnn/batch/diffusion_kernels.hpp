@@ -4,8 +4,8 @@
 /// layers/diffusion.hpp and layers/diffusion_layer.hpp). Features as in feature_kernels.hpp; the derivatives of the
 /// sheaf's blocks: block_gradient_kernels.hpp.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct LayerOutput {
   const Run* runs = nullptr;
   Pass pass;
   std::uint32_t next_layer = 0;
-  S* dropped = nullptr;  ///< X' after the next layer's dropout; null: none
+  S* dropped = nullptr;  ///< X' after the next layer's dropout; null: no such array
 
   /// At a node and some channels. \param z  of the coordinates, at most Max; becomes what the next layer reads, X' or what
   /// is left of it after dropout

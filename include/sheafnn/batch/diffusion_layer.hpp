@@ -2,8 +2,8 @@
 /// BatchDiffusionLayer: a diffusion layer of all instances of a batch, with a filter or an initial residual if the model
 /// has one (formulas: diffusion_kernels.hpp, polynomial_kernels.hpp, initial_residual_kernels.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <utility>
@@ -77,7 +77,7 @@ class BatchDiffusionLayer {
   /// Begun: its mixing is done.
   ///
   /// \param x      n × d' × f per instance; stays in place until backward()
-  /// \param first  the same of the first layer; read with an initial residual only
+  /// \param first  the same for the first layer; only an initial residual reads it
   /// \param drop   dropped_input() holds dropout(x)
   /// \param next   the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   /// \returns has it gone on with the next layer?
@@ -133,8 +133,9 @@ class BatchDiffusionLayer {
                          EnterLayers<Family, S>{logits, call.pass,
                                                 first_step(call.sheaf, call.range, x_bar, call.scratch), x_bar});
   }
-  /// From the derivative of output() to that of the input, in place; partial sums of ε's gradient, if there is one, go to
-  /// the arena (for A and B: products()), derivatives of the sheaf's blocks to the sheaf. Begun: its first step is done.
+  /// Replaces the derivative of output() by the derivative of the input. Partial sums of ε's gradient, if there is an
+  /// ε, go to the arena (for A and B: products()), derivatives of the sheaf's blocks to the sheaf. Begun: its first
+  /// step is done.
   ///
   /// \param add    add to the sheaf's derivatives instead of setting them
   /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
@@ -203,7 +204,7 @@ class BatchDiffusionLayer {
   }
 
  private:
-  /// Weights at an offset of the parameters, of run 0; null: there are none.
+  /// Weights of run 0 at an offset of the parameters; null: there are no weights.
   [[nodiscard]] static const S* weights(const ParameterView<S>& parameters, Index offset) noexcept {
     return offset >= 0 ? parameters.value + offset : nullptr;
   }

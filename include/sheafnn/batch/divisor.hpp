@@ -13,7 +13,7 @@
 
 namespace sheafnn::batch {
 
-/// A number from 1 to 2³¹ − 1 that others are divided by. n / divisor and n % divisor are exact for 0 ≤ n < 2³¹.
+/// A divisor from 1 to 2³¹ − 1. n / divisor and n % divisor are exact for 0 ≤ n < 2³¹.
 ///
 /// With 2^{s−1} < d ≤ 2^s and M = ⌈2^{31+s}/d⌉ < 2³²: ⌊n/d⌋ = ⌊nM/2^{31+s}⌋, because M exceeds 2^{31+s}/d by less than
 /// 2^s/d, and n < 2³¹.

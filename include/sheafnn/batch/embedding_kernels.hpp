@@ -1,8 +1,8 @@
 /// \file
 /// Kernels on embeddings between the parts of a network.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/divisor.hpp"
@@ -35,7 +35,7 @@ struct AddCopies {
   }
 };
 
-/// Adds features to others; item: number, group: instance.
+/// Adds features to other features; item: number, group: instance.
 template <class S>
 struct AddFeatures {
   const S* in;

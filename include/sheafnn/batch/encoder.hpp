@@ -2,8 +2,8 @@
 /// Encoder: H = dropout(ELU(dropout_in(X) W₁ᵀ + b₁)) for a batch of runs (math: "The model"; for one network
 /// layers/encoder.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -85,7 +85,7 @@ template <class Executor, class S>
 class BatchEncoder {
  public:
   BatchEncoder() = default;
-  /// \param dropout       may inputs and outputs be dropped? (The sheaf's encoder has none.)
+  /// \param dropout       may inputs and outputs be dropped? (The sheaf's encoder has no such dropout.)
   /// \param drops_output  false: inputs only
   BatchEncoder(Executor& executor, const InputFeatures<Executor, S>& input, const S* degree,
                layers::EncoderOptions shape, const layers::LinearWeights<layers::ParameterSlot>& at,
@@ -154,8 +154,8 @@ class BatchEncoder {
              activated_.data(), output_.data()}};
   }
 
-  /// Backward, to be launched one after another: from the derivative of output() to that before activation, in
-  /// place; partial sums of the gradients, two parts; the weight's gradient.
+  /// Backward, to be launched one after another: the derivative before activation, in place of the derivative of
+  /// output(); partial sums of the gradients, two parts; the weight's gradient.
   ///
   /// \param bar  derivative of output(), which is overwritten
   [[nodiscard]] Items<EncodeNodesBackward<S>> before_activation(const Run* runs, S* bar) const {

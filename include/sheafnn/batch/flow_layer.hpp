@@ -2,8 +2,8 @@
 /// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T) by equal steps, in the place of a network's layers
 /// (formulas: flow_kernels.hpp; for one network layers/flow_layer.hpp). With it BatchNetwork takes FlowModel.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,9 @@
 
 namespace sheafnn::batch::detail {
 
-/// The only layer of its network. As on the CPU, the first steps of a training pass keep what the backward pass reads of
-/// their stages, as many as there is memory for; it computes the stages of the others anew, to the same bits.
+/// The only layer of its network. As on the CPU, the first steps of a training pass keep what the backward pass reads
+/// of their stages, as many as the memory allows. The backward pass computes the stages of the other steps again, with
+/// the same bits.
 template <class Executor, class Family, class S>
 class BatchFlowLayer {
   using Call = BatchLayerCall<Executor, Family, S>;
@@ -164,7 +165,7 @@ class BatchFlowLayer {
     Array<Executor, S> x, product, mixed, scaled, diffused;
   };
 
-  /// Stage i of step k: its own, or one for all steps that keep none.
+  /// Stage i of step k: a separate array, or one array for all steps that keep no stages.
   [[nodiscard]] Stage& stage(const Pass& pass, Index k, int i) {
     const Index before = pass.training && k < kept_ ? k + 1 : 0;
     return stages_[static_cast<std::size_t>(before * method_.stages + i)];
@@ -212,9 +213,9 @@ class BatchFlowLayer {
   std::vector<Stage> stages_;               ///< shared ones, then one set for each step that keeps them
   std::vector<Array<Executor, S>> slopes_;  ///< K_i, or X̄_i
   Array<Executor, S> states_;               ///< X after each step of a training pass
-  Array<Executor, S> turns_[2];             ///< the same of an evaluation, in turn
+  Array<Executor, S> turns_[2];             ///< the same for an evaluation, alternating
   const S *start_ = nullptr, *end_ = nullptr;
-  LayerProducts<S> last_{};  ///< of the last stage that the backward pass came to
+  LayerProducts<S> last_{};  ///< of the last stage that the backward pass reached
 };
 
 /// A flow whose maps are learned.

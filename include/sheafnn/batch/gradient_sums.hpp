@@ -4,8 +4,8 @@
 ///
 /// The partition into chunks depends on the sizes only, so that results are the same on every run.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>
@@ -51,7 +51,7 @@ class PartialSums {
  public:
   /// Reserves `chunks` · `chunk_stride` numbers; ranges of parameters are then assigned to parts of them.
   ///
-  /// \throws std::invalid_argument  2³¹ of them or more
+  /// \throws std::invalid_argument  2³¹ numbers or more
   Index reserve(Index chunks, Index chunk_stride) {
     require_countable("partial sums of a gradient", chunks * chunk_stride);
     const Index offset = arena_;
@@ -129,7 +129,7 @@ struct SumGradients {
   }
 };
 
-/// Partial sums of AᵀB, followed, when `ones`, by those of 1ᵀB: item (chunk, i, j) is Σ_rows a_i b_j over a chunk.
+/// Partial sums of AᵀB, followed, if `ones`, by partial sums of 1ᵀB: item (chunk, i, j) is Σ_rows a_i b_j over a chunk.
 /// A is rows × a_columns, B rows × b_columns, of one run each.
 template <class S>
 struct RowProducts {
@@ -142,7 +142,7 @@ struct RowProducts {
   bool ones;
   S* out;
   Index out_run;
-  bool add = false;  ///< to what is there
+  bool add = false;  ///< to the numbers that are there
   Divisor chunk_stride = (a_columns + (ones ? 1 : 0)) * b_columns;
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
@@ -178,7 +178,7 @@ struct CoordinateProducts {
   bool diagonal;
   S* out;
   Index out_run;
-  bool add = false;  ///< to what is there
+  bool add = false;  ///< to the numbers that are there
   Divisor chunk_stride = (diagonal ? Index{1} : Index{coordinates}) * coordinates * channels;
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }

@@ -5,8 +5,8 @@
 /// reverse. Numbers per pair are stored entry by entry, pairs innermost, so that neighbouring threads read
 /// neighbouring numbers.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace sheafnn::batch::detail {
 /// What kernels see of a graph.
 template <class S>
 struct GraphView {
-  Index nodes, edges;                ///< of directed arcs edges are half of them
+  Index nodes, edges;                ///< edges are half of the directed arcs
   const std::int32_t* offset;        ///< nodes + 1: first arc of each node
   const std::int32_t* target;        ///< per arc
   const std::int32_t* arc_pair;      ///< per arc: its incident pair
@@ -35,7 +35,7 @@ struct GraphView {
   const S* degree;                   ///< per node
   const S* inverse_root;             ///< per node: (deg + 1)^{-1/2}, or deg^{-1/2} (see DiffusionShape)
   Index segments;                    ///< of the arcs of high-degree nodes
-  const std::int32_t* node_segment;  ///< nodes + 1: first segment of each node; others have none
+  const std::int32_t* node_segment;  ///< nodes + 1: first segment of each node; nodes with few arcs have no segments
   const std::int32_t* segment_arc;   ///< per segment: its first arc
   const std::int32_t* segment_node;  ///< per segment: its node
   const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without
@@ -80,7 +80,7 @@ struct GraphView {
   }
 };
 
-/// The arcs that leave nodes, and those that enter them; of an undirected graph the same.
+/// The arcs that leave nodes, and the arcs that enter them; in an undirected graph both are equal.
 template <class S>
 struct ArcViews {
   GraphView<S> out, in;
@@ -96,7 +96,7 @@ class BatchGraph {
   /// a launch.
   static constexpr Index most_crowded = 4096, most_arcs = 256;
 
-  /// \param arc_features       how many features of the graph's arcs are read, all of them or none
+  /// \param arc_features       number of arc features that are read: all features of the graph's arcs, or 0
   /// \param augmented_filters  fixed filters are normalised by (deg + 1)^{-1/2}, otherwise by deg^{-1/2}
   BatchGraph(Executor& executor, const Graph& graph, Index arc_features = 0, bool augmented_filters = true)
       : BatchGraph(executor, graph.node_count(), {graph.offsets().data(), graph.targets().data()}) {

@@ -2,8 +2,8 @@
 /// The hidden layers of the readout, X ← GELU(X Wᵢ + 1 bᵢᵀ), h × h each, for a batch of runs (for one network
 /// layers/readout_head.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Outputs and passes of the layers for all instances; there may be none.
+/// Outputs and passes of the layers for all instances; there may be no layers.
 template <class Executor, class S>
 class BatchHiddenReadout {
  public:

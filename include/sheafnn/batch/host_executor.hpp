@@ -18,7 +18,7 @@
 
 namespace sheafnn::batch {
 
-/// Executor on the host; its interface is that of DeviceExecutor.
+/// Executor on the host, with the interface of DeviceExecutor.
 class HostExecutor : public SingleLaunches<HostExecutor> {
  public:
   /// The order of items and groups; results do not depend on it.

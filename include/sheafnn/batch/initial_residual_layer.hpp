@@ -1,9 +1,9 @@
 /// \file
-/// BatchInitialResidual: what an initial residual with an identity mapping is in one layer of all instances of a batch, from
+/// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch, from
 /// W = S X̃ to X' and from x̄' to x̄ (formulas: initial_residual_kernels.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// A and B of a layer for run 0, and the distance to the next run's; null: there is none. Forward passes read Bᵀ.
+/// A and B of a layer for run 0, and the distance to the next run's weights; null: there are no weights. Forward passes
+/// read Bᵀ.
 template <class S>
 struct LayerWeights {
   const S* left = nullptr;
@@ -81,11 +82,12 @@ class BatchInitialResidual {
                                                                 LayerScratch<Executor, S>& scratch) const {
     return {shape_, activation, output, x_bar, scratch.of(layer_).y_bar.data()};
   }
-  /// From the derivative of X' to that of the layer's input, in place; v̄ in the scratch's y_bar, P̄ (v̄ without A), z̄, r̄
-  /// and W̄ in arrays of their names, X̄₁ in first_bar, which the last layer sets and the first one takes into account.
+  /// Replaces the derivative of X' by the derivative of the layer's input. Stores v̄ in the scratch's y_bar, and P̄ (v̄
+  /// without A), z̄, r̄ and W̄ in arrays of their names. Adds X̄₁ to first_bar, which the last layer sets and the first
+  /// one uses.
   ///
   /// \param start    the layer's first step; null: it is done
-  /// \param below    that of the layer below, to go on with; null: do not
+  /// \param below    the first step of the layer below, to continue with; null: stop here
   /// \param dropped  X̃ = dropout(X)
   /// \param ready    parts that share the first launch
   template <class... Ready>

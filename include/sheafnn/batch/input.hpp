@@ -4,8 +4,8 @@
 /// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns
 /// are cut into segments, so that no thread spends long on one of them.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ template <class Model>
 
 /// How many features of the graph's arcs a model reads.
 ///
-/// \throws std::invalid_argument  the arcs have another number of them
+/// \throws std::invalid_argument  the arcs have another number of features
 template <class Model>
 [[nodiscard]] Index arc_features_of(const Model& model, const Graph& graph) {
   const Index count = model.options().edge_features;
@@ -57,7 +57,7 @@ struct InputView {
   Index row_segments;                      ///< of long rows
   const Index* row_segment_entry;          ///< row_segments: first entry
   const Index* row_segment_end;            ///< row_segments: past the last entry
-  const std::int32_t* row_segment_offset;  ///< rows + 1, into the row segments; short rows have none
+  const std::int32_t* row_segment_offset;  ///< rows + 1, into the row segments; short rows have no segments
 
   /// A row with more entries is summed in segments.
   static constexpr Index long_row = 32;

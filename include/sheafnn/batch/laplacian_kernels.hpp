@@ -3,8 +3,8 @@
 /// pass, in three steps W = S X̃, R = L W, Z = S R (for one network layers/laplacian_layer.hpp). X̃ is the input after dropout.
 /// Features as in feature_kernels.hpp.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 /// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1; θ), of all instances of a batch (formulas:
 /// laplacian_kernels.hpp; for one network layers/laplacian_layer.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 /// The layer norm of a node's features after a diffusion layer, for a batch of runs: y = w ∘ x̂ + b,
 /// x̂ = (x − mean(x)) / √(var(x) + ε), and its backward pass (for one network layers/layer_norm.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>
@@ -48,7 +48,7 @@ struct NormMoments {
   }
 };
 
-/// Scale and shift of a layer, of run 0, and what kernels need to find the others'.
+/// Scale and shift of a layer in run 0, and the strides to the other runs.
 template <class S>
 struct NormView {
   Divisor width;
@@ -63,7 +63,7 @@ struct NormView {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_row(Index row) const {
     return {moments[2 * row], moments[2 * row + 1]};
   }
-  /// Those of the row of number `item` of an instance.
+  /// Mean and deviation of the row of number `item` in an instance.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_item(Index item, Index instance) const {
     return of_row(instance * nodes + item / width);
   }
@@ -76,7 +76,7 @@ struct NormForward {
   const Run* runs;
   Pass pass;
   std::uint32_t next_layer;
-  S *out, *dropped;  ///< dropped: null: none
+  S *out, *dropped;  ///< after dropout; null: no such array
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const Index parameter = pass.run_of(instance) * norm.parameter_stride + item % norm.width;
@@ -181,7 +181,7 @@ class BatchLayerNorm {
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
 
   /// \param x           n × h per instance; stays in place until backward()
-  /// \param next_layer  the number of the layer whose input after dropout goes to `next`; null: none
+  /// \param next_layer  the number of the layer whose input after dropout goes to `next`; null: no such layer
   void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
                const S* x, std::uint32_t next_layer, S* next) {
     input_ = x;
@@ -191,7 +191,7 @@ class BatchLayerNorm {
                     NormForward<S>{view(parameters), runs, pass, next_layer, output_.data(), next});
   }
 
-  /// From the derivative of output() to the derivative of x, in place, and partial sums of the gradients.
+  /// Replaces the derivative of output() by the derivative of x, and computes partial sums of the gradients.
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* bar) {
     const int lanes = team_lanes(width_);
     const NormView<S> norm = view(parameters);

@@ -1,8 +1,8 @@
 /// \file
 /// LayerScratch: arrays that the layers of a batch use in turn.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// Derivatives on the way through a layer, n × d' × f per instance. With a polynomial filter z_bar, r_bar and w_bar
-/// hold those of all applications of Δ, one after another.
+/// Derivatives on the way through a layer, n × d' × f per instance. With a polynomial filter, z_bar, r_bar and w_bar
+/// hold the derivatives of all applications of Δ, one after another.
 template <class Executor, class S>
 struct LayerScratch {
   /// Of one layer while the layer below begins, or while sums for the weights of the one are in the first launch of the

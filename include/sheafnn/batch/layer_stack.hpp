@@ -47,7 +47,7 @@ struct BatchLayerOf<Executor, Kind, S> {
   using type = typename BatchLayerOf<Executor, typename Kind::Unplaced, S>::type;
 };
 
-/// A variant of types without those that occur twice.
+/// A variant of the types, without repetitions.
 template <class Known, class... Types>
 struct DistinctVariant {
   using type = Known;

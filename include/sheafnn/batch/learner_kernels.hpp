@@ -2,8 +2,8 @@
 /// Kernels of the sheaf learner: from node projections to raw outputs per incident pair, edge weights, and back
 /// (math: "First sheaf-learner layer, cheaply"; for one network layers/sheaf_learner.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>
@@ -37,7 +37,7 @@ struct FirstWeight {
   LearnerInput input = LearnerInput::concatenation;  ///< what it reads of [Z_u ‖ Z_v]
   Index offset = 0;          ///< of the matrix in one that has all rows, one after another
 };
-/// At most a mean, a spread and an edge weight, which reads [Z_u ‖ Z_v] whatever the others read.
+/// At most a mean, a spread and an edge weight, which reads [Z_u ‖ Z_v], whatever mean and spread read.
 struct FirstWeights {
   FirstWeight matrix[3];
   int count = 0;

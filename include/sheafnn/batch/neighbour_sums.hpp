@@ -3,8 +3,8 @@
 /// are, for kernels that begin with such a sum (diffusion_kernels.hpp, cooperative_kernels.hpp). Features as in
 /// feature_kernels.hpp.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

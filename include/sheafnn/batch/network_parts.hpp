@@ -2,8 +2,8 @@
 /// NetworkParts: what a BatchNetwork consists of, in the memory of an executor: the layers of all runs, their
 /// parameters and gradients, and the arrays that they work on (for one network: bsnn/network_parts.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 /// BatchNodeLearner: the two learners of node maps of a batch of runs, ReLU(X W₁ + b₁) W₂ + b₂ each (mlp), or convolutions
 /// with GELU and dropout between them (sage-projected; sage has one; for one network layers/node_learner.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -163,7 +163,7 @@ class BatchNodeLearner {
     return r;
   }
 
-  /// From the derivative of raw(), in the scratch, to the derivative of x, and partial sums of the gradients.
+  /// Computes the derivative of x and partial sums of the gradients from the derivative of raw() in the scratch.
   ///
   /// \param add  to x_bar
   void backward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, const Pass& pass,

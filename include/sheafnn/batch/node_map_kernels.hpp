@@ -3,8 +3,8 @@
 /// derivatives of the two operators back (formulas: kernels/node_maps.hpp; for one network layers/node_maps.hpp,
 /// point_node_maps.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/block_gradient_kernels.hpp"

@@ -2,8 +2,8 @@
 /// BatchNodePosterior: the distributions of the node maps of a batch of Bayesian cooperative networks, samples of them, their
 /// KL, and the derivatives (for one network layers/variational_node_maps.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
@@ -98,8 +98,8 @@ struct KeepNodeDerivatives {
   }
 };
 
-/// From the derivatives of the maps of all layers and instances of a group to the derivatives of what learners predict, KL term
-/// included. A team per NodeSide, lanes over maps.
+/// Computes the derivatives of the learners' outputs, including the KL term, from the derivatives of the maps of all
+/// layers and instances of a group. A team per NodeSide, lanes over maps.
 template <int D, class S>
 struct NodePosteriorBackward {
   using Q = NodeMapPosterior<D>;

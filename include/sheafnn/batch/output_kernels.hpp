@@ -2,8 +2,8 @@
 /// Kernels of the network's output: log-softmax with its loss and derivative, and class probabilities averaged
 /// over posterior samples (for one network nn/softmax.hpp and bsnn/losses.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cmath>

@@ -3,8 +3,8 @@
 /// coefficients w and α of every run, and the gradients of θ and α (math: "Polynomial filters"; for one network
 /// layers/polynomial_basis.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <span>

@@ -2,8 +2,8 @@
 /// What distinguishes the trainings of a batch: Run, one record per training in the memory of the executor, and
 /// dropout as kernels apply it.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

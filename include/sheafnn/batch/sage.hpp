@@ -5,8 +5,8 @@
 ///
 /// and its backward pass (for one network layers/sage_pair.hpp, which has the formulas).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
@@ -147,7 +147,8 @@ class BatchSage {
                                 pass.copies,
                                 z_.data()});
   }
-  /// From the derivative of output() to the derivative of x, and partial sums of the gradients. \param add  to x_bar
+  /// Computes the derivative of x and partial sums of the gradients from the derivative of output(). \param add  to
+  /// x_bar
   void backward(Executor& executor, const ParameterView<S>& parameters, const Pass& pass, Scratch& scratch,
                 const S* bar, S* x_bar, bool add) {
     const Index rows = pass.copies * arcs_.in.nodes;

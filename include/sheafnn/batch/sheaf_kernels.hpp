@@ -7,8 +7,8 @@
 /// as whole blocks, padded rows (tile.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves +
 /// s.
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include "sheafnn/batch/graph.hpp"

@@ -2,8 +2,8 @@
 /// BatchSheafLearner: raw parameters of every restriction map and edge weights from node embeddings, for a batch of
 /// runs (for one network, with the formulas: layers/sheaf_learner.hpp).
 ///
-/// Unchecked: numbers of items, runs, instances and lanes, and the room behind pointers and views; BatchNetwork and
-/// BatchTrainer check what they are given.
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>

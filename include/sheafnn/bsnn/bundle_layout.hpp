@@ -17,7 +17,7 @@ namespace sheafnn {
 /// The learners of a bundle network. Unchecked: the options are resolved.
 ///
 /// \param h        width of the features
-/// \param outputs  of each, per node
+/// \param outputs  numbers that each learner predicts per node
 [[nodiscard]] inline layers::BundleLearnerOptions bundle_learner(const BundleOptions& options, Index h,
                                                                  Index outputs) {
   return {options.learner, h, options.learner_width, outputs, options.learner_layers};
@@ -30,7 +30,7 @@ struct BundleNetworkWeights {
   std::vector<layers::LinearWeights<T>> readout;          ///< of the hidden layers of the readout
   std::vector<layers::BundleLearnerWeights<T>> learners;  ///< one per layer, or one for all
   std::vector<layers::BundleWeights<T>> layers;
-  layers::NormWeights<T> norm;  ///< before the readout; empty without
+  layers::NormWeights<T> norm;  ///< before the readout; empty without layer_norm
 
   /// Linear layers start uniform in ±1/√inputs. In Bayesian models the biases of κ_raw start where the first samples stay
   /// near their means.

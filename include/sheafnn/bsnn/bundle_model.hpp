@@ -1,12 +1,12 @@
 /// \file
-/// BundleModel: a bundle network's architecture and parameters, independent of any graph. Nodes have a rotation into a
-/// common frame for each of several flat vector bundles, and features diffuse there as heat does.
+/// BundleModel: a bundle network's architecture and parameters, independent of any graph. For each of several flat
+/// vector bundles, every node has a rotation into a common frame, in which features diffuse by the heat equation.
 ///
 ///     using Model = sheafnn::Bunn<2>;           // deterministic bundle network
 ///     using Model = sheafnn::BayesianBunn<3>;   // Bayesian: distributions of the rotations
 ///
-/// Networks of it: bundle_network.hpp. Source: math: "Flat bundles", "Bayesian bundles"; Bundle Neural Networks (Bamberger et
-/// al.).
+/// Its networks: bundle_network.hpp. Source: math: "Flat bundles", "Bayesian bundles"; Bundle Neural Networks
+/// (Bamberger et al.).
 #pragma once
 
 #include <concepts>
@@ -43,7 +43,7 @@ class BundleModel : public detail::ModelParts<BundleOptions, BundleNetworkWeight
   using typename Parts::Options, typename Parts::Scalar;
   static constexpr int stalk_dimension = D;
   static constexpr bool bayesian = Bayesian;
-  /// As checkpoints and programs name it.
+  /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
   /// Numbers that a learner predicts for each node and bundle.
   static constexpr Index rotation_outputs = rotation::rotation_parameters<D> + (bayesian ? 1 : 0);
@@ -57,7 +57,7 @@ class BundleModel : public detail::ModelParts<BundleOptions, BundleNetworkWeight
       : BundleModel(detail::LayoutOnly{}, options) {
     parameters_.initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   BundleModel(detail::LayoutOnly, const BundleOptions& options) : Parts(resolve(options, D)) {
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_);

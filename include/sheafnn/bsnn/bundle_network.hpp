@@ -32,7 +32,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   using typename Base::Model;
   using S = Scalar;
 
-  /// With the expansion `spectral`, eigenpairs are computed here.
+  /// Computes the eigenpairs if the expansion is `spectral`.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, a graph without nodes, or one that is a
@@ -52,10 +52,11 @@ class Network<BundleModel<D, Bayesian, Scalar>>
     this->check_drawn("bundle_maps");
     return steps_.layers[static_cast<std::size_t>(layer)].maps();
   }
-  /// Takes these rotations, n × B × D × D for every layer, in place of the model's in the evaluations to come; none: takes
-  /// the model's again.
+  /// Uses these rotations, n × B × D × D for every layer, in place of the model's rotations in later evaluations. An
+  /// empty argument restores the model's rotations.
   ///
-  /// \throws std::invalid_argument  another number of them than the model has layers, or of another size
+  /// \throws std::invalid_argument  the number of arrays differs from the number of layers, or an array has another
+  ///                                size
   void give_maps(std::vector<Buffer<S>> maps) {
     const Index count = static_cast<Index>(maps.size()), size = steps_.layers.front().maps().values().size();
     require(maps.empty() || count == steps_.layer_count(), "maps", count,
@@ -63,7 +64,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
     for (const Buffer<S>& one : maps) require_size(one.view(), size, "numbers of the maps");
     steps_.given_maps = std::move(maps);
   }
-  /// The distributions of the rotations of the last begin(), the same for all layers.
+  /// The distributions of the rotations after the last begin(); all layers share them.
   ///
   /// \throws std::logic_error  begin() did not come before
   [[nodiscard]] const layers::VariationalBundle<D, S>& posterior() const requires Bayesian {
@@ -71,7 +72,7 @@ class Network<BundleModel<D, Bayesian, Scalar>>
     return steps_.posterior.front();
   }
 
-  /// X_1 and, of Bayesian models, Q(O | X_1).
+  /// Computes X_1 and, for Bayesian models, Q(O | X_1).
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with given
   ///                                maps

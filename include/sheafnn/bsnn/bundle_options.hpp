@@ -34,7 +34,7 @@ struct BundleOptions {
   Index channels = 1;  ///< f, feature channels per coordinate of a bundle
   Index bundles = 16;  ///< B
   Index layers = 4;    ///< L
-  Index classes = 0;   ///< C, number of classes, or of outputs of another loss
+  Index classes = 0;   ///< C, number of classes, or of outputs for another loss
 
   /// What happens to features before the network reads them (math: "Features").
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
@@ -42,12 +42,13 @@ struct BundleOptions {
   BundleLearnerKind learner = BundleLearnerKind::sage;  ///< from features to the rotations of the nodes
   Index learner_layers = 1;                             ///< number of convolutions of the sage learners; mlp: 1
   Index learner_width = 0;                              ///< g, hidden width of the learners; 0: h
-  /// How the learner's numbers become rotations; Euler angles are 2π times them. Not set: euler for D = 2, otherwise householder.
+  /// How the learner's numbers become rotations; Euler angles are 2π times them. The default is euler for D = 2,
+  /// otherwise householder.
   std::optional<rotation::RotationParametrisation> parametrisation = {};
 
-  AdjacencyNormalisation normalisation = AdjacencyNormalisation::symmetric;  ///< of Â in 𝓛 = I − Â
+  AdjacencyNormalisation normalisation = AdjacencyNormalisation::symmetric;  ///< normalisation of Â in 𝓛 = I − Â
   bool self_loops = false;                                                   ///< Â is made of A + I
-  HeatExpansion expansion = HeatExpansion::shifted;                          ///< of exp(−t𝓛)
+  HeatExpansion expansion = HeatExpansion::shifted;                          ///< expansion of exp(−t𝓛)
   Index terms = 8;           ///< K: the degree of a series, at most 64, or the number of eigenpairs, at most 4096
   double time = 1;           ///< t, or the start of learned times
   bool learned_time = true;  ///< learn a time for every bundle and layer

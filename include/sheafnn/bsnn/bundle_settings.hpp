@@ -1,6 +1,6 @@
 /// \file
-/// The settings that bundle networks were published with, on five graphs of the heterophilous benchmark: planar bundles with
-/// angles, a GraphSAGE of the rotations in every layer, Taylor expansions with a time that is not learned.
+/// The published settings of bundle networks for five graphs of the heterophilous benchmark. All have planar bundles
+/// with angles, a GraphSAGE learner of the rotations in every layer, and Taylor expansions with a fixed time.
 ///
 ///     sheafnn::apply(sheafnn::BundleSetting::roman_empire, options, training);
 ///
@@ -26,8 +26,8 @@ inline constexpr std::array<std::string_view, 5> bundle_setting_names = {"roman-
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(BundleSetting) { return bundle_setting_names; }
 
-/// Sets the network but its sizes that data decide, and the learning rate, decays and dropouts of the training. The dimension
-/// of the bundles is 2. Takes any options.
+/// Sets the options of the network, except the sizes that the data decide, and the learning rate, decays and dropouts
+/// of the training. The dimension of the bundles is 2. Takes any options.
 inline void apply(BundleSetting setting, BundleOptions& model, TrainOptions& training) {
   struct Values {
     Index layers, learner_layers, bundles, terms;

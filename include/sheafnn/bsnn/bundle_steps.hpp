@@ -33,7 +33,7 @@ struct BundleSteps {
 
   BundleSteps(const Model& of, const Graph& on, const NodeFeatures& features, Execution with)
       : BundleSteps(of, on, seen_features(of.options(), whole(on), features), with) {}
-  /// \param seen  features as the model reads them
+  /// \param seen  the features after the model's feature plan
   BundleSteps(const Model& of, const Graph& on, const SeenFeatures& seen, Execution with)
       : model(of),
         graph(on),
@@ -83,7 +83,7 @@ struct BundleSteps {
     } else {
       require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
     }
-    kept = false;  // what an earlier draw has kept is of another pass
+    kept = false;  // buffers of an earlier draw belong to another pass
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
     bind(pass.keeps());
@@ -96,10 +96,11 @@ struct BundleSteps {
     point_at(model.parameters(), gradient.data(), bound_gradient_,
              [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
   }
-  /// Zeros what backward passes add to: all but the encoder's weight, which they write.
+  /// Zeros the derivatives that backward passes add to. The encoder's weight is left out, because they overwrite its
+  /// derivative.
   void clear_gradient() { clear_but(model.parameters(), {model.layout().encoder.weight}, gradient); }
 
-  /// X_1, and of Bayesian models the distributions of the rotations.
+  /// Computes X_1 and, for Bayesian models, the distributions of the rotations.
   void embed() {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.keeps());
     const MatrixView<const S> x(encoder.output.data(), graph.node_count(), model.hidden_width());
@@ -154,7 +155,8 @@ struct BundleSteps {
     std::fill_n(bar.data(), bar.size(), S(0));
     for (Index i = 0; i < nodes.count(); ++i) std::copy_n(rows.row(i).data(), h, bar.data() + nodes[i] * h);
   }
-  /// From the derivative of X_{L+1}, in bar, to X_1's, there too, and to the weights' and distributions'.
+  /// Replaces the derivative of X_{L+1} in bar by the derivative of X_1, and adds the derivatives of the weights and
+  /// distributions.
   void diffuse_backward() {
     const double share = 1 / static_cast<double>(options.samples * layer_count());
     for (Index l = layer_count() - 1; l >= 0; --l) {
@@ -199,33 +201,34 @@ struct BundleSteps {
   SparseInput<S> input;
   ActivatedEncoder<S> encoder;
   DropoutLayer<S> hidden;       ///< its output is X_1
-  NormalisedAdjacency<S> mean;  ///< over neighbours, of the learners
+  NormalisedAdjacency<S> mean;  ///< sums over neighbours, for the learners
   HeatOperator<S> heat;
   PointBundle<D, S> point;
-  std::vector<VariationalBundle<D, S>> posterior;  ///< one, of Bayesian models
+  std::vector<VariationalBundle<D, S>> posterior;  ///< one in Bayesian models, otherwise empty
   std::vector<BundleLearner<S>> learners;          ///< one per layer; of Bayesian models one
   std::vector<BundleLayer<D, S>> layers;
-  std::vector<Buffer<S>> given_maps;  ///< in place of the model's, one per layer; empty: the model's
+  std::vector<Buffer<S>> given_maps;  ///< one array per layer; empty: the model's rotations
   BundleWorkspace<S> work;
   LayerNorm<S> norm;  ///< before the readout
   ReadoutHead<S> output;
   BundleNetworkWeights<const S> weights;
   BundleNetworkWeights<S> weights_bar;
   Buffer<S> gradient;
-  Buffer<S> selected;  ///< X_{L+1} at the requested nodes, where these are not all
+  Buffer<S> selected;  ///< X_{L+1} at the requested nodes, unless all are requested
   MatrixView<const S> last_rows;
   Buffer<S> raw_bar, bar, x_bar, embedding_bar;
 
   ForwardPass<S> pass;
   NodeSelection nodes;  ///< of the rows of outputs
-  Index sample = 0;     ///< that is drawn
+  Index sample = 0;     ///< sample of the present draw
   BackwardOptions options;
   bool kept = false;  ///< do the layers hold what a backward pass reads?
   bool closed_form = true, first_sample = true;
   double kl = 0;  ///< KL term of the backward pass
 
  private:
-  /// Numbers of the dropouts of hidden units begin here; the layers' own numbers are below. No model has more layers.
+  /// Dropouts of hidden units are numbered from here on; smaller numbers belong to the layers. No model has that many
+  /// layers.
   static constexpr Index hidden_dropouts = 64;
 
   static const Graph& whole(const Graph& graph) {

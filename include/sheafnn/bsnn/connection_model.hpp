@@ -5,9 +5,9 @@
 ///     using Model = sheafnn::ConnNsd<3>;    // Conn-NSD: diffusion layers without a sheaf learner
 ///     using Model = sheafnn::BconnNsd<3>;   // F_a = möb(U_a, κ_a) M_a around the connection M, κ_a learned per arc
 ///
-/// A model holds no sheaf: a network computes the sheaf of its own graph and features, as the feature plan leaves them, and the
-/// same data give the same sheaf. Networks: network.hpp. Source: Sheaf Neural Networks with Connection Laplacians (Barbero et
-/// al., arXiv 2206.08702); math: "Connections".
+/// A model holds no sheaf: a network computes the sheaf from its own graph and its features after the feature plan. The
+/// same data give the same sheaf. Networks: network.hpp. Source: Sheaf Neural Networks with Connection Laplacians
+/// (Barbero et al., arXiv 2206.08702); math: "Connections".
 #pragma once
 
 #include <algorithm>
@@ -27,11 +27,11 @@
 
 namespace sheafnn::detail {
 
-/// The last sheaf that was computed, with what it was computed from: trainings make several networks of the same data.
+/// The last sheaf and the data it was computed from, kept because a training makes several networks of the same data.
 template <class Family>
 class ConnectionCache {
  public:
-  /// Unchecked: the options equal the options of the calls before.
+  /// Unchecked: all calls have equal options.
   [[nodiscard]] CellularSheaf<Family> sheaf(const Graph& graph, const NodeFeatures& features,
                                             const ConnectionOptions& options) {
     const std::lock_guard lock(mutex_);
@@ -70,7 +70,7 @@ namespace sheafnn {
 /// Architecture and parameters.
 ///
 /// \tparam D         stalk dimension; networks need as many features
-/// \tparam Bayesian  have the maps distributions around the connection?
+/// \tparam Bayesian  whether the maps have distributions around the connection
 /// \tparam S         float (default) or double
 template <int D, bool Bayesian, std::floating_point S = float>
   requires sheaf::StalkDimension<D>
@@ -80,7 +80,7 @@ class ConnectionModel : public detail::ConnectionBase<D, Bayesian, S> {
  public:
   using typename Base::Family, typename Base::Posterior;
   using Options = ConnectionModelOptions;
-  /// As checkpoints and programs name it.
+  /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = Bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
   /// Builds the model with initial parameters, as SheafModel does.
@@ -91,21 +91,21 @@ class ConnectionModel : public detail::ConnectionBase<D, Bayesian, S> {
       : ConnectionModel(detail::LayoutOnly{}, options) {
     this->parameters().initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   ConnectionModel(detail::LayoutOnly, const ConnectionModelOptions& options)
       : Base(detail::LaterSheaf{}, options), options_{Base::options(), options.connection} {
     check_ranges(options_.connection);
   }
 
   [[nodiscard]] const ConnectionModelOptions& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
+  /// What happens to the features that networks of the model read. Empty: the first network makes the plan.
   ///
   /// \throws std::invalid_argument  a plan of another number of columns
   void set_feature_plan(FeaturePlan plan) {
     options_.feature_plan = plan;
     Base::set_feature_plan(std::move(plan));
   }
-  /// The maps of a graph with these features, as the model reads them.
+  /// The maps of a graph with these features, which have gone through the feature plan.
   ///
   /// \throws std::invalid_argument  a part of a larger graph, or as connection_sheaf()
   [[nodiscard]] Posterior posterior_of(const Graph& graph, const NodeFeatures& features) const {

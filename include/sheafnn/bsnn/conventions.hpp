@@ -1,6 +1,6 @@
 /// \file
-/// What options mean in files of earlier versions (io/format_version.hpp), where networks of the same options had another sign,
-/// scale or spread than now.
+/// What options mean in files of earlier versions (io/format_version.hpp), whose networks had another sign, scale or
+/// spread for the same options.
 #pragma once
 
 #include "sheafnn/bsnn/cooperative_options.hpp"
@@ -11,7 +11,7 @@
 
 namespace sheafnn::detail {
 
-/// The version of files whose networks are as they are now.
+/// The first version of files whose options mean what they mean in this library.
 inline constexpr Index conventions_version = 3;
 
 /// Sets what options of a file of that version mean. In version 1, cooperative layers without residual were −act(Z).

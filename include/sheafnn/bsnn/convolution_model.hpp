@@ -8,9 +8,9 @@
 ///     X_1 = features as n × d × c_0, or act(X W₁ᵀ + b₁);   X_{l+1} = act(Q (I ⊗ A_l) X_l B_lᵀ + b_l),  Q = I − Δ
 ///     outputs: the last layer without act (d = 1, c_L = C), or W₂ X_{L+1} + b₂
 ///
-/// With F = I, d = 1 and the normalisation augmented Q is the operator of graph convolutional networks. Networks of it:
-/// convolution_network.hpp. Source: Sheaf Neural Networks (Hansen and Gebhart, arXiv 2012.06333); math: "Convolutions on given
-/// sheaves".
+/// With F = I, d = 1 and the normalisation augmented Q is the operator of graph convolutional networks. Its networks:
+/// convolution_network.hpp. Source: Sheaf Neural Networks (Hansen and Gebhart, arXiv 2012.06333); math: "Convolutions
+/// on given sheaves".
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// What layer l is made from. Unchecked: the options are resolved.
+/// The setting from which layer l is built. Unchecked: the options are resolved.
 [[nodiscard]] inline layers::SheafConvolutionOptions convolution_of(const ConvolutionOptions& options, Index l) {
   const std::size_t i = static_cast<std::size_t>(l);
   const bool activated = options.readout || l + 1 < options.layers;
@@ -49,10 +49,10 @@ namespace detail {
 template <class T>
 struct ConvolutionWeights {
   layers::LinearWeights<T> encoder, output;
-  std::vector<layers::SheafLearnerWeights<T>> learners;  ///< one, or none
+  std::vector<layers::SheafLearnerWeights<T>> learners;  ///< one or zero
   std::vector<layers::SheafConvolutionWeights<T>> layers;
 
-  /// Unchecked: the options are resolved. \param learner  without outputs and labels: none
+  /// Unchecked: the options are resolved. \param learner  without outputs and labels there is no learner
   void declare(layers::ParameterList<T>& list, const ConvolutionOptions& options,
                const layers::SheafLearnerOptions& learner, Index d) {
     if (options.encoder) encoder.declare(list, "lin1", d * options.widths.front(), options.features);
@@ -85,21 +85,22 @@ class ConvolutionModel
   using typename Parts::Options, typename Parts::Scalar;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = is_around_given<Posterior>;
-  /// As checkpoints and programs name it.
+  /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
-  /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal where it is
-  /// square, otherwise as linear layers, b_l = 0; spreads of labels concentrated.
+  /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, b_l = 0. B_l is random
+  /// orthogonal if it is square, otherwise uniform as in linear layers. The distributions of edge labels start
+  /// concentrated.
   ///
   /// \param seed       selects the initial parameters
   /// \param posterior  the given maps
-  /// \throws std::invalid_argument  an option out of range (see resolve()), no sheaf, or a wrong number of them
+  /// \throws std::invalid_argument  an option out of range (see resolve()), no sheaf, or a wrong number of sheaves
   explicit ConvolutionModel(const ConvolutionOptions& options, std::uint64_t seed = 0,
                             const Posterior& posterior = {})
       : ConvolutionModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   ConvolutionModel(detail::LayoutOnly, const ConvolutionOptions& options, const Posterior& posterior)
       : Parts(resolve(options, stalk_dimension, sheaf::is_orthogonal<Family>)), posterior_(posterior) {
     if constexpr (bayesian) {

@@ -1,9 +1,9 @@
 /// \file
-/// Networks of sheaf convolutions: the same passes as in other networks (network.hpp), so that losses, training and
-/// prediction work with them as they are. Formulas: convolution_model.hpp.
+/// Networks of sheaf convolutions: they have the passes of every network (network.hpp), so losses, training and
+/// prediction work with them. Formulas: convolution_model.hpp.
 ///
-/// Explicit noise (ForwardPass::noise) is one array per layer, as of other Bayesian networks: a row of Posterior::noise_size
-/// numbers per arc. Source: math: "Convolutions on given sheaves".
+/// As in other Bayesian networks, explicit noise (ForwardPass::noise) is one array per layer, with a row of
+/// Posterior::noise_size numbers per arc. Source: math: "Convolutions on given sheaves".
 #pragma once
 
 #include <concepts>
@@ -35,7 +35,7 @@ class Network<ConvolutionModel<FamilyType, Posterior, Scalar>>
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
+  /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
 };
 

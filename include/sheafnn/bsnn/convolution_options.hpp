@@ -36,7 +36,7 @@ struct ConvolutionOptions {
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< c_l, feature channels per stalk coordinate, where `widths` is empty
   Index layers = 2;     ///< L, convolutions
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
+  Index classes = 0;    ///< C, number of classes, or of outputs for another loss
   /// c_0 … c_L; empty: `channels` each. Without the encoder c_0 = p/d, without the readout c_L = C.
   std::vector<Index> widths = {};
 
@@ -51,12 +51,12 @@ struct ConvolutionOptions {
   bool left_weights = true;                  ///< A_l, mixing stalk coordinates, for d > 1
   Normalisation normalisation = Normalisation::augmented;
 
-  /// What decides the distribution of a map in Bayesian models (default: the posterior that the model is given).
+  /// What decides the distribution of a map in Bayesian models (default: what the model's posterior says).
   std::optional<DeviationSource> deviation = {};
   /// Function of the learner's outputs, for posteriors with learned means (default: identity for rotations, tanh for others
   /// and with the published spread).
   std::optional<SheafActivation> sheaf_activation = {};
-  /// Spread of Bayesian maps at first and at most.
+  /// Initial and largest spread of Bayesian maps.
   SpreadRange spread = SpreadRange::concentrated;
   /// Parametrisation of mean rotations (default: exponential; Householder for the published spread).
   std::optional<rotation::RotationParametrisation> parametrisation = {};
@@ -107,7 +107,7 @@ void for_each_option(const Visit& visit, Options&... options) {
 /// Fills in defaults and checks every field.
 ///
 /// \param stalk_dimension  d
-/// \param rotations        are the family's maps orthogonal?
+/// \param rotations        whether the family's maps are orthogonal
 /// \throws std::invalid_argument  naming the option, its value and its limit
 [[nodiscard]] inline ConvolutionOptions resolve(ConvolutionOptions options, int stalk_dimension, bool rotations) {
   check_ranges(options);

@@ -25,7 +25,7 @@
 
 namespace sheafnn::detail {
 
-/// Outputs of a network whose last layer may be what gives them.
+/// Outputs of a network, which are the features of the last layer if there is no readout.
 template <class S>
 struct ConvolutionOutput {
   std::optional<ReadoutHead<S>> head;
@@ -65,7 +65,7 @@ struct ConvolutionSteps {
 
   ConvolutionSteps(const Model& of, const Graph& on, const NodeFeatures& given, Execution with)
       : ConvolutionSteps(of, on, seen_features(of.options(), on, given), with) {}
-  /// \param seen  features as the model reads them
+  /// \param seen  the features after the model's feature plan
   ConvolutionSteps(const Model& of, const Graph& on, SeenFeatures seen, Execution with)
       : model(of),
         graph(on),
@@ -98,7 +98,7 @@ struct ConvolutionSteps {
   [[nodiscard]] Index start_width() const noexcept {
     return Family::stalk_dimension * model.options().widths.front();
   }
-  /// X_1, rows of d · c_0; the features themselves are written out when they are first needed.
+  /// X_1, rows of d · c_0. Without an encoder the features are written out as dense rows when they are first needed.
   [[nodiscard]] MatrixView<const S> start() const {
     if (encoder) return {encoder->output.data(), graph.node_count(), start_width()};
     if (dense.empty()) {
@@ -135,7 +135,7 @@ struct ConvolutionSteps {
     point_at(model.parameters(), gradient.data(), bound_gradient_,
              [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
   }
-  /// X_1 and, of Bayesian models, Q(F | X_1).
+  /// Computes X_1 and, for Bayesian models, Q(F | X_1).
   void embed() {
     if (encoder) encoder->forward(execution, weights.encoder, pass.of_features(), pass.keeps());
     if constexpr (is_sampled) {
@@ -169,7 +169,7 @@ struct ConvolutionSteps {
     output.rows = last.rows();
     std::copy_n(last.data(), last.rows() * last.columns(), output.values.data());
   }
-  /// From the derivative of the outputs to the derivatives of the weights, of Q's parameters and of X_1, which add up.
+  /// Adds the derivatives of the weights, of Q's parameters and of X_1, from the derivative of the outputs.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     const FeatureView<S> last_bar = layer(layer_count() - 1).output_bar();
     if (output.head) {
@@ -200,7 +200,7 @@ struct ConvolutionSteps {
     source.backward(execution, {{}, weights.learners}, read, closed_form ? 0.0 : options.kl_weight * share, {}, {},
                     {{}, weights_bar.learners});
   }
-  /// From what accumulate() has gathered to the derivatives of the learner and the encoder.
+  /// Computes the derivatives of the learner and the encoder from the sums of accumulate().
   void embed_backward() {
     if constexpr (is_sampled) {
       if (!encoder && embedding_bar.empty() && model.learner().outputs() > 0) {
@@ -215,7 +215,7 @@ struct ConvolutionSteps {
                                  : MatrixView<S>(embedding_bar.data(), graph.node_count(), start_width());
   }
 
-  // What NetworkPasses asks for:
+  // The members that NetworkPasses needs:
 
   void clear_gradient() { clear_but(model.parameters(), {model.layout().encoder.weight}, gradient); }
   void begin_posterior(double kl_weight) { source.begin_backward(execution, kl_weight); }

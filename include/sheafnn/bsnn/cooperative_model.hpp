@@ -5,7 +5,7 @@
 ///     using Model = sheafnn::Csnn<3>;    // deterministic cooperative sheaf network
 ///     using Model = sheafnn::Bcsnn<3>;   // Bayesian: distributions of the node maps
 ///
-/// Networks of it: cooperative_network.hpp. Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves";
+/// Its networks: cooperative_network.hpp. Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves";
 /// Cooperative Sheaf Neural Networks (Ribeiro et al.).
 #pragma once
 
@@ -44,7 +44,7 @@ class CooperativeModel
   using typename Parts::Options, typename Parts::Scalar;
   static constexpr int stalk_dimension = D;
   static constexpr bool bayesian = Bayesian;
-  /// As checkpoints and programs name it.
+  /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random
@@ -56,7 +56,7 @@ class CooperativeModel
       : CooperativeModel(detail::LayoutOnly{}, options) {
     parameters_.initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   CooperativeModel(detail::LayoutOnly, const CooperativeOptions& options) : Parts(resolve(options, D, bayesian)) {
     layers::ParameterList<layers::ParameterSlot> list(parameters_);
     declare(list, layout_);

@@ -1,14 +1,14 @@
 /// \file
-/// Networks of cooperative models: the same passes as in other networks (network.hpp), so that losses, training
-/// and prediction work with them as they are.
+/// Networks of cooperative models. They have the passes of every network (network.hpp), so losses, training and
+/// prediction work with them.
 ///
 ///     H = act(dropout_in(X) W₁ᵀ + b₁),   X̃_l = dropout(X_l),   X_1 = H
 ///     T, S from learners that read X̃_l; Bayesian: drawn from Q(T, S | H), whose learners read H, or with
 ///     layer_learners from Q(T, S | X̃_l)
 ///     X_{l+1} = norm((1 + tanh ε) ∘ X̃_l − act(dropout(Δ_inᵀ Δ_out (I ⊗ A) X̃_l Bᵀ))),   Y = readout(X_{L+1})
 ///
-/// Explicit noise (ForwardPass::noise) is one array per layer: 2n rows of D² + 1 numbers, those of the maps T of all
-/// nodes, then of S; a row is a uniform rotation row by row, then an N(0, 1) number for the scale.
+/// Explicit noise (ForwardPass::noise) is one array of 2n rows per layer: n rows for the maps T, then n rows for the
+/// maps S. A row has D² + 1 numbers: a uniform rotation in row-major order, then an N(0, 1) number for the scale.
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once
 
@@ -39,12 +39,12 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
       : Passes(model, graph, nullptr, features, execution) {}
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
-  /// On directed arcs, whatever the options say: sums of the operators run over the arcs that leave a node, those of the
+  /// A network on directed arcs, whatever the options say. The operators sum over the arcs that leave a node, and the
   /// learners over the arcs that enter it.
   ///
   /// \param graph  with the same nodes; its edges do not matter
   /// \param arcs   must outlive the network
-  /// \throws std::invalid_argument  as above, or arcs of another number of nodes
+  /// \throws std::invalid_argument  as above, or arcs with another number of nodes
   Network(const Model& model, const Graph& graph, const DirectedArcs& arcs, const NodeFeatures& features,
           Execution execution = {})
       : Passes(model, graph, &arcs, features, execution) {}
@@ -52,8 +52,9 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   Network(const Model&, const Graph&&, const DirectedArcs&, const NodeFeatures&, Execution = {}) = delete;
   Network(const Model&, const Graph&, const DirectedArcs&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// Features after this many layers l, of the last draw and valid until the next pass: H for l = 0; X_{l+1} in
-  /// evaluations, and what the next layer reads of it, X̃_{l+1}, in training; after all layers X_{L+1}, at nodes() only.
+  /// Features after l layers of the last draw, valid until the next pass. For l = 0 they are H; after all layers they
+  /// are X_{L+1}, at nodes() only. In between they are X_{l+1} in evaluations and the next layer's input X̃_{l+1} in
+  /// training.
   ///
   /// \param layer_count  0 … layers of the model
   /// \throws std::invalid_argument  layer_count out of range
@@ -71,10 +72,11 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     this->check_drawn("node_maps");
     return steps_.stages[static_cast<std::size_t>(layer)].maps;
   }
-  /// Takes these maps of all nodes, one per layer, in place of the model's in the evaluations to come; none: takes the
-  /// model's again.
+  /// Uses these maps of all nodes, one element per layer, in place of the model's maps in later evaluations. An empty
+  /// argument restores the model's maps.
   ///
-  /// \throws std::invalid_argument  another number of them than the model has layers, or maps of another number of nodes
+  /// \throws std::invalid_argument  the number of elements differs from the number of layers, or maps of another number
+  ///                                of nodes
   void give_maps(std::vector<layers::NodeMapRows<D, S>> maps) {
     const Index count = static_cast<Index>(maps.size()), n = steps_.graph.node_count();
     require(maps.empty() || count == steps_.layer_count(), "maps", count,
@@ -87,8 +89,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     }
     steps_.given_maps = std::move(maps);
   }
-  /// The distributions of a layer's maps: those of the last begin(), the same for all layers, or with layer_learners
-  /// those of the last draw. \param layer  0 … layers − 1
+  /// The distributions of a layer's maps. They come from the last begin() and are the same for all layers, or with
+  /// layer_learners from the last draw. \param layer  0 … layers − 1
   ///
   /// \throws std::invalid_argument  layer out of range
   /// \throws std::logic_error       begin() or, with layer_learners, draw() did not come before
@@ -98,8 +100,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     return steps_.posteriors[steps_.pair_of(layer)];
   }
 
-  /// KL(Q ‖ prior) of the last begin(), the mean over nodes and sides; with layer_learners of the last draw, and the mean
-  /// over layers as well; 0 for models without.
+  /// KL(Q ‖ prior) after the last begin(), the mean over nodes and sides. With layer_learners it belongs to the last
+  /// draw and is also a mean over layers. It is 0 for deterministic models.
   ///
   /// \throws std::logic_error  begin() or, with layer_learners, draw() did not come before
   [[nodiscard]] double kl() {
@@ -107,7 +109,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     return Passes::kl();
   }
 
-  /// Embeddings H and, of Bayesian models without layer_learners, the posterior Q(T, S | H).
+  /// Computes embeddings H and, for Bayesian models without layer_learners, the posterior Q(T, S | H).
   ///
   /// \param shared  null, or a network of the same model that has computed H: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length, or training with
@@ -121,8 +123,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     steps_.start_from(shared == nullptr ? steps_ : shared->steps_, shared != nullptr && !pass.training);
   }
 
-  /// The same for embeddings H that a computation outside of the network has made; features are not read, nor are the
-  /// encoder's weights. The last step backwards is then finish_backward(embedding_bar).
+  /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
+  /// weights are read. The last step backwards is then finish_backward(embedding_bar).
   ///
   /// \param embedding  n × h without gaps; has to stay in place until the backward pass
   /// \throws std::invalid_argument  as above, embeddings of another shape, a model with a separate encoder
@@ -153,8 +155,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     this->end_draw();
     return steps_.features_after(steps_.layer_count());
   }
-  /// Backwards from the derivative of the last draw's outputs to the derivatives of the layers' weights, of Q's parameters and of
-  /// H, which add up.
+  /// Backward pass from the derivative of the last draw's outputs. Adds to the derivatives of the layers' weights, of
+  /// Q's parameters and of H.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
@@ -166,7 +168,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
                            steps_.weights_bar.output);
     accumulate_layers();
   }
-  /// The same from the derivative of what diffuse() has returned.
+  /// The same backward pass from the derivative of the result of diffuse().
   ///
   /// \throws std::invalid_argument  features_bar of another shape
   /// \throws std::logic_error       as accumulate()
@@ -177,7 +179,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     MatrixView<S>(steps_.bar.data(), x.nodes(), steps_.model.hidden_width()).eigen() = features_bar.rows().eigen();
     accumulate_layers();
   }
-  /// From what accumulate() has gathered to gradient().
+  /// Completes gradient() from the sums of accumulate().
   ///
   /// \returns the KL term, the mean over nodes and sides
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before
@@ -186,7 +188,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     steps_.encoder.backward(steps_.execution, steps_.matrix(steps_.embedding_bar), steps_.weights_bar.encoder);
     return steps_.kl;
   }
-  /// The same after a pass from given embeddings, to their derivative as well.
+  /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
   ///
   /// \param embedding_bar  n × h, overwritten
   /// \throws std::invalid_argument  embedding_bar of another shape
@@ -198,7 +200,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
   }
 
  private:
-  /// From the derivative of X_{L+1}, in bar, to the derivatives of the layers and, added up, of H.
+  /// Takes the derivative of X_{L+1} from bar, and adds to the derivatives of the layers' weights and of H.
   void accumulate_layers() {
     steps_.diffuse_backward();
     if (steps_.first_sample) {
@@ -208,7 +210,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     }
     steps_.first_sample = steps_.kept = false;
   }
-  /// To the derivative of H, and of the learners that serve all layers.
+  /// Computes the derivatives of H and of the learners that serve all layers.
   void finish_layers() {
     this->check_finish();
     if constexpr (Bayesian) {

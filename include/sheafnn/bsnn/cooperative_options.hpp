@@ -20,8 +20,8 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Numbers of dropouts from here on, one per layer, belong to what follows the first dropout of each layer. No model has more
-/// layers.
+/// Dropout numbers from here on, one per layer, belong to the dropouts after the first one of each layer. No model has
+/// that many layers.
 inline constexpr Index second_dropouts = 64;
 
 }  // namespace detail
@@ -51,7 +51,7 @@ struct CooperativeOptions {
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
   Index layers = 4;     ///< L, cooperative layers
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
+  Index classes = 0;    ///< C, number of classes, or of outputs for another loss
 
   /// What happens to features before the network reads them (math: "Features").
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
@@ -70,8 +70,8 @@ struct CooperativeOptions {
   bool directed = false;  ///< diffuse along arcs as the graph lists them (Graph::listed()), else both ways
   /// With directed: the diagonal of the second operator counts the arcs that enter, b² deg⁻ σ² instead of b² deg⁺ σ².
   bool in_degree_diagonal = false;
-  /// Bayesian models: every layer has a pair of learners that read its features, as in deterministic models, instead of
-  /// one pair that reads X_1 for all layers.
+  /// For Bayesian models: every layer has a pair of learners that read its features, as in deterministic models.
+  /// Otherwise one pair reads X_1 and serves all layers.
   bool layer_learners = false;
   /// Feed the learners from an encoder of their own; Bayesian models without layer_learners only.
   bool separate_encoder = false;

@@ -27,7 +27,7 @@
 
 namespace sheafnn::detail {
 
-/// One layer with what belongs to it.
+/// One layer with its learners, norm and buffers.
 template <int D, class S>
 struct CooperativeStage {
   Buffer<S> features;  ///< X̃, what the layer and its learners read
@@ -36,7 +36,7 @@ struct CooperativeStage {
   NodeMaps<D, S> maps;
   CooperativeLayer<D, S> layer;
   LayerNorm<S> norm;
-  Buffer<S> unnormalised;         ///< the layer's output, of LayerNorm in training; empty without norm
+  Buffer<S> unnormalised;         ///< input of the norm (of LayerNorm in training only); empty without norm
   Buffer<RowMoments<S>> moments;  ///< of its rows
   std::optional<BatchNorm<S>> batch;
 };
@@ -49,11 +49,11 @@ struct CooperativeParts {
 
   static constexpr bool is_sampled = Bayesian;
 
-  /// \param given  the arcs; null: those of the graph, directed as listed where the options say so
+  /// \param given  the arcs; null: the arcs of the graph, directed as listed if the options say so
   CooperativeParts(const Model& of, const Graph& on, const DirectedArcs* given, const NodeFeatures& features,
                    Execution with)
       : CooperativeParts(of, on, given, seen_features(of.options(), on, features), with) {}
-  /// \param seen  features as the model reads them
+  /// \param seen  the features after the model's feature plan
   CooperativeParts(const Model& of, const Graph& on, const DirectedArcs* given, const SeenFeatures& seen,
                    Execution with)
       : model(of),
@@ -141,7 +141,8 @@ struct CooperativeParts {
     point_at(model.parameters(), gradient.data(), bound_gradient_,
              [&](ParameterList<S>& list) { model.declare(list, weights_bar); });
   }
-  /// Zeros what backward passes add to: all but the encoders' weights, which they write.
+  /// Zeros the derivatives that backward passes add to. The encoders' weights are left out, because they overwrite
+  /// their derivatives.
   void clear_gradient() {
     const CooperativeWeights<ParameterSlot>& layout = model.layout();
     clear_but(model.parameters(), {layout.encoder.weight, layout.learner_encoder.weight}, gradient);
@@ -160,7 +161,7 @@ struct CooperativeParts {
     return learns_per_layer() ? static_cast<std::size_t>(l) : 0;
   }
 
-  /// Sets the maps of layer l at packs [begin, end) of nodes. \param noise  of Bayesian models
+  /// Sets the maps of layer l at packs [begin, end) of nodes. \param noise  only Bayesian models read it
   void set_maps(Index l, Index begin, Index end, [[maybe_unused]] const NodeNoise<S>& noise) {
     NodeMaps<D, S>& maps = stage_of(l).maps;
     const MatrixView<const S> raw = learners[pair_of(l)].raw();
@@ -192,10 +193,10 @@ struct CooperativeParts {
     parallel_for(execution, degrees.blocks(), 2, body);
   }
 
-  /// body(first, count) for groups of nodes, which may read the rows of their neighbours.
+  /// Calls body(first, count) for groups of nodes; body may read the rows of their neighbours.
   ///
   /// \param rows   n × h, not written
-  /// \param reads  does body read those of neighbours?
+  /// \param reads  whether body reads the rows of neighbours
   template <class Body>
   void walk(Buffer<S>& rows, const Body& body, bool reads = true) {
     const Index n = graph.own_node_count();
@@ -211,7 +212,7 @@ struct CooperativeParts {
     parallel_for(execution, n - inner, row_group,
                  [&](Index begin, Index end) { for_row_groups(inner + begin, inner + end, body); });
   }
-  /// Draws a mask, now or with others.
+  /// Draws a mask at once, or later together with others.
   void draw(DropoutMask& mask, const Dropout& dropout) {
     if (graph.part() == nullptr) {
       masks.add(mask, dropout);
@@ -219,7 +220,8 @@ struct CooperativeParts {
       mask.draw(execution, dropout);
     }
   }
-  /// Calls begin(sums) for every chunk and body(chunk, first, count, sums) for its groups; sums: those of the chunk.
+  /// Calls begin(sums) for every chunk, and body(chunk, first, count, sums) for the groups of the chunk. Each chunk has
+  /// its own sums.
   template <class Body, class Begin>
   void for_chunks(const Body& body, const Begin& begin) {
     chunks.for_each(execution, [&](Index chunk, Index from, Index to) {
@@ -228,7 +230,7 @@ struct CooperativeParts {
       for_row_groups(from, to, [&](Index first, Index count) { body(chunk, first, count, sums); });
     });
   }
-  /// Σ over the chunks of their sums [offset, offset + size), in the first chunk's.
+  /// Adds the sums [offset, offset + size) of all other chunks to the sums of the first chunk.
   [[nodiscard]] const S* sum_chunks(Index offset, Index size) {
     S* total = partial.data() + offset;
     if (chunks.count == 1) return total;
@@ -241,8 +243,8 @@ struct CooperativeParts {
     });
     return total;
   }
-  /// Where one pair of learners serves all layers, from the derivatives of its distributions to those of its weights
-  /// and of what it reads. \param read  X_1, or the output of the learners' encoder
+  /// For one pair of learners that serves all layers: computes the derivatives of its weights and of its input from the
+  /// derivatives of its distributions. \param read  X_1, or the output of the learners' encoder
   void finish_posterior(const S* read) requires Bayesian {
     if (learns_per_layer()) return;
     const Index h = model.hidden_width();
@@ -275,9 +277,9 @@ struct CooperativeParts {
   NodeDegrees<S> degrees;
   ActivatedEncoder<S> encoder;
   std::optional<ActivatedEncoder<S>> learner_encoder;
-  std::vector<NodeLearnerPair<S>> learners;  ///< one per layer, or one for all of them: learns_per_layer()
-  std::vector<VariationalNodeMaps<D, S>> posteriors;  ///< of Bayesian models, one per pair of learners
-  std::vector<NodeMapRows<D, S>> given_maps;  ///< in place of the model's, one per layer; empty: the model's
+  std::vector<NodeLearnerPair<S>> learners;  ///< one per layer, or one for all layers: learns_per_layer()
+  std::vector<VariationalNodeMaps<D, S>> posteriors;  ///< one per pair of learners in Bayesian models, otherwise empty
+  std::vector<NodeMapRows<D, S>> given_maps;  ///< one element per layer; empty: the model's maps
   ReadoutHead<S> output;
   NodeMapsGradient<D, S> maps_gradient;
   NodeChunks chunks;
@@ -289,8 +291,8 @@ struct CooperativeParts {
   Buffer<S> gradient;
   Buffer<S> last;  ///< X_{L+1} at the requested nodes
   Buffer<S> bar, x_bar, embedding_bar;
-  /// Sums per chunk: [leaving a layer of even number | of odd number | entering a layer | its learners]. Those of leaving
-  /// layer l − 1 begin before those of layer l have been added up.
+  /// Sums per chunk: [leaving a layer of even number | of odd number | entering a layer | its learners]. Even and odd
+  /// layers have separate sums, because the sums of leaving layer l − 1 begin before the sums of layer l are added up.
   Buffer<S> partial;
   Index leave_size = 0, enter_size = 0, partial_size = 0;
   Execution execution;
@@ -298,7 +300,7 @@ struct CooperativeParts {
  private:
   const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 
-  /// On a part of a graph: masks are those that the nodes and features have in the whole.
+  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const Index h = model.hidden_width(), g = model.options().learner_width;
     const auto rows = std::make_shared<ElementRuns>(), learned = std::make_shared<ElementRuns>(),

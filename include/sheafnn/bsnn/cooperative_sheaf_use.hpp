@@ -88,7 +88,7 @@ void describe_node_maps(Network<CooperativeModel<D, Bayesian, S>>& network, Shea
 
 }  // namespace detail
 
-/// See the file comment. Graphs without edges have no figures, and without labelled nodes there is no score.
+/// See the file comment. A graph without edges has no figures. Without labelled nodes there is no score.
 ///
 /// \throws std::invalid_argument  an option out of range, a node number out of range, or as predict()
 template <int D, bool Bayesian, class S>

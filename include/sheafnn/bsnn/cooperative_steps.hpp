@@ -1,16 +1,16 @@
 /// \file
 /// CooperativeSteps: the steps of the passes of a cooperative network, on its parts, and what a pass remembers between them.
 ///
-/// A pass is a sequence of walks over the nodes in groups (layers/node_chunks.hpp). A walk does all that a group can do with
-/// its own rows, across the borders of layers, and ends where nodes need what their neighbours have computed:
+/// A pass is a sequence of walks over groups of nodes (layers/node_chunks.hpp). A walk does everything that a group can
+/// do with its own rows, across the borders of layers. It ends where nodes need rows that their neighbours compute:
 ///
 ///     leave layer l:      X_{l+1} = norm((1 + tanh ε) ∘ X̃_l − act(dropout(Δ_inᵀ Δ_out Y))),  X̃_{l+1} = dropout(X_{l+1}),
 ///     enter layer l + 1:  T, S from X̃_{l+1},  Y = (I ⊗ A) X̃_{l+1} Bᵀ;
 ///     cross layer l + 1:  Δ_out Y;   …
 ///
-/// with more walks where learners look at neighbours. Backward passes take them in reverse, over chunks of groups whose sums
-/// for the derivatives of weights add up in a fixed order. On a part of a graph walks are over the owned nodes, and between
-/// two of them the halo's rows are exchanged that the second one reads.
+/// with further walks where learners read neighbours. A backward pass takes the walks in reverse, over chunks of
+/// groups. The chunks' sums for the derivatives of weights are added in a fixed order. On a part of a graph, a walk
+/// covers the owned nodes; before it, the parts exchange the rows of the halo that it reads.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
 
   /// Sheaves of a sample.
   [[nodiscard]] Index sheaf_count() const noexcept { return layer_count(); }
-  /// X_{l+1} of an evaluation, X̃_{l+1} of a training pass; after the last layer what the readout reads.
+  /// X_{l+1} in an evaluation, X̃_{l+1} in a training pass; after the last layer, the input of the readout.
   [[nodiscard]] FeatureView<const S> features_after(Index l) const noexcept {
     if (l == layer_count()) return features_of(last.data(), nodes.count());
     return features_of(l == 0 ? start : stages[static_cast<std::size_t>(l)].features.data(), graph.node_count());
@@ -51,12 +51,13 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     } else {
       require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
     }
-    this->kept = false;  // what an earlier draw has kept is of another pass
+    this->kept = false;  // buffers of an earlier draw belong to another pass
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
     this->bind(pass.keeps());
   }
-  /// The embeddings and, of Bayesian models, what their learners read. \param with_clean  also without dropout
+  /// Computes the embeddings and, for Bayesian models, the input of the learners. \param with_clean  also without
+  /// dropout
   void embed(bool with_clean = false) {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.keeps(), with_clean);
     if (learner_encoder) learner_encoder->forward(execution, weights.learner_encoder, {}, pass.keeps());
@@ -67,7 +68,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     const S* h = clean ? from.encoder.clean.data() : from.encoder.output.data();
     start_at(h, from.learner_encoder ? from.learner_encoder->output.data() : h);
   }
-  /// The same from H. \param read  what the learners of Bayesian models read, where one pair serves all layers
+  /// Starts a pass from H. \param read  input of the learners of Bayesian models, if one pair serves all layers
   void start_at(const S* h, const S* read) {
     start = h;
     if (learns_per_layer()) return;
@@ -82,7 +83,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
 
-  // Of passes that share steps:
+  // For passes that share steps:
 
   /// See NetworkPasses.
   void share(const ForwardPass<S>& of) {
@@ -107,7 +108,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
   }
 
-  /// X_{L+1} at the requested nodes, in `last`, from H.
+  /// Computes X_{L+1} at the requested nodes from H, into `last`.
   void diffuse() {
     const Index n = graph.own_node_count(), h = model.hidden_width();
     for (Index l = 0; l < layer_count(); ++l) begin_layer(l);
@@ -138,7 +139,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     });
   }
 
-  /// From the derivative of X_{L+1}, in bar, to that of H, in x_bar, and to those of weights and distributions.
+  /// Takes the derivative of X_{L+1} from bar, writes the derivative of H to x_bar, and adds the derivatives of weights
+  /// and distributions.
   void diffuse_backward() {
     const Index h = model.hidden_width();
     const Index top = layer_count() - 1;
@@ -160,7 +162,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       walk(work.sent,
            [&](Index first, Index count) { stage.layer.cross_backward_rows(first, count, maps_gradient); });
       fetch_halo(graph, work.sent_on.data(), h);
-      // The learner's last round ends what there is to do at layer l for a group of nodes, which goes on to l − 1.
+      // After the learner's last round nothing is left to do at layer l for a group of nodes, so the group goes on to
+      // layer l − 1.
       const auto round = [&](Index r, Index chunk, Index first, Index count, S* sums) {
         const Index at = first * h;
         if (learns) {
@@ -200,8 +203,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   ForwardPass<S> pass;
   NodeSelection nodes;               ///< of the rows of outputs
   const S* start = nullptr;          ///< H
-  const S* learner_start = nullptr;  ///< what the learners of a Bayesian model read
-  Index sample = 0;                  ///< that is drawn
+  const S* learner_start = nullptr;  ///< input of the learners of a Bayesian model
+  Index sample = 0;                  ///< sample of the present draw
   BackwardOptions options;
   bool kept = false;  ///< do the layers hold what a backward pass reads?
   bool closed_form = true, first_sample = true;
@@ -211,7 +214,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   [[nodiscard]] const NormWeights<const S>& norm_of(Index l) const noexcept {
     return weights.norms[static_cast<std::size_t>(l)];
   }
-  /// X̃_l: H itself where nothing is dropped before the first layer.
+  /// X̃_l. It is H itself if nothing is dropped before the first layer.
   [[nodiscard]] const S* input_of(Index l) const noexcept {
     const Stage& stage = stages[static_cast<std::size_t>(l)];
     return l == 0 && !stage.dropout.active() ? start : stage.features.data();
@@ -223,7 +226,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
                  [&]<class T>(auto i) { i.store(out + i, dropped(i.load(in + i), mask.bits(), i, factor)); });
   }
 
-  // Of forward passes.
+  // Forward passes.
 
   void begin_layer(Index l) {
     Stage& stage = stage_of(l);
@@ -251,7 +254,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     learners[pair].begin(weights.learners[pair], pass.keeps(), dropout_of,
                          [&](DropoutMask& mask, const Dropout& dropout) { draw(mask, dropout); });
   }
-  /// Rounds of a pair of learners from `from` on, as walks. \param round  round(r, first, count) for groups of nodes
+  /// Runs the rounds of a pair of learners from `from` on, each as a walk. \param round  round(r, first, count) for
+  /// groups of nodes
   template <class Round>
   void learn(Index pair, Index from, const Round& round) {
     NodeLearnerPair<S>& learner = learners[static_cast<std::size_t>(pair)];
@@ -260,7 +264,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       for_row_groups(execution, graph.own_node_count(), [&](Index first, Index count) { round(r, first, count); });
     }
   }
-  /// X̃_l from the rows of X_l, and T, S and Y where the learners read no neighbours; else their first round.
+  /// Computes X̃_l from the rows of X_l. Then computes T, S and Y if the learners read no neighbours, otherwise runs
+  /// their first round.
   void enter(Index l, Index first, Index count, const S* x) {
     Stage& stage = stage_of(l);
     const Index at = first * model.hidden_width();
@@ -284,7 +289,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
   [[nodiscard]] NodeSelection nodes_of(Index l) const noexcept {
     return l + 1 < layer_count() ? all_nodes() : nodes;
   }
-  /// All rows of layer l's output and then their norm, which is one of all nodes together.
+  /// Computes all rows of layer l's output, and then a norm over all nodes together.
   void leave_together(Index l) {
     Stage& stage = stage_of(l);
     walk(work.sent_on, [&](Index first, Index count) {
@@ -312,12 +317,12 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     return noise;
   }
 
-  // Of backward passes.
+  // Backward passes.
 
   void clear_leave(Index l, S* sums) const { std::fill_n(sums + l % 2 * leave_size, leave_size, S(0)); }
   /// Backwards through leave().
   ///
-  /// \param out_bar  rows of the derivative of X_{l+1}, those that it has of these nodes; changed
+  /// \param out_bar  rows of the derivative of X_{l+1} that belong to these nodes; overwritten
   void leave_backward(Index l, Index first, Index count, S* out_bar, S* sums) {
     Stage& stage = stage_of(l);
     sums += l % 2 * leave_size;
@@ -340,8 +345,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
         },
         [&](S* sums) { clear_leave(l, sums); });
   }
-  /// Adds the layer's part of the KL term, but in closed form that of distributions of all layers, which is
-  /// the same for every draw.
+  /// Adds the layer's part of the KL term. The closed form for distributions that all layers share is added elsewhere,
+  /// since it is the same for every draw.
   ///
   /// \returns the layer's share in the term
   double begin_maps_backward([[maybe_unused]] Index l) {
@@ -356,7 +361,7 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
     }
     return share;
   }
-  /// From the derivatives of the operators to those of the learner's numbers, or of the distributions.
+  /// Computes the derivatives of the learner's numbers, or of the distributions, from the derivatives of the operators.
   void maps_backward(const Stage& stage, [[maybe_unused]] double share, Index first, Index count, Index l) {
     const auto [begin, end] = packs(first, count);
     NodeLearnerPair<S>& learner = learners[pair_of(l)];

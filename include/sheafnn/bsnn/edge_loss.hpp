@@ -1,6 +1,6 @@
 /// \file
-/// EdgeLoss: a loss of nodes, Classification or Regression, over pairs of nodes instead. The pairs' logits, K numbers each, are
-/// the scores of a PairHead; of two classes there is one score s, with logits 0 and s, so that p(1) = 1/(1 + e^{−s}).
+/// EdgeLoss: Classification or Regression over pairs of nodes. The K logits of a pair are the scores of a PairHead. Two
+/// classes have one score s, with logits 0 and s, so that p(1) = 1/(1 + e^{−s}).
 ///
 ///     const sheafnn::EdgeTargets links = sheafnn::split_links(data.graph, {.seed = 1});
 ///     const auto loss = sheafnn::link_loss(links, sheafnn::PairScore::energy);
@@ -45,7 +45,7 @@ void copy_logits(const MatrixView<const S>& scores, std::span<const std::int32_t
 
 /// A loss with targets of its own (loss_parts.hpp). Holds views of the targets, which must outlive it.
 ///
-/// \tparam Inner  Classification or Regression, of targets in place of nodes
+/// \tparam Inner  Classification or Regression, over targets in place of nodes
 template <class Inner>
 class EdgeLoss {
  public:
@@ -65,10 +65,10 @@ class EdgeLoss {
   [[nodiscard]] Index prediction_columns() const noexcept { return columns_; }
   /// Unchecked: 0 ≤ target < target_count().
   [[nodiscard]] bool known(Index target) const noexcept { return inner_.known(target); }
-  /// Of a Classification. Takes no argument.
+  /// The labels of the targets; only a Classification has them.
   [[nodiscard]] auto labels() const requires requires(const Inner& inner) { inner.labels(); }
   { return inner_.labels(); }
-  /// The same.
+  /// The class weights; only a Classification has them.
   [[nodiscard]] auto class_weights() const requires requires(const Inner& inner) { inner.class_weights(); }
   { return inner_.class_weights(); }
 
@@ -85,7 +85,7 @@ class EdgeLoss {
     add_pair_head(model, head_, seed);
   }
 
-  /// What begin() prepares for the draws of a pass.
+  /// The pairs and scores of a pass, which begin() prepares.
   template <class Model>
   struct Work {
     PairScorer<Model> scorer;
@@ -101,7 +101,7 @@ class EdgeLoss {
     work.logits_bar.resize(work.logits.size());
     work.scorer.begin(network, head_, std::move(pairs));
   }
-  /// Unchecked: that begin() has had these targets, here and below.
+  /// Unchecked: begin() was called with these targets, here and below.
   template <class Model, class S>
   double value_and_derivative(Network<Model>& network, const MatrixView<S>& outputs,
                               std::span<const std::int32_t> targets, double share,
@@ -128,7 +128,7 @@ class EdgeLoss {
     const NodeSelection rows = targets.empty() ? NodeSelection(target_count()) : NodeSelection(targets);
     inner_.predict(network.execution(), logits, rows, predictions);
   }
-  /// Unchecked: predictions of all targets, and the numbers of some.
+  /// Unchecked: `predictions` has all targets, and the target numbers are in range.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> targets) const {
     return inner_.score(predictions, targets);

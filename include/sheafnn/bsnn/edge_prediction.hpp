@@ -1,6 +1,6 @@
 /// \file
-/// predict_links(), predict_edges(): what a trained model says of any pairs of nodes, averaged over posterior samples, and how
-/// uncertain it is. Source: math: "Uncertainty", "Links".
+/// predict_links(), predict_edges(): what a trained model predicts for any pairs of nodes, averaged over posterior
+/// samples, and its uncertainty. Source: math: "Uncertainty", "Links".
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct EdgePrediction : uncertainty::SampledPrediction {
 struct LinkPrediction : uncertainty::SampledPrediction {
   std::vector<double> link;  ///< T: the probability, the second column of `probabilities`
   std::vector<std::int32_t>
-      ranking;  ///< T: the pairs, the most probable first; of the same probability in their order
+      ranking;  ///< T: the pairs, the most probable first; ties keep their order
 };
 
 namespace detail {
@@ -73,9 +73,10 @@ template <class Model>
 
 /// Probabilities that pairs of nodes are linked, by a model trained with link_loss().
 ///
-/// \param graph  what the network sees, EdgeTargets::graph
-/// \param score  of the training
-/// \throws std::invalid_argument  as predict(), a pair that is none, or a model without parameters of this score
+/// \param graph  the graph that the network reads, EdgeTargets::graph
+/// \param score  the score of the training
+/// \throws std::invalid_argument  as predict(), a pair of a node with itself, or a model without parameters of this
+///                                score
 template <class Model>
 [[nodiscard]] LinkPrediction predict_links(const Model& model, const GraphOf<Model>& graph,
                                            const NodeFeatures& features, std::span<const Edge> pairs,

@@ -3,9 +3,9 @@
 ///
 ///     L = (1/K) Σ_k loss(f(X; F_k), y) + λ · KL(q(F | X) ‖ p(F)),   F_1 … F_K ~ q(F | X)
 ///
-/// and its derivative. Deterministic models have K = 1 and no second term. With SampleLoss::predictive the first term is, per
-/// node, −log (1/K) Σ_k p(y | f(X; F_k)). Source: paper, "variational inference"; math: "Loss" (3.35), "KL estimators"
-/// (3.38).
+/// and its derivative. Deterministic models have K = 1 and no second term. With SampleLoss::predictive, the first term
+/// per node is −log (1/K) Σ_k p(y | f(X; F_k)). Source: paper, "variational inference"; math: "Loss" (3.35), "KL
+/// estimators" (3.38).
 #pragma once
 
 #include <algorithm>
@@ -24,12 +24,12 @@ namespace sheafnn {
 struct Elbo {
   double objective = 0;  ///< L
   double loss = 0;       ///< mean over samples and nodes
-  double kl = 0;         ///< mean over incident pairs; of cooperative networks as their kl()
+  double kl = 0;         ///< mean over incident pairs; for cooperative networks as in their kl()
 };
 
 namespace detail {
 
-/// Losses ℓ_ku of nodes u in sample k, and what the samples weigh in the derivative of the predictive loss.
+/// Losses ℓ_ku of nodes u in sample k, and the weights of the samples in the derivative of the predictive loss.
 class PredictiveWeights {
  public:
   SHEAFNN_NOINLINE PredictiveWeights(Index samples, std::size_t nodes)
@@ -56,8 +56,8 @@ class PredictiveWeights {
   std::vector<double> values_, losses_;
 };
 
-/// The predictive loss of a network whose backward pass has begun, and its derivative. Every sample is drawn twice: its weights
-/// need all of them.
+/// The predictive loss of a network whose backward pass has begun, and its derivative. Every sample is drawn twice,
+/// since the weight of a sample depends on the losses of all samples.
 template <class Model, class LossType>
 double predictive_loss(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> nodes,
                        Index samples) {
@@ -81,7 +81,7 @@ double predictive_loss(Network<Model>& network, const LossType& loss, std::span<
   return mean;
 }
 
-/// \throws std::invalid_argument  the predictive loss of several samples of a loss that has none
+/// \throws std::invalid_argument  several samples and SampleLoss::predictive, for a loss without node_losses()
 template <class LossType, class S>
 void check_sample_loss(SampleLoss sample_loss) {
   if constexpr (!NodewiseLoss<LossType, S>) {
@@ -110,7 +110,7 @@ double value_and_derivative(Network<Model>& network, const LossType& loss, const
     return loss.value_and_derivative(network.execution(), outputs, network.nodes(), targets, share, outputs_bar);
   }
 }
-/// Before the draws of a pass.
+/// Prepares the draws of a pass.
 template <class Model, class LossType>
 void begin_loss(Network<Model>& network, const LossType& loss, std::span<const std::int32_t> targets,
                 [[maybe_unused]] LossWork<LossType, Model>& work) {

@@ -1,14 +1,14 @@
 /// \file
-/// EpochSchedule: in which order, and on which threads, a training evaluates the parameters of epoch t and computes
-/// the objective of epoch t + 1. Both start from the same parameters; nothing here changes a result.
+/// EpochSchedule decides the order and the threads in which a training evaluates the parameters of epoch t and computes
+/// the objective of epoch t + 1. Both start from the same parameters. No schedule changes a result.
 ///
 ///   - The embeddings of both, with and without dropout, come from one walk over the features, and a posterior that
 ///     depends on no embeddings is computed once.
-///   - On small graphs the evaluation may run beside the training pass, on a network of its own, or everything on one
-///     thread: whichever was fastest in the last epochs.
+///   - On small graphs the evaluation may run beside the training pass on its own network, or everything may run on one
+///     thread. The schedule takes what was fastest in the last epochs.
 ///   - A thread that is done with its evaluation draws the dropout masks of the epoch after.
 ///
-/// Networks that offer only whole passes have both computed in turn.
+/// For networks that offer only whole passes, the evaluation and the objective run one after the other.
 #pragma once
 
 #include <atomic>
@@ -139,7 +139,7 @@ class EpochSchedule<Model> {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// What after() takes is no part of an epoch's time.
+  /// The time of after() does not count as part of an epoch.
   template <class After>
   bool run_untimed(const After& after) {
     const auto begin = Clock::now();
@@ -148,8 +148,8 @@ class EpochSchedule<Model> {
     return r;
   }
   struct Variant {
-    Execution execution;  ///< of the loops
-    bool side_by_side;    ///< the evaluation beside the training pass
+    Execution execution;  ///< threads of the loops
+    bool side_by_side;    ///< whether the evaluation runs beside the training pass
   };
   [[nodiscard]] static std::vector<Variant> variants_for(const Model& model, const GraphOf<Model>& graph,
                                                          Execution execution) {

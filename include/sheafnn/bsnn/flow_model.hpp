@@ -6,7 +6,7 @@
 ///
 ///     X(0) = encoder(X),   dX/dt = −ELU(Δ_F (I ⊗ A) X Bᵀ),   Y = X(T) W_outᵀ + b_out,
 ///
-/// F learned from X(0), for all t. Source: math: "Continuous-time diffusion", "The model".
+/// with one F for all t, learned from X(0). Source: math: "Continuous-time diffusion", "The model".
 #pragma once
 
 #include <concepts>
@@ -24,7 +24,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// The weights of a flow, in place of layers.
+/// The weights of a flow, in place of the weights of layers.
 template <class S>
 struct FlowWeights {
   template <class Model>
@@ -65,7 +65,7 @@ class FlowModel : public detail::ModelParts<FlowOptions, ModelLayout, S> {
   using Stack = detail::FlowWeights<S>;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
-  /// As checkpoints and programs name it.
+  /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = has_given_maps<Posterior> ? "given-flow"
                                            : bayesian                ? Options::kind.bayesian
                                                                      : Options::kind.deterministic;
@@ -75,13 +75,13 @@ class FlowModel : public detail::ModelParts<FlowOptions, ModelLayout, S> {
   /// \param seed       selects the initial parameters
   /// \param posterior  the posterior's own state, such as a prior, or given maps; its rotation parametrisation and
   ///                   sheaf activation are the options'
-  /// \throws std::invalid_argument  an option out of range (see resolve()); of given maps: not one sheaf, or learned edge
-  ///                                weights
+  /// \throws std::invalid_argument  an option out of range (see resolve()); for given maps, another number of sheaves
+  ///                                than one, or learned edge weights
   explicit FlowModel(const FlowOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : FlowModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   FlowModel(detail::LayoutOnly, const FlowOptions& options, const Posterior& posterior)
       : Parts(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
@@ -103,7 +103,7 @@ class FlowModel : public detail::ModelParts<FlowOptions, ModelLayout, S> {
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return 1; }
-  /// What the flow is made from.
+  /// The setting from which the flow is built.
   [[nodiscard]] layers::LayerSetting layer_setting() const {
     return {.diffusion = {options_.left_weights, options_.right_weights, options_.activation, false},
             .coordinates = coordinates(),

@@ -11,21 +11,21 @@
 
 namespace sheafnn {
 
-/// Architecture of a continuous-time sheaf network. Fields that ModelOptions has too mean the same.
+/// Architecture of a continuous-time sheaf network. Fields have the same meaning as in ModelOptions.
 struct FlowOptions {
   static constexpr NetworkKind kind{.bayesian = "bflow",
                                     .deterministic = "flow",
                                     .options = "FlowOptions",
                                     .title = "Networks in continuous time",
                                     .maps = "one sheaf, and a flow along it"};
-  static constexpr Index layers = 1;                  ///< the flow, where layers are counted
+  static constexpr Index layers = 1;                  ///< the flow counts as one layer
   static constexpr PolynomialOptions filter{};        ///< none
-  static constexpr ResidualOptions residual{};        ///< no layers that could have another
+  static constexpr ResidualOptions residual{};        ///< a flow has no other layer form
   static constexpr std::optional<LayerForm> layer{};  ///< likewise
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
+  Index classes = 0;    ///< C, number of classes, or of outputs for another loss
 
   /// Members of FlowIntegration, with its defaults.
   double time = layers::FlowIntegration().time;

@@ -1,6 +1,6 @@
 /// \file
-/// Network of a FlowModel: continuous-time sheaf diffusion at work on one graph, with the passes of every Network, so
-/// that elbo(), train(), predict() and own loops work with it.
+/// Network of a FlowModel: continuous-time sheaf diffusion on one graph. It has the passes of every Network, so elbo(),
+/// train(), predict() and your own loops work with it.
 ///
 ///     H = encoder(X),  F ~ Q(F | H),  X(0) = H,  dX/dt = −ELU(Δ_F (I ⊗ A) X Bᵀ),  Y = X(T) W_outᵀ + b_out
 ///
@@ -32,7 +32,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   using typename Passes::Family, typename Passes::Model;
   using S = Scalar;
 
-  /// Allocates all buffers but those of the steps of the flow, which grow with the number of steps.
+  /// Allocates all buffers except the buffers of the flow's steps, which grow with the number of steps.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
@@ -43,7 +43,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// X(0) = H after no layer, X(T) at all nodes after the only one; of the last draw and valid until the next pass.
+  /// Features of the last draw, valid until the next pass: X(0) = H for layer_count = 0, X(T) at all nodes for
+  /// layer_count = 1.
   ///
   /// \throws std::invalid_argument  layer_count neither 0 nor 1
   /// \throws std::logic_error       begin() or, for X(T), draw() did not come before
@@ -51,12 +52,12 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     this->check_layer_count(layer_count, 1);
     return layer_count == 0 ? steps_.start_features() : flow_.output();
   }
-  /// The sheaf of the last draw and, of Bayesian models, the posterior it is drawn from.
+  /// The sheaf of the last draw and, for Bayesian models, the posterior it is drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   /// The flow of the last draw, with the steps that it took.
   [[nodiscard]] const layers::FlowLayer<Family, S>& flow() const noexcept { return flow_; }
-  /// Takes these steps in the passes to come, whatever the tolerances say; none: chooses them anew. With the steps of a
-  /// pass, its gradient is the exact derivative of the passes to come.
+  /// Uses these steps in later passes, whatever the tolerances say. An empty argument lets each pass choose its steps
+  /// again. With the steps of an earlier pass, the gradient of that pass is the exact derivative of the later passes.
   ///
   /// \throws std::invalid_argument  a step that is not positive and finite
   void set_steps(std::vector<S> sizes) {
@@ -67,7 +68,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     replay_ = std::move(sizes);
   }
 
-  /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
+  /// Computes embeddings H and, for Bayesian models, the posterior Q(F | H).
   ///
   /// \param shared  null, or a network of the same model that has computed them: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
@@ -100,8 +101,8 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     this->end_draw();
     return steps_.output.output();
   }
-  /// Backwards from the derivative of the last draw's outputs to those of the flow's weights, of Q's parameters and of
-  /// H, which add up.
+  /// Backward pass from the derivative of the last draw's outputs. Adds to the derivatives of the flow's weights, of
+  /// Q's parameters and of H.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
@@ -119,7 +120,7 @@ class Network<FlowModel<FamilyType, Posterior, Scalar>>
     steps_.add_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.first_sample = steps_.kept = false;
   }
-  /// From what accumulate() has gathered to gradient().
+  /// Completes gradient() from the sums of accumulate().
   ///
   /// \returns the KL term, per incident pair
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before

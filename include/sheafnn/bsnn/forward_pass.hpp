@@ -19,13 +19,14 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Features that a layer moves along nodes and arcs: what the work of an epoch grows with.
+/// Number of features that a layer moves along nodes and arcs. The work of an epoch grows with it.
 template <class Model>
 [[nodiscard]] Index moved_features(const Model& model, const GraphOf<Model>& graph) {
   return (graph.node_count() + pairs_of(graph)) * model.hidden_width();
 }
 
-/// Rows that a network's outputs have on a graph, which targets and splits number: one for each node, or what the model says.
+/// Number of rows of a network's outputs on a graph: one for each node, or what the model says. Targets and splits
+/// number these rows.
 template <class Model>
 [[nodiscard]] Index output_rows(const GraphOf<Model>& graph) {
   if constexpr (requires { Model::output_rows(graph); }) {
@@ -37,9 +38,9 @@ template <class Model>
 
 }  // namespace detail
 
-/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved
-/// features, at most what the machine has. With fewer, one thread finishes a loop sooner than another could take it. Takes any
-/// model and graph.
+/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved features, at
+/// most the threads of the machine. With fewer features, one thread finishes a loop before a second thread could start.
+/// Takes any model and graph.
 template <class Model>
 [[nodiscard]] int suggested_threads(const Model& model, const GraphOf<Model>& graph) {
   constexpr Index worth_a_thread = 16'000;
@@ -47,14 +48,13 @@ template <class Model>
       std::clamp<Index>(detail::moved_features(model, graph) / worth_a_thread, 1, hardware_threads()));
 }
 
-/// All random numbers of a pass are functions of seed, epoch and sample. What is out of range, Network::begin()
-/// refuses.
+/// All random numbers of a pass are functions of seed, epoch and sample. Network::begin() refuses values out of range.
 template <class S>
 struct ForwardPass {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
   Index sample = 0;  ///< which sheaf is drawn, 0 … 32767
-  /// Apply dropout and keep what backward() reads. Evaluations draw other sheaves than training does.
+  /// Apply dropout and keep what backward() reads. Evaluations and training draw different sheaves.
   bool training = false;
   /// Keep what backward() reads in an evaluation as well.
   bool keep = false;
@@ -62,16 +62,18 @@ struct ForwardPass {
   double dropout = 0;        ///< of hidden features, in [0, 1); training only
   /// Nodes whose outputs are computed, in increasing order; empty: all. They must outlive the pass.
   std::span<const std::int32_t> nodes = {};
-  /// Explicit noise instead of the streams', for sample k and sheaf s at [k · sheaf_count + s]: 2m · noise_size numbers
-  /// each (see Noise); of cooperative networks for sample k and layer s 2n rows of D² + 1 numbers. Empty: none.
+  /// Explicit noise in place of the random streams. The entry [k · sheaf_count + s] belongs to sample k and sheaf s and
+  /// has 2m · noise_size numbers (see Noise). For cooperative networks, s is a layer, and an entry has 2n rows of D² +
+  /// 1 numbers. Empty: the streams are used.
   std::vector<std::span<const S>> noise = {};
-  /// The same for what the layers of a network draw themselves, for sample k and layer l at [k · L + l] (see Noise). Empty: none.
+  /// Explicit noise for the variables that layers draw themselves: the entry [k · L + l] belongs to sample k and layer
+  /// l (see Noise). Empty: the streams are used.
   std::vector<std::span<const S>> layer_noise = {};
 
   /// Will backward() be able to follow?
   [[nodiscard]] bool keeps() const noexcept { return training || keep; }
-  /// The dropouts of the pass: of features, of the encoder's output, of a layer's input, and of what the sheaf learner
-  /// of a deterministic model reads, which drops nothing before the first layer.
+  /// The dropouts of the pass: of features, of the encoder's output, of a layer's input, and of the input of a
+  /// deterministic model's sheaf learner. The last one drops nothing before the first layer.
   [[nodiscard]] layers::Dropout of_features() const { return dropout_of(Purpose::input_dropout, input_dropout); }
   [[nodiscard]] layers::Dropout of_hidden() const { return dropout_of(Purpose::hidden_dropout, dropout); }
   /// As above. Unchecked: layer and draw are in the ranges of Stream.

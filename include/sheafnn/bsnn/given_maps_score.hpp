@@ -1,6 +1,6 @@
 /// \file
-/// The score of a network with other maps of nodes in place of its own, for figures that show whether its sheaf is used
-/// (sheaf_use.hpp): of networks that take given maps.
+/// The score of a network with other node maps in place of its own, for figures that show whether its sheaf is used
+/// (sheaf_use.hpp). The network must accept given maps.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace sheafnn::detail {
 
-/// What takes the place of the maps of a layer, Rows.
+/// The maps that replace the maps of a layer.
 template <class Rows>
 struct ChangedNodeMaps {
   std::function<Rows(const Rows&, const Stream&)> permuted, drawn;
@@ -30,9 +30,10 @@ struct ChangedNodeMaps {
   return r;
 }
 
-/// Fills in the losses of a network whose pass has begun. Unchecked: nodes that are labelled, options.
+/// Fills in the losses of a network whose pass has begun. Unchecked: the nodes are labelled, and the options are in
+/// range.
 ///
-/// \tparam Rows    what Network::give_maps() takes of each layer
+/// \tparam Rows    what Network::give_maps() takes for each layer
 /// \param rows_of  rows_of(l): the rows of layer l in the last draw
 template <class Rows, class Model, class RowsOf>
 void score_given_maps(Network<Model>& network, std::span<const std::int32_t> labels,

@@ -16,8 +16,9 @@
 namespace sheafnn {
 
 /// \tparam Posterior  GivenMaps<Family> or AroundGiven<Family>
-/// \param source      what decides the deviations of AroundGiven; nothing: labels where the dataset has some, else arcs
-/// \throws std::invalid_argument  a dataset without given maps, maps of another size, that the family refuses, or no labels
+/// \param source      what decides the deviations of AroundGiven. By default, labels if the dataset has some, else arcs
+/// \throws std::invalid_argument  a dataset without given maps, maps of another size or that the family refuses, or
+///                                missing labels
 template <class Posterior>
 [[nodiscard]] Posterior given_posterior(const Dataset& data, std::optional<DeviationSource> source = {}) {
   using Family = typename Posterior::family;

@@ -1,5 +1,6 @@
 /// \file
-/// A trained model with other sheaves in place of its own, e.g. to see what the sheaf that it has learned is worth:
+/// A trained model with other sheaves in place of its own, for example to measure how much the learned sheaf
+/// contributes:
 ///
 ///     const auto trivial = sheafnn::with_sheaves(model, sheafnn::GivenMaps(sheafnn::CellularSheaf<Family>(data.graph)));
 ///     const auto prediction = sheafnn::predict(trivial, data);
@@ -32,7 +33,7 @@ struct ModelWithSheaves<SheafModel<Family, Posterior, S, Layers>> {
 
 }  // namespace detail
 
-/// What with_sheaves() makes of a model: Snn, of networks in continuous time GivenSheafFlow.
+/// The type that with_sheaves() returns: Snn, or GivenSheafFlow for networks in continuous time.
 template <class Model>
 using WithSheaves = typename detail::ModelWithSheaves<Model>::type;
 
@@ -42,8 +43,8 @@ concept HasIncidentMaps = requires {
   typename WithSheaves<Model>;
 };
 
-/// The options of a network without a sheaf learner, whose maps are given or fixed: the learner's own have their defaults.
-/// Takes any options.
+/// The options of a network without a sheaf learner, whose maps are given or fixed. Options of the learner have their
+/// defaults. Takes any options.
 template <class Options>
 [[nodiscard]] Options without_learner(Options options) {
   const Options defaults;
@@ -58,9 +59,10 @@ template <class Options>
   return options;
 }
 
-/// A model whose maps are these, and whose other parameters are the model's.
+/// A model with these maps and, apart from them, the parameters of `model`.
 ///
-/// \param maps  one sheaf for all layers, or model.sheaf_count() of them, over the graph that networks of the result work on
+/// \param maps  one sheaf for all layers, or model.sheaf_count() sheaves, over the graph of the networks that will use
+///              the result
 /// \throws std::invalid_argument  another number of sheaves, or a model that does not see edges
 template <HasIncidentMaps Model>
 [[nodiscard]] WithSheaves<Model> with_sheaves(const Model& model, GivenMaps<typename Model::Family> maps) {

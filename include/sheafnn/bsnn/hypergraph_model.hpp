@@ -4,8 +4,8 @@
 ///     using Model = sheafnn::SheafHyperGnn<sheafnn::Diagonal<4>>;                    // deterministic
 ///     using Model = sheafnn::BayesianSheafHyperGnn<sheafnn::SpecialOrthogonal<3>>;   // a distribution of maps per incident pair
 ///
-/// With HypergraphOptions::laplacian = nonlinear it is SheafHyperGCN. Networks of it: hypergraph_network.hpp. Source: Sheaf
-/// Hypergraph Networks (Duta et al.); math: "Hypergraphs".
+/// With HypergraphOptions::laplacian = nonlinear it is SheafHyperGCN. Its networks: hypergraph_network.hpp. Source:
+/// Sheaf Hypergraph Networks (Duta et al.); math: "Hypergraphs".
 #pragma once
 
 #include <concepts>
@@ -48,7 +48,7 @@ class HypergraphModel : public detail::ModelParts<HypergraphOptions, HypergraphL
   using GraphType = Hypergraph;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
-  /// As checkpoints and programs name it.
+  /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
   /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, B_l random orthogonal,
@@ -63,7 +63,7 @@ class HypergraphModel : public detail::ModelParts<HypergraphOptions, HypergraphL
       : HypergraphModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   HypergraphModel(detail::LayoutOnly, const HypergraphOptions& options, const Posterior& posterior)
       : Parts(resolve<Family>(detail::suited_to<Posterior>(options), bayesian)), posterior_(posterior) {
     detail::set_posterior(options_, posterior_);
@@ -79,7 +79,7 @@ class HypergraphModel : public detail::ModelParts<HypergraphOptions, HypergraphL
   [[nodiscard]] Index hidden_width() const noexcept { return stalk_dimension * options_.channels; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.static_sheaf ? 1 : options_.layers; }
-  /// What a layer is made from. Refers to the options. Takes any number.
+  /// The setting from which a layer is built. It refers to the options. Takes any number.
   [[nodiscard]] layers::HypergraphSetting layer_setting(Index layer) const {
     return {.laplacian = options_.laplacian,
             .update = options_.update,

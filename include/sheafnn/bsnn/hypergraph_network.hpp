@@ -1,6 +1,6 @@
 /// \file
-/// Network of a HypergraphModel: a sheaf hypergraph network at work on one hypergraph, with the passes of every Network, so
-/// that elbo(), train(), predict() and own loops work with it.
+/// Network of a HypergraphModel: a sheaf hypergraph network on one hypergraph. It has the passes of every Network, so
+/// elbo(), train(), predict() and your own loops work with it.
 ///
 ///     H = ELU(X W₁ᵀ + b₁),  F^l from a learner that reads X_l, or drawn from Q(F | H),  X_1 = H,
 ///     X_{l+1} = layer_l(X_l; F^l),  Y = X_{L+1} W_outᵀ + b_out
@@ -110,7 +110,7 @@ struct HypergraphSteps {
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
   }
-  /// H, and of Bayesian models Q(F | H).
+  /// Computes H and, for Bayesian models, Q(F | H).
   void embed() {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.of_hidden());
     source.infer(execution, source_weights(), encoder.output());
@@ -131,7 +131,7 @@ struct HypergraphSteps {
   [[nodiscard]] FeatureView<const S> features_after(Index count) const {
     return count == 0 ? start_features() : layers[at(count - 1)].output();
   }
-  /// From the derivative of the outputs to the derivative of X_1, which is added to embedding_bar.
+  /// Computes the derivative of X_1 from the derivative of the outputs, and adds it to embedding_bar.
   void accumulate(const MatrixView<const S>& outputs_bar) {
     const FeatureView<const S> x = features_after(layer_count());
     output.backward(execution, weights.readout, weights.output, x.rows(), outputs_bar,
@@ -150,14 +150,14 @@ struct HypergraphSteps {
       add_array(execution, bar.size(), bar.data(), embedding_bar.data());
     }
   }
-  /// From the sum of all samples' derivatives to the encoders' and the learner's weights.
+  /// Computes the derivatives of the encoders' and the learner's weights from the sums over all samples.
   void embed_backward() {
     source.finish_backward(execution, source_weights(), view(embedding_bar).rows(), view(x_bar).rows(),
                            source_weights_bar());
     encoder.backward(execution, view(embedding_bar).rows(), weights_bar.encoder);
   }
 
-  // As NetworkPasses takes them:
+  // The members that NetworkPasses needs:
 
   void begin_posterior(double kl_weight) { source.begin_backward(execution, kl_weight); }
   void clear_gradient() { gradient.fill(S(0)); }
@@ -188,7 +188,7 @@ struct HypergraphSteps {
   HypergraphScratch<S> scratch;
   ForwardPass<S> pass;
   NodeSelection nodes;  ///< of the rows of outputs
-  Index sample = 0;     ///< that is drawn
+  Index sample = 0;     ///< sample of the present draw
   BackwardOptions options;
   bool kept = false;  ///< do the layers hold what a backward pass reads?
   bool closed_form = true, first_sample = true;
@@ -211,7 +211,7 @@ struct HypergraphSteps {
     if (!pass.noise.empty()) r.noise.values = pass.noise[at(sample * sheaf_count() + l)].data();
     return r;
   }
-  /// From the derivatives of a sheaf to the derivatives of Q's parameters, or of X_l and the learner's weights.
+  /// Computes the derivatives of Q's parameters, or of X_l and the learner's weights, from the derivatives of a sheaf.
   void sheaf_backward(Index l) {
     const SheafInput<S> read = sheaf_input(l, start_features());
     const double share = 1 / static_cast<double>(options.samples * sheaf_count());
@@ -242,7 +242,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   using typename Base::Family, typename Base::Model;
   using S = Scalar;
 
-  /// Allocates all buffers but the ones for backward passes.
+  /// Allocates all buffers except the ones for backward passes.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the hypergraph, or a hypergraph without nodes
@@ -251,7 +251,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   Network(const Model&&, const Hypergraph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Hypergraph&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
+  /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   /// A layer of the last draw; its terms() has the pairs that a non-linear Laplacian has selected.
   /// \param number  0 … layers − 1

@@ -16,8 +16,8 @@
 
 namespace sheafnn {
 
-/// Architecture of a sheaf hypergraph network; family and stalk dimension d are template parameters of the model. Fields that
-/// ModelOptions has too mean the same. h = d · channels is the hidden width.
+/// Architecture of a sheaf hypergraph network; family and stalk dimension d are template parameters of the model.
+/// Fields have the same meaning as in ModelOptions. h = d · channels is the hidden width.
 struct HypergraphOptions {
   static constexpr NetworkKind kind{.bayesian = "bshgnn",
                                     .deterministic = "shgnn",
@@ -30,15 +30,15 @@ struct HypergraphOptions {
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
   Index layers = 2;     ///< L, diffusion layers
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
+  Index classes = 0;    ///< C, number of classes, or of outputs for another loss
 
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
   /// linear: SheafHyperGNN; nonlinear: SheafHyperGCN; published: for comparisons with published figures.
   HypergraphLaplacian laplacian = HypergraphLaplacian::linear;
   /// With the nonlinear Laplacian: join both ends of the most discrepant pair with every other member too.
   bool mediators = false;
-  /// With the nonlinear Laplacian: f numbers r, so that discrepancies are norms of (F_u x_u − F_v x_v) r; empty: norms of all
-  /// entries. random_projection() draws some.
+  /// With the nonlinear Laplacian: f numbers r, which make a discrepancy the norm of (F_u x_u − F_v x_v) r. Empty: the
+  /// norm of all entries. random_projection() draws such numbers.
   std::vector<double> projection = {};
   HypergraphUpdate update = HypergraphUpdate::plain;             ///< how a layer ends
   HypergraphLearner learner = HypergraphLearner::concatenation;  ///< what the sheaf learner reads
@@ -87,7 +87,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit(detail::readout_option, options.readout_layers...);
 }
 
-/// Numbers for HypergraphOptions::projection, uniform in [0, 1). Takes any seed; without channels there are none.
+/// Numbers for HypergraphOptions::projection, uniform in [0, 1). Takes any seed; the result is empty without channels.
 [[nodiscard]] inline std::vector<double> random_projection(Index channels, std::uint64_t seed = 0) {
   const Stream stream{seed, Purpose::user};
   std::vector<double> r;
@@ -99,7 +99,7 @@ void for_each_option(const Visit& visit, Options&... options) {
 
 namespace detail {
 
-/// What encoder, sheaf learner and readout have in common with networks on graphs.
+/// The options that encoder, sheaf learner and readout share with networks on graphs.
 [[nodiscard]] inline ModelOptions shared_parts(const HypergraphOptions& options) {
   ModelOptions r;
   r.features = options.features;

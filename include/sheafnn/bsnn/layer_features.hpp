@@ -5,9 +5,9 @@
 ///     x.after(0);             // H, the encoder's output: n × d'f
 ///     x.after(x.layers);      // X_{L+1}, what the output layer reads: Y = X_{L+1} W_outᵀ + b_out
 ///
-/// after(l) is X_{l+1} of math: "The model". In Bayesian models all but H depend on the sheaves that are drawn; the
-/// mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. With one readout layer, which is affine,
-/// the mean of X_{L+1} gives the mean of the raw outputs.
+/// after(l) is X_{l+1} of math: "The model". In Bayesian models all features except H depend on the sheaves that are
+/// drawn; the mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. With one readout layer,
+/// which is affine, the mean of X_{L+1} gives the mean of the raw outputs.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct LayerFeaturesOptions {
   Index samples = 1;        ///< number of samples, at most 32768 − first_sample; deterministic models draw one
   std::uint64_t seed = 0;   ///< of the samples
   std::uint32_t epoch = 0;  ///< addresses the noise, as in PredictOptions
-  int threads = 0;          ///< 0: as many as the graph is worth; results do not depend on it
+  int threads = 0;          ///< 0: chosen by the size of the graph; results do not depend on it
 };
 
 /// Features of n nodes after 0 … L diffusion layers: d' stalk coordinates with f channels each, channels innermost.
@@ -86,7 +86,7 @@ template <class Model>
   }
   return r;
 }
-/// As above, of a dataset.
+/// The same for the graph and features of a dataset.
 template <class Model>
 [[nodiscard]] LayerFeatures layer_features(const Model& model, const NodeDataset<GraphOf<Model>>& data,
                                            const LayerFeaturesOptions& options = {}) {

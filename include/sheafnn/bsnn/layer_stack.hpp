@@ -17,7 +17,7 @@
 
 namespace sheafnn {
 
-/// Every layer is of the first kind that suits what it is made from, so that a network may mix them.
+/// Every layer has the first kind that suits its setting, so a network may mix kinds.
 ///
 /// \tparam Kinds  class templates Kind<Family, S>, derived from Layer; see layers/layer.hpp
 template <template <RestrictionMapFamily, class> class... Kinds>
@@ -29,7 +29,7 @@ struct LayerKinds {
   }
   /// Calls use.template operator()<Kind>() for the kind of a layer.
   ///
-  /// \throws std::invalid_argument  none suits
+  /// \throws std::invalid_argument  no kind suits the setting
   template <class Family, class S, class Use>
   static void with_kind(const layers::LayerSetting& of, const Use& use) {
     const auto used = [&]<class Kind>() {
@@ -54,7 +54,7 @@ struct LayerKinds {
   }
 };
 
-/// A kind of layer that is chosen where `Chosen` says so, in place of its own suits():
+/// A kind of layer for which `Chosen` replaces suits():
 ///
 ///     template <class Family, class S>
 ///     using FirstLayer = LayerWhere<PolynomialDiffusionLayer<Family, S>, [](const LayerSetting& of) { return of.number == 0; }>;
@@ -69,13 +69,13 @@ class LayerWhere final : public Kind {
   [[nodiscard]] static bool suits(const layers::LayerSetting& of) { return Chosen(of); }
 };
 
-/// The kinds of the library.
+/// The kinds that networks of bsnn.hpp may have.
 using LibraryLayers =
     LayerKinds<layers::DiffusionLayer, layers::PolynomialDiffusionLayer, layers::InitialResidualLayer>;
 
 namespace detail {
 
-/// The places of the weights of layers; those in `layers` are empty where a layer has no DiffusionWeights.
+/// The places of the weights of layers. The entry in `layers` is empty if a layer has no DiffusionWeights.
 template <class Kinds, class Family, class S>
 void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index count, bool norm,
                     LayerWeights<ParameterSlot>& at) {
@@ -103,7 +103,7 @@ class LayerStack {
   LayerStack(const Model& model, const Graph& graph, const DiffusionShape<S>& shape) {
     LayerSetting of = model.layer_setting();
     const std::size_t bytes = static_cast<std::size_t>(graph.node_count() * shape.row()) * sizeof(S);
-    // All parts must choose the same, since they exchange rows of the terms that are recomputed.
+    // All parts of a graph must make the same choice, since they exchange rows of the recomputed terms.
     if (graph.part() == nullptr) of.terms = choose_terms(of.filter, model.options().normalisation, bytes);
     const Layer<Family, S>* before = nullptr;
     for (of.number = 0; of.number < model.options().layers; ++of.number) {
@@ -130,7 +130,7 @@ class LayerStack {
   [[nodiscard]] Layer<Family, S>& operator[](Index l) const noexcept {
     return *layers_[static_cast<std::size_t>(l)];
   }
-  /// What any of them reads.
+  /// What at least one of the layers reads.
   [[nodiscard]] LayerReads reads() const noexcept { return reads_; }
   /// Calls use(l, mask) for the dropouts of the layers' inputs.
   template <class Use>

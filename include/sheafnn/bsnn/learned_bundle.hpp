@@ -17,7 +17,7 @@ namespace sheafnn {
 /// Which rotations learned_bundle() reads.
 struct LearnedBundleOptions {
   Index layer = 0;  ///< 0 … layers − 1; Bayesian models have one distribution for all layers
-  int threads = 0;  ///< 0: as many as the graph is worth; results do not depend on it
+  int threads = 0;  ///< 0: chosen by the size of the graph; results do not depend on it
 };
 
 /// The rotations of all nodes.
@@ -66,7 +66,7 @@ template <int D, bool Bayesian, class S>
   network.draw(0);
   return detail::bundle_table(network, options.layer);
 }
-/// As above, of a dataset.
+/// The same for the graph and features of a dataset.
 template <int D, bool Bayesian, class S>
 [[nodiscard]] LearnedBundle learned_bundle(const BundleModel<D, Bayesian, S>& model, const Dataset& data,
                                            const LearnedBundleOptions& options = {}) {

@@ -3,8 +3,8 @@
 /// S_u = σ_u R_u.
 ///
 ///     const auto maps = sheafnn::learned_node_maps(model, data, {.layer = 2});
-///     maps.out.scale[u];    // τ_u: near 0, node u does not listen
-///     maps.in.scale[u];     // σ_u: near 0, node u does not speak
+///     maps.out.scale[u];    // τ_u: near 0, node u does not receive
+///     maps.in.scale[u];     // σ_u: near 0, node u does not send
 ///
 /// Source: math: "Cooperative sheaves", "Bayesian cooperative sheaves".
 #pragma once
@@ -21,14 +21,14 @@ namespace sheafnn {
 struct LearnedNodeMapsOptions {
   Index layer =
       0;  ///< 0 … layers − 1; Bayesian models without layer_learners have one distribution for all layers
-  int threads = 0;  ///< 0: as many as the graph is worth; results do not depend on it
+  int threads = 0;  ///< 0: chosen by the size of the graph; results do not depend on it
 };
 
 /// One map of each of n nodes.
 struct NodeMapTable {
   std::vector<double> rotation;  ///< n × D × D, row by row; Bayesian: M, the mode
   std::vector<double> scale;     ///< n, at most 10; Bayesian: exp(min(μ, ln 10)), the median
-  // Of Bayesian models, n each; empty otherwise.
+  // Bayesian models have n numbers in each; otherwise they are empty.
   std::vector<double> concentration;        ///< κ of the rotation, in [0, 1)
   std::vector<double> log_scale_mean;       ///< μ
   std::vector<double> log_scale_deviation;  ///< s; 0 where maps have no scales
@@ -75,7 +75,7 @@ template <int D, bool Bayesian, class S>
 }  // namespace detail
 
 /// The maps of every node, without dropout. With layer_learners, the distributions of a layer depend on the maps that
-/// the layers before it have drawn; the maps of the first sample are taken.
+/// the layers before it have drawn; this function takes the maps of the first sample.
 ///
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, or features that do not fit
@@ -95,7 +95,7 @@ template <int D, bool Bayesian, class S>
   return {graph.node_count(), D, detail::node_map_table(network, layers::MapSide::out, options.layer),
           detail::node_map_table(network, layers::MapSide::in, options.layer)};
 }
-/// As above, of a dataset.
+/// The same for the graph and features of a dataset.
 template <int D, bool Bayesian, class S>
 [[nodiscard]] LearnedNodeMaps learned_node_maps(const CooperativeModel<D, Bayesian, S>& model, const Dataset& data,
                                                 const LearnedNodeMapsOptions& options = {}) {

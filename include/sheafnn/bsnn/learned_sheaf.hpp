@@ -24,14 +24,14 @@
 
 namespace sheafnn {
 
-/// Has the model a distribution of sheaves? Bayesian models have, unless their maps are fixed (Identity).
+/// Does the model have a distribution of sheaves? Bayesian models do, unless their maps are fixed (Identity).
 template <class Model>
 inline constexpr bool has_sheaf_posterior = Model::bayesian&& sheaf::is_learned<typename Model::Family>;
 
 /// Which sheaf learned_sheaf() reads.
 struct LearnedSheafOptions {
   Index layer = 0;  ///< 0 … layers − 1; without effect where all layers share their maps or posterior
-  int threads = 0;  ///< 0: as many as the graph is worth
+  int threads = 0;  ///< 0: chosen by the size of the graph
 };
 
 /// Which sheaf draw_sheaf() draws. With the same seed and epoch, predict() uses it for this sample and layer.
@@ -40,11 +40,11 @@ struct DrawSheafOptions {
   Index layer = 0;   ///< 0 … layers − 1; linear models have one sheaf for all layers
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
-  int threads = 0;  ///< 0: as many as the graph is worth
+  int threads = 0;  ///< 0: chosen by the size of the graph
 };
 
-/// What takes the place of smaller edge weights of a learned sheaf: edge weights of saturated learners underflow to 0, which a
-/// CellularSheaf does not take. Its square is next to nothing beside any other weight's.
+/// Replaces smaller edge weights of a learned sheaf. Edge weights of saturated learners underflow to 0, which a
+/// CellularSheaf refuses. The square of this number is negligible beside the square of any other weight.
 inline constexpr double least_edge_weight = 1e-150;
 
 namespace detail {
@@ -84,7 +84,8 @@ template <class Model, class MapBlock>
       }
     }
     if constexpr (may_have_edge_weights<Family>) {
-      // Lanes-innermost with one number per edge: edge by edge. A product of two sigmoids may underflow to 0.
+      // Copies edge weights from the lanes-innermost layout to one number per edge. A product of two sigmoids may
+      // underflow to 0.
       for (Index e = 0; weights != nullptr && e < graph.edge_count(); ++e) {
         const double weight = static_cast<double>(weights[e]);
         sheaf.set_edge_weight(e, weight >= 0 && weight < least_edge_weight ? least_edge_weight : weight);
@@ -113,8 +114,8 @@ template <class Model>
   return gather_sheaf<Model>(network.graph(), source.edge_weights(),
                              [&](Index block, auto& map) { source.mean_block(block, map); });
 }
-/// The sheaf of a layer in a pass: drawn from the posterior after begin(), or, of a model without one, computed by a draw
-/// of this pass.
+/// The sheaf of a layer in a pass. It is drawn from the posterior after begin(); for a model without a posterior, a
+/// draw of this pass computes it.
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> sheaf_of_pass(
     const Network<Model>& network, [[maybe_unused]] const ForwardPass<typename Model::Scalar>& pass,
@@ -173,12 +174,12 @@ template <class Model>
 
 }  // namespace detail
 
-/// The sheaf of a layer, without dropout: of Bayesian models the posterior's mean, which all layers share, of
-/// deterministic models the maps that this layer computes from its features.
+/// The sheaf of a layer, without dropout. For Bayesian models it is the posterior's mean, which all layers share; for
+/// deterministic models, the maps that this layer computes from its features.
 ///
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
-/// \throws std::invalid_argument  an option out of range, features that do not fit, or learned numbers that no sheaf
-///         can have, such as NaN
+/// \throws std::invalid_argument  an option out of range, features that do not fit, or learned numbers that are invalid
+///         for a sheaf, such as NaN
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> learned_sheaf(const Model& model, const Graph& graph,
                                                                   const NodeFeatures& features,
@@ -192,15 +193,15 @@ template <class Model>
     return detail::point_sheaf(network, options.layer);
   }
 }
-/// As above, of a dataset.
+/// The same for the graph and features of a dataset.
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> learned_sheaf(const Model& model, const Dataset& data,
                                                                   const LearnedSheafOptions& options = {}) {
   return learned_sheaf(model, data.graph, data.features, options);
 }
 
-/// The sheaf drawn for a sample and layer: the maps of predict() with the same seed and epoch. Of deterministic models
-/// every sample is the learned sheaf.
+/// The sheaf drawn for a sample and layer: the maps of predict() with the same seed and epoch. For deterministic
+/// models, every sample is the learned sheaf.
 ///
 /// \throws std::invalid_argument  as learned_sheaf()
 template <class Model>
@@ -221,14 +222,14 @@ template <class Model>
     return detail::point_sheaf(network, options.layer);
   }
 }
-/// As above, of a dataset.
+/// The same for the graph and features of a dataset.
 template <class Model>
 [[nodiscard]] CellularSheaf<typename Model::Family> draw_sheaf(const Model& model, const Dataset& data,
                                                                const DrawSheafOptions& options = {}) {
   return draw_sheaf(model, data.graph, data.features, options);
 }
 
-/// The posterior's parameters of every incident pair: its mean, what the posterior itself names as its spread
+/// The posterior's parameters of every incident pair: the mean, the spread parameters that the posterior names
 /// (spread_parameters, posterior/sheaf_posterior.hpp), and the edge weights.
 ///
 /// \param options  all layers share the posterior: the layer is only checked
@@ -243,7 +244,7 @@ template <class Model>
   network.begin({});
   return detail::parameters_of(network);
 }
-/// As above, of a dataset.
+/// The same for the graph and features of a dataset.
 template <class Model>
   requires has_sheaf_posterior<Model>
 [[nodiscard]] PosteriorParameters posterior_parameters(const Model& model, const Dataset& data,

@@ -26,7 +26,7 @@
 
 namespace sheafnn {
 
-/// What predictions of some nodes are worth: a loss, and a score, of which more is better.
+/// The quality of predictions of some nodes: a loss, and a score, of which larger values are better.
 struct Score {
   double loss = 0, score = 0;
 };
@@ -39,12 +39,13 @@ struct Score {
 ///     derivative in the raw outputs. `outputs` may be overwritten; outputs_bar is to be overwritten wholly;
 ///   - predict(execution, outputs, rows, predictions): adds to row u of predictions (n × C, double) what the raw
 ///     outputs predict; `outputs` may be overwritten;
-///   - score(predictions, nodes): of mean predictions; of some of the nodes the target is known.
+///   - score(predictions, nodes): the score of mean predictions; at least one node has a known target.
 /// SampleLoss::predictive (options.hpp) also needs
-///   - node_losses(execution, outputs, rows, nodes, losses): sets the losses of all nodes, −log of their targets' likelihood
-///     and 0 where they have none; `outputs` may be overwritten;
-///   - mean_loss(rows, nodes, losses): what value_and_derivative() returns where these are the nodes' losses.
-/// They call all but the first three only with what check_loss() has let through, with several threads perhaps at the same time.
+///   - node_losses(execution, outputs, rows, nodes, losses): sets the loss of every node, −log of the likelihood of its
+///     target, or 0 if the node has no target; `outputs` may be overwritten;
+///   - mean_loss(rows, nodes, losses): what value_and_derivative() returns if the nodes have these losses.
+/// They call all functions but the first three only with arguments that check_loss() has accepted, perhaps from several
+/// threads at the same time.
 template <class L, class S>
 concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>& outputs,
                         const NodeSelection& rows, std::span<const std::int32_t> nodes,
@@ -57,7 +58,7 @@ concept Loss = requires(const L& loss, Execution execution, const MatrixView<S>&
   { loss.score(predictions, nodes) } -> std::same_as<Score>;
 };
 
-/// What SampleLoss::predictive needs of a loss besides.
+/// The further functions that SampleLoss::predictive needs.
 template <class L, class S>
 concept NodewiseLoss = Loss<L, S> &&
     requires(const L& loss, Execution execution, const MatrixView<S>& outputs, const NodeSelection& rows,
@@ -72,7 +73,7 @@ concept LossOf = Loss<L, typename Model::Scalar> || has_own_targets<L>;
 
 namespace detail {
 
-/// Does a loss have classes, as Classification has, and predict their probabilities?
+/// Does a loss have classes and predict their probabilities, like Classification?
 template <class L>
 inline constexpr bool has_classes = !spans_parts<L> && requires(const L& loss) {
   loss.labels();
@@ -109,7 +110,7 @@ void for_rows(const NodeSelection& rows, std::span<const std::int32_t> nodes, co
     body(static_cast<Index>(nodes[i]), same ? static_cast<Index>(i) : rows.index_of(nodes[i]));
   }
 }
-/// The same for those with a target.
+/// Calls body(node, row) for the nodes with a known target.
 template <class L, class Body>
 void for_known(const L& loss, const NodeSelection& rows, std::span<const std::int32_t> nodes, const Body& body) {
   for_rows(rows, nodes, [&](Index u, Index row) {
@@ -166,7 +167,7 @@ template <class T>
   return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
 }
 
-/// The numbers of the rows, and none between them: a loss may concern some columns only.
+/// The numbers of the rows, copied without gaps, because a loss may concern only some columns.
 template <class S>
 void fill_zero(const MatrixView<S>& m) {
   for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));

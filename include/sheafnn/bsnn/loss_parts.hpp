@@ -1,6 +1,6 @@
 /// \file
-/// What elbo() and train() ask of losses of which a graph's parts compute one share each, and of losses whose targets are
-/// no nodes.
+/// What elbo() and train() need from losses that are divided among the parts of a graph, and from losses whose targets
+/// are not nodes.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace sheafnn {
 
-/// A loss over the parts of a graph (graph/graph_part.hpp) says spans_parts = true. Its values are values of
-/// all parts' nodes, except value_and_derivative(), which elbo() adds up; a part may have no such node. All parts
-/// call its functions in the same order, also has_nodes(nodes): does any part have some?, and metric(stop_on,
-/// probabilities, nodes), a metric of classes (stop_metric.hpp).
+/// A loss over the parts of a graph (graph/graph_part.hpp) says spans_parts = true. Its functions return values over
+/// the nodes of all parts, except value_and_derivative(), whose values elbo() adds up; a part may have no such node.
+/// All parts call its functions in the same order. Two functions are added: has_nodes(nodes), whether any part has
+/// nodes, and metric(stop_on, probabilities, nodes), a metric of classes (stop_metric.hpp).
 template <class L>
 inline constexpr bool spans_parts = requires {
   requires L::spans_parts;
@@ -30,15 +30,15 @@ template <class L>
   }
 }
 
-/// A loss whose targets are no nodes, but pairs of them, for example, numbers them 0 … target_count() − 1. Splits, predictions
-/// and scores are then of targets, each with prediction_columns() numbers. Beside these two it has name, known() and score()
-/// of a Loss (loss.hpp), and
+/// A loss whose targets are not nodes but, for example, pairs of nodes. It numbers its targets 0 … target_count() − 1.
+/// Splits, predictions and scores then refer to targets, each with prediction_columns() numbers. Beside these two
+/// functions it has name, known() and score() of a Loss (loss.hpp), and
 ///   - validate(model, node_count): throws std::invalid_argument unless the targets fit;
 ///   - prepare(model, seed): adds the loss's own parameters to the model's, where they are not there yet;
 ///   - Work<Model>: a type of buffers, one object for passes that follow each other;
-///   - begin(network, targets, work): before the draws of a pass, which has outputs of all nodes;
-///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as for a Loss, of the sample that is drawn;
-///     derivatives of the loss's parameters are added to the network's gradient;
+///   - begin(network, targets, work): called before the draws of a pass, which computes the outputs of all nodes;
+///   - value_and_derivative(network, outputs, targets, share, outputs_bar, work): as for a Loss, for the present
+///     sample; derivatives of the loss's parameters are added to the network's gradient;
 ///   - predict(network, outputs, targets, predictions, work): as for a Loss.
 template <class L>
 inline constexpr bool has_own_targets = requires(const L& loss) {
@@ -46,7 +46,7 @@ inline constexpr bool has_own_targets = requires(const L& loss) {
   loss.prediction_columns();
 };
 
-/// How many targets a loss has, of a network with that many rows of outputs. Takes any.
+/// Number of targets of a loss, for a network with that many rows of outputs. Takes any loss.
 template <class L>
 [[nodiscard]] Index target_count(const L& loss, [[maybe_unused]] Index rows) {
   if constexpr (has_own_targets<L>) {
@@ -55,7 +55,7 @@ template <class L>
     return rows;
   }
 }
-/// How many numbers it predicts for each. Takes any.
+/// Number of predicted numbers per target. Takes any loss.
 template <class L>
 [[nodiscard]] Index prediction_columns(const L& loss, [[maybe_unused]] Index outputs) {
   if constexpr (has_own_targets<L>) {
@@ -64,7 +64,7 @@ template <class L>
     return outputs;
   }
 }
-/// The nodes whose outputs a pass needs for some targets; none: all. Takes any.
+/// The nodes whose outputs a pass needs for some targets; empty: all nodes. Takes any loss.
 template <class L>
 [[nodiscard]] std::span<const std::int32_t> nodes_of_targets(const L&, std::span<const std::int32_t> targets) {
   return has_own_targets<L> ? std::span<const std::int32_t>() : targets;

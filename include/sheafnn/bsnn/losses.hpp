@@ -1,5 +1,5 @@
 /// \file
-/// Losses of node outputs: classification, multilabel classification, regression. For one of your own see loss.hpp.
+/// Losses of node outputs: classification, multilabel classification, regression. To write your own loss, see loss.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
 /// a NodeSelection; in all functions the loss is a mean over the nodes in `nodes` whose target is known.
@@ -27,7 +27,7 @@ namespace sheafnn {
 ///
 ///     Σ_u w_{y_u} (−log p(y_u | u)) / Σ_u w_{y_u}
 ///
-/// Unchecked: of all but validate(), that check_loss() does not throw, and that views have rows of C numbers.
+/// Unchecked: in all functions except validate(), check_loss() does not throw, and views have rows of C numbers.
 class Classification {
  public:
   static constexpr std::string_view name = "classification";
@@ -236,14 +236,14 @@ class Multilabel {
 
 /// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known numbers.
 ///
-/// With C = k outputs they are μ, and σ is given; with C = 2k the second half are log σ, learned.
-/// Unchecked: as for Classification.
+/// With C = k, the outputs are μ, and σ is given. With C = 2k, the second half of the outputs is log σ, which is
+/// learned. Unchecked: as for Classification.
 class Regression {
  public:
   static constexpr std::string_view name = "regression";
 
   /// \param targets    n × k, NaN where unknown
-  /// \param deviation  σ, where it is not learned \throws std::invalid_argument  not positive and finite
+  /// \param deviation  σ, if it is not learned \throws std::invalid_argument  not positive and finite
   explicit Regression(const MatrixView<const double>& targets, double deviation = 1)
       : targets_(targets), deviation_(deviation) {
     require(deviation > 0 && std::isfinite(deviation), "deviation", deviation, "must be positive and finite");

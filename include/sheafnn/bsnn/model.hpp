@@ -36,12 +36,12 @@ concept SheafSource = is_point_mass<Q> || SheafPosterior<Q> || is_around_given<Q
 
 namespace detail {
 
-/// The options, with the defaults that a posterior decides: given maps come with their edge weights, and a posterior without a
-/// member sheaf_activation has an activation of its own, which the option calls tanh.
+/// The options, with the defaults that a posterior decides: given maps come with their edge weights. A posterior
+/// without a member sheaf_activation has its own activation, and the option is then tanh.
 ///
-/// \throws std::invalid_argument  learned edge weights, of given maps
+/// \throws std::invalid_argument  learned edge weights with given maps
 ///
-/// \tparam Layers  LayerKinds, whose first kind decides the form of the layers; void: there is no choice
+/// \tparam Layers  LayerKinds, whose first kind decides the form of the layers; void: the layers have one form
 template <class Posterior, class Layers = void, class Options>
 [[nodiscard]] Options suited_to(Options options) {
   if constexpr (!std::is_void_v<Layers>) {
@@ -58,12 +58,12 @@ template <class Posterior, class Layers = void, class Options>
   return options;
 }
 
-/// A model whose given maps come later, with a graph.
+/// Marks a model whose given maps come later, with a graph.
 struct LaterSheaf {};
 
-/// Gives a posterior what the resolved options say of it (posterior/sheaf_posterior.hpp).
+/// Passes the resolved options that concern a posterior on to it (posterior/sheaf_posterior.hpp).
 ///
-/// \throws std::invalid_argument  a sheaf activation other than tanh, of a posterior that has its own
+/// \throws std::invalid_argument  a sheaf activation other than tanh, for a posterior with its own activation
 template <class Options, class Posterior>
 void set_posterior(const Options& options, Posterior& posterior) {
   if constexpr (is_around_given<Posterior>) {
@@ -88,7 +88,7 @@ void set_posterior(const Options& options, Posterior& posterior) {
 /// \tparam PosteriorType  CayleyPosterior<FamilyType>, NormalPosterior<FamilyType>, PointMass<FamilyType>,
 ///                        GivenMaps<FamilyType>, AroundGiven<FamilyType>, … or your own
 /// \tparam S              float (default) or double
-/// \tparam LayersType     LayerKinds<…>, of which networks may have layers
+/// \tparam LayersType     LayerKinds<…>, the kinds of layers that networks may have
 template <RestrictionMapFamily FamilyType, SheafSource PosteriorType, std::floating_point S = float,
           class LayersType = LibraryLayers>
 class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
@@ -104,7 +104,7 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   using Stack = detail::LayerStack<Family, S>;
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
-  /// As checkpoints and programs name it.
+  /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = has_given_maps<Posterior>    ? "nsd-given"
                                            : is_around_given<Posterior> ? "bsnn-around"
                                            : bayesian                   ? Options::kind.bayesian
@@ -116,13 +116,13 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   /// \param seed       selects the initial parameters
   /// \param posterior  the posterior's own state, such as a prior, or given maps; its rotation parametrisation, sheaf
   ///                   activation and range of spread are the options'
-  /// \throws std::invalid_argument  an option out of range (see resolve()); of given maps: no sheaf, a number of them
-  ///                                that does not fit the layers, learned edge weights, or no edges
+  /// \throws std::invalid_argument  an option out of range (see resolve()); for given maps: no sheaf, a number of
+  ///                                sheaves that does not fit the layers, learned edge weights, or no edges
   explicit SheafModel(const ModelOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : SheafModel(detail::LayoutOnly{}, options, posterior) {
     parameters_.initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   SheafModel(detail::LayoutOnly, const ModelOptions& options, const Posterior& posterior)
       : SheafModel(detail::LaterSheaf{}, options, posterior) {
     if constexpr (has_given_maps<Posterior>) posterior_.check_count(sheaf_count());
@@ -136,11 +136,11 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   }
   /// h = d' · channels.
   [[nodiscard]] Index hidden_width() const noexcept { return coordinates() * options_.channels; }
-  /// Numbers of a node between layers: h, or 2h of complex features.
+  /// Numbers per node between layers: h, or 2h for complex features.
   [[nodiscard]] Index row() const noexcept { return layout_.row; }
   /// Number of different sheaves in a forward pass.
   [[nodiscard]] Index sheaf_count() const noexcept { return options_.linear ? 1 : options_.layers; }
-  /// What layers are made from.
+  /// The setting from which layers are built.
   [[nodiscard]] layers::LayerSetting layer_setting() const {
     const layers::DiffusionOptions parts{options_.left_weights, options_.right_weights, options_.activation,
                                          !options_.residual.initial() && options_.layer == LayerForm::diffusion};
@@ -161,7 +161,7 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   }
 
  protected:
-  /// A model whose networks bring the given maps.
+  /// Builds a model whose networks bring the given maps.
   SheafModel(detail::LaterSheaf, const ModelOptions& options, const Posterior& posterior = {})
       : Parts(resolve<Family>(detail::suited_to<Posterior, Layers>(options), bayesian)), posterior_(posterior) {
     if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) detail::require_edges(options_);
@@ -188,7 +188,7 @@ using Nsd = SheafModel<Family, PointMass<Family>, S>;
 /// Sheaf neural network: the restriction maps are given, as the posterior GivenMaps; all else is learned.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using Snn = SheafModel<Family, GivenMaps<Family>, S>;
-/// The same with distributions around the given maps, as the posterior AroundGiven.
+/// Sheaf neural network with distributions around given maps, as the posterior AroundGiven.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using Bgsnn = SheafModel<Family, AroundGiven<Family>, S>;
 

@@ -1,6 +1,6 @@
 /// \file
-/// NetworkWeights: all parameters of a network, declared once, and ModelLayout: the sizes of its parts, and where the
-/// parameters of each are in a ParameterSet.
+/// NetworkWeights: all parameters of a network, declared once, and ModelLayout: the sizes of its parts, and the places
+/// of their parameters in a ParameterSet.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ namespace sheafnn {
 struct NetworkSizes {
   Index coordinates = 0;   ///< d'
   Index hidden_width = 0;  ///< h
-  Index row = 0;           ///< numbers of a node between layers: h, or 2h of complex features
+  Index row = 0;           ///< numbers per node between layers: h, or 2h for complex features
   Index learner_count = 0;
   bool bayesian = false;
   layers::EncoderOptions encoder, sheaf_encoder;
@@ -30,7 +30,7 @@ struct NetworkSizes {
 /// Sizes of the parts of a network. Unchecked: the options are resolved, sizes are at least 0.
 ///
 /// \param options       resolved
-/// \param d             stalk coordinates, fixed filters counted
+/// \param d             stalk coordinates, including fixed filters
 /// \param sheaf_count   different sheaves in a forward pass
 /// \param raw           raw numbers of the posterior per map
 [[nodiscard]] inline NetworkSizes network_sizes(const ModelOptions& options, Index d, Index sheaf_count,
@@ -65,7 +65,7 @@ struct NetworkSizes {
 
 /// The weights of a readout. Unchecked: numbers are at least 1.
 ///
-/// \param layers  the hidden ones and the last
+/// \param layers  the hidden layers and the last one
 template <class T>
 SHEAFNN_NOINLINE void declare_readout(layers::ParameterList<T>& list,
                                       std::vector<layers::LinearWeights<T>>& hidden,
@@ -75,11 +75,12 @@ SHEAFNN_NOINLINE void declare_readout(layers::ParameterList<T>& list,
   output.declare(list, "lin2", classes, h);
 }
 
-/// All weights of a network but its layers', or their gradients or places. \tparam T const S, S or ParameterSlot
+/// All weights of a network except the weights of its layers, or their gradients or places. \tparam T const S, S or
+/// ParameterSlot
 template <class T>
 struct NetworkWeights {
   layers::LinearWeights<T> encoder, second, output;
-  layers::LinearWeights<T> sheaf_encoder;                ///< of models with a separate encoder
+  layers::LinearWeights<T> sheaf_encoder;                ///< only in models with a separate encoder
   std::vector<layers::SheafLearnerWeights<T>> learners;  ///< one (BSNN) or one per layer (NSD; `linear`: one)
   std::vector<layers::LinearWeights<T>> readout;         ///< of the hidden layers
   layers::FilterWeights<T> filter;
@@ -108,8 +109,8 @@ struct NetworkWeights {
 
 namespace detail {
 
-/// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its number. What a layer
-/// changes in the list holds for the layer alone.
+/// Declares the weights of layers, in order: declare(l) the weights of layer l, whose names end with its number.
+/// Changes that a layer makes to the list end with the layer.
 template <class T, class Declare>
 void declare_in_order(ParameterList<T>& list, Index count, const Declare& declare) {
   const ParameterGroup group = list.group;
@@ -129,7 +130,7 @@ void declare_in_order(ParameterList<T>& list, Index count, const Declare& declar
 template <class T>
 struct LayerWeights {
   std::vector<layers::DiffusionWeights<T>> layers;
-  std::vector<layers::NormWeights<T>> norms;  ///< one per layer, or none
+  std::vector<layers::NormWeights<T>> norms;  ///< one per layer, or empty
 
   /// Unchecked: count ≥ 0.
   void declare(layers::ParameterList<T>& list, layers::LayerSetting of, Index count, bool norm) {

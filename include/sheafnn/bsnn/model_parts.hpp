@@ -13,7 +13,7 @@ namespace sheafnn::detail {
 
 /// Base of models.
 ///
-/// \tparam Layout  the places of parameters, as the weights of the kind declare them
+/// \tparam Layout  the places of the parameters that the weights of the kind declare
 template <class OptionsType, class Layout, std::floating_point S>
 class ModelParts {
  public:
@@ -21,7 +21,7 @@ class ModelParts {
   using Scalar = S;
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
-  /// What happens to the features that networks of the model read; empty: what suits the first of them.
+  /// What happens to the features that networks of the model read. Empty: the first network makes the plan.
   ///
   /// \throws std::invalid_argument  a plan of another number of columns
   void set_feature_plan(FeaturePlan plan) {

@@ -1,6 +1,6 @@
 /// \file
-/// Network: a model at work on one graph, with forward and backward passes. Own losses, optimisers and loops need
-/// nothing else:
+/// Network: a model on one graph, with forward and backward passes. Your own losses, optimisers and loops need nothing
+/// else:
 ///
 ///     Network network(model, data.graph, data.features);
 ///     const auto outputs = network.forward({.epoch = epoch, .training = true});    // n × C raw outputs
@@ -29,20 +29,21 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
  public:
   using S = typename Model::Scalar;
 
-  /// Allocates all buffers but some that the first pass with dropout needs.
+  /// Allocates all buffers, except some that only passes with dropout need.
   ///
   /// \param features  n × p
   /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Passes(model, graph, features, execution) {}
-  /// The same of features as the model reads them. \throws std::invalid_argument  a graph without nodes
+  /// The same for features that have gone through the model's feature plan. \throws std::invalid_argument  a graph
+  /// without nodes
   Network(const Model& model, const Graph& graph, const detail::SeenFeatures& features, Execution execution = {})
       : Passes(model, graph, features, execution) {}
   Network(const Model&&, const Graph&, const NodeFeatures&, Execution = {}) = delete;  // they would dangle
   Network(const Model&, const Graph&&, const NodeFeatures&, Execution = {}) = delete;
 
-  /// Features after this many diffusion layers, of the last draw and valid until the next pass: H after none, and after
-  /// all, at nodes() only, what the output layer reads. \param layer_count  0 … layers of the model
+  /// Features after layer_count diffusion layers of the last draw, valid until the next pass. After 0 layers they are
+  /// H; after all layers, the input of the output layer, at nodes() only. \param layer_count  0 … layers of the model
   ///
   /// \throws std::invalid_argument  layer_count out of range
   /// \throws std::logic_error       begin() or, for a layer, draw() did not come before
@@ -50,15 +51,15 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     this->check_layer_count(layer_count, steps_.layer_count());
     return layer_count == 0 ? steps_.start_features() : steps_.layers[layer_count - 1].output();
   }
-  /// The sheaves of the last draw and, of Bayesian models, the posterior they are drawn from.
+  /// The sheaves of the last draw and, for Bayesian models, the posterior they are drawn from.
   [[nodiscard]] const auto& sheaf_source() const noexcept { return steps_.source; }
   [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
-  /// Of features between layers.
+  /// The shape of features between layers.
   [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
-  /// For pairs of nodes that need not be edges (pair_head.hpp).
+  /// The sheaf learner, which pair_head.hpp uses for pairs of nodes that need not be edges.
   [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 
-  /// Embeddings H and, of Bayesian models, the posterior Q(F | H).
+  /// Computes embeddings H and, for Bayesian models, the posterior Q(F | H).
   ///
   /// \param shared  null, or a network of the same model that has computed them: share(). May be this one
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
@@ -75,8 +76,8 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       steps_.take(shared->steps_);
     }
   }
-  /// The same for embeddings H that a computation outside of the network has made; features are not read, nor are the
-  /// encoder's weights. The last step backwards is then finish_backward(embedding_bar).
+  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not read.
+  /// The last step backwards is then finish_backward(embedding_bar).
   ///
   /// \param embedding  n × h without gaps; has to stay in place until the backward pass
   /// \throws std::invalid_argument  as above, embeddings of another shape, a model with a separate encoder
@@ -112,7 +113,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     this->end_draw();
     return x;
   }
-  /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
+  /// Draws samples 0 … count − 1 after begin(), for evaluations, and calls use(outputs) for each sample.
   ///
   /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
   /// \throws std::logic_error       begin() did not come before
@@ -129,8 +130,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     steps_.first_mixing = layers::MixedFeatures::compute;
   }
 
-  /// Backwards from the derivative of the last draw's outputs to those of the layers' weights, of Q's parameters and of
-  /// H, which add up.
+  /// Adds derivatives of layer weights, Q's parameters and H, from the derivative of the last draw's outputs.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
@@ -142,9 +142,10 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
                            steps_.weights_bar.readout, steps_.weights_bar.output);
     accumulate_layers(bar);
   }
-  /// The same from the derivative of what diffuse() has returned.
+  /// The same backward pass from the derivative of the result of diffuse().
   ///
-  /// \param sheaf_begun  what follows the layers has read the last layer's sheaf, and has begun sheaf_source().gradient()
+  /// \param sheaf_begun  whether a step after the layers has read the last layer's sheaf and has begun
+  ///                     sheaf_source().gradient()
   /// \throws std::invalid_argument  features_bar of another shape
   /// \throws std::logic_error       as accumulate()
   void accumulate_features(const FeatureView<const S>& features_bar, bool sheaf_begun = false) {
@@ -154,16 +155,16 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     bar.eigen() = features_bar.eigen();
     accumulate_layers(bar, sheaf_begun);
   }
-  /// From what accumulate() has gathered to gradient().
+  /// Completes gradient() from the sums of accumulate().
   ///
-  /// \returns the KL term, per incident pair, and of what layers draw themselves
+  /// \returns the KL term per incident pair, plus the KL terms of variables that layers draw themselves
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
     this->check_finish();
     steps_.embed_backward();
     return steps_.total_kl();
   }
-  /// The same after a pass from given embeddings, to their derivative as well.
+  /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
   ///
   /// \param embedding_bar  n × h, overwritten
   /// \throws std::invalid_argument  embedding_bar of another shape
@@ -175,9 +176,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
 
  private:
-  /// Where the derivative of X_{L+1} begins its way back.
+  /// The buffer where the backward pass expects the derivative of X_{L+1}.
   [[nodiscard]] FeatureView<S> last_bar() { return steps_.scratch(0).first(steps_.nodes.count()); }
-  /// From the derivative of X_{L+1}, in last_bar(), to the derivative of H.
+  /// Computes the derivative of H from the derivative of X_{L+1} in last_bar().
   void accumulate_layers(FeatureView<S> bar, bool sheaf_begun = false) {
     steps_.sheaf_gradient_begun = sheaf_begun;
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);

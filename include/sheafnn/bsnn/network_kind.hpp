@@ -7,21 +7,21 @@
 
 namespace sheafnn {
 
-/// The names of a kind of networks.
+/// The names and properties of a kind of networks.
 struct NetworkKind {
   std::string_view bayesian, deterministic;  ///< its two models: "bsnn", "nsd"
   std::string_view options;                  ///< the struct: "CooperativeOptions"
   std::string_view title;                    ///< "Cooperative networks"
   std::string_view maps;                     ///< what their maps belong to: "maps per node"
-  /// The name that stands for the maps of a kind with maps of its own: "cooperative". Empty: its maps are of a family that
-  /// is chosen.
+  /// The name for the maps of a kind that has its own type of maps: "cooperative". Empty: the user chooses the family
+  /// of the maps.
   std::string_view own_maps = {};
   int least_stalk_dimension = 1;
   bool learned_maps = true;  ///< are the maps learned? Otherwise they are given, or computed before a training
   bool batched = true;      ///< does the batch engine train them, on the host and on CUDA devices?
   bool distributed = true;  ///< do the ranks of MPI train them?
 
-  /// Is a model one of the two? Takes any name.
+  /// Is a model one of the two models? Takes any name.
   [[nodiscard]] constexpr bool has(std::string_view model) const {
     return model == bayesian || model == deterministic;
   }

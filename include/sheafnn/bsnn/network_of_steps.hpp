@@ -1,6 +1,7 @@
 /// \file
-/// NetworkOfSteps: the passes of a network that is nothing but its steps: where embeddings are not shared between networks, and no
-/// computation outside of the network takes a part. Networks of bundles, convolutions and hypergraphs are such.
+/// NetworkOfSteps: the passes of a network that consists of its steps only. Such networks share no embeddings with
+/// other networks, and no computation outside the network takes part. Examples are networks of bundles, convolutions
+/// and hypergraphs.
 #pragma once
 
 #include <utility>
@@ -9,15 +10,16 @@
 
 namespace sheafnn::detail {
 
-/// Base of such specialisations of Network.
+/// Base of specialisations of Network for such networks.
 ///
-/// \tparam Steps  as of NetworkPasses, and
+/// \tparam Steps  as for NetworkPasses, and
 ///                - set_pass(pass): checks and takes a pass;
 ///                - embed(): X_1 and, of Bayesian models, the posterior;
 ///                - compute_outputs(): draws the maps of a sample, and computes its outputs;
-///                - accumulate(outputs_bar): back to the derivatives of the layers' weights, of the posterior's parameters and
-///                  of X_1, which add up over samples;
-///                - embed_backward(): from these to the encoder's and the learner's weights;
+///                - accumulate(outputs_bar): adds to the derivatives of the layers' weights, of the posterior's
+///                  parameters and of X_1, over the samples;
+///                - embed_backward(): from these sums, computes the derivatives of the encoder's and the learner's
+///                  weights;
 ///                - features_after(count): X_{count+1}
 template <class Derived, class Steps>
 class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
@@ -29,7 +31,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
  public:
   using typename Passes::Model, typename Passes::S;
 
-  /// X_{l+1} after this many layers l, of the last draw and valid until the next pass: X_1 after none, at all nodes.
+  /// X_{l+1} after l layers of the last draw, at all nodes, valid until the next pass. It is X_1 for l = 0.
   /// \param layer_count  0 … layers of the model
   ///
   /// \throws std::invalid_argument  layer_count out of range
@@ -39,7 +41,7 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     return steps_.features_after(layer_count);
   }
 
-  /// X_1 and, of Bayesian models, the posterior.
+  /// Computes X_1 and, for Bayesian models, the posterior.
   ///
   /// \throws std::invalid_argument  rates, samples, nodes or noise out of range or of a wrong length
   void begin(const ForwardPass<S>& pass) {
@@ -57,8 +59,8 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     this->end_draw();
     return steps_.output.output();
   }
-  /// Backwards from the derivative of the last draw's outputs to the derivatives of the layers' weights, of the posterior's
-  /// parameters and of X_1, which add up.
+  /// Backward pass from the derivative of the last draw's outputs. Adds to the derivatives of the layers' weights, of
+  /// the posterior's parameters and of X_1.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
@@ -67,9 +69,9 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
     steps_.accumulate(outputs_bar);
     steps_.first_sample = steps_.kept = false;
   }
-  /// From what accumulate() has gathered to gradient().
+  /// Completes gradient() from the sums of accumulate().
   ///
-  /// \returns the KL term, the mean over what is drawn
+  /// \returns the KL term, the mean over the variables that are drawn
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
     this->check_finish();

@@ -1,6 +1,7 @@
 /// \file
-/// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. A new kind is one more
-/// type of the tuple; checkpoints, programs and Python follow. Networks on hypergraphs, whose data are others, are a kind apart.
+/// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. To add a kind,
+/// add its type to the tuple; checkpoints, programs and Python then know it. Networks on hypergraphs are not in the
+/// tuple, since their data have another type.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@ namespace sheafnn {
 using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions,
                                   ConvolutionOptions, BundleOptions>;
 
-/// The same, and the options of networks with outputs per graph, which checkpoints know but programs for nodes do not choose.
+/// NetworkOptions and the options of networks with outputs per graph. Checkpoints know these networks, but programs for
+/// nodes do not choose them.
 using StoredOptions =
     decltype(std::tuple_cat(std::declval<NetworkOptions>(), std::declval<std::tuple<PooledOptions>>()));
 
@@ -34,7 +36,7 @@ inline constexpr auto network_kinds = []<class... Options>(std::type_identity<st
   return std::array{Options::kind...};
 }(std::type_identity<NetworkOptions>());
 
-/// The kind of a model; of names that belong to none, the first. Takes any name.
+/// The kind of a model. Unknown names have the first kind. Takes any name.
 [[nodiscard]] constexpr const NetworkKind& kind_of(std::string_view model) {
   for (const NetworkKind& kind : network_kinds) {
     if (kind.has(model)) return kind;
@@ -48,7 +50,7 @@ inline constexpr auto network_kinds = []<class... Options>(std::type_identity<st
 
 /// Calls f with the options that a model has, out of the options of all kinds.
 ///
-/// \param options  a tuple as NetworkOptions. Takes any name of a model
+/// \param options  a tuple like NetworkOptions. Takes any name of a model
 template <class Tuple, class F, std::size_t Last = std::tuple_size_v<Tuple> - 1>
 decltype(auto) with_options_of(std::string_view model, Tuple& options, const F& f) {
   if constexpr (Last > 0) {

@@ -59,7 +59,7 @@ struct NetworkParts {
 
   NetworkParts(const Model& of, const Graph& on, const NodeFeatures& features)
       : NetworkParts(of, on, seen_features(of.options(), on, features)) {}
-  /// \param seen  features as the model reads them
+  /// \param seen  the features after the model's feature plan
   NetworkParts(const Model& of, const Graph& on, const SeenFeatures& seen)
       : model(of),
         edgeless(without_edges(of.options(), on)),
@@ -114,7 +114,7 @@ struct NetworkParts {
   [[nodiscard]] FeatureView<S> scratch(int i) noexcept { return view(scratch_[i]); }
   [[nodiscard]] FeatureView<S> x_bar_view() noexcept { return view(x_bar); }
   [[nodiscard]] FeatureView<S> embedding_bar_view() noexcept { return view(embedding_bar); }
-  /// Where layer l adds the derivative of what the layer before it reads; without numbers where none reads it.
+  /// Where layer l adds the derivative of the input of the layer before it. Empty if no layer reads that input again.
   [[nodiscard]] FeatureView<S> before_bar_view(Index l) noexcept {
     return layers.reads().before ? view(before_bar_[l % 2]) : FeatureView<S>();
   }
@@ -138,14 +138,15 @@ struct NetworkParts {
     return {weights_bar.sheaf_encoder, weights_bar.learners};
   }
 
-  /// Zeros what backward passes add to: all but the encoders' weights, which they write.
+  /// Zeros the derivatives that backward passes add to. The encoders' weights are left out, because they overwrite
+  /// their derivatives.
   void clear_gradient() {
     const NetworkWeights<ParameterSlot>& at = model.layout().at;
     clear_but(model.parameters(), {at.encoder.weight, at.sheaf_encoder.weight}, gradient);
   }
   /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar.
   ///
-  /// \returns will add_embedding_bar() be the first to write there?
+  /// \returns whether add_embedding_bar() will be the first to write there
   bool begin_embedding_bar(Execution execution, bool first) {
     const bool added = layers.reads().first;
     if (first && added) clear(execution, embedding_bar);
@@ -164,8 +165,8 @@ struct NetworkParts {
   void clear_before_bars(Execution execution) {
     for (Buffer<S>& buffer : before_bar_) clear(execution, buffer);
   }
-  /// After the backward pass of layer l: x_bar += what the layer after it, and of the first layer that layer itself, has added
-  /// to the derivative of the same features.
+  /// After the backward pass of layer l, adds to x_bar what the layer after it has added to the derivative of the same
+  /// features. For the first layer, adds what that layer itself has added, too.
   void add_before_bar(Execution execution, Index l) {
     if (!layers.reads().before) return;
     Buffer<S>& from_above = before_bar_[(l + 1) % 2];
@@ -198,7 +199,7 @@ struct NetworkParts {
   NetworkWeights<S> weights_bar;
   Buffer<S> gradient;
   std::optional<ComplexStart<S>> complex;  ///< where features are complex
-  Buffer<S> x_bar, embedding_bar;          ///< of X_l, and of X_1
+  Buffer<S> x_bar, embedding_bar;          ///< derivatives of X_l, and of X_1
   bool kept = false;                       ///< do the layers hold what a backward pass reads?
 
  private:
@@ -206,7 +207,7 @@ struct NetworkParts {
     parallel_for(execution, buffer.size(), 4096,
                  [&](Index begin, Index end) { std::fill(buffer.data() + begin, buffer.data() + end, S(0)); });
   }
-  /// On a part of a graph: masks are those that the nodes and features have in the whole.
+  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = std::make_shared<ElementRuns>(), entries = std::make_shared<ElementRuns>();
     for (std::size_t u = 0; u < static_cast<std::size_t>(part.own); ++u) {

@@ -1,6 +1,6 @@
 /// \file
-/// NetworkPasses: what every Network has besides its equations: accessors, and forward() and backward() made of the
-/// steps begin(), draw(), accumulate() and finish_backward() that a Network defines.
+/// NetworkPasses: what every Network has besides its equations. It has accessors, and builds forward() and backward()
+/// from the steps begin(), draw(), accumulate() and finish_backward() that a Network defines.
 #pragma once
 
 #include <stdexcept>
@@ -22,9 +22,9 @@ namespace sheafnn::detail {
 
 /// Base of the specialisations of Network.
 ///
-/// \tparam Derived  the network: void begin(pass, shared), outputs draw(sample), void accumulate(outputs_bar),
-///                  double finish_backward(). They call what is protected here: begin_pass() first in begin(),
-///                  begin_draw() and end_draw() around a draw, check_accumulate() and check_finish()
+/// \tparam Derived  the network: void begin(pass, shared), outputs draw(sample), void accumulate(outputs_bar), double
+///                  finish_backward(). They call the protected members: begin_pass() first in begin(), begin_draw() and
+///                  end_draw() around a draw, check_accumulate() and check_finish()
 /// \tparam Steps    its layers and buffers, and what a pass remembers
 template <class Derived, class Steps>
 class NetworkPasses {
@@ -45,16 +45,16 @@ class NetworkPasses {
       return Steps::is_sampled;
     }
   }
-  /// Samples that make sense: one where nothing is random. Takes any number.
+  /// The number of samples to draw: `samples`, or 1 if nothing is random. Takes any number.
   [[nodiscard]] Index sample_count(Index requested) const noexcept { return draws() ? requested : 1; }
   /// The pass of the last begin(), and the sample of the last draw.
   [[nodiscard]] const ForwardPass<S>& pass() const noexcept { return steps_.pass; }
   [[nodiscard]] Index sample() const noexcept { return steps_.sample; }
   /// Nodes of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return steps_.nodes; }
-  /// Outputs of the last draw, as what followed has left them: a loss may work in place.
+  /// Outputs of the last draw. A loss that works in place has overwritten them.
   [[nodiscard]] MatrixView<const S> outputs() const noexcept { return steps_.output.output(); }
-  /// A matrix of the shape of the outputs, for their derivative; any other of this shape will do.
+  /// A matrix of the shape of the outputs, for their derivative. Another matrix of this shape is as good.
   [[nodiscard]] MatrixView<S> output_bar() noexcept { return steps_.output.output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
   [[nodiscard]] const Buffer<S>& gradient() const noexcept { return steps_.gradient; }
@@ -65,15 +65,15 @@ class NetworkPasses {
   /// Raw outputs of pass.nodes, |nodes| × C, valid until the next pass.
   ///
   /// \throws std::invalid_argument  as begin()
-  /// \throws FlowError              of a flow, as FlowLayer::forward()
+  /// \throws FlowError              for a flow, as FlowLayer::forward()
   MatrixView<S> forward(const ForwardPass<S>& pass = {}) {
     derived().begin(pass);
     return derived().draw(pass.sample);
   }
-  /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
+  /// Computes the derivative of ⟨outputs_bar, outputs⟩ + λ KL(Q ‖ prior) in every parameter, into gradient().
   ///
   /// \param outputs_bar  of the shape of the outputs
-  /// \returns the KL term, kl() and the mean over the samples of what layers draw themselves; 0 where nothing is random
+  /// \returns the KL term: kl(), plus the mean over the samples of the layers' own KL terms; 0 if nothing is random
   /// \throws std::logic_error       no forward pass with training = true came before
   /// \throws std::invalid_argument  outputs_bar of another shape, options out of range
   double backward(const MatrixView<const S>& outputs_bar, const BackwardOptions& options = {}) {
@@ -83,18 +83,18 @@ class NetworkPasses {
     return derived().finish_backward();
   }
 
-  /// Computes once what the coming training pass and evaluations with the same parameters have in common: H with and without
-  /// the pass's dropouts, and a posterior that does not depend on them. begin(pass, this) takes it for the training pass, and
-  /// begin(evaluation, this) for evaluations, of this network or of others on the same graph. Unchecked: the parameters and
-  /// the training pass stay the same.
+  /// Computes once what the next training pass and evaluations with the same parameters share: H with and without the
+  /// pass's dropouts, and a posterior that does not depend on them. begin(pass, this) uses it for the training pass,
+  /// and begin(evaluation, this) for evaluations, of this network or of others on the same graph. Unchecked: the
+  /// parameters and the training pass stay the same.
   ///
   /// \throws std::invalid_argument  as begin()
   void share(const ForwardPass<S>& training) {
     steps_.share(training);
     shares_ = true;
   }
-  /// Draws dropout masks of a training pass to come, as long as go_on() holds. The pass draws those that are missing. May run
-  /// beside a pass of this network. Unchecked: the rates, and that it is the next training pass.
+  /// Draws dropout masks of the next training pass while go_on() holds. The pass draws the missing masks. May run
+  /// beside a pass of this network. Unchecked: the rates, and that `pass` is the next training pass.
   template <class GoOn>
   void draw_masks_ahead(const ForwardPass<S>& training, const GoOn& go_on) {
     steps_.for_masks(training, [&](DropoutMask& mask, const Dropout& dropout) {
@@ -102,10 +102,10 @@ class NetworkPasses {
     });
   }
 
-  // The same in steps, for objectives that average over samples (elbo.hpp):
+  // forward() and backward() in steps, for objectives that average over samples (elbo.hpp):
   //   begin(pass); begin_backward(options); for k: draw(k), accumulate(bar of sample k); finish_backward().
 
-  /// Draws samples 0 … count − 1 after begin(), for evaluations: use(outputs of one) is called for each.
+  /// Draws samples 0 … count − 1 after begin(), for evaluations, and calls use(outputs) for each sample.
   ///
   /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
   /// \throws std::logic_error       begin() did not come before
@@ -129,9 +129,9 @@ class NetworkPasses {
     steps_.begin_posterior(steps_.closed_form ? options.kl_weight : 0.0);
     backward_begun_ = true;
   }
-  /// Of a graph that is a part of another (graph/graph_part.hpp), finish_backward() leaves the part's own share of the
-  /// derivatives, of the loss and of the KL term: this adds them up over all parts. Of a whole graph it does nothing.
-  /// Takes any numbers.
+  /// On a part of a graph (graph/graph_part.hpp), finish_backward() leaves the part's share of the derivatives, of the
+  /// loss and of the KL term. This function adds them up over all parts. On a whole graph it does nothing. Takes any
+  /// numbers.
   void sum_over_parts(double& loss, double& kl) {
     GraphPart* part = part_of(steps_.graph);
     if (part == nullptr) return;
@@ -141,8 +141,8 @@ class NetworkPasses {
     kl = numbers[1];
   }
 
-  /// KL(Q ‖ prior) of the posterior of the last begin(), the mean over what is drawn (incident pairs, or nodes and
-  /// sides); 0 for models without, or without closed form. Without what layers draw themselves.
+  /// KL(Q ‖ prior) of the posterior after the last begin(), a mean over incident pairs, or over nodes and sides. It is
+  /// 0 for models without a posterior or without a closed form. It does not include the layers' own KL terms.
   ///
   /// \throws std::logic_error  begin() did not come before
   [[nodiscard]] double kl() {
@@ -150,7 +150,7 @@ class NetworkPasses {
     return steps_.mean_kl();
   }
 
-  /// The KL terms of what the layers of the last draw have drawn themselves, their sum; kl() is without them.
+  /// The sum of the KL terms of variables that the layers drew themselves in the last draw; kl() does not include it.
   ///
   /// \throws std::logic_error  no draw() of the last begin() came before
   [[nodiscard]] double kl_of_layers() const {
@@ -166,7 +166,7 @@ class NetworkPasses {
   template <class... Arguments>
   explicit NetworkPasses(Arguments&&... arguments) : steps_(std::forward<Arguments>(arguments)...) {}
 
-  /// What a pass before it has left counts no longer. \param shared  see begin()
+  /// Invalidates the results of the pass before. \param shared  see begin()
   void begin_pass(const ForwardPass<S>& pass, const NetworkPasses* shared = nullptr) {
     require(shared == nullptr || pass.training || !pass.keep, "keep", true,
             "an evaluation that shares its first steps keeps nothing");
@@ -176,7 +176,7 @@ class NetworkPasses {
     if (shared != this) shares_ = false;
   }
 
-  // What the steps of a Network demand of those before them. \throws std::logic_error, std::invalid_argument
+  // The conditions that the steps of a Network place on earlier steps. \throws std::logic_error, std::invalid_argument
 
   void check_begun(std::string_view step) const {
     if (steps_.nodes.count() == 0) throw std::logic_error(concat(step, "() needs begin() before it"));
@@ -209,7 +209,7 @@ class NetworkPasses {
     if (!backward_begun_) throw std::logic_error("accumulate() needs begin_backward() before it");
     require_kept();
   }
-  /// Also ends the backward pass.
+  /// Checks finish_backward(), and ends the backward pass.
   void check_finish() {
     if (!backward_begun_ || steps_.first_sample) {
       throw std::logic_error("finish_backward() needs begin_backward() and accumulate() before it");
@@ -223,7 +223,7 @@ class NetworkPasses {
   [[nodiscard]] Derived& derived() noexcept { return static_cast<Derived&>(*this); }
 
   bool backward_begun_ = false;  ///< between begin_backward() and finish_backward()
-  bool drawn_ = false;           ///< has the pass a draw that ended?
+  bool drawn_ = false;           ///< has a draw of the pass ended?
   bool shares_ = false;          ///< do the embeddings come from share()?
 };
 

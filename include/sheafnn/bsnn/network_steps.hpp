@@ -21,12 +21,12 @@ struct NetworkSteps : NetworkParts<ModelType> {
       : Parts(of, over, features), execution(on) {}
 
   void set_pass(const ForwardPass<S>& of) {
-    this->kept = false;                     // what an earlier draw has kept is of another pass
+    this->kept = false;                     // buffers of an earlier draw belong to another pass
     first_mixing = MixedFeatures::compute;  // an exception may have ended draw_samples()
     pass = of;
     nodes = of.nodes.empty() ? NodeSelection(this->graph.node_count()) : NodeSelection(of.nodes);
   }
-  /// H = encoder(X), with the pass's dropouts. \param with_clean  also without them
+  /// H = encoder(X), with the pass's dropouts. \param with_clean  also without dropouts
   void embed(bool with_clean = false) {
     this->embedding.forward(execution, this->weights.encoder, this->weights.second, pass.of_features(),
                             pass.of_hidden(), with_clean);
@@ -41,7 +41,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     return this->complex ? this->complex->output() : this->features_of(start);
   }
 
-  // Of passes that share steps:
+  // For passes that share steps:
 
   /// See NetworkPasses.
   void share(const ForwardPass<S>& of) {
@@ -54,7 +54,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
     embed(true);
     if (shares_posterior()) infer({});
   }
-  /// H and Q(F | H) of a pass from what share() has computed. \param shared  whose share() was called; may be these
+  /// Takes H and Q(F | H) of a pass from the results of share(). \param shared  steps whose share() was called; may be
+  /// these steps
   void take(NetworkSteps& shared) {
     const MatrixView<const S> from = pass.training ? shared.embedding.output() : shared.embedding.clean();
     if constexpr (Parts::is_sampled) {
@@ -90,12 +91,12 @@ struct NetworkSteps : NetworkParts<ModelType> {
     return this->layers[l].output();
   }
 
-  /// From the derivative of X_{l+1} (overwritten) to that of X_l, in x_bar, of the layer's weights and of its sheaf's
-  /// blocks.
+  /// Computes the derivatives of X_l (in x_bar), of the layer's weights and of its sheaf's blocks. Reads the derivative
+  /// of X_{l+1}, which is overwritten.
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
     const bool last = l + 1 == this->layer_count();
     const bool shares_sheaf =
-        last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // with what comes after it
+        last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // together with the next steps
     kl_of_layers += sample_share() * this->layers[l].kl();
     this->layers[l].backward({execution,
                               this->sheaf_of(l),
@@ -110,7 +111,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
                               this->before_bar_view(l),
                               sample_share() * options.kl_weight});
   }
-  /// From the derivatives of the blocks of F^l to those of Q's parameters, or of X_l and the learner's weights.
+  /// Computes the derivatives of Q's parameters, or of X_l and the learner's weights, from the derivatives of the
+  /// blocks of F^l.
   void sheaf_backward(Index l) {
     const SheafInput<S> read = sheaf_input(l, start_features());
     const double share = sample_share() / static_cast<double>(this->sheaf_count());
@@ -131,7 +133,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
     learner_bar_begun = false;
     this->source.begin_backward(execution, kl_weight);
   }
-  /// From the derivative of what was drawn, all samples', to the derivatives of Q's parameters and of H.
+  /// Computes the derivatives of Q's parameters and of H from the derivatives of all drawn variables, summed over the
+  /// samples.
   ///
   /// \returns the derivative of H
   MatrixView<S> infer_backward() {
@@ -144,7 +147,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                                  this->source_weights_bar());
     return bar;
   }
-  /// The same, and on to the encoders' weights.
+  /// The same, and then computes the derivatives of the encoders' weights.
   void embed_backward() {
     const MatrixView<S> bar = infer_backward();
     this->embedding.backward(execution, this->weights.second, bar, embedding_work(), this->weights_bar.encoder,
@@ -159,30 +162,30 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
   }
 
-  /// The KL term of a backward pass that ends.
+  /// The KL term at the end of a backward pass.
   [[nodiscard]] double total_kl() {
     if (closed_form) kl = mean_kl();
     return kl + kl_of_layers;
   }
-  /// What one sample weighs in the objective.
+  /// The weight of one sample in the objective.
   [[nodiscard]] double sample_share() const { return 1 / static_cast<double>(options.samples); }
 
   Execution execution;
   ForwardPass<S> pass;
   NodeSelection nodes;                                  ///< of the rows of outputs
   MatrixView<const S> start;                            ///< H
-  Index sample = 0;                                     ///< that is drawn
+  Index sample = 0;                                     ///< sample of the present draw
   MixedFeatures first_mixing = MixedFeatures::compute;  ///< of the first layer in evaluations
   BackwardOptions options;
   bool closed_form = true, first_sample = true;
-  bool sheaf_gradient_begun = false;  ///< has what follows the layers begun the derivative of the last sheaf?
+  bool sheaf_gradient_begun = false;  ///< has a step after the layers begun the derivative of the last sheaf?
   bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
-  Buffer<S> learner_bar;              ///< of what the last sheaf's learner reads: what LastLearner has added
-  double kl = 0;                      ///< KL term of the backward pass, of sheaves
-  double kl_of_layers = 0;            ///< and of what layers draw, the mean over samples
+  Buffer<S> learner_bar;              ///< derivative of the input of the last sheaf's learner, which LastLearner adds
+  double kl = 0;                      ///< KL term of the sheaves in the backward pass
+  double kl_of_layers = 0;            ///< KL term of variables that layers draw, the mean over samples
 
  private:
-  /// X_1 = H, or what it is of complex features.
+  /// X_1 = H, or its complex form.
   void start_from(const MatrixView<const S>& embedding) {
     start = embedding;
     if (this->complex && embedding.rows() > 0) this->complex->forward(execution, embedding.data());
@@ -191,7 +194,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   [[nodiscard]] MatrixView<S> embedding_work() {
     return {this->scratch(0).data(), this->graph.node_count(), this->embedding_width()};
   }
-  /// Does the posterior depend on no embeddings with dropout, because its learner has an encoder of its own?
+  /// Is the posterior independent of embeddings with dropout, because its learner has a separate encoder?
   [[nodiscard]] bool shares_posterior() const {
     if constexpr (Parts::is_sampled) {
       return this->source.has_encoder();
@@ -222,7 +225,7 @@ class LastLearner {
   using S = typename Steps::S;
 
   explicit LastLearner(Steps& steps) : steps_(steps) {}
-  /// n × h, what it reads.
+  /// The learner's input, n × h.
   [[nodiscard]] MatrixView<const S> input() const {
     if constexpr (Steps::is_sampled) {
       return steps_.source.learner_input();
@@ -231,7 +234,7 @@ class LastLearner {
       return l == 0 ? steps_.start : steps_.layers[l - 1].output().rows();
     }
   }
-  /// For the derivative of input(), which adds up; the network's backward pass goes on from it.
+  /// The derivative of input(), to which callers add; the network's backward pass continues from it.
   [[nodiscard]] MatrixView<S> input_bar() const {
     if (!std::exchange(steps_.learner_bar_begun, true)) {
       steps_.learner_bar.resize(steps_.graph.node_count() * steps_.shape.row());
@@ -240,7 +243,7 @@ class LastLearner {
     return steps_.view(steps_.learner_bar).rows();
   }
   [[nodiscard]] const auto& weights() const { return steps_.weights.learners.back(); }
-  /// For their derivative, which adds up.
+  /// The derivative of the learner's weights, to which callers add.
   [[nodiscard]] const auto& weights_bar() const { return steps_.weights_bar.learners.back(); }
 
  private:

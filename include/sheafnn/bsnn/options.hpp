@@ -39,7 +39,7 @@ struct ModelOptions {
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
   Index layers = 4;     ///< L, diffusion layers
-  Index classes = 0;    ///< C, number of classes, or of outputs of another loss
+  Index classes = 0;    ///< C, number of classes, or of outputs for another loss
 
   /// What happens to features before the network reads them (math: "Features").
   FeatureTreatment feature_treatment = FeatureTreatment::automatic;
@@ -53,18 +53,19 @@ struct ModelOptions {
   std::optional<bool> separate_encoder = {};
   /// Give the sheaf encoder the node's degree as one more input (needs separate_encoder).
   bool degree_input = false;
-  /// Hidden layers (ELU) of the sheaf learner, and their width (0: as wide as `channels`). Without effect where maps
+  /// Hidden layers (ELU) of the sheaf learner, and their width (0: as wide as `channels`). They have no effect if maps
   /// are not learned.
   Index learner_layers = 0;
   Index learner_width = 0;
-  LearnerInput learner = LearnerInput::concatenation;  ///< what the sheaf learner reads of two nodes
-  /// Number of arc features that it reads as well.
+  LearnerInput learner = LearnerInput::concatenation;  ///< how the sheaf learner combines the features of two nodes
+  /// Number of arc features that the sheaf learner reads as well.
   Index edge_features = 0;
   /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
   /// models with general linear maps, augmented; exponential: general linear maps; residual: general linear and diagonal maps
   /// (default: identity for rotations, tanh for others and with the published spread).
   std::optional<SheafActivation> sheaf_activation = {};
-  /// Spread of Bayesian maps at first and at most. `published` also decides how maps are formed where that is unset.
+  /// Initial and largest spread of Bayesian maps. `published` also sets the defaults of sheaf_activation and
+  /// parametrisation.
   SpreadRange spread = SpreadRange::concentrated;
 
   bool second_linear = false;  ///< a second linear layer in the encoder
@@ -78,16 +79,17 @@ struct ModelOptions {
   /// Parametrisation of mean rotations (default: exponential; Householder for the published spread).
   std::optional<rotation::RotationParametrisation> parametrisation = {};
   PolynomialOptions filter = {};  ///< diffuse with a polynomial of the Laplacian (math: "Polynomial filters")
-  ResidualOptions residual = {};  ///< what layers add to what they diffuse (math: "Deep networks")
-  /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as with the others, instead of
-  /// deg^{-1/2}. Set for models stored in files of version 1 (io/format_version.hpp), whose filters had this scale.
+  ResidualOptions residual = {};  ///< what layers add to the diffused features (math: "Deep networks")
+  /// With the normalisation block: fixed filters are normalised by (deg + 1)^{-1/2}, as for the other normalisations,
+  /// instead of deg^{-1/2}. Set for models stored in files of version 1 (io/format_version.hpp), whose filters had this
+  /// scale.
   bool augmented_filters = false;
   /// Use the edges of a graph; without them the network sees each node alone (math: "Networks without edges").
   bool use_edges = true;
   /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
-  /// The equation of the layers (default: the equation of the first of the model's LayerKinds). Others than diffusion have kinds of layers
-  /// of their own: see every_layer.hpp.
+  /// The equation of the layers (default: the equation of the first of the model's LayerKinds). Equations other than
+  /// diffusion need the layer kinds of every_layer.hpp.
   std::optional<LayerForm> layer = {};
   AttentionOptions attention = {};  ///< with the layer attention
   DirectedOptions directed = {};    ///< with the layer directed
@@ -127,7 +129,7 @@ template <class Options>
   return options.residual.initial() || options.layer == LayerForm::convolution;
 }
 
-/// Checks what the layers of other forms cannot have. Unchecked: options.layer is set.
+/// Refuses options that layers of other forms do not support. Unchecked: options.layer is set.
 ///
 /// \throws std::invalid_argument  naming the option
 SHEAFNN_NOINLINE inline void check_layer_form(const ModelOptions& options) {
@@ -205,7 +207,7 @@ template <RestrictionMapFamily Family>
   }
   require(!options.augmented_filters || options.normalisation == Normalisation::block, "augmented_filters", true,
           "only the normalisation block has this option; other normalisations scale fixed filters so anyway");
-  if (!bayesian || !sheaf::is_learned<Family>) options.spread = SpreadRange::published;  // there is none
+  if (!bayesian || !sheaf::is_learned<Family>) options.spread = SpreadRange::published;  // maps are not random
   validate(options.filter);
   require(!options.residual.initial() || !options.filter.active(), "residual.form",
           to_string(options.residual.form), "a polynomial filter has a gated residual only");
@@ -240,10 +242,10 @@ inline constexpr std::array<std::string_view, 3> kl_schedule_names = {"cyclical"
   return 0;
 }
 
-/// What the loss of several samples F_1 … F_K of the sheaf is, per node with likelihoods p(y | F_k).
+/// How the losses of several samples F_1 … F_K of the sheaf combine. A node has the likelihoods p(y | F_k).
 enum class SampleLoss {
-  expected,   ///< (1/K) Σ_k −log p(y | F_k), of the evidence lower bound
-  predictive  ///< −log (1/K) Σ_k p(y | F_k), of the predictions that evaluations make; the same where K = 1
+  expected,   ///< (1/K) Σ_k −log p(y | F_k), as in the evidence lower bound
+  predictive  ///< −log (1/K) Σ_k p(y | F_k), the loss of averaged predictions; equal to `expected` if K = 1
 };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 2> sample_loss_names = {"expected", "predictive"};
@@ -263,7 +265,7 @@ inline constexpr std::array<std::string_view, 3> kl_estimator_names = {"automati
 
 /// Is the KL term of a posterior computed in closed form?
 ///
-/// \throws std::invalid_argument  the closed form of a posterior that has none
+/// \throws std::invalid_argument  the closed form, for a posterior without one
 template <class Posterior>
 [[nodiscard]] bool uses_closed_form(KlEstimator estimator) {
   if constexpr (is_point_mass<Posterior>) {

@@ -1,6 +1,7 @@
 /// \file
-/// PairHead: from the outputs of a network to scores of pairs of nodes, with the backward pass: dot product, bilinear form, or
-/// the energy of the outputs on a pair under the network's own sheaf (layers/pair_scores.hpp, pair_sheaf.hpp).
+/// PairHead computes scores of pairs of nodes from the outputs of a network, with the backward pass. The score is a dot
+/// product, a bilinear form, or the energy of the outputs on a pair under the network's own sheaf
+/// (layers/pair_scores.hpp, pair_sheaf.hpp).
 ///
 /// The outputs y_u of a node (C numbers, ModelOptions::classes) are its embedding; the energy reads them as d × C/d numbers
 /// in its stalk. The head's parameters belong to a loss: extend_parameters() adds them behind the model's own, with the
@@ -28,23 +29,23 @@ namespace sheafnn {
 
 using layers::PairScore;
 
-/// What a head is.
+/// The form of a head.
 struct PairHeadOptions {
   PairScore score = PairScore::dot;
   Index scores = 1;         ///< K
   bool temperature = true;  ///< one score with a temperature, for links; otherwise weights are learned
 };
 
-/// The head of class probabilities: two classes have one score, the logit of the second. Takes any.
+/// The head for class probabilities. Two classes have one score, the logit of the second class. Takes any numbers.
 [[nodiscard]] inline PairHeadOptions class_head(PairScore score, Index class_count) noexcept {
   return {score, class_count == 2 ? 1 : class_count, class_count == 2};
 }
-/// The head of numbers of pairs. Takes any.
+/// The head for real numbers of pairs. Takes any numbers.
 [[nodiscard]] inline PairHeadOptions value_head(PairScore score, Index columns) noexcept {
   return {score, columns, false};
 }
 
-/// Have the networks of a model a sheaf learner that can give maps to pairs of nodes which are no edges?
+/// Do the networks of a model have a sheaf learner that gives maps to pairs of nodes that are not edges?
 template <class Model>
 inline constexpr bool has_pair_maps = requires(Network<Model>& network) {
   network.last_learner();
@@ -80,7 +81,7 @@ template <class Model>
 
 /// The head's parameters in a model's, or in an array laid out like them.
 ///
-/// \throws std::invalid_argument  the model has none of that name
+/// \throws std::invalid_argument  the model has no parameter of that name
 template <class T, class S>
 [[nodiscard]] layers::PairWeights<T> pair_weights(const layers::ParameterSet<S>& parameters, T* array,
                                                   const layers::PairScoreOptions& options) {
@@ -110,7 +111,8 @@ struct PairSheafOf {
 
 }  // namespace detail
 
-/// Adds a head's parameters to a model's, unless they are there. A network made before has to be made anew.
+/// Adds a head's parameters to a model's parameters, unless the model has them. A network that was made before must be
+/// made again.
 ///
 /// \throws std::invalid_argument  a head that does not fit the model, or parameters of another shape
 template <class Model>
@@ -135,13 +137,13 @@ void add_pair_head(Model& model, const PairHeadOptions& head, std::uint64_t seed
   }
 }
 
-/// Buffers of scores of pairs by networks of one model. Unchecked: that pairs are of the graph's nodes, and no node's own.
+/// Buffers of scores of pairs by networks of one model. Unchecked: pairs have two different nodes of the graph.
 template <class Model>
 class PairScorer {
  public:
   using S = typename Model::Scalar;
 
-  /// The pairs of the draws to come: before the first draw of every pass.
+  /// Sets the pairs of the next draws. To be called before the first draw of every pass.
   ///
   /// \throws std::invalid_argument  a head that does not fit the model, a model without its parameters, a part of a graph
   void begin(Network<Model>& network, const PairHeadOptions& head, std::vector<Edge> pairs) {
@@ -172,14 +174,14 @@ class PairScorer {
     }
     inferred_ = false;
   }
-  /// Scores of the sample that is drawn, one row per distinct pair; row_of() says which row a pair has.
+  /// Scores of the present sample, one row per distinct pair; row_of() gives the row of a pair.
   ///
   /// \param outputs  n × C
   MatrixView<const S> scores(Network<Model>& network, const MatrixView<const S>& outputs) {
     const Execution execution = network.execution();
     if constexpr (has_pair_maps<Model>) {
       if (sheaf_ != nullptr) {
-        // A point's learner reads what the draw has computed, a posterior's what the pass has.
+        // In deterministic models the learner's input comes from the draw, in Bayesian models from the pass.
         if (!inferred_ || !detail::PairSheafOf<Model>::is_sampled) infer(network);
         inferred_ = true;
         sheaf_->draw(execution, network.pass().of_pairs(network.sample()));
@@ -194,8 +196,8 @@ class PairScorer {
   /// For the derivative of scores().
   [[nodiscard]] MatrixView<S> scores_bar() noexcept { return scores_->scores_bar(); }
 
-  /// From scores_bar() to the derivatives of the outputs (overwritten), of the head's parameters and, of energies, of what
-  /// the sheaf learner is made of.
+  /// Computes the derivatives of the outputs (overwritten), of the head's parameters and, for energies, of the sheaf
+  /// learner's weights and input from scores_bar().
   void backward(Network<Model>& network, const MatrixView<const S>& outputs, const MatrixView<S>& outputs_bar) {
     detail::fill_zero(outputs_bar);
     const auto& parameters = network.model().parameters();
@@ -237,7 +239,7 @@ class PairScorer {
   layers::PairScoreOptions options_;
   std::optional<layers::PairScores<S>> scores_;
   std::unique_ptr<typename SheafOf<Model>::type> sheaf_;  ///< of energies
-  bool inferred_ = false;                                 ///< what the learner says of the pairs, in this pass
+  bool inferred_ = false;                                 ///< the learner's outputs for the pairs in this pass
 };
 
 }  // namespace sheafnn

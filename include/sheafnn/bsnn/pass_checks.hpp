@@ -1,5 +1,5 @@
 /// \file
-/// Checks of what the passes of networks are given, whatever the model.
+/// Checks of the arguments of network passes, for all models.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace sheafnn::detail {
 
-/// Explicit noise of a sample, `each` arrays. \throws std::invalid_argument  there are fewer
+/// Checks the explicit noise of a sample, `each` arrays. \throws std::invalid_argument  there are fewer
 SHEAFNN_NOINLINE inline void check_noise_count(std::string_view name, std::size_t count, Index sample, Index each,
                                                std::string_view of) {
   if (count == 0 || static_cast<Index>(count) >= (sample + 1) * each) return;
@@ -21,15 +21,15 @@ SHEAFNN_NOINLINE inline void check_noise_count(std::string_view name, std::size_
                          concat("sample ", sample, " of ", each, " ", of, " needs ", (sample + 1) * each,
                                 " arrays"));
 }
-/// A sample of a pass. \throws std::invalid_argument  out of range, or one that the explicit noise does not have
+/// Checks a sample of a pass. \throws std::invalid_argument  out of range, or one that the explicit noise does not have
 template <class S>
 void check_sample(const ForwardPass<S>& pass, Index sample, Index sheaf_count) {
   require(sample >= 0 && sample < 32768, "sample", sample, "must be between 0 and 32767");
   check_noise_count("noise", pass.noise.size(), sample, sheaf_count, "sheaves");
 }
-/// Explicit noise of what layers draw, `size` numbers per layer; 0: they draw nothing.
+/// Checks the explicit noise of variables that layers draw, `size` numbers per layer; 0: layers draw nothing.
 ///
-/// \throws std::invalid_argument  of another size, or noise for nothing
+/// \throws std::invalid_argument  noise of another size, or noise although layers draw nothing
 template <class S>
 void check_layer_noise(const ForwardPass<S>& pass, Index size, Index layers) {
   require(size > 0 || pass.layer_noise.empty(), "layer_noise", pass.layer_noise.size(),
@@ -39,8 +39,8 @@ void check_layer_noise(const ForwardPass<S>& pass, Index size, Index layers) {
   }
   check_noise_count("layer_noise", pass.layer_noise.size(), pass.sample, layers, "layers");
 }
-/// Numbers of nodes or targets, named in the singular. \throws std::invalid_argument  one out of range, or that is not above the
-/// one before it
+/// Checks numbers of nodes or targets; `name` is in the singular. \throws std::invalid_argument  a number out of range,
+/// or not above the number before it
 SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> numbers, Index count,
                                               std::string_view name) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -53,7 +53,7 @@ SHEAFNN_NOINLINE inline void check_increasing(std::span<const std::int32_t> numb
     }
   }
 }
-/// Rates, sample and nodes. \throws std::invalid_argument  out of range
+/// Checks rates, sample and nodes. \throws std::invalid_argument  out of range
 template <class S>
 void check_pass(const ForwardPass<S>& pass, Index node_count) {
   const auto rate = [](std::string_view name, double value) {
@@ -64,7 +64,8 @@ void check_pass(const ForwardPass<S>& pass, Index node_count) {
   require(pass.sample >= 0 && pass.sample < 32768, "sample", pass.sample, "must be between 0 and 32767");
   check_increasing(pass.nodes, node_count, "node");
 }
-/// Explicit noise of sampled models, `size` numbers per sheaf. \throws std::invalid_argument  of another size
+/// Checks the explicit noise of sampled models, `size` numbers per sheaf. \throws std::invalid_argument  of another
+/// size
 template <class S>
 void check_noise(const ForwardPass<S>& pass, Index size, Index sheaf_count) {
   for (std::size_t i = 0; i < pass.noise.size(); ++i) require_size(pass.noise[i], size, concat("noise[", i, "]"));

@@ -1,5 +1,6 @@
 /// \file
-/// PooledModel: a network with a row of outputs per graph of a union (Graph::set_graphs()), from the layers of a node network,
+/// PooledModel: a network with one row of outputs per graph of a union (Graph::set_graphs()). It pools the features of
+/// a node network:
 ///
 ///     using Model = sheafnn::PooledModel<sheafnn::Bsnn<sheafnn::SpecialOrthogonal<3>>>;
 ///     Model model({{.features = 7, .layers = 2, .classes = 2}, sheafnn::Pooling::mean});
@@ -33,7 +34,8 @@ class PooledModel {
   static constexpr bool bayesian = NodeModel::bayesian;
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
-  /// Builds the model with initial parameters: the node network's; a of attention uniform in ±1/√h.
+  /// Builds the model with initial parameters, those of the node network as there; the vector a of attention is uniform
+  /// in ±1/√h.
   ///
   /// \throws std::invalid_argument  as SheafModel; an option out of range; harmonic pooling with another normalisation than
   ///                                augmented or block, whose eigenvalues may exceed 2, without edges, or of complex features
@@ -41,7 +43,7 @@ class PooledModel {
       : PooledModel(detail::LayoutOnly{}, options, posterior) {
     parameters().initialise(seed);
   }
-  /// The same without values of the parameters.
+  /// The same model without values of its parameters.
   PooledModel(detail::LayoutOnly, const PooledOptions& options, const Posterior& posterior = {})
       : options_(options), node_model_(detail::LayoutOnly{}, options, posterior) {
     check_ranges(options);
@@ -70,7 +72,7 @@ class PooledModel {
     node_model_.set_feature_plan(plan);
     options_.feature_plan = plan;
   }
-  /// The layers, with the parameters of all.
+  /// The node network's model, which also holds the parameters of the pooling.
   [[nodiscard]] const NodeModel& node_model() const noexcept { return node_model_; }
   [[nodiscard]] const Posterior& posterior() const noexcept { return node_model_.posterior(); }
   [[nodiscard]] layers::ParameterSet<S>& parameters() noexcept { return node_model_.parameters(); }

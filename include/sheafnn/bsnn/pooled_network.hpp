@@ -1,12 +1,12 @@
 /// \file
-/// Network of a PooledModel: a row of outputs per graph of a union, with the passes of every Network, so that elbo(), train(),
-/// predict() and own loops work with it. Where they number nodes, they number graphs here.
+/// Network of a PooledModel: one row of outputs per graph of a union. It has the passes of every Network, so elbo(),
+/// train(), predict() and your own loops work with it. Numbers of nodes become numbers of graphs.
 ///
 ///     X_{L+1} of the node network,   r_g = pool(X_{L+1} at the nodes of graph g),   Y = r W_outᵀ + b_out
 ///
-/// A pass over some of the graphs (ForwardPass::nodes) computes on these alone: no other graph has a part in its outputs, its
-/// KL term, the mean over incident pairs of these graphs, or its derivatives. Random numbers have the addresses of the whole union.
-/// Source: math: "Pooling".
+/// A pass over some of the graphs (ForwardPass::nodes) computes on these graphs alone. Other graphs contribute neither
+/// to its outputs and derivatives nor to its KL term, a mean over the incident pairs of these graphs. Random numbers
+/// have the addresses of the whole union. Source: math: "Pooling".
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class PooledPart {
   using Family = typename NodeModel::Family;
   using Model = PooledModel<NodeModel>;
 
-  /// \param graphs  empty: all. Unchecked: numbers
+  /// \param graphs  empty: all. Unchecked: numbers of graphs are in range
   PooledPart(const Model& model, const Graph& whole, const SeenFeatures& seen,
              std::span<const std::int32_t> graphs)
       : graphs_(graphs.begin(), graphs.end()) {
@@ -85,7 +85,7 @@ class PooledPart {
                         .scratch = view(scratch_[0])});
     return harmonic_->output();
   }
-  /// From the derivative of r, in pooled_bar(), to the derivatives of the layers' weights, of Q's parameters and of H.
+  /// Adds the derivatives of the layers' weights, of Q's parameters and of H, from the derivative of r in pooled_bar().
   void accumulate(std::span<const S> attention, std::span<S> attention_bar) {
     const FeatureView<S> bar = view(x_bar_);
     if (!harmonic_) {
@@ -143,8 +143,8 @@ class Network<PooledModel<NodeModel>> {
 
   /// \param graph     a union, or one graph
   /// \param features  n × p
-  /// \throws std::invalid_argument  features that do not fit the model or the graph, a graph without nodes, or a part of a
-  ///                                larger one
+  /// \throws std::invalid_argument  features that do not fit the model or the graph, a graph without nodes, or a part
+  ///                                of a larger graph
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : model_(model), graph_(graph), execution_(execution), gradient_(model.parameters().size()) {
     require(graph.part() == nullptr, "graph", "a part of a larger one", "outputs per graph need whole graphs");
@@ -165,11 +165,11 @@ class Network<PooledModel<NodeModel>> {
     return detail::NetworkParts<NodeModel>::is_sampled ||
            layers::draws(setting.form, setting.attention, setting.directed);
   }
-  /// Samples that make sense: one where nothing is random. Takes any number.
+  /// The number of samples to draw: `samples`, or 1 if nothing is random. Takes any number.
   [[nodiscard]] Index sample_count(Index requested) const { return draws() ? requested : 1; }
   /// Graphs of the rows of outputs.
   [[nodiscard]] const NodeSelection& nodes() const noexcept { return nodes_; }
-  /// As of every Network, of the pass that has begun. \throws std::logic_error  none has
+  /// As for every Network, for the present pass. \throws std::logic_error  begin() did not come before
   [[nodiscard]] MatrixView<const S> outputs() const { return std::as_const(*begun("outputs").readout).output(); }
   [[nodiscard]] MatrixView<S> output_bar() { return begun("output_bar").readout->output_bar(); }
   /// Derivatives of the last backward pass, laid out like the model's parameters.
@@ -183,7 +183,8 @@ class Network<PooledModel<NodeModel>> {
     detail::check_pass(pass, graph_.graph_count());
     std::span<const std::int32_t> graphs = pass.nodes;
     if (static_cast<Index>(graphs.size()) == graph_.graph_count()) graphs = {};
-    // Training passes and evaluations have parts of their own: their graphs stay the same from epoch to epoch.
+    // Training passes and evaluations have separate parts, because the graphs of each stay the same from epoch to
+    // epoch.
     std::unique_ptr<detail::PooledPart<NodeModel>>& part = parts_[pass.training ? 0 : 1];
     if (part == nullptr || !part->is_of(graphs)) {
       part.reset();
@@ -208,7 +209,7 @@ class Network<PooledModel<NodeModel>> {
     part.readout->forward(execution_, weights.hidden, weights.output, pooled);
     return part.readout->output();
   }
-  /// Draws samples 0 … count − 1 after begin(): use(outputs of one) is called for each.
+  /// Draws samples 0 … count − 1 after begin(), and calls use(outputs) for each.
   ///
   /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
   /// \throws std::logic_error       begin() did not come before
@@ -231,7 +232,7 @@ class Network<PooledModel<NodeModel>> {
     begun("begin_backward").network().begin_backward(options);
     gradient_.fill(S(0));
   }
-  /// Backwards from the derivative of the last draw's outputs; derivatives add up.
+  /// Backward pass from the derivative of the last draw's outputs; derivatives add up over the draws.
   ///
   /// \throws std::invalid_argument  outputs_bar of another shape
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
@@ -244,7 +245,7 @@ class Network<PooledModel<NodeModel>> {
                            part.pooled_bar(), bars.hidden, bars.output);
     part.accumulate(weights.attention, bars.attention);
   }
-  /// From what accumulate() has gathered to gradient().
+  /// Completes gradient() from the sums of accumulate().
   ///
   /// \returns the KL term, per incident pair of the graphs of the pass
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before
@@ -252,10 +253,10 @@ class Network<PooledModel<NodeModel>> {
     Network<NodeModel>& network = begun("finish_backward").network();
     const double kl = network.finish_backward();
     const S* const of_layers = network.gradient().data();
-    for (Index i = 0; i < gradient_.size(); ++i) gradient_[i] += of_layers[i];  // each is 0 where the other is not
+    for (Index i = 0; i < gradient_.size(); ++i) gradient_[i] += of_layers[i];  // one of the two terms is 0
     return kl;
   }
-  /// The derivative of ⟨outputs_bar, outputs⟩ + λ KL in every parameter, into gradient().
+  /// Computes the derivative of ⟨outputs_bar, outputs⟩ + λ KL in every parameter, into gradient().
   ///
   /// \returns the KL term
   /// \throws std::logic_error       no forward pass with training = true came before
@@ -265,11 +266,12 @@ class Network<PooledModel<NodeModel>> {
     accumulate(outputs_bar);
     return finish_backward();
   }
-  /// Graphs of a set are no parts of a larger graph: does nothing. Takes any numbers.
+  /// Does nothing, because the graphs of a union are not parts of one distributed graph. Takes any numbers.
   void sum_over_parts(double&, double&) const noexcept {}
-  /// KL(Q ‖ prior), as Network::kl(), of the graphs of the pass. \throws std::logic_error  begin() did not come before
+  /// KL(Q ‖ prior) as in Network::kl(), over the graphs of the pass. \throws std::logic_error  begin() did not come
+  /// before
   [[nodiscard]] double kl() { return begun("kl").network().kl(); }
-  /// The node network of the pass that has begun, on the graphs of that pass. \throws std::logic_error  none has
+  /// The node network of the present pass, on its graphs. \throws std::logic_error  begin() did not come before
   [[nodiscard]] Network<NodeModel>& node_network() { return begun("node_network").network(); }
 
  private:

@@ -10,7 +10,7 @@
 
 namespace sheafnn {
 
-/// Architecture of a network with outputs per graph: the node network's, and how its features are pooled.
+/// Architecture of a network with outputs per graph: the options of the node network, and how its features are pooled.
 struct PooledOptions : ModelOptions {
   static constexpr NetworkKind kind{.bayesian = "graph-bsnn",
                                     .deterministic = "graph-nsd",

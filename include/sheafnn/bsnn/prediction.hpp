@@ -25,7 +25,7 @@ struct PredictOptions {
   Index samples = 3;        ///< posterior samples K, 1 … 32768; deterministic models draw one
   std::uint64_t seed = 0;   ///< of the samples
   std::uint32_t epoch = 0;  ///< addresses the noise: the best epoch's number reproduces its evaluation
-  int threads = 0;          ///< 0: as many as the graph is worth; results do not depend on it
+  int threads = 0;          ///< 0: chosen by the size of the graph; results do not depend on it
 };
 
 /// What is predicted for each of n nodes.
@@ -61,8 +61,8 @@ void for_sampled_outputs(const Model& model, const GraphOf<Model>& graph, const 
 
 }  // namespace detail
 
-/// Predicts the class of every node of a graph, which need not be the one the model was trained on. The probabilities are
-/// the softmax of the model's outputs: of a Classification. For other losses there is predict_targets().
+/// Predicts the class of every node of a graph, which need not be the graph of the training. The probabilities are the
+/// softmax of the model's outputs, as in a Classification. For other losses there is predict_targets().
 ///
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, features that do not fit, or outputs that are not finite
@@ -91,7 +91,7 @@ template <class Model>
   return r;
 }
 
-/// As above, of a dataset.
+/// The same for the graph and features of a dataset.
 template <class Model>
 [[nodiscard]] Prediction predict(const Model& model, const NodeDataset<GraphOf<Model>>& data,
                                  const PredictOptions& options = {}) {
@@ -99,9 +99,9 @@ template <class Model>
 }
 
 /// What a loss predicts from the outputs, averaged over the posterior samples: class probabilities (Classification), a
-/// probability for each label (Multilabel), means (Regression), or what a loss of your own says.
+/// probability for each label (Multilabel), means (Regression), or what your own loss defines.
 ///
-/// \param loss  of the training; its targets are not read
+/// \param loss  the loss of the training; its targets are not read
 /// \returns     n × C, row-major
 /// \throws std::invalid_argument  as predict()
 template <class Model, Loss<typename Model::Scalar> LossType>

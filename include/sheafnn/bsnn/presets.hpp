@@ -7,8 +7,8 @@
 ///     sheafnn::apply(preset, model, training);  // the same for FlowOptions
 ///     training.stop_on = sheafnn::choose_stop_on(data, preset);
 ///
-/// For CooperativeOptions it is apply(preset, model, bayesian, training). "Filters" below are the fixed ones, add_lp and
-/// add_hp. What they are: docs/training.md. Where the numbers come from: docs/notebook/presets.md.
+/// For CooperativeOptions it is apply(preset, model, bayesian, training). "Filters" below are the fixed filters, add_lp
+/// and add_hp. The presets are described in docs/training.md, the origin of their numbers in docs/notebook/presets.md.
 #pragma once
 
 #include <algorithm>
@@ -48,8 +48,8 @@ inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citat
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(Preset) { return preset_names; }
 
-/// Share of the edges between training and validation nodes that join nodes of one class; none where there are no such
-/// edges. The labels of test nodes are not looked at.
+/// The share of edges between training and validation nodes that join nodes of one class. Without such edges there is
+/// no share. The labels of test nodes are not read.
 ///
 /// \throws std::invalid_argument  labels or node numbers that do not fit the graph
 [[nodiscard]] inline std::optional<double> seen_homophily(const Dataset& data, const Split& split) {
@@ -90,9 +90,9 @@ inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citat
   return choose_preset(data.node_count(), seen_homophily(data, split), 2 * edges / nodes);
 }
 
-/// What the best epoch of a training is measured by: the ROC AUC where there are two classes and one of them has at
-/// least two thirds of the training and validation nodes of the first split, else what `otherwise` says. A split whose
-/// validation nodes are all of one class has no ROC AUC: then that as well.
+/// The measure by which a training chooses its best epoch. It is the ROC AUC if there are two classes, and one class
+/// has at least two thirds of the training and validation nodes of the first split. Otherwise it is `otherwise`, also
+/// if the validation nodes of a split are all of one class and have no ROC AUC.
 ///
 /// \throws std::invalid_argument  as seen_homophily()
 [[nodiscard]] inline StopOn choose_stop_on(const Dataset& data, StopOn otherwise = StopOn::loss) {
@@ -119,8 +119,8 @@ inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citat
   return 3 * larger >= 2 * (count[0] + count[1]) ? StopOn::roc_auc : otherwise;
 }
 
-/// The same where a preset is used: for `dense`, whose loss is smallest long before its accuracy is largest, the accuracy
-/// takes the place of the loss.
+/// The same for a training with a preset. For `dense`, the accuracy replaces the loss, because the loss is smallest
+/// long before the accuracy is largest.
 ///
 /// \throws std::invalid_argument  as seen_homophily()
 [[nodiscard]] inline StopOn choose_stop_on(const Dataset& data, Preset preset) {
@@ -129,14 +129,14 @@ inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citat
 
 namespace detail {
 
-/// What the presets of all networks set of a training.
+/// Sets the training options that the presets of all networks have in common.
 struct TrainingValues {
   double learning_rate, weight_decay, sheaf_decay, input_dropout, dropout, kl_maximum;
   Index epochs, patience;
 
-  /// \param features  columns; 0 where their number is unknown. Of few of them each counts: none is dropped, and hidden
-  ///                  features, of which a sheaf is learned, are not dropped often.
-  /// \param one_rate  have the learners the other weights' learning rate?
+  /// \param features  number of columns; 0 if it is unknown. With few columns every column counts: no column is
+  ///                  dropped, and hidden features, from which the sheaf is learned, have a low dropout rate.
+  /// \param one_rate  whether the learners have the learning rate of the other weights
   void set(TrainOptions& training, Index features, bool one_rate = false) const {
     const bool few = features > 0 && features < 30;
     training.learning_rate = learning_rate;
@@ -153,10 +153,9 @@ struct TrainingValues {
 
 }  // namespace detail
 
-/// Sets layers, channels, filters (none where model.layer has none), feature treatment, rates, decays, dropouts, KL weight, epochs and patience; leaves
-/// everything else as it is. Where model.features says that there are fewer than 30 columns, none of them is dropped out, and of the
-/// hidden features at most a share of 0.3.
-/// Takes any options.
+/// Sets layers, channels, filters (if model.layer supports them), feature treatment, rates, decays, dropouts, KL
+/// weight, epochs and patience. All other options stay the same. If model.features is below 30, no column is dropped
+/// out, and the dropout rate of hidden features is at most 0.3. Takes any options.
 inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   struct Values {
     Index layers, channels;
@@ -182,8 +181,8 @@ inline void apply(Preset preset, ModelOptions& model, TrainOptions& training) {
   v.training.set(training, model.features);
 }
 
-/// Of a continuous-time network: channels, filters, feature treatment, and what is set of the training above.
-/// Takes any options.
+/// Sets the options of a continuous-time network: channels, filters, feature treatment, and the training options as
+/// above. Takes any options.
 inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   struct Values {
     Index channels;
@@ -205,8 +204,8 @@ inline void apply(Preset preset, FlowOptions& model, TrainOptions& training) {
   v.training.set(training, model.features);
 }
 
-/// Of convolutions on a given sheaf: two layers, and channels, feature treatment and training of networks of layers. Takes any
-/// options.
+/// Sets the options of convolutions on a given sheaf: two layers, and channels, feature treatment and training options
+/// as for networks of layers. Takes any options.
 inline void apply(Preset preset, ConvolutionOptions& model, TrainOptions& training) {
   ModelOptions of;
   of.features = model.features;
@@ -216,10 +215,10 @@ inline void apply(Preset preset, ConvolutionOptions& model, TrainOptions& traini
   model.feature_treatment = of.feature_treatment;
 }
 
-/// Of a cooperative network: layers, channels, feature treatment, norm, left weights, learners with the other weights'
-/// learning rate, and what is set of the training above. Takes any options.
+/// Sets the options of a cooperative network: layers, channels, feature treatment, norm, left weights, and the training
+/// options as above. The learners have the learning rate of the other weights. Takes any options.
 ///
-/// \param bayesian  of Bayesian ones also whether every layer has learners
+/// \param bayesian  for Bayesian networks, also sets whether every layer has learners
 inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, TrainOptions& training) {
   struct Values {
     Index layers, channels;
@@ -249,8 +248,9 @@ inline void apply(Preset preset, CooperativeOptions& model, bool bayesian, Train
   v.training.set(training, model.features, /*one_rate*/ true);
 }
 
-/// Of a bundle network: layers, bundles, feature treatment, learners with the other weights' learning rate, and what is set of
-/// the training above. Published settings of five graphs: bundle_settings.hpp. Takes any options.
+/// Sets the options of a bundle network: layers, bundles, feature treatment, and the training options as above. The
+/// learners have the learning rate of the other weights. Published settings for five graphs: bundle_settings.hpp. Takes
+/// any options.
 inline void apply(Preset preset, BundleOptions& model, TrainOptions& training) {
   struct Values {
     Index layers, bundles;
@@ -275,8 +275,7 @@ inline void apply(Preset preset, BundleOptions& model, TrainOptions& training) {
   v.training.set(training, model.features, /*one_rate*/ true);
 }
 
-/// The same of networks of any kind. Only for cooperative ones does it matter whether they are Bayesian. Takes any
-/// options.
+/// The same for networks of any kind. `bayesian` matters only for cooperative networks. Takes any options.
 template <class Options>
 void apply(Preset preset, Options& model, bool, TrainOptions& training) {
   apply(preset, model, training);

@@ -6,9 +6,9 @@
 ///     …
 ///     round R: what is left,    all epochs,       all splits
 ///
-/// A training is a function, so that any kind of model can be searched: train_candidate() in bsnn/search_training.hpp makes
-/// one. Within a round all settings are trained on one split before the next, and compared on splits that all of them have
-/// been trained on: where time ends a round, what it has completed counts.
+/// A training is a function, so any kind of model can be searched; train_candidate() in bsnn/search_training.hpp makes
+/// such a function. Within a round, all settings are trained on one split before the next split. They are compared on
+/// the splits on which all of them were trained. If the time ends within a round, the completed splits count.
 ///
 /// Source: Jamieson, Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization".
 #pragma once
@@ -32,35 +32,36 @@
 
 namespace sheafnn {
 
-/// What a training came to on the validation nodes.
+/// The result of a training on the validation nodes.
 struct SearchScore {
   double score = 0;       ///< the larger, the better
   double loss = 0;        ///< decides among equal scores: the smaller, the better
-  Index epochs = 0;       ///< that it has behind it
-  bool finished = false;  ///< it ended before its last epoch: more of them would change nothing
+  Index epochs = 0;       ///< number of epochs so far
+  bool finished = false;  ///< it ended before its last epoch; further epochs would change nothing
 };
 
 /// One training of a search.
 struct SearchTraining {
-  std::size_t split;  ///< on which of the splits
-  Index epochs;       ///< at most, the epochs of earlier rounds included
-  /// To be asked between two epochs. Once it is true, the training ends and returns nothing.
+  std::size_t split;  ///< number of the split
+  Index epochs;       ///< largest number of epochs, including the epochs of earlier rounds
+  /// To be called between two epochs. Once it returns true, the training ends and returns nothing.
   std::function<bool()> out_of_time;
 };
 
-/// A setting: how it is called, and how it is trained.
+/// A setting: its name and its training.
 struct SearchCandidate {
   std::string name;
-  /// May throw std::runtime_error, e.g. for a training that diverged: then the setting leaves the search.
+  /// May throw std::runtime_error, for example if the training diverges; the setting then leaves the search.
   std::function<std::optional<SearchScore>(const SearchTraining&)> train;
 };
 
 /// How search() searches.
 struct SearchOptions {
   double seconds = 60;  ///< > 0; infinity: no limit
-  Index epochs = 300;   ///< of a training in the last round, ≥ 1
+  Index epochs = 300;   ///< epochs of a training in the last round, ≥ 1
   Index rounds = 3;     ///< R, 1 … 20
-  /// Ends the search as its time does, e.g. after Ctrl-C; asked between two epochs.
+  /// Returns true to end the search as if its time were over, for example after Ctrl-C. It is called between two
+  /// epochs.
   std::function<bool()> interrupted = {};
   /// Called before every training with the name of its setting, the round from 1, and the settings left in it.
   std::function<void(const std::string& name, Index round, std::size_t left)> on_training = {};
@@ -68,20 +69,20 @@ struct SearchOptions {
   std::function<double()> clock = {};
 };
 
-/// What became of a setting.
+/// The result for a setting.
 struct SearchRow {
   std::string name;
   Index round = 0;   ///< its last round, from 1; 0: it was not reached in time
-  Index splits = 0;  ///< that its score is the mean over, in the last round that compared it
-  Index epochs = 0;  ///< at most, of a training there
+  Index splits = 0;  ///< number of splits in the mean score, in the last round that compared the setting
+  Index epochs = 0;  ///< largest number of epochs of a training in that round
   double score = std::numeric_limits<double>::quiet_NaN();  ///< mean
   double deviation = 0;  ///< standard deviation over the splits (divided by their number)
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean
-  double seconds = 0;                                      ///< of all its trainings
+  double seconds = 0;                                      ///< time of all its trainings
   std::string error = {};                                  ///< why it left the search; empty: for its score
 };
 
-/// What a search came to.
+/// The result of a search.
 struct SearchResult {
   std::vector<SearchRow> rows;       ///< as the candidates are numbered
   std::vector<std::size_t> ranking;  ///< numbers of the candidates, the best first
@@ -89,7 +90,7 @@ struct SearchResult {
   Index rounds = 0;                  ///< that were completed
   double seconds = 0;
 
-  /// The number of the best one. Takes any result of search().
+  /// The number of the best candidate. Takes any result of search().
   [[nodiscard]] std::size_t winner() const { return ranking.front(); }
 };
 
@@ -118,7 +119,7 @@ class SuccessiveHalving {
       std::erase_if(left, [&](std::size_t i) { return !result_.rows[i].error.empty(); });
       if (round < options_.rounds) left.resize((left.size() + 1) / 2);
     }
-    // What failed after it had been ahead is behind all that did not.
+    // A setting that failed ranks behind all settings that did not, even if it was ahead before.
     std::stable_partition(result_.ranking.begin(), result_.ranking.end(),
                           [&](std::size_t i) { return result_.rows[i].error.empty(); });
     require_one();
@@ -140,7 +141,8 @@ class SuccessiveHalving {
     return (all + parts - 1) / parts;
   }
 
-  /// Trains what is left on one split after another. \returns  the number of splits that all of it was trained on
+  /// Trains the remaining settings on one split after another. \returns  the number of splits on which all of them were
+  /// trained
   Index train_all(const std::vector<std::size_t>& left, Index round, Index epochs, Index splits) {
     for (Index split = 0; split < splits; ++split) {
       for (const std::size_t i : left) {
@@ -153,7 +155,7 @@ class SuccessiveHalving {
     return splits;
   }
 
-  /// \returns  false: there was no time for it
+  /// \returns  false: there was no time left
   bool train(std::size_t i, std::size_t split, Index round, Index epochs, std::size_t left) {
     SearchRow& row = result_.rows[i];
     if (!row.error.empty()) return true;
@@ -183,8 +185,9 @@ class SuccessiveHalving {
     return true;
   }
 
-  /// Sorts what is left by its scores on the first `splits` splits, the best first, and moves it to the front of the ranking
-  /// in that order. Without such splits the order stays; in the first round what was trained comes first.
+  /// Sorts the settings that are left by their scores on the first `splits` splits, the best first, and puts them at
+  /// the front of the ranking. Without such splits the order stays; in the first round, settings that were trained come
+  /// first.
   void rank(std::vector<std::size_t>& left, Index splits, Index epochs, bool first) {
     if (splits == 0 && !first) return;
     const auto failed = [&](std::size_t i) { return !result_.rows[i].error.empty(); };
@@ -201,7 +204,7 @@ class SuccessiveHalving {
     std::copy(left.begin(), left.end(), result_.ranking.begin());
   }
 
-  /// Mean and deviation of a row over the first splits; without scores it stays as it is.
+  /// Sets the mean and deviation of a row over the first splits. A row without scores does not change.
   void average(std::size_t i, Index splits, Index epochs) {
     double sum = 0, squares = 0, loss = 0;
     Index count = 0;
@@ -240,13 +243,13 @@ class SuccessiveHalving {
 
 }  // namespace detail
 
-/// Searches; see the file comment. The same candidates give the same result as long as there is time for all of them. With
-/// none for any, the first one wins.
+/// Searches; see the file comment. The same candidates give the same result if the time suffices for all of them. If no
+/// candidate can be trained in time, the first one wins.
 ///
 /// \param splits  their number, ≥ 1
 /// \throws std::invalid_argument  no candidates, no splits, or an option out of range
 /// \throws std::runtime_error     every candidate failed
-/// \throws what candidates throw beside std::runtime_error
+/// \throws exceptions of candidates other than std::runtime_error
 [[nodiscard]] inline SearchResult search(const std::vector<SearchCandidate>& candidates, std::size_t splits,
                                          const SearchOptions& options = {}) {
   require(!candidates.empty(), "candidates", 0, "a search needs at least one setting");

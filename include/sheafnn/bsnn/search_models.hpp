@@ -8,7 +8,7 @@
 ///       const auto result = sheafnn::train(model, data, data.splits[0], training);
 ///     });
 ///
-/// Every type that is named is compiled: name few.
+/// Every named type is compiled, so name few types.
 #pragma once
 
 #include <cstddef>
@@ -51,13 +51,13 @@ void with_type(std::size_t number, const Use& use) {
 
 }  // namespace detail
 
-/// What a search among types of models came to.
+/// The result of a search among types of models.
 template <class... Models>
 struct ModelSearch {
   SearchResult result;                 ///< a row for each of `settings`
-  std::vector<ModelSetting> settings;  ///< all that were tried
+  std::vector<ModelSetting> settings;  ///< the settings that were tried
 
-  /// The best one. Takes any result of search().
+  /// The best setting. Takes any result of search().
   [[nodiscard]] const ModelSetting& winner() const { return settings[result.winner()]; }
   /// Calls f.operator()<Model>(options, training) of the winner.
   template <class Use>
@@ -79,7 +79,7 @@ template <class Model>
   return true;
 }
 
-/// The settings of a type of model, or the preset for the data where the list has none.
+/// The settings of a type of model; if the list has no setting for it, the preset for the data.
 template <class Model>
 void add_settings(const Dataset& data, std::size_t type, const TrainOptions& given,
                   std::vector<ModelSetting>& all) {
@@ -106,10 +106,10 @@ void add_settings(const Dataset& data, std::size_t type, const TrainOptions& giv
 
 }  // namespace detail
 
-/// Searches among the settings of types of models, on all splits of a dataset; of these, test nodes are not looked at
-/// (search_splits()). Types that the list does not know have the preset for the data.
+/// Searches among the settings of types of models, on all splits of a dataset. The search does not read the test nodes
+/// (search_splits()). Types that are not in the list get the preset for the data.
 ///
-/// \tparam Models    SheafModel, CooperativeModel, …: those with ModelOptions or CooperativeOptions
+/// \tparam Models    SheafModel, CooperativeModel, …: models with ModelOptions or CooperativeOptions
 /// \param options    `epochs` is what the settings say
 /// \param training   seed, threads and on_epoch; settings replace the rest
 /// \throws std::invalid_argument  as search(), search_splits() and train()

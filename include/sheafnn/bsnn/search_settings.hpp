@@ -1,6 +1,7 @@
 /// \file
-/// The fixed list of settings that a search tries (bsnn/search.hpp): networks, families of maps and depths, an identity
-/// sheaf and a network that sees no edges among them. Which of them suits a graph nobody knows beforehand.
+/// The fixed list of settings that a search tries (bsnn/search.hpp). They differ in network, family of maps and depth.
+/// The list includes the identity sheaf and a network without edges. The best setting for a graph is not known
+/// beforehand.
 #pragma once
 
 #include <array>
@@ -15,18 +16,18 @@
 
 namespace sheafnn {
 
-/// One setting: a network by the names that programs and checkpoints have for it, and its options.
+/// One setting: a network, by its names in programs and checkpoints, and its options.
 struct SearchSetting {
   std::string_view name;
   std::string_view model, maps;  ///< "nsd", "diagonal"
   int stalk_dimension = 1;
   Index layers = 2, channels = 16;
   bool add_lp = false, add_hp = false, use_edges = true;
-  LearnerInput learner = LearnerInput::concatenation;  ///< of bsnn and nsd
+  LearnerInput learner = LearnerInput::concatenation;  ///< option of bsnn and nsd
   Normalisation normalisation = Normalisation::augmented;
   PolynomialBasis filter = PolynomialBasis::none;
   FeatureTreatment features = FeatureTreatment::automatic;
-  NodeLearnerKind node_learner = NodeLearnerKind::mlp;  ///< of csnn and bcsnn
+  NodeLearnerKind node_learner = NodeLearnerKind::mlp;  ///< option of csnn and bcsnn
   detail::TrainingValues training = {};
 };
 
@@ -154,17 +155,17 @@ inline constexpr std::array all_search_settings = {
 
 }  // namespace detail
 
-/// The settings, those first that any graph should be tried with: where there is little time, they were.
+/// The settings, in the order in which they should be tried if there is little time.
 [[nodiscard]] constexpr std::span<const SearchSetting> search_settings() noexcept {
   return detail::all_search_settings;
 }
 
-/// What the best epoch of every training of a search is measured by.
+/// The measure by which every training of a search chooses its best epoch.
 ///
 /// \throws std::invalid_argument  as choose_stop_on()
 [[nodiscard]] inline StopOn search_stop_on(const Dataset& data) { return choose_stop_on(data, StopOn::accuracy); }
 
-/// Sets what a setting says of a network with maps per incident pair, and of its training. The caller sets
+/// Sets the options of a network with maps per incident pair, and of its training, from a setting. The caller sets
 /// training.stop_on to search_stop_on(data). Takes any options.
 inline void apply(const SearchSetting& setting, ModelOptions& model, TrainOptions& training) {
   model.layers = setting.layers;
@@ -178,7 +179,7 @@ inline void apply(const SearchSetting& setting, ModelOptions& model, TrainOption
   model.filter.basis = setting.filter;
   setting.training.set(training, model.features);
 }
-/// The same of a cooperative network.
+/// The same for a cooperative network.
 inline void apply(const SearchSetting& setting, CooperativeOptions& model, TrainOptions& training) {
   model.layers = setting.layers;
   model.channels = setting.channels;

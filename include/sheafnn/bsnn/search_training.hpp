@@ -28,11 +28,11 @@ namespace sheafnn {
 /// How many divisions a search makes of the training and validation nodes of a single split, the split itself included.
 inline constexpr Index search_divisions = 4;
 
-/// The splits that a search trains on: the chosen ones without their test nodes, so that no training of it can score them.
-/// A single split is joined by others: its training and validation nodes divided anew, class by class, into sets of about
-/// the same sizes, because few validation nodes say little about a setting.
+/// The splits on which a search trains: the chosen splits without their test nodes, so no training can score test
+/// nodes. If there is a single split, further splits are added, because few validation nodes say little about a
+/// setting. They divide its training and validation nodes again, class by class, into sets of about the same sizes.
 ///
-/// \param data  whose labels of training and validation nodes are looked at
+/// \param data  only the labels of training and validation nodes are read
 /// \throws std::invalid_argument  no splits, one without training or validation nodes, or one that does not fit the data
 [[nodiscard]] inline std::vector<Split> search_splits(const Dataset& data, std::span<const Split> chosen,
                                                       std::uint64_t seed = 0) {
@@ -56,10 +56,10 @@ inline constexpr Index search_divisions = 4;
   const auto sizes_of = [&](Index total) -> detail::SplitSizes {
     if (total < 2) return {total, 0, 0};
     const Index rounded = std::lround(share * static_cast<double>(total));
-    const Index count = std::clamp<Index>(rounded, 1, total - 1);  // one node at least in both sets
+    const Index count = std::clamp<Index>(rounded, 1, total - 1);  // at least one node in both sets
     return {count, total - count, 0};
   };
-  // A metric of two classes needs both of them among the validation nodes.
+  // A metric of two classes needs both classes among the validation nodes.
   const auto several_classes = [&](const Split& split) {
     const std::vector<std::int32_t> nodes = labelled_nodes(data.labels, split.validation);
     return std::any_of(nodes.begin(), nodes.end(), [&](std::int32_t u) {
@@ -77,7 +77,7 @@ inline constexpr Index search_divisions = 4;
 
 namespace detail {
 
-/// The plans of one table of features, which must outlive it: all trainings of a search read the same.
+/// The feature plan of one table of features, which all trainings of a search share. The table must outlive it.
 class PlansOfSearch {
  public:
   explicit PlansOfSearch(const NodeFeatures& features) : features_(features) {}
@@ -95,7 +95,7 @@ class PlansOfSearch {
   std::array<FeaturePlan, feature_treatment_names.size()> plans_;
 };
 
-/// What a search compares: the metric of stop_on where it is one, the accuracy otherwise.
+/// The score that a search compares: the metric of stop_on, or the accuracy if stop_on is the loss or the accuracy.
 [[nodiscard]] inline SearchScore search_score(const TrainResult& result, StopOn stop_on) {
   return {.score =
               is_metric(stop_on) ? metric_score(stop_on, result.validation_metric) : result.validation_accuracy,
@@ -106,9 +106,10 @@ class PlansOfSearch {
 
 }  // namespace detail
 
-/// A candidate of search(). A training with more epochs than the last one on the same split resumes where that ended.
+/// A candidate of search(). A training with more epochs than the last one on the same split resumes where the last one
+/// ended.
 ///
-/// \param splits   of search_splits(); they must outlive the candidate
+/// \param splits   from search_splits(); they must outlive the candidate
 /// \param options  the search sets `epochs`, `on_checkpoint` and `resume`
 /// \param run      run(split, options) trains a new model and returns its TrainResult; the same model every time
 /// Unchecked: that the options are in range, which train() checks.
@@ -133,7 +134,7 @@ template <class Run>
     const TrainResult result = run(splits.at(training.split), own);
     if (result.stop_reason == StopReason::callback) return {};
     const SearchScore score = detail::search_score(result, options.stop_on);
-    if (score.finished) {  // search() does not ask for more
+    if (score.finished) {  // search() does not need further epochs
       states->erase(training.split);
     } else {
       (*states)[training.split] = std::move(state);
@@ -145,8 +146,8 @@ template <class Run>
 
 /// Searches among settings, each with a `name` and with TrainOptions `training`, as train_candidate() takes them.
 ///
-/// \param splits   of search_splits()
-/// \param options  `epochs` is the largest number that a setting says
+/// \param splits   from search_splits()
+/// \param options  `epochs` is the largest number of epochs of a setting
 /// \param run      run(setting, split, options) trains a new model and returns its TrainResult
 /// \throws as search() and `run`
 template <class Setting, class Run>

@@ -1,5 +1,5 @@
 /// \file
-/// What a network reads of the features of a graph, by its model's FeaturePlan or by a plan that is made here.
+/// The features that a network reads, treated by its model's FeaturePlan or by a plan that is made here.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,13 @@
 
 namespace sheafnn::detail {
 
-/// The plan of a model with these options, or one for these features. On a part of a graph, all parts call this.
+/// The plan of a model with these options; without one, makes a plan for these features. On a part of a graph, all
+/// parts call this.
 ///
 /// \throws std::invalid_argument  a graph without nodes, or features that do not fit it or the model's p
 template <class Options, class GraphType>
 [[nodiscard]] FeaturePlan plan_of(const Options& options, const GraphType& graph, const NodeFeatures& features) {
-  // A plan has indicators of its own, whatever indicators the features have.
+  // A plan adds its own indicators, whatever indicators the features have.
   const FeaturePlan& plan = options.feature_plan;
   const bool fits = !plan.empty() && features.given_columns() == plan.given_columns();
   check_input(graph.node_count(), features.rows(), fits ? plan.columns() : features.columns(), options.features);
@@ -64,11 +65,11 @@ template <class Options, class GraphType>
   return r;
 }
 
-/// Gives a model the plan of its training's features, where it has none, and takes it away again unless it is kept.
+/// Gives a model without a plan the plan of its training's features. Takes it away again unless it is kept.
 template <class Model>
 class PlanOfTraining {
  public:
-  /// \param train  what is trained on: of graphs of a union, the features of no other one decide the plan
+  /// \param train  nodes or graphs of the training; in a union, only the features of these graphs decide the plan
   /// \throws std::invalid_argument  as plan_of()
   PlanOfTraining(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                  std::span<const std::int32_t> train = {}) {

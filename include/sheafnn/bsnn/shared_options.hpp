@@ -1,5 +1,5 @@
 /// \file
-/// What the options of several kinds of networks have in common: the declarations of those that they share.
+/// Declarations of options that several kinds of networks share.
 #pragma once
 
 #include "sheafnn/core/config.hpp"
@@ -25,7 +25,7 @@ inline void check_plan(const FeaturePlan& plan, Index features) {
   throw_invalid_argument("feature_plan", concat(plan.columns(), " columns"), concat("the model reads ", features));
 }
 
-/// Options that networks of all kinds, or most of them, have.
+/// Declares the options that networks of all or most kinds have.
 inline constexpr Option layers_option = {"layers", "number of diffusion layers", OptionRange::between(1, 64)};
 inline constexpr Option treatment_option = {.key = "feature_treatment",
                                             .summary = "what happens to features before the network reads them",
@@ -88,7 +88,8 @@ void for_each_size(const Visit& visit, Options&... options) {
         options.channels...);
 }
 
-/// Declares the options that ModelOptions and FlowOptions share, of one of these or of several: see core/option.hpp.
+/// Declares the options that ModelOptions and FlowOptions share, for one of these types or several: see
+/// core/option.hpp.
 template <class Visit, class... Options>
 void for_each_shared_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;

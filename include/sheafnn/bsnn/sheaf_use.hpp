@@ -5,11 +5,12 @@
 ///     std::puts(sheafnn::warning(use).c_str());
 ///
 /// The score is the mean of −log p(label) over the nodes, with probabilities averaged over the samples of a Bayesian
-/// model. It is computed with the maps as they are; with maps permuted, where edge e gets both maps of edge π(e), a new
-/// permutation π of the edges for every sheaf and sample; with maps drawn from the posterior's prior (of deterministic
-/// models: random_map(), for rotations uniform); and with the identity. Edge weights stay at their edges, and so do all
-/// other parameters. Probabilities below 1e-30 count as 1e-30. A loss is NaN where the outputs with these maps are not
-/// finite, or a flow takes too many steps. Accuracies are computed beside the losses.
+/// model. It is computed with the model's maps and with three replacements. Permuted: edge e gets both maps of edge
+/// π(e), with a new permutation π of the edges for every sheaf and sample. Prior: maps drawn from the posterior's
+/// prior, for deterministic models from random_map(), which is uniform for rotations. Identity: identity maps. Edge
+/// weights stay at their edges, and all other parameters stay the same. Probabilities below 1e-30 count as 1e-30. A
+/// loss is NaN if the outputs with these maps are not finite, or if a flow takes too many steps. Accuracies are
+/// computed beside the losses.
 ///
 /// Cooperative networks: cooperative_sheaf_use.hpp.
 #pragma once
@@ -38,10 +39,10 @@ namespace sheafnn {
 
 /// With seed, epoch and samples of predict(), the score's loss is the loss of its prediction.
 struct SheafUseOptions {
-  Index samples = 3;        ///< 1 … 32768: of the posterior, and of permutations and draws from the prior
-  std::uint64_t seed = 0;   ///< of all of these
+  Index samples = 3;        ///< 1 … 32768, of the posterior, of permutations and of draws from the prior
+  std::uint64_t seed = 0;   ///< seed of these samples
   std::uint32_t epoch = 0;  ///< addresses the noise
-  int threads = 0;          ///< 0: as many as the graph is worth; results do not depend on it
+  int threads = 0;          ///< 0: chosen by the size of the graph; results do not depend on it
 };
 
 namespace detail {
@@ -58,7 +59,7 @@ template <int D>
   }
 }
 
-/// Figures of all transports of one sheaf after another: angles, or signs.
+/// Collects the angles or signs of all transports, one sheaf after another.
 template <class Family>
 struct TransportFigures {
   static constexpr int D = Family::stalk_dimension;
@@ -86,7 +87,8 @@ struct TransportFigures {
   }
 };
 
-/// A map drawn from the prior of a posterior; from random_map() where there is none, or it does not say how.
+/// A map drawn from the prior of a posterior; from random_map() if there is no prior, or the posterior cannot draw from
+/// it.
 template <class Posterior>
 [[nodiscard]] auto prior_map([[maybe_unused]] const Posterior& posterior, const Stream& stream,
                              std::uint32_t arc) {
@@ -111,7 +113,7 @@ template <class Posterior>
   }
 }
 
-/// A sheaf with the edge weights of another one and map_of(arc) for its maps.
+/// A sheaf with the edge weights of another sheaf and the maps map_of(arc).
 template <class Family, class MapOf>
 [[nodiscard]] CellularSheaf<Family> with_maps(const CellularSheaf<Family>& sheaf, const MapOf& map_of) {
   CellularSheaf<Family> r = sheaf;
@@ -131,8 +133,8 @@ template <class Family>
   });
 }
 
-/// Losses and accuracy of nodes from the probabilities of several samples: of their mean, or, of deterministic models, the means
-/// of theirs.
+/// Losses and accuracy of nodes from the probabilities of several samples. Bayesian models use the mean probabilities;
+/// deterministic models use the means of the samples' losses and accuracies.
 class NodeLosses {
  public:
   NodeLosses(std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes, bool of_mean)
@@ -152,7 +154,7 @@ class NodeLosses {
       }
     }
   }
-  /// Losses and accuracy are then NaN.
+  /// Makes the losses and the accuracy NaN.
   void add_unknown() { known_ = false; }
   [[nodiscard]] std::vector<double> losses() const {
     std::vector<double> r;
@@ -219,7 +221,7 @@ inline void fill_score(const NodeLosses& own, const NodeLosses& permuted, const 
   use.identity = compare_losses(identity, before);
 }
 
-/// Fills in the score. \param network  after begin(pass), and of a model without a posterior a draw
+/// Fills in the score. \param network  after begin(pass) and, for a model without a posterior, a draw
 template <class Model>
 void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass,
                  const Dataset& data, std::span<const std::int32_t> nodes, const SheafUseOptions& options,
@@ -238,9 +240,9 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
     const auto changed = with_sheaves(model, GivenMaps<Family>(std::move(sheaves)));
     try {
       to.add(predict(changed, data, {.samples = 1, .threads = options.threads}));
-    } catch (const std::invalid_argument&) {  // outputs that are not finite: the trained model is not to be lost
+    } catch (const std::invalid_argument&) {  // outputs are not finite; continue, so that the trained model is not lost
       to.add_unknown();
-    } catch (const std::runtime_error&) {  // a flow that takes too many steps
+    } catch (const std::runtime_error&) {  // a flow took too many steps
       to.add_unknown();
     }
   };
@@ -279,9 +281,9 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
 
 }  // namespace detail
 
-/// Figures of the sheaf that a model has on a dataset, and the score on nodes that the model was not trained on, such as
-/// the validation nodes; see the file comment. Models without edges, graphs without, and maps that are fixed (Identity) have
-/// none, and without labelled nodes there is no score.
+/// Figures of a model's sheaf on a dataset, and the score on nodes outside the training nodes, such as the validation
+/// nodes; see the file comment. There are no figures for models or graphs without edges and for fixed maps (Identity).
+/// Without labelled nodes there is no score.
 ///
 /// \throws std::invalid_argument  an option out of range, a node number out of range, or as predict()
 template <HasIncidentMaps Model>

@@ -1,6 +1,6 @@
 /// \file
-/// SheafUse: figures that show whether the sheaf a network has learned is used, and a warning where it is not. They are
-/// computed by sheaf_use() (sheaf_use.hpp).
+/// SheafUse: figures that show whether a network uses its learned sheaf, and a warning if it does not. sheaf_use()
+/// computes them (sheaf_use.hpp).
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace sheafnn {
 
-/// Of many values; NaN of none.
+/// Mean, spread and quantiles of a list of values; NaN if the list is empty.
 struct SheafQuantiles {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   double low = unknown, median = unknown, high = unknown;  ///< 5, 50 and 95 %
@@ -26,7 +26,7 @@ struct SheafQuantiles {
 
 /// Spread parameters of a posterior over all incident pairs.
 struct SheafSpread {
-  std::string name;  ///< as the posterior has it: kappa, sigma, …
+  std::string name;  ///< the posterior's name for it: kappa, sigma, …
   SheafQuantiles values;
 };
 
@@ -34,27 +34,27 @@ struct SheafSpread {
 struct ChangedSheafLoss {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   double loss = unknown;            ///< mean over the nodes, in nats
-  double rise = unknown;            ///< above the loss with the model's own maps
-  double standard_error = unknown;  ///< of the rise, from its standard deviation over the nodes
+  double rise = unknown;            ///< difference to the loss with the model's own maps
+  double standard_error = unknown;  ///< standard error of the rise, from its standard deviation over the nodes
   double accuracy = unknown;        ///< share of the nodes whose most probable class is their label
 };
 
-/// See the file comment. What a model does not have is NaN or empty. Of cooperative networks incident pairs are the maps of
-/// nodes, and edges are arcs (cooperative_sheaf_use.hpp).
+/// See the file comment. Figures that a model does not have are NaN or empty. For cooperative networks, incident pairs
+/// stand for the maps of nodes, and edges for arcs (cooperative_sheaf_use.hpp).
 struct SheafUse {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
   bool bayesian = false;  ///< are the maps drawn from a posterior?
-  bool of_nodes = false;  ///< of a cooperative network: are the maps maps of nodes?
+  bool of_nodes = false;  ///< do the maps belong to nodes, as in cooperative networks?
   double kl = unknown;    ///< KL(posterior ‖ prior), mean over the incident pairs; NaN without closed form
   std::vector<SheafSpread> spread;
-  /// Of maps with D ≥ 2 that are not diagonal: degrees by which the mean transports F_uᵀF_v turn, or their nearest
-  /// rotations do. For D ≥ 4 the largest angle between a vector and its image.
+  /// For maps with D ≥ 2 that are not diagonal: the angle in degrees of the mean transports F_uᵀF_v, or of their
+  /// nearest rotations. For D ≥ 4 it is the largest angle between a vector and its image.
   SheafQuantiles turn;
   double negative =
-      unknown;  ///< of diagonal maps and D = 1: share of the mean transports' entries that are negative
+      unknown;  ///< for diagonal maps and D = 1: share of negative entries in the mean transports
 
-  Index nodes = 0;  ///< whose loss the score is; 0: there is no score
+  Index nodes = 0;  ///< number of nodes in the score; 0: there is no score
   double loss = unknown;
   double accuracy = unknown;
   ChangedSheafLoss permuted;  ///< maps of other edges
@@ -88,7 +88,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// Is there any figure? Not of models without edges and of maps that are fixed. Takes any.
+/// Is there any figure? Models without edges and fixed maps have no figures. Takes any figures.
 [[nodiscard]] inline bool has_figures(const SheafUse& use) {
   return use.nodes > 0 || !use.spread.empty() || !std::isnan(use.kl) || !std::isnan(use.turn.median) ||
          !std::isnan(use.negative);
@@ -99,7 +99,7 @@ inline constexpr double least_sheaf_rise = 0.01;
 /// … and by this many standard errors.
 inline constexpr double least_sheaf_errors = 2;
 
-/// Does permuting the maps between edges change nothing beyond noise? Not without a score. Takes any.
+/// Does permuting the maps between edges change nothing beyond noise? False without a score. Takes any figures.
 [[nodiscard]] inline bool is_unused(const SheafUse& use) {
   const ChangedSheafLoss& permuted = use.permuted;
   return use.nodes > 0 &&
@@ -108,7 +108,7 @@ inline constexpr double least_sheaf_errors = 2;
 
 namespace detail {
 
-/// What may make a network like this one use its sheaf, behind "try ".
+/// Options that may make a network like this one use its sheaf. The text follows "try ".
 [[nodiscard]] inline std::string what_to_try(const SheafUse& use) {
   std::vector<std::string> ways;
   if (use.bayesian) ways.emplace_back("a smaller KL weight");
@@ -122,8 +122,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// One sentence where some of several trainings of one network do not use their sheaf, with what to try; else empty.
-/// Takes any. Trainings without a score do not count.
+/// One sentence, with options to try, if some of several trainings of one network do not use their sheaf; else empty.
+/// Trainings without a score do not count. Takes any figures.
 [[nodiscard]] inline std::string warning(std::span<const SheafUse> trainings) {
   const auto scored =
       std::count_if(trainings.begin(), trainings.end(), [](const auto& use) { return use.nodes > 0; });
@@ -145,7 +145,7 @@ namespace detail {
   return detail::concat("the sheaf is not used: ", permuting, "changes by ", rounded(one.permuted.rise),
                         " nats (standard error ", rounded(one.permuted.standard_error), ")", advice);
 }
-/// The same of one training.
+/// The same for one training.
 [[nodiscard]] inline std::string warning(const SheafUse& use) { return warning(std::span(&use, 1)); }
 
 }  // namespace sheafnn

@@ -1,6 +1,6 @@
 /// \file
-/// StopMetric: the metric by which a training chooses its best epoch, where that is neither the loss nor the accuracy;
-/// and the metrics of the test nodes in the end.
+/// StopMetric: the metric by which a training chooses its best epoch, if it is neither the loss nor the accuracy, and
+/// the metrics of the test nodes at the end.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ void check_stop_on(const LossType& loss, const Split& split, StopOn stop_on) {
   }
 }
 
-/// A metric of probabilities (n × C, rows of nodes) at labelled nodes. Unchecked: that `stop_on` is a metric, and at least
-/// one node.
+/// A metric of probabilities (n × C, rows of nodes) at labelled nodes. Unchecked: `stop_on` is a metric, and there is
+/// at least one node.
 [[nodiscard]] inline double metric_of(StopOn stop_on, std::span<const double> p, Index classes,
                                       std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,
                                       MetricWorkspace& work) {
@@ -53,7 +53,7 @@ void check_stop_on(const LossType& loss, const Split& split, StopOn stop_on) {
   }
 }
 
-/// See the file comment. Without a metric to compute it holds and does nothing. A loss that spans parts computes the
+/// See the file comment. Without a metric it holds no data and does nothing. A loss that spans parts computes the
 /// metric itself: metric(stop_on, probabilities, nodes), NaN without nodes.
 template <class LossType>
 class StopMetric {
@@ -91,7 +91,7 @@ class StopMetric {
   const LossType* loss_;
   StopOn stop_on_;
   std::span<const std::int32_t> labels_;
-  std::vector<std::int32_t> validation_, test_;  ///< those with a label; empty where there is no metric
+  std::vector<std::int32_t> validation_, test_;  ///< labelled nodes; empty if there is no metric
   MetricWorkspace work_;
 };
 

@@ -1,5 +1,5 @@
 /// \file
-/// StopOn: what a training chooses its best epoch by.
+/// StopOn: the measure by which a training chooses its best epoch.
 #pragma once
 
 #include <array>
@@ -11,8 +11,9 @@
 
 namespace sheafnn {
 
-/// What the best epoch is chosen by: the smallest loss or Brier score, or the largest of the others, all of the
-/// validation nodes. Those after accuracy are metrics of a Classification (uncertainty/ranking_metrics.hpp).
+/// The measure by which the best epoch is chosen, computed on the validation nodes. The loss and the Brier score are
+/// minimised, the others maximised. Values after `accuracy` are metrics of a Classification
+/// (uncertainty/ranking_metrics.hpp).
 enum class StopOn { loss, accuracy, roc_auc, average_precision, macro_f1, brier };
 /// Its texts, in the order of the enumeration.
 inline constexpr std::array<std::string_view, 6> stop_on_names = {"loss",     "accuracy",
@@ -30,8 +31,8 @@ namespace detail {
   return stop_on == StopOn::brier ? -metric : metric;
 }
 
-/// Is an epoch better than the best so far? A smaller score is, among equals a smaller loss, and any after NaN. The first
-/// epoch always is the best so far, were its score infinite or NaN.
+/// Is an epoch better than the best so far? A smaller score is better, and among equal scores a smaller loss. Any score
+/// is better than NaN. The first epoch is always the best so far, even if its score is infinite or NaN.
 [[nodiscard]] SHEAFNN_HD constexpr bool is_better_epoch(bool first, double score, double loss, double best_score,
                                                         double best_loss) noexcept {
   const bool after_nan = !(best_score == best_score) && score == score;  // NOLINT(misc-redundant-expression)

@@ -46,13 +46,13 @@ struct TrainOptions {
   Index batch_size = 0;
   Index samples = 3;            ///< number of posterior samples averaged at evaluation
   std::uint64_t seed = 0;       ///< seed of dropout and noise; initial weights have another (SheafModel)
-  int threads = 0;              ///< largest number; 0: as many as the graph is worth. Results do not depend on it
+  int threads = 0;              ///< largest number; 0: chosen by the size of the graph. Results do not depend on it
   EpochCallback on_epoch = {};  ///< called after every epoch; may stop the training
   /// Called every `checkpoint_every` epochs and after the last one, before train() returns.
   std::function<void(const TrainingState&)> on_checkpoint = {};
   Index checkpoint_every = 10;
-  /// The state to resume from; null: from the beginning. With the same model, data and options the result has the same
-  /// bits as without the interruption. `epochs` and `patience` may grow.
+  /// The state to resume from; null: the training starts from the beginning. With the same model, data and options, the
+  /// result has the same bits as an uninterrupted training. `epochs` and `patience` may grow.
   const TrainingState* resume = nullptr;
 
   /// The rate of the sheaf learner's weights.
@@ -62,7 +62,7 @@ struct TrainOptions {
   }
 };
 
-/// Declares the options: see core/option.hpp. Callbacks and what resumes a training are none. Takes any options.
+/// Declares the options: see core/option.hpp. Callbacks and `resume` are not options. Takes any options.
 template <class Visit, OptionsOf<TrainOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;

@@ -1,6 +1,6 @@
 /// \file
-/// train(): Adam with two weight decays, cyclical KL annealing, early stopping on validation nodes. A composition
-/// of elbo() (elbo.hpp), Adam (nn/adam.hpp) and a loss (losses.hpp), which own loops can use as well.
+/// train(): Adam with two weight decays, cyclical KL annealing, early stopping on validation nodes. It is a composition
+/// of elbo() (elbo.hpp), Adam (nn/adam.hpp) and a loss (losses.hpp), which your own loops can use as well.
 ///
 /// Source: math: "The model", "Loss", "Optimiser"; paper, experiments.
 #pragma once
@@ -28,8 +28,8 @@ namespace detail {
 
 /// Checks a loss and a split of n nodes; `name` is what messages call the split.
 ///
-/// \throws std::invalid_argument  targets that do not fit, a set of the split that is not allowed, or one with nodes
-///         of which none has a known target
+/// \throws std::invalid_argument  targets that do not fit, an invalid set of the split, or a set of nodes without any
+///         known target
 template <class LossType>
 void check_targets(const LossType& loss, Index n, Index outputs, const Split& split, std::string_view name) {
   if constexpr (!has_own_targets<LossType>) loss.validate(n, outputs);
@@ -85,10 +85,10 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
           concat("the training to resume chose its best epoch by ", has_metric ? "a metric" : "loss or accuracy"));
 }
 
-/// Refuses a classification that resumes with another split: the best epoch's probabilities are there for the nodes that
-/// were evaluated then, and 0 for others.
+/// Refuses a classification that resumes with another split. The state has probabilities of the best epoch only for the
+/// nodes that were evaluated then, and 0 for other nodes.
 ///
-/// \throws std::invalid_argument  a validation or test node has none
+/// \throws std::invalid_argument  a validation or test node without probabilities
 template <class LossType>
 void check_evaluated(const TrainingState& state, const LossType& loss, const Split& split, Index classes) {
   for (const auto* nodes : {&split.validation, &split.test}) {
@@ -101,7 +101,7 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
   }
 }
 
-/// The ECE of those nodes whose label is known; NaN where there are no nodes.
+/// The ECE of the nodes with a known label; NaN without nodes.
 [[nodiscard]] inline double calibration_error(std::span<const double> probabilities, Index classes,
                                               std::span<const std::int32_t> labels,
                                               std::span<const std::int32_t> nodes) {
@@ -111,22 +111,22 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
 
 }  // namespace detail
 
-/// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch.
-/// A training that on_epoch stops ends in the same way; options.resume continues one from its state. The
-/// result's accuracies are the loss's scores; test_nll is its loss on the test nodes, and test_ece is the error of
-/// classifications. Nodes without a known target do not count anywhere.
+/// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch. A
+/// training that on_epoch stops ends in the same way; options.resume continues a training from its state. The
+/// accuracies of the result are the scores of the loss, test_nll is the loss on the test nodes, and test_ece is the ECE
+/// of classifications. Nodes without a known target never count.
 ///
-/// Without validation nodes there is no early stopping: every epoch counts as better than those before it, so that
-/// the last one is the best, and patience ends nothing. Figures of validation or test nodes are NaN where the split
-/// has none.
+/// Without validation nodes there is no early stopping: every epoch counts as better than the epochs before it, so the
+/// last one is the best, and `patience` has no effect. Figures of validation or test nodes are NaN if the split has no
+/// such nodes.
 ///
-/// \param loss  a Loss over the model's scalars (losses.hpp), or one with targets of its own (loss_parts.hpp), which the
-///              split numbers, and whose parameters the model gets where it lacks them
+/// \param loss  a Loss over the model's scalars (losses.hpp), or a loss with its own targets (loss_parts.hpp). The
+///              split then has numbers of targets, and the model gets the loss's parameters if it lacks them
 /// \throws std::invalid_argument  an option out of range, or data or targets that do not fit the model
-/// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity, or why a flow does not
-///                                reach its end
-/// \throws what options.on_epoch and options.on_checkpoint throw, and std::bad_alloc; after any of these the model has
-///         the parameters that it was given, and perhaps the loss's parameters at their initial values
+/// \throws std::runtime_error     the training diverged: names the epoch and the first quantity that is not finite, or
+///                                why a flow does not reach its end
+/// \throws exceptions of options.on_epoch and options.on_checkpoint, and std::bad_alloc. After any exception the model
+///         has its original parameters, and perhaps the loss's parameters at their initial values
 template <class Model, LossOf<Model> LossType>
 TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}) {
@@ -158,7 +158,7 @@ TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures&
   });
 }
 
-/// Trains `model` to classify the nodes of a dataset, those with a label.
+/// Trains `model` to classify the labelled nodes of a dataset.
 ///
 /// \throws as above
 template <class Model>

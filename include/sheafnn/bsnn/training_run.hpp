@@ -3,7 +3,7 @@
 ///
 ///     θ ← Adam(θ, ∇L_t(θ));   validation loss of θ;   L_{t+1}(θ) and its derivative,
 ///
-/// the last two in whatever order EpochSchedule finds fastest.
+/// the last two in the order that EpochSchedule finds fastest.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@
 
 namespace sheafnn::detail {
 
-/// \param stepped  has a step been taken by then, whose size may be to blame?
+/// \param stepped  whether a step was taken before; its size may then be the cause
 [[noreturn]] inline void throw_diverged(Index epoch, const std::string& quantity, double value, bool stepped) {
   throw std::runtime_error(concat(
       "training diverged in epoch ", epoch, ": ", quantity, " is ", value,
@@ -82,10 +82,11 @@ class TrainingRun {
   TrainingRun(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
               const Split& split, const TrainOptions& options);
 
-  /// Trains, and calls finish(result), which completes the result. Whatever goes wrong, the model is left as it was.
+  /// Trains, and calls finish(result), which completes the result. After an exception the model has its original
+  /// parameters.
   template <class Finish>
   TrainResult run(const Finish& finish);
-  /// Mean predictions of the best epoch, n × C; of validation and test nodes, or of all where there are neither.
+  /// Mean predictions of the best epoch, n × C, for validation and test nodes; for all nodes if there are neither.
   [[nodiscard]] const std::vector<double>& best_predictions() const noexcept { return best_predictions_; }
 
  private:
@@ -113,7 +114,7 @@ class TrainingRun {
       step(epoch);
       for (std::size_t b = 1; b < batches_.size(); ++b) {
         take(batches_[b]);
-        pass_.seed += step_seed;  // every step draws dropouts and sheaves of its own
+        pass_.seed += step_seed;  // every step draws its own dropouts and sheaves
         schedule_.network().begin(pass_);
         compute_objective(schedule_.network());
         step(epoch);
@@ -136,7 +137,7 @@ class TrainingRun {
     return std::move(result_);
   }
 
-  /// Between the seeds of an epoch's steps; odd, so that no two of them are the same.
+  /// Difference between the seeds of an epoch's steps. It is odd, so all seeds are different.
   static constexpr std::uint64_t step_seed = 0x9E3779B97F4A7C15;
 
   /// The pass and λ of an epoch.
@@ -158,7 +159,7 @@ class TrainingRun {
     targets_ = targets;
     pass_.nodes = nodes_of_targets(loss_, targets);
   }
-  /// The training nodes of the epoch's steps, in an order that seed and epoch decide; none: one step takes all.
+  /// The training nodes of the epoch's steps, in an order that seed and epoch decide. Empty: one step takes all.
   void cut_batches(Index epoch) {
     const std::size_t size = static_cast<std::size_t>(options_.batch_size);
     batches_.clear();
@@ -207,7 +208,7 @@ class TrainingRun {
     const auto start = Clock::now();
     const MatrixView<double> sums(predictions_.data(), view(predictions_).rows(), outputs_);
     std::fill(predictions_.begin(), predictions_.end(), 0.0);
-    // Without nodes to score, one sample of all nodes shows whether the parameters still give finite outputs.
+    // Without nodes to score, one sample of all nodes is computed, to check that the parameters give finite outputs.
     const Index samples = validated_ || tested_ ? options_.samples : 1;
     begin_loss(network, loss_, evaluated_, evaluation_work_);
     network.draw_samples(samples, [&](const MatrixView<S>& outputs) {
@@ -317,7 +318,7 @@ class TrainingRun {
     }
   }
 
-  PlanOfTraining<Model> plan_;  ///< before the networks, which need it
+  PlanOfTraining<Model> plan_;  ///< constructed before the networks, which need it
   ParameterSet<S>& parameters_;
   const LossType& loss_;
   const Split& split_;
@@ -360,7 +361,7 @@ TrainingRun<Model, LossType>::TrainingRun(Model& model, const GraphOf<Model>& gr
       predictions_(static_cast<std::size_t>(target_count(loss, output_rows<Model>(graph)) * outputs_)),
       best_predictions_(predictions_),
       stop_metric_(loss, split, options.stop_on) {
-  constexpr Index long_training = 10'000;  // the history of a longer one is moved now and then
+  constexpr Index long_training = 10'000;  // the history of a longer training is reallocated at times
   adam_.sheaf_learning_rate = options.sheaf_rate();
   result_.history.reserve(static_cast<std::size_t>(std::min(options.epochs, long_training)));
   std::merge(split.validation.begin(), split.validation.end(), split.test.begin(), split.test.end(),

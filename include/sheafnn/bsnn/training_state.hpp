@@ -1,6 +1,6 @@
 /// \file
-/// TrainingState: everything that a training needs to resume as if it had never stopped. Random numbers are no part of
-/// it: they are functions of seed, purpose and epoch.
+/// TrainingState: everything that a training needs to resume as if it had never stopped. It holds no random numbers,
+/// since they are functions of seed, purpose and epoch.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace sheafnn {
 struct TrainingState {
   std::uint64_t seed = 0;               ///< TrainOptions::seed
   std::vector<EpochReport> history;     ///< of the epochs that are finished, at least one
-  std::vector<double> parameters;       ///< P, after the last of them
+  std::vector<double> parameters;       ///< P numbers after the last epoch
   std::vector<double> first_moment;     ///< P, Adam's m; Adam has taken one step per epoch
   std::vector<double> second_moment;    ///< P, Adam's v
   Index best_epoch = 0;                 ///< in [0, history.size())
   std::vector<double> best_parameters;  ///< P, after the best epoch
-  /// n × C, mean predictions of the best epoch; of validation and test nodes, or of all where there are neither.
+  /// n × C, mean predictions of the best epoch for validation and test nodes; for all nodes if there are neither.
   std::vector<double> best_predictions;
   std::optional<StopOn> stop_on;  ///< TrainOptions::stop_on; unknown in files of versions that did not write it
-  Index conventions = detail::conventions_version;  ///< version of the file that it comes from
+  Index conventions = detail::conventions_version;  ///< version of the file from which the state was read
 };
 
 }  // namespace sheafnn

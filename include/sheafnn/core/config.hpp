@@ -150,7 +150,7 @@ using namespace sheafnn::math;
 using namespace sheafnn::layers;
 using namespace sheafnn::sheaf;
 }  // namespace kernels
-/// What is not for users; it sees the names of all of them.
+/// Details that are not for users. The namespace sees the names of all namespaces above.
 namespace detail {
 using namespace math;
 using namespace random;

@@ -9,8 +9,8 @@
 namespace sheafnn::detail {
 
 /// Chooses a variant for every round of a repeated task. Each is tried for a few rounds, then the fastest one stays.
-/// After a while, longer every time, the others are tried again: the first rounds of all are slow, and machines change
-/// as other programs come and go.
+/// The other variants are tried again after intervals that grow each time, because the first rounds are slow, and the
+/// load of the machine changes.
 class FastestVariant {
  public:
   static constexpr int max_variants = 4;
@@ -27,7 +27,7 @@ class FastestVariant {
   /// Takes how long the round took, in seconds.
   void record(double seconds) noexcept {
     if (variants_ == 1) return;
-    // The last rounds of a stay are compared with the trials to come.
+    // The last rounds of a variant are compared with the next trials.
     const int rounds = trials_left_ > 0 ? trial : stay_;
     const int counted = round_ - (rounds - trial) - warm_up;
     double& time = seconds_[static_cast<std::size_t>(variant_)];

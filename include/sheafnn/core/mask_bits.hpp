@@ -76,7 +76,7 @@ template <class T, int W>
 [[nodiscard]] SHEAFNN_INLINE bool any(const PackMask<T, W>& mask) {
   return detail::mask_bits(mask) != 0;
 }
-/// As above, of a single condition.
+/// As above, for a single condition.
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE bool any(bool condition) { return condition; }
 
 }  // namespace sheafnn::math

@@ -23,7 +23,7 @@ namespace sheafnn {
 
 namespace detail {
 
-/// The least memory limit of control groups of Linux, in bytes; infinite if none has one.
+/// The least memory limit of control groups of Linux, in bytes; infinite without a limit.
 ///
 /// \param groups  /proc/self/cgroup: lines "ID:CONTROLLERS:/PATH". CONTROLLERS is empty in version 2, and "memory",
 ///                among others, in version 1.

@@ -57,7 +57,7 @@ struct Option {
   const char* key;                  ///< its name in files and in Python
   const char* summary;              ///< what it is, in a sentence that its names or its range follow
   OptionRange range = {};           ///< of a number
-  const char* flag = nullptr;       ///< on the command line, where that is not the key with dashes; "": none
+  const char* flag = nullptr;       ///< name on the command line, if it is not the key with dashes; "": no such option
   const char* field = nullptr;      ///< the member in C++, where that is not the key
   const char* automatic = nullptr;  ///< of a std::optional: what it is where it is not set
   const char* since = nullptr;      ///< version of the library, of an option that older files do not have

@@ -220,7 +220,7 @@ template <class T, int W>
   SHEAFNN_EACH(i, (Pack<T, W>::chunks), { r.chunk[i] = mask.chunk[i] ? a.chunk[i] : b.chunk[i]; })
   return r;
 }
-/// As above, of scalars.
+/// As above, for scalars.
 template <class T>
   requires std::is_arithmetic_v<T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T select(bool mask, T a, T b) { return mask ? a : b; }
@@ -320,12 +320,12 @@ template <class T, int W>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> abs(const Pack<T, W>& a) {
   return select(a < Pack<T, W>(T(0)), -a, a);
 }
-/// The larger one, lane by lane; a where one of them is NaN. Takes any numbers.
+/// The larger value, lane by lane; a if a or b is NaN. Takes any numbers.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> max(const Pack<T, W>& a, const Pack<T, W>& b) {
   return select(a < b, b, a);
 }
-/// The smaller one, lane by lane; a where one of them is NaN. Takes any numbers.
+/// The smaller value, lane by lane; a if a or b is NaN. Takes any numbers.
 template <class T, int W>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Pack<T, W> min(const Pack<T, W>& a, const Pack<T, W>& b) {
   return select(b < a, b, a);

@@ -17,8 +17,8 @@ namespace sheafnn::detail {
 #endif
 }
 
-/// Moves the calling thread from `processor` to another one that it may run on, if there is one. The processors
-/// that it may run on later are those of before.
+/// Moves the calling thread from `processor` to another one that it may run on, if there is one. The set of processors
+/// on which it may run does not change.
 inline void leave_processor(int processor) noexcept {
 #if defined(__linux__)
   cpu_set_t allowed;

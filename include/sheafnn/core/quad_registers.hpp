@@ -92,7 +92,7 @@ template <class Row>
 #endif
 }
 
-/// Up to four packs in turned order; those that are missing are 0.
+/// Up to four packs in turned order; missing packs are 0.
 template <int Packs>
 SHEAFNN_INLINE void take_quad(const Pack<float, quad_lanes>* in, QuadRegister* t) {
   t[0] = in[0].chunk[0];

@@ -14,7 +14,7 @@
 
 namespace sheafnn::detail {
 
-/// Parses the whole of `text` as a number of type T; false where it is none or does not fit. What is too small for
+/// Parses the whole of `text` as a number of type T; false if it is not a number or does not fit. What is too small for
 /// a floating-point number is rounded.
 template <class T>
 [[nodiscard]] bool parse_number(std::string_view text, T& value) {
@@ -38,7 +38,7 @@ template <class T>
   return error == std::errc();
 }
 
-/// A letter of ASCII in lower case; any other character as it is.
+/// A letter of ASCII in lower case; any other character unchanged.
 [[nodiscard]] constexpr char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -54,7 +54,7 @@ template <class T>
   return r;
 }
 
-/// Length of the UTF-8 character at the front of a text that is not empty, or 0 if there is none.
+/// Length of the UTF-8 character at the front of a text that is not empty; 0 if there is no valid character.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -92,8 +92,8 @@ template <class T>
   return !directions && character != "\xEF\xBB\xBF";
 }
 
-/// Text from outside, made fit for a one-line message: UTF-8 as it is, a question mark for every other byte, at
-/// most 60 characters.
+/// Text from outside, made fit for a one-line message: UTF-8 unchanged, a question mark for every other byte, at most
+/// 60 characters.
 [[nodiscard]] inline std::string printable(std::string_view text) {
   constexpr std::size_t most = 60;
   std::string r;

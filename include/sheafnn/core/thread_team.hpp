@@ -70,9 +70,9 @@ class ThreadTeam {
   void allow(int threads) noexcept { most_threads_ = threads; }
 
   /// Calls work(rank) for rank = 0 … count − 1, rank 0 in the calling thread, and returns when all are done. Of more
-  /// ranks than threads, each thread does a range. When the caller has finished its own, it also does those that no
-  /// worker has started: it never waits for a thread that the system has not scheduled. While the team runs another
-  /// loop (of another thread, or an enclosing one), the caller does everything itself.
+  /// ranks than threads, each thread does a range. When the caller has finished its own ranges, it also takes the
+  /// ranges that no worker has started. It never waits for a thread that the system has not scheduled. While the team
+  /// runs another loop (of another thread, or an enclosing one), the caller does everything itself.
   ///
   /// \param work  must not throw
   template <class Work>
@@ -230,7 +230,7 @@ class ThreadTeam {
       SideTask* offered = &side_task;
       return side_task_.compare_exchange_strong(offered, nullptr);
     }
-    /// The task that was offered, if there is one that nobody took; else null.
+    /// The offered task, if no thread has taken it; else null.
     [[nodiscard]] SideTask* take_side_task() noexcept {
       return side_task_.load(std::memory_order_relaxed) == nullptr ? nullptr : side_task_.exchange(nullptr);
     }

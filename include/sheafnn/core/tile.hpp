@@ -54,7 +54,7 @@ SHEAFNN_HD SHEAFNN_INLINE void store_aligned(scalar_of_t<T>* p, const T& value) 
 #endif
 }
 
-/// The first `count` lanes of a pack; the others are 0.
+/// The first `count` lanes of a pack; the other lanes are 0.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T load_some(const scalar_of_t<T>* p, int count) {
   scalar_of_t<T> values[T::width];

@@ -131,8 +131,8 @@ inline void write_checkpoint(DistributedData& data, const std::filesystem::path&
   static_cast<void>(ranks.all<std::int32_t>(0));
 }
 
-/// Reads a state for OwnStates::resume: of write_checkpoint() on any number of ranks, or of one process. Every rank keeps
-/// the predictions of its part's nodes, n × outputs; those of the halo are 0. All ranks call it.
+/// Reads a state for OwnStates::resume: of write_checkpoint() on any number of ranks, or of one process. Every rank
+/// keeps the predictions of its part's nodes, n × outputs; predictions of the halo's nodes are 0. All ranks call it.
 ///
 /// \throws std::runtime_error     as io::read_training_state(); rows that are missing or of another graph or number of outputs
 /// \throws std::invalid_argument  predictions of another number of nodes

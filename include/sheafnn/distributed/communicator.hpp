@@ -120,12 +120,12 @@ class Communicator {
     for (std::size_t i = 0; i < more.size(); ++i) more[i] = receive_[values.size() + i];
   }
 
-  /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: that none is NaN.
+  /// The largest of the values of all ranks, on all of them: no rounding, and so no order. Unchecked: no number is NaN.
   [[nodiscard]] double largest(double value) {
     largest(std::span<double>(&value, 1));
     return value;
   }
-  /// The same of each of several values, as many on all ranks.
+  /// The same for several values, with the same count on all ranks.
   void largest(std::span<double> values) {
     ++traffic_.sums;
     traffic_.summed += static_cast<std::int64_t>(values.size());
@@ -139,7 +139,7 @@ class Communicator {
     MPI_Bcast(values.data(), detail::mpi_count(static_cast<Index>(values.size())), detail::mpi_type<T>(), root,
               comm_);
   }
-  /// The same of a text of any length.
+  /// The same for a text of any length.
   void broadcast(std::string& text, int root = 0) {
     std::int64_t length = static_cast<std::int64_t>(text.size());
     broadcast(std::span<std::int64_t>(&length, 1), root);

@@ -15,7 +15,7 @@
 
 namespace sheafnn::distributed {
 
-/// What a rank keeps of a dataset.
+/// The part of a dataset that a rank keeps.
 struct DataPiece {
   LocalPart part;
   NodeFeatures features;             ///< part_features()
@@ -38,7 +38,8 @@ struct DataPiece {
 }
 
 /// A graph that is a part (graph/graph_part.hpp), with the features and labels of its nodes. A Network over graph() and
-/// features() exchanges rows with those of the other ranks: all ranks take the same passes in the same order.
+/// features() exchanges rows with the networks of the other ranks, so all ranks must run the same passes in the same
+/// order.
 class DistributedData {
  public:
   /// Every rank gives the same dataset and partition and keeps its piece. `ranks` must outlive this.
@@ -67,19 +68,20 @@ class DistributedData {
   [[nodiscard]] Communicator& ranks() noexcept { return *ranks_; }
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
   [[nodiscard]] const NodeFeatures& features() const noexcept { return features_; }
-  /// Of the part's nodes; those of the halo are −1.
+  /// Labels of the part's nodes; labels of the halo's nodes are −1.
   [[nodiscard]] const std::vector<std::int32_t>& labels() const noexcept { return labels_; }
   [[nodiscard]] Index class_count() const noexcept { return class_count_; }
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return exchange_.numbers(); }
   [[nodiscard]] const RowExchange& exchange() const noexcept { return exchange_; }
 
-  /// The number in the part of a node (its number in the whole graph) that this rank owns; −1 of others. Takes any.
+  /// The number in the part of a node (its number in the whole graph) that this rank owns; −1 for other nodes.
+  /// Takes any number.
   [[nodiscard]] std::int32_t own_number(Index u) const {
     const auto found =
         std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
     return found != by_number_.end() && found->first == u ? found->second : -1;
   }
-  /// Those of the nodes (numbers in the whole graph) that this rank owns, by their numbers in the part.
+  /// The numbers in the part of those given nodes (numbers in the whole graph) that this rank owns.
   ///
   /// \throws std::invalid_argument  a number out of range
   [[nodiscard]] std::vector<std::int32_t> owned(std::span<const std::int32_t> nodes) const {
@@ -112,7 +114,7 @@ class DistributedData {
     }
     return r;
   }
-  /// The inverse, on every rank: rows of owned nodes from those of the whole graph; those of the halo are 0.
+  /// The inverse, on every rank: rows of owned nodes from rows of the whole graph; rows of the halo are 0.
   ///
   /// \throws std::invalid_argument  another number of values
   [[nodiscard]] std::vector<double> own_rows(std::span<const double> whole, Index columns) const {

@@ -1,5 +1,5 @@
 /// \file
-/// read_folder(): a dataset as a folder of .npy arrays, of which every rank reads the rows of its own nodes and no others.
+/// read_folder(): a dataset as a folder of .npy arrays, of which every rank reads only the rows of its own nodes.
 ///
 ///     indptr.npy    N + 1   arcs of node u are indptr[u] … indptr[u + 1] − 1
 ///     indices.npy   2M      their targets, increasing within a node; every edge in both directions, no self-loops.
@@ -40,7 +40,7 @@ struct FolderPiece {
   Split own;  ///< owned nodes of the masks, by their numbers in the part
   std::vector<Index>
       original;           ///< of owned nodes: number before the folder was renumbered; without, that in the whole
-  bool by_parts = false;  ///< are the ranges those of parts.npy?
+  bool by_parts = false;  ///< do the ranges come from parts.npy?
 };
 
 namespace detail {
@@ -76,7 +76,7 @@ struct GraphFiles {
   [[nodiscard]] Index nodes() const noexcept { return indptr.rows() - 1; }
 };
 
-/// Those of parts.npy, if there are any for so many ranks; else nothing.
+/// The ranges of parts.npy, if it has ranges for this number of ranks; else empty.
 [[nodiscard]] inline std::vector<Index> ranges_of_parts(const std::filesystem::path& folder, Index nodes,
                                                         Index ranks) {
   std::vector<Index> r;
@@ -119,7 +119,7 @@ struct GraphFiles {
   }
   std::vector<Index> begin = ranks.all(low);
   begin.push_back(n);
-  for (Index p = 1; p < parts; ++p) {  // none empty
+  for (Index p = 1; p < parts; ++p) {  // no part is empty
     Index& at = begin[static_cast<std::size_t>(p)];
     at = std::clamp(at, begin[static_cast<std::size_t>(p - 1)] + 1, n - (parts - p));
   }

@@ -25,7 +25,7 @@ namespace sheafnn::distributed {
 struct Neighbour {
   int rank = 0;
   Index halo = 0;                  ///< first node of the halo that it owns
-  Index count = 0;                 ///< how many of them
+  Index count = 0;                 ///< number of these nodes
   std::vector<std::int32_t> sent;  ///< owned nodes that are in its halo, in the order that they have there
 };
 
@@ -36,7 +36,7 @@ struct LocalPart {
   std::vector<Neighbour> neighbours;  ///< in increasing order of ranks
 };
 
-/// The neighbours of the nodes that a rank owns; all numbers are those of the whole graph.
+/// The neighbours of the nodes that a rank owns; all numbers are numbers in the whole graph.
 struct OwnRows {
   Index total_nodes = 0, total_edges = 0;
   std::vector<Index> node;          ///< owned nodes, increasing

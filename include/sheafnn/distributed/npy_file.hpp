@@ -1,5 +1,5 @@
 /// \file
-/// Ranges of .npy files: what a rank reads and writes of an array that no rank holds as a whole.
+/// Ranges of .npy files: a rank reads or writes its part of an array that no rank holds as a whole.
 #pragma once
 
 #include <algorithm>

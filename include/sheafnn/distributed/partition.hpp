@@ -124,7 +124,7 @@ struct PartitionReport {
   /// Of one part.
   struct Part {
     Index own = 0;         ///< owned nodes
-    Index interior = 0;    ///< those of them without neighbours elsewhere
+    Index interior = 0;    ///< owned nodes without neighbours in other parts
     Index halo = 0;        ///< neighbours owned elsewhere: rows that the part receives in every exchange
     Index arcs = 0;        ///< of owned nodes
     Index neighbours = 0;  ///< other parts that it exchanges rows with
@@ -142,7 +142,7 @@ struct PartitionReport {
     }
     return sum > 0 ? most * static_cast<double>(parts.size()) / sum : 1;
   }
-  /// Rows in the halos of all parts: those of one exchange.
+  /// Rows in the halos of all parts, which one exchange sends.
   [[nodiscard]] Index halo() const noexcept {
     Index sum = 0;
     for (const Part& part : parts) sum += part.halo;

@@ -28,7 +28,7 @@ namespace sheafnn::distributed {
 
 namespace detail {
 
-/// Threads of a rank: what its part is worth, and not more than its share of the computer.
+/// Threads of a rank: chosen by the size of its part, but at most its share of the computer.
 template <class Model>
 [[nodiscard]] int threads_of_rank(const Model& model, DistributedData& data, int requested) {
   if (requested > 0) return requested;
@@ -96,7 +96,7 @@ inline void add_test_figures(DistributedData& data, std::span<const std::int32_t
   for (double* figure : figures) data.ranks().broadcast(std::span<double>(figure, 1));
 }
 
-/// What all ranks must have in common but the split. \param resume  the state to resume from; null: none
+/// What all ranks must have in common but the split. \param resume  the state to resume from; null: a new training
 template <class Model>
 [[nodiscard]] Settings settings_of(const Model& model, const TrainOptions& options, const TrainingState* resume) {
   Settings r = settings_of(model);
@@ -108,7 +108,7 @@ template <class Model>
 
 }  // namespace detail
 
-/// States whose predictions stay with the ranks (checkpoint.hpp), in place of those of TrainOptions.
+/// States whose predictions stay with the ranks (checkpoint.hpp), in place of the states of TrainOptions.
 struct OwnStates {
   /// Called on all ranks, with the predictions of the part's nodes. Empty: TrainOptions::on_checkpoint
   std::function<void(const TrainingState&)> on_checkpoint;

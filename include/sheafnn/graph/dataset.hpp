@@ -1,6 +1,6 @@
 /// \file
-/// Dataset: a graph with node features, node labels and splits into training, validation and test nodes; HypergraphDataset,
-/// the same of a hypergraph.
+/// Dataset: a graph with node features, node labels and splits into training, validation and test nodes;
+/// HypergraphDataset, the same for a hypergraph.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 
 namespace sheafnn {
 
-/// Disjoint sets of node numbers, increasing. Without validation nodes a training has no early stopping, and without
-/// test nodes no figures of them (train() in bsnn/trainer.hpp).
+/// Disjoint sets of node numbers, increasing. Without validation nodes a training has no early stopping. Without test
+/// nodes it has no test figures (train() in bsnn/trainer.hpp).
 struct Split {
   std::vector<std::int32_t> train;       ///< at least one node
   std::vector<std::int32_t> validation;  ///< may be empty
@@ -34,12 +34,12 @@ struct Split {
 /// What a dataset is loaded for.
 enum class DatasetUse {
   training,    ///< graph, features and labels; splits where the file has some
-  own_splits,  ///< the same, but splits in the file are not looked at: random_splits() makes others
+  own_splits,  ///< the same, but splits in the file are ignored, and random_splits() makes new ones
   prediction   ///< graph and features; labels where the file has some
 };
 
-/// A node classification task. One that was loaded for prediction may lack labels (class_count is 0 then); one from a
-/// file without splits has none.
+/// A node classification task. A dataset that was loaded for prediction may lack labels; class_count is then 0. A
+/// dataset from a file without splits has no splits.
 ///
 /// \tparam GraphType  Graph, or Hypergraph
 template <class GraphType>
@@ -55,7 +55,7 @@ struct NodeDataset {
   std::vector<std::string> feature_names =
       {};  ///< of the features' columns but indicators of missing values, or empty
 
-  std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: none
+  std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: no maps
 
   [[nodiscard]] Index node_count() const noexcept { return graph.node_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -90,8 +90,8 @@ template <class GraphType>
 
 }  // namespace detail
 
-/// Checks that columns are those that a model was trained with, by their names. Names that are not known on both sides are
-/// not compared.
+/// Checks by their names that the columns are the columns of the model's training. Names that are not known on both
+/// sides are not compared.
 ///
 /// \throws std::invalid_argument  naming the first column that differs, and whether the order alone does
 inline void check_feature_names(std::span<const std::string> names, std::span<const std::string> trained) {
@@ -113,10 +113,10 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
 }
 
 /// Renumbers the classes of a dataset as `class_names` does, e.g. the names in a trained model; names of one number,
-/// such as 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names is left as
-/// it is.
+/// such as 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names does not
+/// change.
 ///
-/// \throws std::invalid_argument  a label for which the dataset has no name; then it is left as it is as well
+/// \throws std::invalid_argument  a label for which the dataset has no name; the dataset then does not change either
 template <class GraphType>
 void renumber_classes(NodeDataset<GraphType>& data, std::span<const std::string> class_names) {
   if (data.class_names.empty() || class_names.empty()) return;

@@ -1,6 +1,6 @@
 /// \file
-/// ArcLists: of every node the heads of the arcs that leave it and the tails of those that enter it, of an undirected
-/// graph or of DirectedArcs.
+/// ArcLists: for every node, the heads of the arcs that leave it and the tails of the arcs that enter it, in an
+/// undirected graph or in DirectedArcs.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 /// \file
-/// Pairs of nodes as targets: link prediction, classes and numbers of edges. split_links() and split_edges() take target
-/// edges out of a graph, so that a network never sees what it is to predict.
+/// Pairs of nodes as targets: link prediction, classes and numbers of edges. split_links() and split_edges() take
+/// target edges out of a graph, so a network never sees the edges that it predicts.
 ///
 /// The edges of a graph fall into message edges, which the network sees, and target edges for training, validation and
-/// test. The sets are disjoint. For links every target edge comes with pairs without an edge: fixed ones for validation
-/// and test, and for training others in every epoch (graph/negative_pairs.hpp). None of these pairs is an edge of the whole
-/// graph, and no training pair is one of the others. math: "Links".
+/// test. The sets are disjoint. For links, every target edge has negative pairs, which are not edges. They are fixed
+/// for validation and test, and new in every epoch of a training (graph/negative_pairs.hpp). No negative pair is an
+/// edge of the whole graph, and no training pair is a validation or test pair. math: "Links".
 #pragma once
 
 #include <algorithm>
@@ -82,15 +82,15 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.keep_targets...);
 }
 
-/// A graph, T pairs of its nodes, and which of them are for what.
+/// A graph, T pairs of its nodes, and their split into training, validation and test.
 struct EdgeTargets {
   Graph graph;                       ///< what the network sees
   std::vector<Edge> pairs;           ///< T; the pairs of fresh() change in training
-  std::vector<std::int32_t> edges;   ///< T: number of the edge in the whole graph, −1 where there is none
+  std::vector<std::int32_t> edges;   ///< T: number of the edge in the whole graph, −1 for a negative pair
   std::vector<std::int32_t> labels;  ///< T: 1 (an edge) or 0 for links; or the labels of the edges
   Split split;                       ///< numbers of targets
   NegativePairs negatives;
-  Index first_fresh = -1;  ///< targets from this number on are drawn anew in every epoch; −1: none
+  Index first_fresh = -1;  ///< targets from this number on are drawn again in every epoch; −1: no targets
   std::uint64_t seed = 0;  ///< seed of the draws
 
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(pairs.size()); }
@@ -131,7 +131,7 @@ inline void validate(const EdgeTargets& targets) {
 
 namespace detail {
 
-/// Numbers of the edges that are messages and of those that are targets.
+/// Numbers of the message edges and of the target edges.
 struct CutEdges {
   std::vector<std::int32_t> message;
   Split targets;

@@ -30,7 +30,7 @@ namespace detail {
 inline constexpr std::array<std::string_view, 8> column_kind_names = {"as-is",   "binary", "counts", "left-out",
                                                                       "centred", "ranked", "scaled", "logarithm"};
 
-/// Where a name stands among others; their number where it is none of them.
+/// The position of a name in a list of names; the length of the list if it lacks the name.
 template <std::size_t N>
 [[nodiscard]] std::size_t place_of(std::string_view name, const std::array<std::string_view, N>& names) {
   return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
@@ -42,7 +42,7 @@ template <std::size_t N>
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-/// The numbers of a column that its text has, in order. A column as it is may lack its number where that is 0.
+/// The numbers of a column that its text has, in order. The number of an untreated column may be missing if it is 0.
 ///
 /// \param column  with all of its quantiles
 template <class Column>
@@ -100,7 +100,7 @@ template <class T>
 
 /// The plan of a text.
 ///
-/// \throws std::invalid_argument  naming what is no part of a plan
+/// \throws std::invalid_argument  naming the text that is not part of a plan
 [[nodiscard]] inline FeaturePlan parse_feature_plan(std::string_view text) {
   using Kind = FeatureColumn::Kind;
   if (text.empty()) return {};

@@ -23,7 +23,7 @@ namespace sheafnn {
 
 /// What happens to features before a network reads them.
 enum class FeatureTreatment : std::uint8_t {
-  automatic,  ///< rows for wide tables of few, non-negative entries (words, counts), columns for others
+  automatic,  ///< rows for wide tables with few, non-negative entries (words, counts), otherwise columns
   rows,       ///< every row scaled to absolute sum 1
   columns,    ///< every column as befits its values: see FeatureColumn::Kind
   none        ///< as they are
@@ -39,8 +39,8 @@ struct FeatureColumn {
   /// Where x is the value of a node.
   enum class Kind : std::uint8_t {
     as_is,      ///< of treatments that leave columns alone
-    binary,     ///< 0 and 1, as they are
-    counts,     ///< few small counts, as they are
+    binary,     ///< 0 and 1, unchanged
+    counts,     ///< few small counts, unchanged
     left_out,   ///< one value: 0
     centred,    ///< (x − centre)/scale
     ranked,     ///< heavy tails: the normal score of x's rank, by interpolation between quantiles
@@ -54,11 +54,11 @@ struct FeatureColumn {
                                                     0.6745, 1.2816,  1.6449,  2.3263,  3.0902,  3.5};
 
   Kind kind = Kind::as_is;
-  double centre = 0;  ///< of columns as they are: what stands for a missing value
+  double centre = 0;  ///< for unchanged columns: replacement for a missing value
   double scale = 1;
   std::vector<double> quantiles = {};  ///< of ranked columns, one per level, in order
 
-  /// What a network reads in place of a known value. Takes any number.
+  /// The number that a network reads in place of a known value. Takes any number.
   [[nodiscard]] double treated(double x) const {
     switch (kind) {
       case Kind::left_out:
@@ -156,16 +156,16 @@ class FeaturePlan {
   [[nodiscard]] const std::vector<Run>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::vector<std::int32_t>& indicators() const noexcept { return indicators_; }
 
-  /// Are the entries of features those that a network reads, but for the scale of their rows?
+  /// Does a network read the entries of features unchanged, apart from the scale of their rows?
   [[nodiscard]] bool keeps_entries(const NodeFeatures& features) const {
     return features.indicators().empty() && indicators_.empty() &&
            std::all_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.column.is_as_is(); });
   }
 
-  /// What a network reads. Missing values are those that the features have indicators of; an indicator that is not the
-  /// plan's is left out.
+  /// What a network reads. Missing values are marked by the indicators of the features. An indicator that is not in the
+  /// plan is left out.
   ///
-  /// \param rows  the first so many are treated, others stay empty; −1: all
+  /// \param rows  number of rows to treat, from the first; the other rows stay empty; −1: all
   /// \returns     n × columns()
   /// \throws std::invalid_argument  features of another number of columns, or rows out of range
   [[nodiscard]] NodeFeatures apply(const NodeFeatures& features, Index rows = -1) const {

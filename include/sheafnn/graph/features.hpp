@@ -57,7 +57,7 @@ class NodeFeatures {
     return dense(values, rows, columns, missing);
   }
 
-  /// Takes CSR arrays as they are: offsets (rows + 1), columns increasing within a row, values.
+  /// Takes CSR arrays without changes: offsets (rows + 1), columns increasing within a row, values.
   ///
   /// \throws std::invalid_argument  inconsistent arrays, a column outside [0, columns), or a value that is infinite or,
   ///         unless missing values are marked, NaN
@@ -111,12 +111,12 @@ class NodeFeatures {
   [[nodiscard]] Index columns() const noexcept { return columns_; }
   /// Columns of the table, without the indicators behind them.
   [[nodiscard]] Index given_columns() const noexcept { return columns_ - static_cast<Index>(indicators_.size()); }
-  /// Columns with missing values, increasing: of k of them, the last k of columns() are the indicators.
+  /// Columns with missing values, in increasing order. For k such columns, the last k of columns() are the indicators.
   [[nodiscard]] std::span<const std::int32_t> indicators() const noexcept { return indicators_; }
   /// Says that the last columns are indicators of these. Unchecked: that their entries are 1, and that a row with one has
   /// no entry in the column that it indicates.
   ///
-  /// \throws std::invalid_argument  they do not increase, or are no columns before the indicators
+  /// \throws std::invalid_argument  the numbers do not increase, or are not numbers of columns before the indicators
   void set_indicators(std::vector<std::int32_t> indicators) {
     detail::check_indicators(indicators, columns_ - static_cast<Index>(indicators.size()));
     indicators_ = std::move(indicators);
@@ -127,7 +127,7 @@ class NodeFeatures {
   [[nodiscard]] std::span<const std::int32_t> column_of() const noexcept { return column_; }
   [[nodiscard]] std::span<const double> values() const noexcept { return value_; }
 
-  /// Scales every row to absolute sum 1 (math: X has rows of sum 1); empty rows stay as they are.
+  /// Scales every row to absolute sum 1 (math: X has rows of sum 1); empty rows do not change.
   void normalise_rows() {
     for (std::size_t u = 0; u + 1 < offset_.size(); ++u) {
       const std::span<double> row(value_.data() + offset_[u], static_cast<std::size_t>(offset_[u + 1] - offset_[u]));

@@ -51,7 +51,7 @@ struct ColumnStatistics {
   double mean = 0, deviation = 0, kurtosis = 0;  ///< of columns of few entries: of their squares, about 0
 
   [[nodiscard]] double magnitude() const { return std::max(std::abs(least), std::abs(most)); }
-  /// One value, but for rounding.
+  /// Are all values equal up to rounding?
   [[nodiscard]] bool constant() const {
     constexpr double rounding = 16 * std::numeric_limits<double>::epsilon();
     return !(most / 2 - least / 2 > rounding * (magnitude() / 2));
@@ -61,7 +61,7 @@ struct ColumnStatistics {
   [[nodiscard]] bool sparse() const { return 2 * entries <= known; }
 };
 
-/// Calls use(column, value) for all entries of the first `rows` rows, but for indicators.
+/// Calls use(column, value) for all entries of the first `rows` rows, except indicators.
 template <class Use>
 void for_entries(const NodeFeatures& features, Index rows, const Use& use) {
   const std::size_t last = static_cast<std::size_t>(features.offsets()[static_cast<std::size_t>(rows)]);
@@ -230,7 +230,7 @@ class Quantiles {
 };
 
 /// Is a table one of words, counts or the like: wide, of few and non-negative entries of similar size, whole numbers or
-/// shares, of which no column has most? Amounts are none: their rows differ in size.
+/// shares, of which no column has most? Amounts are not such a table, since their rows differ in size.
 [[nodiscard]] inline bool suits_rows(const NodeFeatures& features, const std::vector<ColumnStatistics>& columns) {
   constexpr std::size_t wide = 50;
   constexpr double few = 0.2, most = 0.2, similar = 10;
@@ -277,8 +277,8 @@ class Quantiles {
 
 /// What a network does to these features, and to the features of other graphs after it; see the file comment.
 ///
-/// \param part  null: the features of a whole graph; else of this part of one, whose statistics all parts put
-///              together: all of them call this. Rows behind the part's own nodes are not looked at
+/// \param part  null: the features belong to a whole graph. Otherwise they belong to this part, and all parts must call
+///              this function, since they combine their statistics. Rows behind the part's own nodes are not looked at
 /// \throws std::invalid_argument  features without rows or columns. Unchecked: that part and features belong together
 [[nodiscard]] inline FeaturePlan fit_features(const NodeFeatures& features, FeatureTreatment treatment,
                                               GraphPart* part = nullptr) {

@@ -13,7 +13,7 @@ namespace sheafnn {
 struct GivenMapArrays {
   std::vector<double> maps;               ///< 2m × map_size numbers; D × D maps row by row
   std::vector<double> edge_weights;       ///< m; empty: all 1
-  std::vector<std::int32_t> edge_labels;  ///< m; empty: none
+  std::vector<std::int32_t> edge_labels;  ///< m; empty: no numbers
   Index label_count = 0;                  ///< labels are 0 … label_count − 1
 };
 

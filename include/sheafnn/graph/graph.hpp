@@ -119,7 +119,7 @@ class Graph {
   /// edge; `count` 0 takes them away.
   ///
   /// \param values  2m × count, row-major
-  /// \throws std::invalid_argument  another number of values, or one that is not finite
+  /// \throws std::invalid_argument  a wrong number of values, or a value that is not finite
   void set_arc_features(std::span<const double> values, Index count) {
     const bool countable =
         count >= 0 && count <= std::numeric_limits<Index>::max() / std::max<Index>(1, arc_count());
@@ -133,14 +133,14 @@ class Graph {
     arc_features_ = std::vector<double>(values.begin(), values.end());  // they may be the graph's own
     arc_feature_count_ = count;
   }
-  /// Features of each arc, and all of them, 2m × arc_feature_count().
+  /// Number of features per arc, and all arc features, 2m × arc_feature_count().
   [[nodiscard]] Index arc_feature_count() const noexcept { return arc_feature_count_; }
   [[nodiscard]] std::span<const double> arc_features() const noexcept { return arc_features_; }
 
   /// Says that the graph is the disjoint union of graphs 0 … G − 1 of consecutive nodes, for networks with outputs per graph:
   /// graph g has the nodes offsets[g] … offsets[g + 1] − 1. No offsets take that back.
   ///
-  /// \param offsets  G + 1 numbers, or none
+  /// \param offsets  G + 1 numbers, or empty
   /// \throws std::invalid_argument  offsets that do not lead from 0 to n, a graph without nodes, an edge between two graphs
   void set_graphs(std::vector<std::int32_t> offsets) {
     if (!offsets.empty()) check_graphs(offsets);
@@ -159,7 +159,7 @@ class Graph {
   /// copies. Unchecked: its numbers are of this graph.
   void set_part(GraphPart* part) noexcept { part_ = part; }
   [[nodiscard]] GraphPart* part() const noexcept { return part_; }
-  /// Nodes 0 … own_node_count() − 1 are this process's own: all, if the graph is no part.
+  /// This process owns the nodes 0 … own_node_count() − 1. It owns all nodes unless the graph is a part.
   [[nodiscard]] Index own_node_count() const noexcept {
     return part_ == nullptr ? node_count_ : part_->numbers().own;
   }
@@ -249,7 +249,7 @@ class Graph {
 };
 
 /// The graph of the entries (u, v) of an n × n adjacency matrix; they are its listed arcs. The two entries of an edge,
-/// (u, v) and (v, u), are no repetition: merged_duplicates() is 0.
+/// (u, v) and (v, u), do not count as duplicates: merged_duplicates() is 0.
 ///
 /// \throws std::invalid_argument  as Graph
 [[nodiscard]] inline Graph graph_of_entries(Index n, std::vector<Edge> entries) {

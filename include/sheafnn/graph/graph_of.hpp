@@ -1,6 +1,6 @@
 /// \file
-/// GraphOf: what a model's networks work on, a Graph unless the model names another type, `GraphType`; and what loops over
-/// its nodes ask of any such type.
+/// GraphOf: the type of graph of a model's networks, Graph unless the model names another type, `GraphType`; and the
+/// functions that loops over nodes need from any such type.
 #pragma once
 
 #include "sheafnn/core/config.hpp"

@@ -1,18 +1,18 @@
 /// \file
-/// GraphPart: what a graph that is one process's part of a larger one knows of the whole, and how its rows of node
-/// features meet the features of the other parts.
+/// GraphPart: what one process's part of a larger graph knows about the whole graph, and how it exchanges rows of node
+/// features with the other parts.
 ///
-/// A part has the nodes that its process owns and, behind them, copies of their neighbours that other processes own (the
-/// halo). Its edges are those with an owned end; an edge between nodes of two parts is in both (a cut edge). Nodes are
-/// numbered: owned ones without a neighbour elsewhere (interior), other owned ones, halo.
+/// A part has the nodes that its process owns and, behind them, copies of their neighbours that other processes own
+/// (the halo). Its edges are the edges with an owned end; an edge between nodes of two parts is in both (a cut edge).
+/// Nodes are numbered: owned ones without a neighbour elsewhere (interior), other owned ones, halo.
 ///
 /// Layers keep these rules, which make the sum of all parts' derivatives the derivative of the whole graph:
 ///   - Rows of the halo that a layer reads are copies of their owners' (begin_fetch(), end_fetch()); no other row of the
 ///     halo means anything, and derivatives with respect to it are 0.
 ///   - Half of the derivative of a cut edge's block belongs to each of both parts.
-///   - Derivatives with respect to copies are added to their owners' derivatives (give_back()).
-///     Where a layer reads the scalings of both ends of an edge (filters), scalings are copied, too, and each part takes
-///     what flows through its own arc of a cut edge in place of half of both.
+///   - Derivatives with respect to copies are added to their owners' derivatives (give_back()). If a layer reads the
+///     scalings of both ends of an edge (filters), scalings are copied, too. Each part then takes the derivatives
+///     through its own arc of a cut edge, in place of half of both arcs.
 ///   - Noise and dropout masks belong to the node's, feature's or arc's number in the whole graph.
 #pragma once
 
@@ -69,7 +69,7 @@ class GraphPart {
   /// As above.
   virtual void sum(std::span<double> values, std::span<double> more) = 0;
 
-  /// The largest of the values of all parts: the same on all. Unchecked: that none is NaN.
+  /// The largest of the values of all parts: the same on all. Unchecked: no number is NaN.
   [[nodiscard]] virtual double largest(double value) = 0;
   /// Replaces every number by the largest that any part gives. Unchecked: as above, and that all parts give as many.
   virtual void largest(std::span<double> values) {

@@ -30,7 +30,7 @@ struct GraphSet {
   Index class_count = 0;                  ///< C
   std::vector<double> targets = {};       ///< of regression: G × target_count, NaN where unknown
   Index target_count = 0;                 ///< numbers per graph of a task of regression
-  std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or none
+  std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
   std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their numbers
 
   [[nodiscard]] Index graph_count() const noexcept { return graph.graph_count(); }
@@ -113,7 +113,7 @@ inline void validate(const GraphSet& set) {
 
 namespace detail {
 
-/// Graphs of a regression: 0 where a number is known, -1 where none is.
+/// Graphs of a regression: 0 if a number is known, otherwise -1.
 [[nodiscard]] inline std::vector<std::int32_t> known_targets(const GraphSet& set) {
   std::vector<std::int32_t> r(static_cast<std::size_t>(set.graph_count()), -1);
   for (std::size_t i = 0; i < set.targets.size(); ++i) {

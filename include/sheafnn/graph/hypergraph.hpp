@@ -28,7 +28,8 @@ struct Incidence {
   friend auto operator<=>(const Incidence&, const Incidence&) = default;
 };
 
-/// n nodes, E hyperedges and nnz incident pairs. Hyperedges may have any number of members; nodes may belong to none.
+/// n nodes, E hyperedges and nnz incident pairs. Hyperedges may have any number of members; nodes may belong to no
+/// hyperedge.
 ///
 /// Unchecked: the numbers of nodes, hyperedges and pairs that members take, which inner loops call.
 class Hypergraph {

@@ -34,8 +34,8 @@
 
 namespace sheafnn {
 
-/// The texts that stand for an unknown label, beside an empty one and -1; every other text is a class then, also
-/// NA or nan. Without a value: none, and words that mean a missing value are refused.
+/// The texts that stand for an unknown label, beside an empty one and -1; every other text is a class then, also NA or
+/// nan. Without a value, no text is unknown, and words that mean a missing value are refused.
 using MissingLabels = std::optional<std::vector<std::string>>;
 
 /// Labels as class numbers.
@@ -51,7 +51,7 @@ inline constexpr std::size_t most_fractions = 20;
 
 namespace detail {
 
-/// Blanks around texts that are cut off: ASCII's, and the one that does not break a line.
+/// Blanks that are removed around texts: the blanks of ASCII, and the no-break space.
 inline constexpr std::string_view blanks = " \t\r\n\v\f", fixed_blank = "\xC2\xA0";
 
 /// A text without blanks around it.
@@ -137,7 +137,7 @@ struct Decimal {
   [[nodiscard]] int sign() const noexcept { return digits.empty() ? 0 : negative ? -1 : 1; }
 };
 
-/// The number that a text is: one that a double has room for.
+/// The number of a text, if a double can represent it.
 [[nodiscard]] inline std::optional<Decimal> parse_decimal(std::string_view text) {
   text = trimmed(text);
   double rounded = 0;

@@ -37,7 +37,7 @@ class NodeSelection {
     assert(contains(u));
     return r;
   }
-  /// The first `number` of them.
+  /// The first `number` nodes.
   [[nodiscard]] NodeSelection first(Index number) const noexcept {
     NodeSelection r = *this;
     r.count_ = number;

@@ -56,7 +56,8 @@ inline void validate(const SyntheticOptions& o) {
   const double classes = static_cast<double>(o.classes);
   const double same_pairs = n * (n / classes - 1) / 2;
   const double other_pairs = n * (n - 1) / 2 - same_pairs;
-  // Pairs of a class and the next one: all of two classes, a 2/(C − 1) of all others' otherwise.
+  // Pairs of a class and the next one. With two classes these are all pairs of different classes, otherwise a share of
+  // 2/(C − 1).
   const double next_share = std::min(1.0, 2 / (classes - 1));
   const double crowding = o.class_cycle / next_share + 1 - o.class_cycle;
   const double fraction =
@@ -140,7 +141,7 @@ class PairSet {
   [[nodiscard]] static std::uint64_t key_of(std::int32_t u, std::int32_t v) {
     return (static_cast<std::uint64_t>(std::min(u, v)) << 32) | static_cast<std::uint64_t>(std::max(u, v));
   }
-  /// The slot of the key, or the free one that it would take.
+  /// The slot of the key, or the free slot that it would take.
   [[nodiscard]] std::size_t slot_of(std::uint64_t key) const {
     std::size_t slot = static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> shift_);
     while (slots_[slot] != 0 && slots_[slot] != key) slot = (slot + 1) & (slots_.size() - 1);
@@ -183,7 +184,7 @@ class PairSet {
   std::vector<Edge> edges;
   edges.reserve(count);
   PairSet known(count);
-  // Hubs that already know everyone could stall the weighted draw: after a number of tries the ends are drawn
+  // Hubs that are already joined to all nodes could stall the weighted draw. After a number of tries the ends are drawn
   // uniformly, which succeeds about every second time because at most half of the pairs are taken.
   constexpr std::uint32_t weighted_tries = 64;
   constexpr std::uint32_t max_tries = 2000;

@@ -28,9 +28,9 @@ namespace detail {
 
 using sheafnn::detail::utf8_length;
 
-/// The one of comma, semicolon and tab that occurs most often outside quotes in the first line that is neither
-/// blank nor, by its first character, a comment. Where there is none: the blank if `blanks` and there is one
-/// between other characters, otherwise the comma.
+/// The separator: the character among comma, semicolon and tab that occurs most often outside quotes in the first line
+/// that is neither blank nor, by its first character, a comment. If the line has none of them, the separator is the
+/// blank if `blanks` is set and a blank stands between other characters, otherwise the comma.
 [[nodiscard]] inline char guess_separator(std::string_view text, std::string_view comments = "",
                                           bool blanks = false) noexcept {
   constexpr std::string_view candidates = ",;\t", space = " \t\r";
@@ -96,8 +96,7 @@ class CsvReader {
 
   /// Moves to the next record that is not an empty line; false at the end of the text.
   ///
-  /// \throws std::runtime_error  a quote that is not closed, or that stands where none is allowed, or a carriage
-  ///                             return inside a line
+  /// \throws std::runtime_error  a quote that is not closed or not allowed there, or a carriage return inside a line
   [[nodiscard]] bool next() {
     while (at_ < content_.size()) {
       if (skip_comment()) continue;
@@ -160,7 +159,7 @@ class CsvReader {
     const std::string_view text = rest();
     return at_ > before && !text.empty() && text[0] != '\n' && !text.starts_with("\r\n") && text != "\r";
   }
-  /// Behind a record there is nothing but the line's end.
+  /// Only the end of the line may follow a record.
   void end_line() {
     static_cast<void>(accept('\r'));
     static_cast<void>(accept('\n'));

@@ -198,7 +198,7 @@ class EdgeListReader {
       for (std::size_t j = i + 1; j < fields.size(); ++j) {
         if (!is_word(fields[i]) || !is_word(fields[j])) continue;
         const std::optional<EndColumns> ends = match_ends(fields[i], fields[j]);
-        if (!ends || (found && ends_[0] + ends_[1] == 1)) continue;  // the first two columns before others
+        if (!ends || (found && ends_[0] + ends_[1] == 1)) continue;  // the first two columns have precedence
         if (found) {
           fail(csv_.where(), "'", printable(fields[ends_[0]]), "', '", printable(fields[ends_[1]]), "', '",
                printable(fields[i]), "' and '", printable(fields[j]), "' could all be the ends of edges");

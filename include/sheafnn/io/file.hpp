@@ -251,8 +251,8 @@ namespace detail {
   return path;
 }
 
-/// A file that does not exist yet, in the folder of the file that `path` leads to, where it will take the place of that
-/// one by renaming, with its permissions. Removed unless it did.
+/// A new file in the folder of the file to which `path` leads. It will replace that file by renaming, and gets its
+/// permissions. Removed unless it did.
 class TemporaryFile {
  public:
   /// \throws std::runtime_error  naming `path` and the system's reason
@@ -336,8 +336,7 @@ inline void write_text(const std::filesystem::path& path, std::string_view text)
   write_file(path, std::span(&bytes, 1));
 }
 
-/// Tries whether write_file() could put a file there, as far as that can be known before its content is; leaves
-/// nothing behind.
+/// Tests whether write_file() could write a file there, as far as possible without its content. Leaves no file behind.
 ///
 /// \throws std::runtime_error  naming the file and the system's reason
 inline void require_writable(const std::filesystem::path& path) { const detail::TemporaryFile file(path); }

@@ -3,7 +3,7 @@
 /// ones could not read a file, or would misread it; new entries with a default do not change it. What was written once
 /// is read for ever; what a later version has written is refused, with both versions named.
 ///
-/// Files from before versions were counted name none; they are of version 1.
+/// Files without a version number have version 1.
 #pragma once
 
 #include <charconv>
@@ -42,7 +42,7 @@ inline void require_known_version(std::string_view file, Index version, Index kn
 
 namespace detail {
 
-/// The entry "format_version" of a metadata map, 1 where there is none; require_known_version() for it and the entry
+/// The entry "format_version" of a metadata map, 1 if it is missing; require_known_version() for it and the entry
 /// "sheafnn_version".
 inline Index known_version(const std::string& file, const std::map<std::string, std::string>& metadata,
                            Index known) {

@@ -40,7 +40,7 @@ struct GeomGcnNodes {
   std::vector<std::string> labels;
 };
 
-/// Passes the header. A first line of numbers is none: it would be a node or an edge that is lost.
+/// Passes the header. A first line of numbers is not a header; skipping it would lose a node or an edge.
 inline void skip_header(LineReader& lines, const char* expected) {
   if (!lines.next()) fail(lines.file(), "is empty; expected a header line and one line per ", expected);
   std::int64_t number = 0;
@@ -184,7 +184,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
   return graph;
 }
 
-/// The files NAME_split_…_K.npz of a folder by their number K; there may be none.
+/// The files NAME_split_…_K.npz of a folder by their number K; there may be no such file.
 [[nodiscard]] inline std::map<std::int64_t, std::filesystem::path> list_geom_gcn_splits(
     const std::filesystem::path& folder) {
   std::map<std::int64_t, std::filesystem::path> found;

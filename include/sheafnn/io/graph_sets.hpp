@@ -159,7 +159,7 @@ class TuTable {
   std::vector<Index> line_;
 };
 
-/// The stem of a folder's TU files; empty where it has none.
+/// The stem of a folder's TU files; empty if the folder has no such files.
 [[nodiscard]] inline std::string tu_stem(const std::filesystem::path& folder) {
   constexpr std::string_view end = "_graph_indicator.txt";
   for (const std::filesystem::path& path : list_folder(folder)) {

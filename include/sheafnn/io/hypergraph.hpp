@@ -99,7 +99,7 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
       });
 }
 
-/// Loads a dataset from an .npz file with the keys of load_npz() but edges, in whose place `incidence` (or
+/// Loads a dataset from an .npz file with the keys of load_npz(), except edges. In place of edges, `incidence` (or
 /// hyperedge_index) holds the incident pairs (node, hyperedge), nnz × 2 or 2 × nnz.
 ///
 /// \param use  for prediction, labels may be missing

@@ -113,8 +113,8 @@ void take_labels(NodeDataset<GraphType>& data, EncodedLabels labels) {
   return sets;
 }
 
-/// Reads the splits of an archive, none where it has no key of them, and checks that their sets are disjoint. The
-/// archive may lack validation and test nodes; their sets may be empty. A set in one row holds for all splits.
+/// Reads the splits of an archive and checks that their sets are disjoint. Without a key of splits the result is empty.
+/// The archive may lack validation and test nodes; their sets may be empty. A set in one row holds for all splits.
 [[nodiscard]] inline std::vector<Split> read_splits(const NpzArchive& archive, Index n) {
   const std::vector<std::string> keys = find_set_keys(archive);
   if (keys[0].empty()) {

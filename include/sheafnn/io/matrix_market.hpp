@@ -40,7 +40,7 @@ struct MatrixEntries {
   Index rows = 0;
   Index columns = 0;
   std::vector<Entry> entries;
-  bool skew_symmetric = false;  ///< the file says so: (u, v) and (v, u) are the same but for their signs
+  bool skew_symmetric = false;  ///< the file says so: (u, v) and (v, u) are equal up to sign
 };
 
 namespace detail {
@@ -250,7 +250,7 @@ class MatrixMarketReader {
 }
 
 /// The graph of a square matrix: an edge {u, v} for every entry (u, v) or (v, u) that is not zero, self-loops left out.
-/// Edges have no weights: entries off the diagonal are all equal, of a skew-symmetric matrix but for their signs.
+/// Edges have no weights: entries off the diagonal are all equal, in a skew-symmetric matrix up to sign.
 ///
 /// \throws std::runtime_error  a matrix that is not square, with entries that differ, or without one off the diagonal
 [[nodiscard]] inline Graph to_graph(const MatrixEntries& matrix) {

@@ -65,8 +65,8 @@ namespace detail {
   return found->second;
 }
 
-/// Options that older files have in place of newer ones, whether rows are scaled to sum 1; and those whose default was another
-/// when they were not in files: the sheaf activation, and the form of the layers.
+/// Options that differ in files of earlier versions. One option is stored under another name: whether rows are scaled
+/// to sum 1. Two options are missing and had another default: the sheaf activation and the form of the layers.
 ///
 /// \throws std::invalid_argument  a text that is no value of such an option
 template <class Options>
@@ -172,7 +172,7 @@ void add_loss_parameters(const TensorFile& file, layers::ParameterSet<S>& parame
   parameters.finish();
 }
 
-/// Copies all tensors into the model, after checking every one of them.
+/// Checks every tensor, then copies all tensors into the model.
 template <class Model>
 void load_parameters(const std::filesystem::path& path, const TensorFile& file, Model& model) {
   using S = typename Model::Scalar;

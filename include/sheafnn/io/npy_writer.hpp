@@ -23,7 +23,7 @@ namespace sheafnn::io {
 
 namespace detail {
 
-/// Header and room for `size` bytes after it.
+/// The header, with capacity for `size` bytes after it.
 [[nodiscard]] inline Bytes npy_with_header(const std::string& dtype, std::span<const Index> shape,
                                            std::size_t size) {
   std::string header = sheafnn::detail::concat("{'descr': '", dtype, "', 'fortran_order': False, 'shape': (");
@@ -44,7 +44,7 @@ namespace detail {
 
 /// A .npy file of T = float, double, std::int32_t, std::int64_t or std::uint64_t, in C order.
 ///
-/// \param shape   at most 8 extents; none for a single number
+/// \param shape   at most 8 extents; empty for a single number
 /// \param values  in row-major order
 /// \throws std::invalid_argument  a number of values that the shape does not have, or a shape that NpyArray refuses
 template <class T>

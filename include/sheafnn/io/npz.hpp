@@ -311,7 +311,7 @@ template <class GraphType, class ReadGraph>
   r.name = std::move(name);
   return r;
 }
-/// The same of a graph; see load_npz.
+/// The same for a graph; see load_npz.
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
                                           DatasetUse use = DatasetUse::training,
                                           const MissingLabels& missing = {}) {
@@ -330,11 +330,10 @@ template <class GraphType, class ReadGraph>
 /// | edges                               | m × 2, or 2 × m where m ≠ 2; node numbers 0 … n − 1                |
 /// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint                  |
 ///
-/// Other common spellings, sparse matrices and node numbers in place of masks are read as well: docs/data.md.
-/// Classes that are not 0, 1, … have names. Edges may repeat and come in either direction; self-loops are left
-/// out. A file without any mask has no splits. Every split needs training nodes; val_masks and test_masks may
-/// select none or be missing, and then the split has no such nodes. A key that has to do with splits and is not
-/// known is refused.
+/// Other common spellings, sparse matrices and node numbers in place of masks are read as well: docs/data.md. Classes
+/// that are not 0, 1, … have names. Edges may repeat and come in either direction; self-loops are left out. A file
+/// without any mask has no splits. Every split needs training nodes; val_masks and test_masks may be missing or select
+/// no nodes; the split then has no such nodes. A key that has to do with splits and is not known is refused.
 ///
 /// \param use      for prediction, labels may be missing; masks are looked at for training only
 /// \param missing  the texts that are unknown labels

@@ -42,9 +42,9 @@ inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edg
 
 using sheafnn::detail::plain_word;
 
-/// The key of an archive that is one of some spellings; empty where there is none.
+/// The key of an archive that equals one of several spellings; empty if there is no such key.
 ///
-/// \throws std::runtime_error  it has two of them
+/// \throws std::runtime_error  the archive has two such keys
 [[nodiscard]] inline std::string find_key(const NpzArchive& archive, std::span<const std::string_view> spellings) {
   std::string found;
   for (const std::string& name : archive.names()) {
@@ -62,7 +62,7 @@ struct SetKey {
   std::size_t set = 0;  ///< 0: training, 1: validation, 2: test
   bool mask = false;    ///< it says that it holds masks; otherwise node numbers or masks
 
-  /// Nothing where a key names none.
+  /// Empty if the key names no set.
   [[nodiscard]] static std::optional<SetKey> of(std::string_view key) {
     constexpr std::string_view lists[] = {"",   "idx",  "index", "indices", "indexes", "inds", "ind",  "ids",
                                           "id", "node", "nodes", "nodeids", "nodeidx", "set",  "split"};
@@ -165,7 +165,7 @@ struct SetKey {
   return is_set();
 }
 
-/// The keys of the training, validation and test nodes of an archive, each empty where it has none.
+/// The keys of the training, validation and test nodes of an archive, each empty if it is missing.
 ///
 /// \throws std::runtime_error  two keys of one set, or a key that has to do with splits and names no set
 [[nodiscard]] inline std::vector<std::string> find_set_keys(const NpzArchive& archive) {

@@ -41,7 +41,7 @@ inline constexpr std::uint64_t largest_header = 100'000'000;  // the format's ow
 /// What the header says of one name. A null is a value of another type.
 struct HeaderEntry {
   bool object = false;
-  std::map<std::string, std::optional<std::string>> texts;  ///< members that are no arrays
+  std::map<std::string, std::optional<std::string>> texts;  ///< members that are not arrays
   std::map<std::string, std::vector<std::optional<std::uint64_t>>> arrays;
 };
 

@@ -102,7 +102,7 @@ void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, 
   writer.write(path);
 }
 
-/// As above, of a posterior: its mean as the sheaf, and its spread.
+/// As above, for a posterior: its mean as the sheaf, and its spread.
 template <RestrictionMapFamily Family, class Scalar>
 void write_sheaf(const std::filesystem::path& path, const CellularSheaf<Family, Scalar>& mean,
                  const PosteriorParameters& posterior) {

@@ -1,5 +1,5 @@
 /// \file
-/// A dense layer over arcs, W of them side by side: what stands behind the first layer of a sheaf learner.
+/// A dense layer over arcs, W arcs side by side: the layers of a sheaf learner after its first one.
 #pragma once
 
 #include "sheafnn/core/config.hpp"

@@ -1,6 +1,7 @@
 /// \file
-/// ArcTransports: sums over the arcs of a node of what the transports Q_uv = F_aᵀ F_rev of a sheaf carry to it, each with a
-/// weight of its own, and the scaling by S on both sides where transports are blocks of I − Δ (math: "Sheaf attention" (3.47)).
+/// ArcTransports: weighted sums, over the arcs of a node, of the features that the transports Q_uv = F_aᵀ F_rev of a
+/// sheaf carry to it. Every arc has a weight. If transports are blocks of I − Δ, they are scaled by S on both sides
+/// (math: "Sheaf attention" (3.47)).
 ///
 /// Unchecked: numbers of nodes, and rows of as many numbers as features of the shape have.
 #pragma once

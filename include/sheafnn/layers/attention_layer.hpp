@@ -127,7 +127,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   [[nodiscard]] bool transported() const { return setting_.attention.transported; }
   [[nodiscard]] bool residual() const { return setting_.attention.residual; }
   [[nodiscard]] const S* y() const { return mixing_.output(); }
-  /// Y as it is moved along arcs, and what scores read: both scaled by S where Â is normalised.
+  /// The Y that moves along arcs, and the input of the scores. Both are scaled by S if Â is normalised.
   [[nodiscard]] const S* moved() const { return normalised() ? scaled_.data() : y(); }
   [[nodiscard]] const S* moved_source() const { return normalised() ? scaled_source_.data() : source_; }
   [[nodiscard]] S* scale_sum(Index chunk) { return partial_.data() + chunk * (scores_.partial_size() + 1); }

@@ -241,7 +241,7 @@ class AttentionScores {
       i.store(sum + i, i.load(sum + i) + T(bar) * i.load(x + i));
     });
   }
-  /// Noise of all scores, W of them at a time. Score i of the stream is number i, its heads are draws.
+  /// Noise of all scores, W scores at a time. Score i of the stream is number i, its heads are draws.
   void set_noise(Execution execution, const Noise<S>& noise) {
     if (noise.values != nullptr) {
       std::copy_n(noise.values, noise_.size(), noise_.data());

@@ -31,7 +31,7 @@ class BatchNorm {
   static constexpr double epsilon = 1e-5;
 
   BatchNorm() = default;
-  /// \param part  null, or that of the graph whose owned nodes are the rows; it must outlive the normalisation
+  /// \param part  null, or the part of the graph whose owned nodes are the rows; it must outlive the normalisation
   /// \throws std::invalid_argument  negative rows, or a width below 1
   BatchNorm(Index rows, Index width, GraphPart* part = nullptr)
       : part_(part),
@@ -53,8 +53,8 @@ class BatchNorm {
   void forward(Execution execution, const NormWeights<const S>& weights, const MatrixView<const S>& x,
                const NodeSelection& nodes);
 
-  /// From the derivative of output() to that of x (n × h, overwritten) and to those of the weights (added to; of a part
-  /// of a graph, its share in them).
+  /// Computes the derivatives of x (n × h, overwritten) and of the weights (added to) from the derivative of output().
+  /// On a part of a graph, the derivatives of the weights are the part's share.
   ///
   /// \param x    of forward()
   /// \param bar  of the shape of output(); may be x_bar where that has all nodes
@@ -68,7 +68,7 @@ class BatchNorm {
     require_size(weights.scale, width_, "norm scale");
     require_size(weights.shift, width_, "norm shift");
   }
-  /// sum_ = column sums over `count` rows: add(row, sums) adds those of a row to an array of Arrays · h numbers.
+  /// sum_ = column sums over `count` rows. add(row, sums) adds the terms of a row to an array of Arrays · h numbers.
   template <int Arrays, class Add>
   void column_sums(Execution execution, Index count, const Add& add) {
     const NodeChunks chunks = {count, std::min(chunks_.count, std::max<Index>(count, 1))};

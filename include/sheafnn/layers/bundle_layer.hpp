@@ -25,7 +25,7 @@
 
 namespace sheafnn::layers {
 
-/// What a layer is made of.
+/// The setting from which a layer is built.
 struct BundleLayerOptions {
   BundleMixing mixing = BundleMixing::feed_forward;
   bool norm = true;                          ///< LayerNorm of what is rotated and mixed
@@ -99,7 +99,7 @@ class BundleLayer {
     });
   }
 
-  /// From the derivative of output() to the derivatives of x, of O (in maps()) and of the weights (added to).
+  /// Computes the derivatives of x, of O (in maps()) and of the weights (added to) from the derivative of output().
   ///
   /// \param x      of forward()
   /// \param bar    n × h, overwritten

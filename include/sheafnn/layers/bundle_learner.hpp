@@ -21,7 +21,7 @@
 
 namespace sheafnn::layers {
 
-/// Buffers that the layers and learners of a network share, since one of them works at a time. Unchecked: sizes.
+/// Buffers that the layers and learners of a network share, since only one of them works at a time. Unchecked: sizes.
 template <class S>
 struct BundleWorkspace {
   Buffer<S> rows[3];

@@ -1,6 +1,7 @@
 /// \file
-/// BundleMaps: the rotations of a flat vector bundle, O_v^b ∈ SO(D) for every node v and bundle b, at work on features that
-/// are n × B × D × f: R = O Z into the frame that all nodes share, Oᵀ back, and the derivative Σ_c a bᵀ in the rotations.
+/// BundleMaps: the rotations of a flat vector bundle, O_v^b ∈ SO(D) for every node v and bundle b, applied to features
+/// of shape n × B × D × f: R = O Z into the frame that all nodes share, Oᵀ back, and the derivative Σ_c a bᵀ in the
+/// rotations.
 ///
 /// The restriction maps F_{v ⊴ e} = O_v^b of all edges e of v make a sheaf whose Laplacian is Oᵀ (𝓛 ⊗ I) O.
 /// Source: math: "Flat bundles"; Bundle Neural Networks (Bamberger et al.).
@@ -44,7 +45,7 @@ class BundleMaps {
   /// O_u^b, D × D row by row.
   [[nodiscard]] const S* map(Index u, Index b) const noexcept { return map_.data() + (u * bundles_ + b) * size; }
 
-  /// All of them, n · B matrices row by row, and others in their place.
+  /// Access to all rotations, n · B matrices in row-major order, and their replacement.
   [[nodiscard]] const Buffer<S>& values() const noexcept { return map_; }
   void set_values(const Buffer<S>& values) { std::copy_n(values.data(), map_.size(), map_.data()); }
 

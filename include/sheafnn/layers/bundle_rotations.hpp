@@ -1,6 +1,6 @@
 /// \file
-/// The rotations of a bundle from the numbers that a learner predicts, with the backward pass: as they are, or drawn from
-/// Cayley distributions C(M, κ) whose location and concentration the numbers say.
+/// The rotations of a bundle from the numbers that a learner predicts, with the backward pass. The numbers parametrise
+/// the rotations themselves, or Cayley distributions C(M, κ) from which the rotations are drawn.
 ///
 ///     point          raw per rotation: D(D − 1)/2 numbers of O
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations

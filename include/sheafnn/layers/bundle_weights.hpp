@@ -2,7 +2,7 @@
 /// Weights of bundle networks as typed views, with their declarations (weights.hpp): of two linear layers in a row, of the
 /// learners of a bundle's rotations, and of a layer.
 ///
-/// Unchecked: as of other weights.
+/// Unchecked: as for other weights (weights.hpp).
 #pragma once
 
 #include <array>

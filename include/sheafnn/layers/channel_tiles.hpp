@@ -3,8 +3,9 @@
 ///
 ///     tile t, n × d' × w:  x_{u, i, t w + c},   c = 0 … w − 1.
 ///
-/// What acts on nodes and stalk coordinates only, as Δ does, never mixes channels: threads that each take tiles of their
-/// own apply it as often as they like without reading what another thread wrote. The last tile is filled up with zeros.
+/// An operator that acts only on nodes and stalk coordinates, like Δ, never mixes channels. If each thread has its own
+/// tiles, it can apply the operator any number of times without reading what another thread wrote. The last tile is
+/// filled up with zeros.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 
 namespace sheafnn::detail {
 
-/// Where features of one shape lie in tiles. Unchecked: numbers of nodes and tiles, and the room in arrays.
+/// Where features of one shape lie in tiles. Unchecked: numbers of nodes and tiles, and the sizes of arrays.
 template <class S>
 struct ChannelTiles {
   static constexpr int width = row_lanes<S> / 2;  ///< w: 8 floats, so that 16 channels are work for two threads

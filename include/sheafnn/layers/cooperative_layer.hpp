@@ -8,8 +8,8 @@
 ///   - cross: Δ_out Y from what was sent, and what the nodes send of that;
 ///   - leave: X' from what was sent.
 ///
-/// Each can be run for a group of nodes on its own, so that callers can do in the same walk what comes before enter and
-/// after leave. Source: math: "Cooperative sheaves" (4.3), "Backward pass of a cooperative layer" (4.10).
+/// Each can run for one group of nodes, so callers can do the steps before enter and after leave in the same walk.
+/// Source: math: "Cooperative sheaves" (4.3), "Backward pass of a cooperative layer" (4.10).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 
 namespace sheafnn::detail {
 
-/// Buffers that layers share, since one of them works at a time. Unchecked: the size, at least 0.
+/// Buffers that layers share, since only one of them works at a time. Unchecked: the size, at least 0.
 template <class S>
 struct CooperativeWorkspace {
   Buffer<S> sent,
@@ -100,7 +100,7 @@ class CooperativeLayer {
   void forward(Execution, const DiffusionWeights<const S>&, const NodeMaps<D, S>&&, const FeatureView<const S>&,
                const Dropout&, const NodeSelection&) = delete;  // backward() reads the maps
 
-  /// From the derivative of output() to the derivatives of x, of weights (added to) and of the operators' maps.
+  /// Computes the derivatives of x, of weights (added to) and of the operators' maps from the derivative of output().
   ///
   /// \param output_bar  of the shape of output()
   /// \param x_bar       n × D × f, overwritten
@@ -141,7 +141,7 @@ class CooperativeLayer {
 
   // The same in steps. A pass is begin() and the three steps, each for groups of nodes that cover all.
 
-  /// Takes what a pass works with, all of which must live unchanged until its backward pass has ended.
+  /// Takes the arguments of a pass, which must stay unchanged until its backward pass has ended.
   ///
   /// \param x         n × D × f; may be computed later, a group before it enters
   /// \param dropout   of what is diffused; mask() must have been drawn

@@ -123,7 +123,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
       kernels::add_block_times<D, Sizes::map, Transposed, false>(sheaf.arc_map(arc), x, sum);
     }
   }
-  /// 1/degree, 0 for none.
+  /// 1/degree; 0 for degree 0.
   [[nodiscard]] S part_of(Index u) const {
     const Index degree = graph_->degree(u);
     return degree > 0 ? S(1) / static_cast<S>(degree) : S(0);

@@ -72,7 +72,7 @@ class DenseLayer {
   /// \throws std::invalid_argument  x or weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x);
 
-  /// From the derivative of output() to the derivatives of x and of W and b (added to).
+  /// Computes the derivatives of x and of W and b (added to) from the derivative of output().
   ///
   /// \param x           of forward()
   /// \param bar         rows × outputs without gaps, overwritten

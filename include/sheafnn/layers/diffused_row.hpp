@@ -19,7 +19,7 @@ struct DiffusedRow {
   Activation activation;
   Index stalk, channels;     ///< D, f
   const S* gain;             ///< 1 + tanh ε: D; null without the residual
-  const std::uint8_t* mask;  ///< of the dropout of z; null: none
+  const std::uint8_t* mask;  ///< mask of the dropout of z; null: no dropout
   S dropout_factor;
   S sign;  ///< of act(dropout(z)) without the residual: 1, or −1 with negate_diffused
 

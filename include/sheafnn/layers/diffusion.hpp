@@ -2,8 +2,8 @@
 /// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of
 /// ⟨Z̄, Δ Y⟩ with respect to the blocks of L and S (math: "Diffusion in three steps" (3.15)).
 ///
-/// Features are n × d' × f, channels innermost. The first D stalk coordinates are mixed by the learned blocks;
-/// behind them stand the fixed filters (math: "Fixed filters"): scalar operators with diagonal deg and
+/// Features are n × d' × f, channels innermost. The learned blocks mix the first D stalk coordinates. The fixed filters
+/// (math: "Fixed filters") act on the coordinates after them. They are scalar operators with diagonal deg and
 /// off-diagonal +1 (low pass) or −1 (high pass), normalised by (deg + 1)^{-1/2} on both sides, or by deg^{-1/2}.
 #pragma once
 
@@ -180,10 +180,10 @@ template <class T, bool Whole, class S>
          T(shape.filter_sign[filter]) * neighbours;
 }
 
-/// Calls visit.template operator()<Before>(arc) for the arcs of node u, which are sorted: first those to nodes before it,
-/// where L_uv = −Q_eᵀ, then those to nodes behind it, where L_uv = −Q_e.
+/// Calls visit.template operator()<Before>(arc) for the arcs of node u, which are sorted: first the arcs to smaller
+/// nodes, where L_uv = −Q_eᵀ, then the arcs to larger nodes, where L_uv = −Q_e.
 ///
-/// \tparam Sorted  false: all arcs are visited as those to nodes behind u
+/// \tparam Sorted  false: all arcs are visited like arcs to larger nodes
 template <bool Sorted, class Visit>
 SHEAFNN_INLINE void for_neighbours(const std::int32_t* target, Index first, Index last, Index u,
                                    const Visit& visit) {
@@ -263,8 +263,8 @@ struct DiffusionSteps {
   const S *y, *w, *r_bar;
 };
 
-/// The derivative of ⟨R̄, L S Y⟩ in one walk over nodes: W̄ = L R̄ and Ȳ = S W̄, and the gradients of L_uv
-/// (R̄_u W_vᵀ + W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (W̄_u Y_uᵀ, added to that of Z = S R).
+/// The derivative of ⟨R̄, L S Y⟩ in one walk over nodes: W̄ = L R̄ and Ȳ = S W̄, and the gradients of L_uv (R̄_u W_vᵀ +
+/// W_u R̄_vᵀ), of D_u (R̄_u W_uᵀ) and of S_u (W̄_u Y_uᵀ, added to the gradient from Z = S R).
 ///
 /// \param from, to    the nodes from `from` to `to` − 1, and the edges from them to larger ones
 /// \param y_bar       n × d' × f, overwritten

@@ -113,7 +113,7 @@ class DirectedPhases {
 
  private:
   static constexpr Index centred = -1;
-  /// The rotation that an arc's phase is drawn around, or none, and κ.
+  /// The rotation around which an arc's phase is drawn, if it is random, and κ.
   void set_parameters(Index arc, S* parameters) const {
     const S cosine_part = arc < 0 ? S(1) : centre_[2 * arc], sine_part = arc < 0 ? S(0) : centre_[2 * arc + 1];
     const S columns[] = {cosine_part, sine_part, -sine_part, cosine_part, concentration_.kappa};

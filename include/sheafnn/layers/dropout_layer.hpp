@@ -29,11 +29,11 @@ class DropoutLayer {
   [[nodiscard]] const MatrixView<const S>& output() const noexcept { return output_; }
   [[nodiscard]] bool dropped() const noexcept { return dropped_; }
 
-  /// x_bar += the derivative of x, from that of output(), where they differ.
+  /// Adds the derivative of x to the separate array x_bar, from the derivative of output().
   ///
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const MatrixView<const S>& bar, const MatrixView<S>& x_bar) const;
-  /// The derivative of x in the place of that of output().
+  /// Replaces the derivative of output() by the derivative of x.
   ///
   /// \throws std::invalid_argument  a view of another shape
   void backward_in_place(Execution execution, const MatrixView<S>& bar) const {

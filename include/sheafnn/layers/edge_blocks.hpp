@@ -52,7 +52,7 @@ class EdgeBlocks {
   }
   /// Incident pairs of the whole graph.
   [[nodiscard]] Index pair_count() const noexcept { return pair_count_; }
-  /// Are these blocks those of a part (GraphPart)? Then every incident pair counts where its node is owned.
+  /// Do these blocks belong to a part of a graph (GraphPart)? Then every incident pair counts where its node is owned.
   [[nodiscard]] bool is_part() const noexcept { return own_nodes_ >= 0; }
   [[nodiscard]] bool counts(Index block, int side, int lane) const noexcept {
     return !is_part() || nodes(block, side)[lane] < own_nodes_;

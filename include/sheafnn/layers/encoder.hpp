@@ -54,7 +54,7 @@ class Encoder {
   void forward(Execution execution, const LinearWeights<const S>& weights, const Dropout& input_dropout = {},
                const Dropout& dropout = {}, bool with_clean = false);
 
-  /// From the derivative of output() (n × h, overwritten) to those of the weights: writes that of W, adds that of b.
+  /// Computes the derivatives of W (overwritten) and b (added to) from the derivative of output() (n × h, overwritten).
   ///
   /// \throws std::invalid_argument  views of another shape
   void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar);

@@ -1,6 +1,6 @@
 /// \file
-/// FeatureMixing: Y = (I ⊗ A) dropout(X) Bᵀ, what a diffusion layer does to features before it diffuses them, with
-/// its backward pass (math: "Backward pass of one diffusion step").
+/// FeatureMixing: Y = (I ⊗ A) dropout(X) Bᵀ, the step of a diffusion layer before it diffuses features, with its
+/// backward pass (math: "Backward pass of one diffusion step").
 ///
 /// Works on groups of nodes that fit in the nearest cache: dropout, both products and, backwards, both weight
 /// gradients read and write the large arrays once.
@@ -314,7 +314,7 @@ void FeatureMixing<S>::backward_rows(const DiffusionWeights<const S>& weights, I
     const Index nodes = std::min(group_, end - u), size = nodes * row;
     const S* in = left != nullptr || right != nullptr ? dropped_rows(u * row, size, source) : nullptr;
     const S* bar = y_bar_rows(u, nodes, rows);  // becomes the derivative of dropout(X): Aᵀ Ȳ B
-    const S* mixed_bar = bar;                   // and this that of dropout(X) Bᵀ: Aᵀ Ȳ
+    const S* mixed_bar = bar;                   // and this is the derivative of dropout(X) Bᵀ: Aᵀ Ȳ
     if (left != nullptr) {
       times_left_transposed(left, nodes, bar, product_bar);
       mixed_bar = product_bar;

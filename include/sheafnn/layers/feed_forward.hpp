@@ -29,7 +29,7 @@ class FeedForward {
     dropout_.forward(execution, hidden_.output(), dropout);
     output_.forward(execution, weights.output, dropout_.output());
   }
-  /// From the derivative of output() to the derivatives of x and of the weights (added to).
+  /// Computes the derivatives of x and of the weights (added to) from the derivative of output().
   ///
   /// \param bar         of output(), overwritten
   /// \param work        n × width(), overwritten

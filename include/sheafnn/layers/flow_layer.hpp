@@ -4,8 +4,8 @@
 ///     dX/dt = −ELU(Δ (I ⊗ A) X Bᵀ),   0 ≤ t ≤ T,
 ///
 /// with one sheaf for all t, and its backward pass, the adjoint of the steps that were taken (math: "Continuous-time
-/// diffusion" (3.31)). The Dormand–Prince steps are those of Boost.Odeint. On a part of a graph states are those of the
-/// owned nodes, and all parts take the same steps.
+/// diffusion" (3.31)). Boost.Odeint makes the Dormand–Prince steps. On a part of a graph, states belong to the owned
+/// nodes, and all parts take the same steps.
 #pragma once
 
 #include <algorithm>
@@ -28,15 +28,17 @@
 
 namespace sheafnn::layers {
 
-/// Buffers of a flow on one graph. A pass with a gradient keeps an array of features for each step, and of its first steps,
-/// as many as there is memory for, all that backward() reads; of the others backward() computes it anew. Nothing is
-/// allocated by a pass that needs no more steps than one before it. math: "Continuous-time diffusion" (3.31).
+/// Buffers of a flow on one graph. A pass with a gradient keeps an array of features for each step. For its first
+/// steps, as many as the memory allows, it also keeps everything that backward() reads. For later steps, backward()
+/// computes these arrays again. Nothing is allocated by a pass that needs no more steps than one before it. math:
+/// "Continuous-time diffusion" (3.31).
 template <RestrictionMapFamily Family, class S>
 class FlowLayer {
  public:
   /// `graph` and `shape` must outlive the layer.
   ///
-  /// \param stage_memory  bytes, at most, of what is kept of the stages; 0: none of them. On a part of a graph none are
+  /// \param stage_memory  largest number of bytes for the kept stages; 0: no stage is kept. On a part of a graph none
+  ///                      are
   /// \throws std::invalid_argument  an option of the integration out of range, a shape of another graph or family
   FlowLayer(const Graph& graph, const DiffusionShape<S>& shape, const FlowIntegration& integration,
             const DiffusionFieldOptions& field = {}, std::size_t stage_memory = flow_stage_memory);
@@ -47,12 +49,13 @@ class FlowLayer {
   FlowLayer(const FlowLayer&) = delete;
   FlowLayer& operator=(const FlowLayer&) = delete;
 
-  /// X(T) of the last pass, n × d' × f; rows of a part's halo are 0. Of 0 nodes before the first pass, and after one that
-  /// threw.
+  /// X(T) of the last pass, n × d' × f; rows of a part's halo are 0. The output has 0 nodes before the first pass and
+  /// after a pass that threw.
   [[nodiscard]] FeatureView<const S> output() const noexcept {
     return {end_, end_ == nullptr ? 0 : graph_->node_count(), shape_->coordinates, shape_->channels};
   }
-  /// Sizes of the steps of the last pass, in order; their sum is T, except of steps to replay. None after one that threw.
+  /// Sizes of the steps of the last pass, in order; their sum is T, except of steps to replay. There are no steps after
+  /// a pass that threw.
   [[nodiscard]] const std::vector<S>& steps() const noexcept { return steps_; }
   /// Steps of the last pass that were tried and not accepted.
   [[nodiscard]] Index rejected_steps() const noexcept { return rejected_; }
@@ -61,7 +64,7 @@ class FlowLayer {
   ///
   /// \param weights  A and B; ε is ignored
   /// \param keep     keep what backward() reads
-  /// \param replay   sizes of the steps to take instead of those that the options ask for; empty: none
+  /// \param replay   sizes of the steps to take; empty: the options decide the steps
   /// \throws std::invalid_argument  features or weights of another shape, a sheaf over another graph, a step to replay
   ///                                that is not positive
   /// \throws FlowError              the tolerances ask for more than max_steps steps, x is not finite, or X(T), of a whole
@@ -69,8 +72,8 @@ class FlowLayer {
   void forward(Execution execution, const DiffusionWeights<const S>& weights, const SheafBlocks<Family, S>& sheaf,
                const FeatureView<const S>& x, bool keep, std::span<const S> replay = {});
 
-  /// From the derivative of output() to the derivative of x, in place, and to the gradients of A and B (added to) and of the
-  /// sheaf's blocks. Step sizes count as constants.
+  /// Replaces the derivative of output() by the derivative of x, and computes the gradients of A and B (added to) and
+  /// of the sheaf's blocks. Step sizes count as constants.
   ///
   /// \param accumulate  add to sheaf_gradient instead of overwriting it
   /// \param bar         n × d' × f, replaced
@@ -87,7 +90,7 @@ class FlowLayer {
   using State = detail::FlowState<S>;
   using Stage = typename detail::FlowStages<Family, S>::Stage;
 
-  /// Numbers of a state, of all nodes and of the owned ones, which are those that are computed.
+  /// Sizes of a state for all nodes, and for the owned nodes, which are computed.
   [[nodiscard]] Index size() const noexcept { return graph_->node_count() * shape_->row(); }
   [[nodiscard]] Index own_size() const noexcept { return graph_->own_node_count() * shape_->row(); }
   template <class T>
@@ -100,7 +103,7 @@ class FlowLayer {
     require_shape(x, graph_->node_count(), shape_->coordinates, shape_->channels, name);
   }
 
-  /// State k of the pass: with `keep` an array of its own, otherwise one of two in turn.
+  /// State k of the pass: with `keep` a separate array, otherwise one of two alternating arrays.
   [[nodiscard]] State& state(Index k) {
     const std::size_t i = static_cast<std::size_t>(keep_ ? k : k % 2);
     while (states_.size() <= i) states_.emplace_back(size());

@@ -1,7 +1,7 @@
 /// \file
 /// Arrays of features as states of Boost.Odeint, whose Dormand–Prince steps with error control FlowLayer takes. The
-/// arithmetic runs on packs and on threads; results do not depend on their number. On a part of a graph states are those
-/// of its owned nodes, and norms are those of all parts together, which therefore take the same steps.
+/// arithmetic runs on packs and on threads; results do not depend on their number. On a part of a graph, states belong
+/// to its owned nodes. Norms are taken over all parts together, so all parts take the same steps.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct FlowState : Buffer<S> {
 template <class S>
 struct FlowAlgebra {
   Execution execution = {};
-  Index count = 0;            ///< numbers of a state, the first ones of its array: those of owned nodes
+  Index count = 0;            ///< size of a state: the first numbers of its array, for owned nodes
   GraphPart* part = nullptr;  ///< null: of a whole graph
 
   /// Shall operations wait until the right-hand side reads what they compute? It then runs them, with run_deferred(), for
@@ -58,10 +58,10 @@ struct FlowAlgebra {
       parallel_for(execution, count, 2048, range);
     }
   }
-  /// The operation that waits, for numbers [begin, end); nothing if none does. Unchecked: the range.
+  /// Runs the waiting operation, if there is one, for numbers [begin, end). Unchecked: the range.
   void run_deferred(Index begin, Index end) const { deferred_.run(begin, end); }
   void end_deferred() noexcept { deferred_ = {}; }
-  // Of Odeint's for_each…, those that the method calls.
+  // The functions for_each… of Odeint that the method calls.
   template <class A, class B, class C, class Operation>
   void for_each3(A& a, B& b, C& c, Operation operation) {
     apply(a, operation, b, c);

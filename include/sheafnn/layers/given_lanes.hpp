@@ -29,7 +29,7 @@ void load_given_maps(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blo
     }
   }
 }
-/// The edge weights; none where all are 1. Unchecked: as above.
+/// The edge weights; empty if all are 1. Unchecked: as above.
 template <class S, class Family>
 [[nodiscard]] Buffer<S> given_weights(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blocks) {
   Buffer<S> weights;
@@ -103,7 +103,7 @@ class GivenCentre<AroundGiven<Family>, S> {
       return map - centre;
     }
   }
-  /// From the derivative of F to the derivative of G.
+  /// Computes the derivative of G from the derivative of F.
   [[nodiscard]] Map deviation_bar(Index block, int side, const Map& map_bar) const {
     if constexpr (is_orthogonal<Family>) {
       return math::multiply_nt(map_bar, load(block, side));

@@ -31,7 +31,8 @@ class GlobalNorm {
 
   GlobalNorm() = default;
   /// \param chunks  most chunks of a backward pass
-  /// \param part    null, or that of the graph whose owned nodes are the rows: mean and deviation are those of all parts
+  /// \param part    null, or the part of the graph whose owned nodes are the rows; mean and deviation are taken over
+  ///                all parts
   GlobalNorm(Index rows, Index width, Index stride, Index chunks, GraphPart* part = nullptr)
       : part_(part),
         rows_(rows),
@@ -80,7 +81,7 @@ class GlobalNorm {
     }));
   }
 
-  /// y at some rows, which may be those of x.
+  /// Computes some rows of y; they may overwrite the rows of x.
   void forward_rows(Index count, const S* x, S* y) const {
     for (Index u = 0; u < count; ++u, x += stride_, y += stride_) {
       detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {

@@ -50,7 +50,7 @@ class GraphPooling {
   /// Computes output().
   ///
   /// \param x          n × width without gaps, in place until backward()
-  /// \param attention  a, width numbers; not read by others
+  /// \param attention  a, width numbers; only attention reads it
   /// \throws std::invalid_argument  views of another shape
   void forward(Execution execution, const MatrixView<const S>& x, std::span<const S> attention) {
     require_array(x, graph_->node_count(), width_, "x");
@@ -67,7 +67,7 @@ class GraphPooling {
     });
   }
 
-  /// From the derivative of output() to the derivative of x (overwritten) and, of attention, of a (added to).
+  /// Computes the derivatives of x (overwritten) and, for attention, of a (added to) from the derivative of output().
   ///
   /// \param x, attention  of forward()
   /// \throws std::invalid_argument  views of another shape

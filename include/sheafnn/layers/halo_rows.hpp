@@ -1,6 +1,6 @@
 /// \file
 /// Rows of the halo of a graph that is a part of another (graph/graph_part.hpp), where layers read them or have their
-/// derivatives. Of a whole graph there are none, and nothing happens.
+/// derivatives. A whole graph has no halo, and nothing happens.
 #pragma once
 
 #include <algorithm>
@@ -32,11 +32,11 @@ SHEAFNN_NOINLINE void clear_halo(const Graph& graph, S* rows, Index width) {
   std::fill_n(rows + own * width, (graph.node_count() - own) * width, S(0));
 }
 
-/// Calls body(first, past the last) for the indices of the selected nodes, with rows of the halo that are their owners':
-/// for interior nodes while these are on their way, then for the other owned nodes. Of a whole graph it calls body once,
-/// for all.
+/// Calls body(first, past the last) for the indices of the selected nodes. Interior nodes come first, while the rows of
+/// the halo are exchanged. The other owned nodes follow when these rows have their owners' values. On a whole graph it
+/// calls body once, for all nodes.
 ///
-/// \param rows  n × width; body may read all rows but write none
+/// \param rows  n × width; body may read all rows but must not write them
 template <class S, class Body>
 void with_halo(const Graph& graph, const NodeSelection& nodes, S* rows, Index width, const Body& body) {
   GraphPart* part = graph.part();

@@ -68,8 +68,8 @@ class HarmonicPooling {
     });
   }
 
-  /// From the derivative of output() to the derivatives of x, call.x_bar, and of the sheaf's blocks: call.sheaf_gradient, which is
-  /// overwritten. Overwrites call.scratch[1]; does not read call.output_bar.
+  /// Computes the derivatives of x (call.x_bar) and of the sheaf's blocks (call.sheaf_gradient, overwritten) from the
+  /// derivative of output(). Overwrites call.scratch[1]; does not read call.output_bar.
   ///
   /// \throws std::invalid_argument  views of another shape
   void backward(const LayerBackwardCall<Family, S>& call, const MatrixView<const S>& output_bar) {

@@ -1,7 +1,7 @@
 /// \file
-/// What a heat operator (heat_operator.hpp) has learned: a time for every bundle, or how it mixes powers of Â.
+/// The learned weights of a heat operator (heat_operator.hpp): a time for every bundle, or how it mixes powers of Â.
 ///
-/// Unchecked: as of other weights (weights.hpp).
+/// Unchecked: as for other weights (weights.hpp).
 #pragma once
 
 #include <span>

@@ -85,7 +85,7 @@ class HypergraphLayer {
   void forward(Execution execution, const HypergraphLayerWeights<const S>& weights, const Sheaf& sheaf,
                const FeatureView<const S>& x, const NodeSelection& nodes, const Dropout& dropout, bool keep);
 
-  /// From the derivative of X' to the derivatives of X, the weights and the sheaf.
+  /// Computes the derivatives of X, the weights and the sheaf from the derivative of X'.
   ///
   /// \param accumulate  add to the sheaf's derivatives instead of overwriting them
   /// \param output_bar  of the shape of output(); must not overlap x_bar

@@ -163,7 +163,7 @@ class HypergraphTerms {
     detail::store_coordinates<D>(c, first, channels_, m + (2 * e + 1) * row() + c);
   }
 
-  /// Selects the pair of hyperedge e. \param room  numbers for F x of every member
+  /// Selects the pair of hyperedge e. \param room  buffer for F x of every member
   void select(const Sheaf& sheaf, const S* x, Index e, S* room) {
     const Index first = hypergraph_->first_member(e), size = hypergraph_->size(e), width = candidate_size();
     for (Index k = 0; k < size; ++k) {

@@ -83,7 +83,7 @@ class IncidenceLearner {
     });
   }
 
-  /// Backward pass from raw_bar(); lanes that are no pairs are ignored.
+  /// Backward pass from raw_bar(); lanes without a pair are ignored.
   ///
   /// \param weights_bar  added to
   /// \param z_bar        n × h without gaps; overwritten, or added to when `accumulate`

@@ -61,7 +61,7 @@ class IncidenceSheaf {
   [[nodiscard]] const S* map(Index pair) const noexcept { return map_.data() + pair * Sizes::map; }
   /// F_iᵀF_i, its triangle as NodeScalings has it.
   [[nodiscard]] const S* gram(Index pair) const noexcept { return gram_.data() + pair * Scalings::gram_stride; }
-  /// The maps of a block and side; of lanes that are no pairs, 0.
+  /// The maps of a block and side; 0 in lanes without a pair.
   [[nodiscard]] Map map_of(Index block, int side) const {
     Map map;
     detail::load_rows<Sizes::map>(this->map(blocks_->first(block, side)), blocks_->count(block, side), map.data());
@@ -97,7 +97,8 @@ class IncidenceSheaf {
     if (published_) set_published_scales();
   }
 
-  /// From the derivatives of D, S and the maps to the maps' derivatives. Lanes that are no pairs get meaningless numbers.
+  /// Computes the maps' derivatives from the derivatives of D, S and the maps. Lanes without a pair get meaningless
+  /// numbers.
   ///
   /// \param use  called as use(block, side, map, map_bar) for every block and side's Map and its derivative
   template <class Use>

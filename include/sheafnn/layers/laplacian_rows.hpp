@@ -7,8 +7,8 @@
 ///
 ///     L̄_uv = S_u C_uv S_v,   D̄_u = S_u Δ̄_uu S_u,   S̄_u = Σ_v C_uv S_v L_uvᵀ + Δ̄_uu S_u D_u + D_u S_u Δ̄_uu
 ///
-/// (math: "Polynomial filters"). Behind the learned coordinates stand those of the fixed filters, whose blocks are
-/// numbers: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
+/// (math: "Polynomial filters"). After the learned coordinates come the coordinates of the fixed filters, whose blocks
+/// are numbers: ±1/√((deg u + 1)(deg v + 1)) and deg u/(deg u + 1).
 ///
 /// On a part of a graph S_v of the halo's nodes is that of SheafBlocks::fetch_scales(), and Δ̄_vu is the other part's:
 /// C_uv is the share of the own arc, S̄_v that of the own arcs which enter v.
@@ -76,7 +76,7 @@ SHEAFNN_INLINE void product_with_transposed(const P* a, const P* b, P* out) {
   }
 }
 
-/// Blocks of Δ: per arc u→v that of Δ_uv, per node that of Δ_uu, in the order and sizes of LaplacianRows.
+/// Blocks of Δ: the block Δ_uv per arc u→v and the block Δ_uu per node, in the order and sizes of LaplacianRows.
 template <class S>
 struct LaplacianBlocks {
   Buffer<S> arc, node;
@@ -110,10 +110,10 @@ class LaplacianRows {  // NOLINT(bugprone-reserved-identifier): of clang's own l
   /// From the sheaf's L and S to the blocks of Δ. \throws std::invalid_argument  a sheaf over another graph
   void build(Execution execution, const SheafBlocks<Family, S>& sheaf, LaplacianBlocks<S>& blocks) const;
 
-  /// From the derivatives of the blocks of Δ to those of the sheaf's.
+  /// Computes the derivatives of the sheaf's blocks from the derivatives of the blocks of Δ.
   ///
   /// \param parts       bar.arc and bar.node have so many parts, which are added up
-  /// \param bar         per arc u→v that of Δ_vu, transposed, per node that of Δ_uu, transposed; used up
+  /// \param bar         derivative of the transposed Δ_vu per arc u→v, and of the transposed Δ_uu per node; overwritten
   /// \param accumulate  add to `gradient` instead of overwriting it
   void backward(Execution execution, const SheafBlocks<Family, S>& sheaf, Index parts, LaplacianBlocks<S>& bar,
                 SheafBlocksGradient<Family, S>& gradient, bool accumulate) const;

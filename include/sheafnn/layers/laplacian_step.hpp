@@ -60,8 +60,8 @@ class LaplacianStep {
     diffuse(call, x.data(), z.data(),
             [](const auto&, Index, Index, const auto& value) SHEAFNN_INLINE_LAMBDA { return value; });
   }
-  /// From the derivative of z to Δ z̄, the derivative of x, and to the derivatives of the sheaf's blocks. Overwrites
-  /// call.scratch[1]. Unchecked: forward() came before.
+  /// Computes Δ z̄, the derivative of x, and the derivatives of the sheaf's blocks, from the derivative of z.
+  /// Overwrites call.scratch[1]. Unchecked: forward() came before.
   ///
   /// \param z_bar  of the shape of z; must not be scratch[1], and not x_bar
   /// \param x_bar  n × d' × f, overwritten; rows of the halo become 0
@@ -129,8 +129,8 @@ class LaplacianStep {
 
   /// The partition of the own nodes for sums over them, which do not depend on the number of threads.
   [[nodiscard]] NodeChunks chunks() const noexcept { return detail::chunks_of_groups(graph_->own_node_count()); }
-  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: S z̄ into call.scratch[1], and the
-  /// derivatives of S as far as z̄ has a part in them. Where the pass computed nothing, x_bar becomes 0.
+  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: S z̄ into call.scratch[1],
+  /// and the part of the derivatives of S that comes from z̄. Where the pass computed nothing, x_bar becomes 0.
   ///
   /// For every tile T of channels it calls each.template operator()<T>(walk), which calls walk(z_bar) once. It calls
   /// z_bar(c, in, at, i, z) for coordinate i of every node, with c and `in` as in diffuse() and the place `at` in rows of the

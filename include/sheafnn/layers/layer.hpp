@@ -51,7 +51,7 @@ struct LayerCall {
   FeatureView<const S> before = {};  ///< X_{l−1}, of the first layer X_1; stays in place until backward()
   Noise<S> noise = {};               ///< of layers that draw something
 
-  /// The dropout of X_l: none in evaluations.
+  /// The dropout of X_l; evaluations have no dropout.
   [[nodiscard]] Dropout active_dropout() const { return training ? dropout : Dropout{}; }
 };
 
@@ -65,11 +65,11 @@ struct LayerBackwardCall {
   FeatureView<const S>
       output_bar;                 ///< derivative of output(), of its shape; where that has all nodes, may be x_bar
   FeatureView<S> x_bar;           ///< derivative of x, overwritten
-  FeatureView<S> first_bar = {};  ///< derivative of X_1: layers that read X_1 add to it, others leave it
+  FeatureView<S> first_bar = {};  ///< derivative of X_1; only layers that read X_1 add to it
   FeatureView<S> scratch[2] = {};  ///< of the shape of x, overwritten; the first may be output_bar
   FilterWeights<const S> filter = {};
   FilterWeights<S> filter_bar = {};  ///< added to
-  FeatureView<S> before_bar = {};    ///< derivative of X_{l−1}: layers that read it add to it, others leave it
+  FeatureView<S> before_bar = {};    ///< derivative of X_{l−1}; only layers that read X_{l−1} add to it
   double kl_weight = 0;              ///< factor of kl() in the loss
 };
 
@@ -123,7 +123,8 @@ class Layer {
   /// \throws std::invalid_argument  features of another shape, a sheaf over another graph. Unchecked: `nodes` are nodes of
   ///                                the graph
   virtual void forward(const LayerCall<Family, S>& call) = 0;
-  /// From the derivative of output() to the derivatives of x, of the weights (added to) and of the sheaf's blocks.
+  /// Computes the derivatives of x, of the weights (added to) and of the sheaf's blocks from the derivative of
+  /// output().
   ///
   /// \throws std::invalid_argument  views of another shape, a sheaf over another graph. Unchecked: sheaf_gradient is of
   ///                                the graph, a training pass came before
@@ -164,7 +165,7 @@ class WeightedLayer : public Layer<Family, S> {
     setting_.channels = diffusion.channels;
   }
 
-  /// \throws std::invalid_argument  fixed filters, naming the form of a layer that has none
+  /// \throws std::invalid_argument  fixed filters, naming a form of layers that does not support them
   void require_no_filters(LayerForm form) const {
     require(diffusion_->filters == 0, "fixed filters", diffusion_->filters,
             detail::concat("the layer ", to_string(form), " has none"));

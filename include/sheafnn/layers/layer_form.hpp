@@ -34,8 +34,8 @@ inline constexpr std::array<std::string_view, 6> layer_form_names = {"diffusion"
 [[nodiscard]] constexpr bool has_fixed_filters(LayerForm form) {
   return form == LayerForm::diffusion || form == LayerForm::convolution || form == LayerForm::wave;
 }
-/// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form, and none, which networks
-/// without layers have.
+/// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form, or no form, as in
+/// networks without layers.
 [[nodiscard]] constexpr Index parts_of(std::optional<LayerForm> form) {
   return form == LayerForm::directed ? 2 : 1;
 }

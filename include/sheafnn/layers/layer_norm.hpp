@@ -42,8 +42,8 @@ SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
   for (int k = 0; k < Count; ++k) sum[k] += reduce_add(total[k]);
 }
 
-/// Mean of a row and 1/√(var + ε). The mean is that of differences from the first number, which are of the order of the
-/// spread: a row of equal numbers has x̂ = 0, however large they are.
+/// Mean of a row and 1/√(var + ε). The mean is computed from the differences to the first number, which are as small as
+/// the spread. A row of equal numbers therefore has x̂ = 0, however large they are.
 template <class S>
 using RowMoments = kernels::Moments<S>;
 template <class S>
@@ -92,7 +92,7 @@ class LayerNorm {
     });
   }
 
-  /// From the derivative of output() to the derivatives of x (overwritten) and of the weights (added to).
+  /// Computes the derivatives of x (overwritten) and of the weights (added to) from the derivative of output().
   ///
   /// \param x      of forward()
   /// \param bar    of the shape of x; may be x_bar

@@ -17,7 +17,7 @@ struct DiffusionOptions {
   bool residual = true;    ///< ε; not a choice of the layers, which have it or not
 };
 
-/// The same options of a layer that has ε, or has none. Takes any options.
+/// The same options with or without ε. Takes any options.
 [[nodiscard]] constexpr DiffusionOptions with_residual(DiffusionOptions of, bool residual) {
   of.residual = residual;
   return of;
@@ -26,7 +26,7 @@ struct DiffusionOptions {
 /// What becomes of the terms V_1 … V_K of a polynomial layer between the passes.
 enum class FilterTerms {
   keep,      ///< K arrays of the size of the features
-  recompute  ///< V_{K−1} and V_K; the others come back from the recurrence run downwards
+  recompute  ///< V_{K−1} and V_K; the downward recurrence recomputes the other terms
 };
 
 /// Options of a network that concern its layers, and of which layer they are.

@@ -5,9 +5,9 @@
 ///     ConvolutionLayer  X' = ELU(Y − Z + b)            math: "Convolutions and waves" (3.43); Hansen and Gebhart 2020
 ///     WaveLayer         X' = 2X − X_before − ELU(Z)    math: "Convolutions and waves" (3.44); Suk et al. 2022
 ///
-/// X_before is the input of the layer before, of the first layer its own. With identity maps, augmented, D = 1 and without A a
-/// convolution is a layer of GCN. For fixed filters the caller of a convolution negates diffusion.filter_sign, since it has
-/// I − Δ where others have Δ.
+/// X_before is the input of the layer before, of the first layer its own. With identity maps, augmented, D = 1 and
+/// without A a convolution is a layer of GCN. For fixed filters the caller of a convolution negates
+/// diffusion.filter_sign, since a convolution has I − Δ where other layers have Δ.
 #pragma once
 
 #include <algorithm>

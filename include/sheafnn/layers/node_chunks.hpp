@@ -18,7 +18,7 @@ template <class Body>
 SHEAFNN_INLINE void for_row_groups(Index begin, Index end, const Body& body) {
   for (Index first = begin; first < end; first += row_group) body(first, std::min(row_group, end - first));
 }
-/// The same for all rows, by several threads. Takes any number; of none and less, there are no groups.
+/// The same for all rows, by several threads. Takes any number; without nodes there are no groups.
 template <class Body>
 void for_row_groups(Execution execution, Index rows, const Body& body) {
   parallel_for(execution, rows, row_group, [&](Index begin, Index end) { for_row_groups(begin, end, body); });
@@ -28,8 +28,8 @@ void for_row_groups(Execution execution, Index rows, const Body& body) {
 
 namespace sheafnn::layers {
 
-/// Sums over nodes in a partition of its own, so that they do not depend on the number of threads. Unchecked: numbers
-/// of chunks.
+/// Sums over nodes in a fixed partition, so that they do not depend on the number of threads. Unchecked: numbers of
+/// chunks.
 struct NodeChunks {
   Index nodes = 0;
   Index count = 1;

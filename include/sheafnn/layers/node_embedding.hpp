@@ -41,7 +41,7 @@ class NodeEmbedding {
   void forward(Execution execution, const LinearWeights<const S>& first, const LinearWeights<const S>& second,
                const Dropout& features, const Dropout& hidden, bool with_clean);
 
-  /// From the derivative of output() to those of the weights: writes that of W₁, adds the others.
+  /// Computes the derivatives of W₁ (overwritten) and of the other weights (added to) from the derivative of output().
   ///
   /// \param bar   n × h, may be overwritten
   /// \param work  n × h, overwritten

@@ -6,8 +6,8 @@
 ///   - sage: convolutions with the mean over neighbours (sage_pair.hpp), between them GlobalNorm and ReLU;
 ///   - sage_projected: the same with projected neighbours, between them GELU and dropout.
 ///
-/// Passes consist of rounds. In a round every group of nodes is computed on its own, so that its data stay in the cache
-/// and callers can do in the same walk what comes before and after:
+/// Passes consist of rounds. A round computes one group of nodes after another. The data of a group stay in the cache,
+/// and callers can do the steps before and after in the same walk:
 ///
 ///     begin(…);   for r in 0 … rounds − 1: { for all groups: forward_rows(r, …);  end_round(r); }
 ///
@@ -35,8 +35,8 @@
 
 namespace sheafnn::layers {
 
-/// The learners of a pair on one graph. Rows of what they compute are [that of T | that of S]. Unchecked: in what works
-/// on groups of rows, their numbers, those of rounds, and the sizes of arrays.
+/// The learners of a pair on one graph. Rows of results are [row of T | row of S]. Unchecked: in functions on groups
+/// of rows, row numbers, round numbers and the sizes of arrays.
 template <class S>
 class NodeLearnerPair {
  public:
@@ -93,8 +93,8 @@ class NodeLearnerPair {
   /// Takes the weights and the dropouts of a pass.
   ///
   /// \param training    keep what backward passes read
-  /// \param dropout_of  dropout_of(side, k): that of the features between convolutions k and k + 1
-  /// \param draw        draw(mask, dropout) for those that are active
+  /// \param dropout_of  dropout_of(side, k): the dropout of the features between convolutions k and k + 1
+  /// \param draw        called as draw(mask, dropout) for active dropouts
   /// \throws std::invalid_argument  weights of another shape or number
   template <class DropoutOf, class Draw>
   void begin(const Weights<const S>& weights, bool training, const DropoutOf& dropout_of, const Draw& draw) {
@@ -275,7 +275,8 @@ class NodeLearnerPair {
   /// Numbers of a row between two layers.
   [[nodiscard]] Index row() const noexcept { return 2 * options_.width; }
   [[nodiscard]] bool is_last(Index k) const noexcept { return k + 1 == static_cast<Index>(convolutions_.size()); }
-  /// Z of convolution k; after the pass that of a projected one holds the derivative of what follows it.
+  /// Z of convolution k. After the backward pass, Z of a projected convolution holds the derivative of the input of the
+  /// next step.
   [[nodiscard]] S* z(Index k) noexcept {
     return is_last(k) ? raw_.data() : keep_ ? z_[static_cast<std::size_t>(k)].data() : work_->z.data();
   }

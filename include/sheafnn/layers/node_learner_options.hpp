@@ -20,7 +20,7 @@ inline constexpr std::array<std::string_view, 3> node_learner_names = {"mlp", "s
 /// Its texts, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(NodeLearnerKind) { return node_learner_names; }
 
-/// What a node learner is made of.
+/// The options of a node learner.
 struct NodeLearnerOptions {
   NodeLearnerKind kind = NodeLearnerKind::mlp;
   Index inputs = 0, width = 0, outputs = 0;  ///< h, g, o, each 1 … 10240; g is not used by one convolution alone

@@ -1,6 +1,6 @@
 /// \file
-/// NodeLearnerWorkspace: buffers that the learner pairs of a network (node_learner.hpp) share, since one of them works at
-/// a time.
+/// NodeLearnerWorkspace: buffers that the learner pairs of a network (node_learner.hpp) share, since only one of them
+/// works at a time.
 #pragma once
 
 #include <algorithm>

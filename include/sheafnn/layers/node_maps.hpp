@@ -45,7 +45,7 @@ struct NodeDegrees {
     for (Index u = 0; u < nodes; ++u)
       address[u] = static_cast<std::uint32_t>(arcs.part->numbers().node[static_cast<std::size_t>(u)]);
   }
-  /// What the diagonal of an operator counts: the arcs that leave, or those that enter.
+  /// What the diagonal of an operator counts: the arcs that leave a node, or the arcs that enter it.
   [[nodiscard]] const Buffer<S>& counted(int op) const noexcept { return of[in_degree_diagonal ? op : 0]; }
   /// Where the noise of a node's maps lies: its number in the whole graph.
   [[nodiscard]] std::uint32_t noise_address(Index u) const noexcept {

@@ -32,7 +32,7 @@ class OutputLayer {
   /// \throws std::invalid_argument  x or weights of another shape
   void forward(Execution execution, const LinearWeights<const S>& weights, const MatrixView<const S>& x);
 
-  /// From the derivative of output() to the derivatives of x (overwritten) and of W and b (added to).
+  /// Computes the derivatives of x (overwritten) and of W and b (added to) from the derivative of output().
   ///
   /// \param bar  rows × C: output_bar(), or another view with rows padded alike
   /// \throws std::invalid_argument  views of another shape

@@ -26,7 +26,7 @@
 
 namespace sheafnn::layers {
 
-/// What a score is made of; see the file comment.
+/// The options of a score; see the file comment.
 enum class PairScore { dot, bilinear, energy };
 /// Texts of the scores, in their order.
 inline constexpr std::array<std::string_view, 3> pair_score_names = {"dot", "bilinear", "energy"};

@@ -88,7 +88,8 @@ class PairSheaf {
 
   /// E of y (n × D f), pairs × f.
   void energies(Execution execution, const MatrixView<const S>& y, const MatrixView<S>& energy);
-  /// From the derivative of E to the derivatives of y, of the learner's weights (added to) and of Z (n × h, added to).
+  /// Computes the derivatives of y, of the learner's weights (added to) and of Z (n × h, added to) from the derivative
+  /// of E.
   void backward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z,
                 const MatrixView<const S>& y, const MatrixView<const S>& energy_bar, const MatrixView<S>& y_bar,
                 const SheafLearnerWeights<S>& weights_bar, const MatrixView<S>& z_bar);

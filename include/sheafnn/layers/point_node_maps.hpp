@@ -4,7 +4,7 @@
 /// Raw outputs per node: D(D − 1)/2 numbers of the rotation and, with scales, the logarithm of the scale. Source: math:
 /// "Cooperative sheaves".
 ///
-/// Unchecked: numbers of packs, and that views and gradients are those of the maps' graph.
+/// Unchecked: numbers of packs; views and gradients belong to the maps' graph.
 #pragma once
 
 #include "sheafnn/core/lane_rows.hpp"
@@ -36,7 +36,8 @@ template <int D>
 
 namespace sheafnn::layers {
 
-/// Sets the maps of packs [begin, end) of nodes. \param raw  n × 2 point_node_map_size: those of T, then those of S
+/// Sets the maps of packs [begin, end) of nodes. \param raw  n × 2 point_node_map_size: the outputs for T, then the
+/// outputs for S
 template <int D, class S>
 void predict_node_maps(Index begin, Index end, const MatrixView<const S>& raw, NodeMaps<D, S>& maps) {
   constexpr int q = rotation::rotation_parameters<D>;
@@ -62,7 +63,7 @@ void predict_node_maps(Execution execution, const MatrixView<const S>& raw, Node
                [&](Index begin, Index end) { predict_node_maps<D, S>(begin, end, raw, maps); });
 }
 
-/// From the derivatives of the operators to those of the raw outputs, for packs [begin, end) of nodes.
+/// Computes the derivatives of the raw outputs from the derivatives of the operators, for packs [begin, end) of nodes.
 template <int D, class S>
 void predict_node_maps_backward(Index begin, Index end, const MatrixView<const S>& raw, const NodeMaps<D, S>& maps,
                                 const NodeMapsGradient<D, S>& gradient, const MatrixView<S>& raw_bar) {

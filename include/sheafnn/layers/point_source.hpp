@@ -13,8 +13,8 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves and blocks, that `blocks` are
-/// those of the graph, and the rows of `work`; learners check what they are given.
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves and blocks, the rows of `work`,
+/// and that `blocks` belong to the graph. Learners check their arguments.
 ///
 /// \tparam Maps  ArcMaps<S>, or HypergraphMaps<S>
 template <RestrictionMapFamily Family, class S, class Maps = ArcMaps<S>>

@@ -248,7 +248,7 @@ namespace sheafnn::layers {
 class Polynomial {
  public:
   /// \param theta  K + 1 numbers: logits, coefficients or values at the nodes of the interpolation
-  /// \throws std::invalid_argument  another number of them, options out of range, or no basis
+  /// \throws std::invalid_argument  a wrong number of coefficients, options out of range, or no basis
   template <class S>
   Polynomial(const PolynomialOptions& options, std::span<const S> theta) : options_(options) {
     validate(options);

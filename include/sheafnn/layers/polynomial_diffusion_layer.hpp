@@ -50,8 +50,8 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
   ///                          is not stable. Of a degree up to 2 terms are kept
   /// \param workspace         shared by layers on the same graph, of the same shape, that run in turn; null: the layer's
   ///                          own.
-  /// \throws std::invalid_argument  a filter out of range, or none; a shape of another graph or family; a workspace of
-  ///                                layers on another graph or of another shape
+  /// \throws std::invalid_argument  a missing filter, or one out of range; a shape of another graph or family; a
+  ///                                workspace of layers on another graph or of another shape
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const DiffusionOptions& options,
                            const PolynomialOptions& filter, FilterTerms terms = FilterTerms::keep,
                            std::shared_ptr<detail::FilterWorkspace<Family, S>> workspace = nullptr);
@@ -64,7 +64,7 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
 
   /// Layer of a network.
   ///
-  /// \param before  the layer before it, whose workspace it shares; null: none
+  /// \param before  the layer before, whose workspace this layer shares; null for the first layer
   /// \throws std::invalid_argument  as above
   PolynomialDiffusionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& of,
                            const Layer<Family, S>* before)
@@ -99,7 +99,7 @@ class PolynomialDiffusionLayer : public WeightedLayer<Family, S, DiffusionWeight
     const auto* same = dynamic_cast<const PolynomialDiffusionLayer*>(before);
     return same == nullptr ? nullptr : same->workspace_;
   }
-  /// V_k, k ≥ 0, in tiles: V_0 and all others, or V_0 and the last two.
+  /// V_k, k ≥ 0, in tiles: all terms, or V_0 and the last two.
   [[nodiscard]] S* term(Index k) {
     return terms_.data() + tiles_.size() * (k == 0 || kept_ == FilterTerms::keep ? k : 1 + k % 2);
   }

@@ -24,8 +24,9 @@
 
 namespace sheafnn::detail {
 
-/// Which of both a network takes: terms are recomputed where those of a layer would take more than 64 MiB and the
-/// spectrum of L̂ is within [−1, 1] whatever the maps are, so that running down is as stable as running up.
+/// Decides whether terms are kept or recomputed. They are recomputed if the terms of a layer would take more than 64
+/// MiB and the spectrum of L̂ is within [−1, 1] for all maps. The downward recurrence is then as stable as the upward
+/// one.
 ///
 /// \param term_bytes  of one term; takes any
 [[nodiscard]] inline FilterTerms choose_terms(const PolynomialOptions& options, Normalisation normalisation,
@@ -64,7 +65,7 @@ struct FilterWorkspace {
     for (Buffer<S>* buffer : {&y, &b[0], &b[1]}) buffer->resize(size);
     rows = LaplacianRows<Family, S>(graph, shape);
   }
-  /// And that of backward passes.
+  /// Allocates the buffers of backward passes.
   void reserve_backward(Index groups) {
     if (b[2].size() != y.size()) b[2].resize(y.size());
     if (!is_learned<Family> || !blocks_bar.node.empty()) return;
@@ -158,7 +159,7 @@ template <class S>
 struct FilterProducts {
   const S *v = nullptr, *v_before = nullptr;  ///< V_k, V_{k+1}
   const S* x_before = nullptr;                ///< x of the step before, q_{k+2}
-  S slope_before = 0;                         ///< its slope; 0: there was none
+  S slope_before = 0;                         ///< its slope; 0: there was no step before
   S *arc_bar = nullptr, *node_bar = nullptr;
   bool accumulate = false;  ///< add to them
 };

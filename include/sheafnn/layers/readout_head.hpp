@@ -51,7 +51,7 @@ class ReadoutHead {
     last_.forward(execution, last, in);
   }
 
-  /// From the derivative of output() to the derivatives of x (overwritten) and of the weights (added to).
+  /// Computes the derivatives of x (overwritten) and of the weights (added to) from the derivative of output().
   ///
   /// \param x     of forward()
   /// \param bar   rows × C

@@ -3,10 +3,10 @@
 ///
 ///     Z = mean over neighbours of (P W) + X V + 1 bᵀ,   P = X or, projected, P = ReLU(X W_p + 1 b_pᵀ),
 ///
-/// for groups of rows, with the backward pass. The mean at a node is over the arcs that enter it, 0 where none does. It
-/// commutes with the product, which comes first: rows of Z's width are added instead of rows of X's, and what is not
-/// local to a node is that sum alone. Source: math: "Learners of node maps"; Inductive Representation Learning on Large
-/// Graphs (Hamilton, Ying, Leskovec).
+/// for groups of rows, with the backward pass. The mean at a node is over the arcs that enter it; without such arcs it
+/// is 0. It commutes with the product, which comes first: rows of Z's width are added instead of rows of X's, and what
+/// is not local to a node is that sum alone. Source: math: "Learners of node maps"; Inductive Representation Learning
+/// on Large Graphs (Hamilton, Ying, Leskovec).
 #pragma once
 
 #include <algorithm>
@@ -103,7 +103,7 @@ class SagePair {
     arcs_.part->begin_fetch(rows, outputs());
     arcs_.part->end_fetch();
   }
-  /// z += mean over neighbours, at some nodes, once `product` is that of all.
+  /// z += mean over neighbours, at some nodes, after `product` is complete for all nodes.
   void finish_rows(Index first, Index count, const S* product, S* z) const {
     const Index row = outputs();
     for (Index u = first; u < first + count; ++u) {
@@ -125,8 +125,8 @@ class SagePair {
   [[nodiscard]] Index partial_size() const noexcept {
     return neighbour_.partial_size() + self_.partial_size() + (projected_ ? projection_.partial_size() : 0);
   }
-  /// From the derivative of Z at all nodes (arcs.rows() rows) to that of X at a group of them, and to its share in those of
-  /// the weights. With M the mean over neighbours, G = Mᵀ Z̄ the derivative of P W:
+  /// Computes the derivative of X at a group of nodes, and the group's share of the weights' derivatives, from the
+  /// derivative of Z at all nodes (arcs.rows() rows). With M the mean over neighbours, G = Mᵀ Z̄ the derivative of P W:
   ///
   ///     W̄ += Pᵀ G,  V̄ += Xᵀ Z̄,  b̄ += Z̄ᵀ 1,  P̄ = G Wᵀ,  X̄ = Z̄ Vᵀ + P̄;
   ///
@@ -171,7 +171,7 @@ class SagePair {
   }
 
  private:
-  /// Rows of the derivative of P W at some nodes, from that of Z.
+  /// Rows of the derivative of P W at some nodes, from the derivative of Z.
   void spread_mean(Index first, Index count, const S* bar, S* product_bar) const {
     const Index row = outputs();
     for (Index u = first; u < first + count; ++u, product_bar += row) {

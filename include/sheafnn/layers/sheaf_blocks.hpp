@@ -1,6 +1,6 @@
 /// \file
-/// SheafBlocks: the restriction maps of one layer and what their normalised Laplacian is made of, built W edges
-/// at a time, and the backward pass from the derivatives of these parts to those of the maps.
+/// SheafBlocks: the restriction maps of one layer and the parts of their normalised Laplacian, built W edges at a time.
+/// The backward pass computes the derivatives of the maps from the derivatives of these parts.
 ///
 /// Δ = S L S is never multiplied out: features are scaled per node, diffused with L (per edge Q_e = F_aᵀ F_rev,
 /// per node D_u), and scaled again, so that normalisation costs nothing per edge (math: "Diffusion in
@@ -63,7 +63,7 @@ class SheafBlocks {
   SheafBlocks(const Graph&&, const EdgeBlocks<S>&, Normalisation, std::shared_ptr<ArcGrams> = nullptr) = delete;
   SheafBlocks(const Graph&, const EdgeBlocks<S>&&, Normalisation, std::shared_ptr<ArcGrams> = nullptr) = delete;
 
-  /// The graph that the sheaf is over; null: none yet.
+  /// The graph of the sheaf; null before it is set.
   [[nodiscard]] const Graph* graph() const noexcept { return graph_; }
 
   /// Maps of a block, lanes-innermost; entries in Eigen's (column-major) order. To be filled before or in build().
@@ -156,8 +156,8 @@ class SheafBlocks {
     has_halo_scales_ = true;
   }
 
-  /// From the derivatives of L's blocks and of S to those of the maps and to gradient.weight_bar (added to). Lanes
-  /// that are no edges get meaningless numbers.
+  /// Computes the derivatives of the maps and gradient.weight_bar (added to) from the derivatives of L's blocks and of
+  /// S. Lanes without an edge get meaningless numbers.
   ///
   /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
   template <class Use>

@@ -175,7 +175,8 @@ class SheafConvolution {
     });
   }
 
-  /// From the derivative of output(), in output_bar(), to the derivatives of x, of the weights (added to) and of the sheaf's blocks.
+  /// Computes the derivatives of x, of the weights (added to) and of the sheaf's blocks from the derivative of output()
+  /// in output_bar().
   ///
   /// \param x_bar  n × d × c, overwritten; empty: not wanted
   /// \throws std::invalid_argument  weights or x_bar of another shape

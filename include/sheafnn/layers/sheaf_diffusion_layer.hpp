@@ -22,7 +22,7 @@
 
 namespace sheafnn::layers {
 
-/// What a SheafDiffusionLayer consists of. d' = D + add_lp + add_hp stalk coordinates.
+/// The options of a SheafDiffusionLayer. d' = D + add_lp + add_hp stalk coordinates.
 struct SheafDiffusionOptions {
   Index channels = 1;      ///< f, 1 … 1024
   bool left = true;        ///< A, mixing stalk coordinates
@@ -46,7 +46,7 @@ class SheafDiffusionLayer {
   /// \throws std::invalid_argument  channels out of range
   explicit SheafDiffusionLayer(Graph graph, const SheafDiffusionOptions& options = {}, Execution execution = {})
       : SheafDiffusionLayer(std::make_shared<const Graph>(std::move(graph)), options, execution) {}
-  /// The same, sharing a graph with others. \throws std::invalid_argument  as above, or a null pointer
+  /// The same, with a graph that several layers share. \throws std::invalid_argument  as above, or a null pointer
   explicit SheafDiffusionLayer(std::shared_ptr<const Graph> graph, const SheafDiffusionOptions& options = {},
                                Execution execution = {})
       : options_(checked(graph, options)),
@@ -137,7 +137,7 @@ class SheafDiffusionLayer {
   /// \param output_bar        n × d' × f; may be x_bar
   /// \param x_bar             n × d' × f, overwritten
   /// \param maps_bar          as maps, added to; empty: not wanted
-  /// \param weights_bar       added to; those that are empty: not wanted
+  /// \param weights_bar       added to; empty members are skipped
   /// \param edge_weights_bar  m, added to; empty: not wanted
   /// \throws std::invalid_argument  a view of another shape; edge_weights_bar after a pass without edge weights, or
   ///                                for a family without parameters

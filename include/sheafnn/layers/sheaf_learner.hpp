@@ -27,8 +27,8 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes of one sheaf learner on one graph. Unchecked: numbers of blocks, that sides are 0 or 1, that
-/// `blocks` are those of the graph, and the size of the derivatives of edge weights.
+/// Buffers and passes of one sheaf learner on one graph. Unchecked: numbers of blocks, sides 0 or 1, the size of the
+/// derivatives of edge weights, and that `blocks` belong to the graph.
 template <class S>
 class SheafLearner {
  public:
@@ -65,7 +65,7 @@ class SheafLearner {
   /// \throws std::invalid_argument  embeddings or weights of another shape
   void forward(Execution execution, const SheafLearnerWeights<const S>& weights, const MatrixView<const S>& z);
 
-  /// Backward pass from raw_bar() and edge_weights_bar(); lanes that are no edges are ignored.
+  /// Backward pass from raw_bar() and edge_weights_bar(); lanes without an edge are ignored.
   ///
   /// \param weights_bar  added to
   /// \param z_bar     n × h without gaps; overwritten, or added to when `accumulate`

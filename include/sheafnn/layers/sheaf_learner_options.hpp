@@ -13,7 +13,7 @@
 
 namespace sheafnn::layers {
 
-/// What a sheaf learner reads of the embeddings Z (d' × f per node) of an arc's ends u and v.
+/// How a sheaf learner reads the embeddings Z (d' × f per node) of an arc's ends u and v.
 enum class LearnerInput : std::uint8_t {
   concatenation,  ///< [Z_u ‖ Z_v], 2h numbers
   summed,         ///< [Σ_i Z_u,i ‖ Σ_i Z_v,i], sums over the d' stalk coordinates, 2f numbers

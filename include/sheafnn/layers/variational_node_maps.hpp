@@ -19,7 +19,7 @@
 
 namespace sheafnn::layers {
 
-/// Noise behind the maps of one layer: that of a stream for either side, or explicit.
+/// The noise for the maps of one layer: a random stream for each side, or explicit noise.
 template <class S>
 struct NodeNoise {
   Stream stream[2];           ///< of T and of S
@@ -43,7 +43,8 @@ class VariationalNodeMaps {
   }
   VariationalNodeMaps(const NodeDegrees<S>&&, bool) = delete;  // they would dangle
 
-  /// The distributions at packs [begin, end) of nodes from raw outputs, n × 2 raw_size: those of T, then those of S.
+  /// The distributions at packs [begin, end) of nodes from raw outputs, n × 2 raw_size: the outputs for T, then the
+  /// outputs for S.
   void infer(Index begin, Index end, const MatrixView<const S>& raw) {
     with_raw([&]<int K>() {
       for (Index block = begin; block < end; ++block) {

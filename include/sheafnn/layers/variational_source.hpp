@@ -23,8 +23,8 @@
 
 namespace sheafnn::layers {
 
-/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves, that `blocks` are those of the
-/// graph, explicit noise, and the rows of `work`; the learner and the encoder check what they are given.
+/// Buffers and passes on one graph; see sheaf_source.hpp. Unchecked: numbers of sheaves, explicit noise, the rows of
+/// `work`, and that `blocks` belong to the graph. The learner and the encoder check their arguments.
 ///
 /// \tparam Posterior  SheafPosterior, or AroundGiven
 /// \tparam Maps       ArcMaps<S>, or HypergraphMaps<S>
@@ -88,7 +88,7 @@ class VariationalSource {
   /// Computes Q(F | Z) from the embeddings (n × h), or from its own encoder's.
   void infer(Execution execution, const SheafSourceWeights<const S>& weights,
              const MatrixView<const S>& embedding);
-  /// Takes Q(F | Z) that another source has computed with the same weights; it must stay as it is.
+  /// Takes Q(F | Z) that another source has computed with the same weights; that source must not change it.
   void take(const VariationalSource& other) noexcept { inferred_ = &other; }
 
   /// Draws the sheaf input.sheaf.
@@ -108,8 +108,8 @@ class VariationalSource {
   /// \param log_ratio_weight  factor of log_ratio(input) in the loss
   void backward(Execution execution, const SheafSourceWeights<const S>&, const SheafInput<S>& input,
                 double log_ratio_weight, const MatrixView<S>&, const MatrixView<S>&, const SheafSourceWeights<S>&);
-  /// From the derivatives in Q's parameters to those of the weights and, without an encoder of its own, to those of
-  /// the embeddings (n × h, added to).
+  /// Computes the derivatives of the weights and, without a separate encoder, of the embeddings (n × h, added to) from
+  /// the derivatives in Q's parameters.
   ///
   /// \param work  n × h, overwritten
   void finish_backward(Execution execution, const SheafSourceWeights<const S>& weights,

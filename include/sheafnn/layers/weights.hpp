@@ -2,8 +2,8 @@
 /// Weights of the layers as typed views, with their declarations: with T = const S for reading, with T = S for gradients of
 /// the same shape, and with T = ParameterSlot their positions among the parameters of a model (nn/parameter_list.hpp).
 ///
-/// Gradients of layers add to what is there, unless a layer says otherwise. Views that are empty stand for weights
-/// that an architecture leaves out.
+/// Layers add to gradients, unless a layer says otherwise. Views that are empty stand for weights that an architecture
+/// leaves out.
 ///
 /// Unchecked: what declarations are given comes from options that a model has resolved.
 #pragma once

@@ -38,7 +38,7 @@ struct AdamConstants {
   }
 };
 
-/// One step for one parameter, or a pack of them.
+/// One step for one parameter, or for a pack of parameters.
 ///
 /// \param g           gradient, weight decay included
 /// \param rate        AdamConstants::step_rate
@@ -74,7 +74,7 @@ namespace sheafnn::detail {
 /// A loop over parameters is cut in steps of so many.
 inline constexpr Index adam_grain = 4096;
 
-/// Rates that single precision can hold; 0: the sheaf learner has the others' rate.
+/// Rates that single precision can hold; 0: the sheaf learner has the rate of the other parameters.
 ///
 /// \throws std::invalid_argument  others
 inline void require_rates(double learning_rate, double sheaf_learning_rate) {
@@ -114,7 +114,7 @@ struct Adam {
 
   /// One step for all parameters of a model.
   ///
-  /// \param weight_decay, sheaf_decay  λ ≥ 0 of the sheaf learner's weights (the latter) and of all others
+  /// \param weight_decay, sheaf_decay  λ ≥ 0: sheaf_decay for the sheaf learner's weights, weight_decay for all others
   /// \returns whether the gradient and its square are finite
   /// \throws std::invalid_argument  sizes that differ, or a rate or decay out of range
   bool step(Execution execution, ParameterSet<S>& parameters, const Buffer<S>& gradient, double weight_decay = 0,

@@ -35,7 +35,7 @@ SHEAFNN_HD SHEAFNN_INLINE void activate(ComplexActivation activation, T (&z)[2])
   z[1] = select(z[0] < T(0), T(0), z[1]);
   z[0] = select(z[0] < T(0), T(0), z[0]);
 }
-/// From the derivative of the activation to the derivative of z, in place. Takes any numbers.
+/// Replaces the derivative of the activation by the derivative of z. Takes any numbers.
 template <class T>
 SHEAFNN_HD SHEAFNN_INLINE void activate_backward(ComplexActivation activation, const T (&z)[2], T (&bar)[2]) {
   if (activation == ComplexActivation::elu) {

@@ -141,7 +141,7 @@ void multiply_block(const StridedMatrix<std::type_identity_t<S>>& a,
   multiply_block_from(a, b, {accumulate ? c.data() : nullptr, c.rows(), c.columns(), c.stride(), 1}, c);
 }
 
-/// multiply_block() by several threads. Every element is summed in the same order for any number of them.
+/// multiply_block() by several threads. Every element is summed in the same order for any number of threads.
 template <class S>
 void multiply_dense(Execution execution, const StridedMatrix<std::type_identity_t<S>>& a,
                     const MatrixView<const std::type_identity_t<S>>& b, const MatrixView<S>& c, bool accumulate) {

@@ -71,7 +71,7 @@ struct Dropout {
 
   /// Blocks of `count` elements.
   [[nodiscard]] static Index blocks(Index count) noexcept { return (count + block - 1) / block; }
-  /// Bytes of a mask for `count` elements, padded so that kept_bits() may read past the last of them.
+  /// Bytes of a mask for `count` elements, padded so that kept_bits() may read past the last element.
   [[nodiscard]] static Index mask_size(Index count) noexcept {
     return (count + block - 1) / block * (block / 8) + 8;
   }

@@ -35,11 +35,11 @@ class DropoutMask {
   /// The mask of the last draw(), as Dropout::fill_mask() writes it.
   [[nodiscard]] const std::uint8_t* bits() const noexcept { return bits_.data(); }
 
-  /// Makes bits() those of an active dropout.
+  /// Makes bits() return the mask of an active dropout.
   SHEAFNN_NOINLINE void draw(Execution execution, const Dropout& dropout) {
     if (begin_draw(dropout)) fill(execution, dropout, bits_.data());
   }
-  /// Draws the mask of a pass to come: after take_ahead(), in any thread, also beside draw() and bits().
+  /// Draws the mask of the next pass: after take_ahead(), in any thread, also beside draw() and bits().
   SHEAFNN_NOINLINE void draw_ahead(const Dropout& dropout) {
     assert(!ahead_bits_.empty());
     fill(1, dropout, ahead_bits_.data());

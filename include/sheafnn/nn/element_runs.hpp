@@ -1,6 +1,6 @@
 /// \file
 /// ElementRuns: the elements of a dropout mask as elements of a larger one, of which a process has a part: rows of some
-/// nodes, in any order. Their bits are those that the larger mask has.
+/// nodes, in any order. Their bits equal the bits in the larger mask.
 #pragma once
 
 #include <algorithm>

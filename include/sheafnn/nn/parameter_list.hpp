@@ -31,7 +31,7 @@
 
 namespace sheafnn::layers {
 
-/// In place of a view: the position of the parameter in its table, or −1 where the architecture has none.
+/// In place of a view: the position of the parameter in its table, or −1 if the architecture lacks the parameter.
 struct ParameterSlot {
   ParameterId id = -1;
   operator ParameterId() const noexcept { return id; }  // NOLINT: that is all it is
@@ -75,7 +75,7 @@ class ParameterDeclarations {
   explicit ParameterDeclarations(ParameterTable& table) : table_(&table), adds_to_(&table) {}
   explicit ParameterDeclarations(const ParameterTable& table) : table_(&table) {}
 
-  /// The next parameter of the table, or one that is added to it.
+  /// The next parameter of the table, or a parameter that is added to it.
   ///
   /// \throws std::logic_error  the next parameter has another name or shape
   SHEAFNN_NOINLINE const ParameterInfo& take(const ParameterName& name, std::initializer_list<Index> shape,
@@ -134,7 +134,7 @@ class ParameterList : public detail::ParameterDeclarations {
   /// \param name        a text, or two parts of one in braces
   /// \param transposed  does the matrix lie in columns × rows?
   /// \throws std::invalid_argument  of a list that adds: no extent, or one outside 1 … 2147483647
-  /// \throws std::logic_error       another declaration than that of the table
+  /// \throws std::logic_error       a declaration that differs from the table
   SHEAFNN_NOINLINE void matrix(WeightMatrix<T>& weight, const Name& name, Index rows, Index columns,
                                InitialValues initial, bool transposed = false) {
     const ParameterInfo& info = take(name, {rows, columns}, std::move(initial), transposed);
@@ -163,8 +163,9 @@ class ParameterList : public detail::ParameterDeclarations {
 /// What the names of a loss's parameters begin with, in a model and in its files.
 inline constexpr std::string_view loss_prefix = "loss.";
 
-/// Adds the parameters that declare(list) declares, with initial values, behind the parameters of a set, which keep their values: weights
-/// of a loss, for example. What is laid out like the parameters, such as a network's gradient, has to be made anew.
+/// Adds the parameters that declare(list) declares, with initial values, behind the parameters of a set, which keep
+/// their values: weights of a loss, for example. Arrays with the layout of the parameters, such as a network's
+/// gradient, must be made again.
 ///
 /// \throws std::invalid_argument  as ParameterTable::add(), e.g. a parameter that is there already
 template <class S, class Declare>

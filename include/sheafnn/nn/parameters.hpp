@@ -36,7 +36,7 @@ struct ParameterInfo {
   bool as_stored = false;  ///< are initial values listed as the numbers lie in memory, not as files have them?
 };
 
-/// Position of a parameter in the arrays; −1 where the architecture has none.
+/// Position of a parameter in the arrays; −1 if the architecture lacks the parameter.
 using ParameterId = int;
 
 }  // namespace sheafnn::layers
@@ -50,7 +50,7 @@ struct LayoutOnly {};
 
 namespace sheafnn::layers {
 
-/// Which parameters a network has, without their values. Unchecked: numbers of parameters, those that add() and find()
+/// Which parameters a network has, without their values. Unchecked: numbers of parameters, which add() and find()
 /// return.
 class ParameterTable {
  public:
@@ -182,7 +182,7 @@ void ParameterSet<S>::set(ParameterId id, std::span<const S> values) {
   });
 }
 
-/// Zeros the numbers of all parameters but the ones in `kept`. Unchecked: the array is laid out like the parameters.
+/// Zeros the numbers of all parameters except the ones in `kept`. Unchecked: the array is laid out like the parameters.
 template <class S>
 void clear_but(const ParameterSet<S>& parameters, std::initializer_list<ParameterId> kept, Buffer<S>& array) {
   for (std::size_t id = 0; id < parameters.info().size(); ++id) {

@@ -1,8 +1,8 @@
 /// \file
 /// Sparse input layer: y = x Wᵀ + b for sparse node features x, with dropout on the stored entries.
 ///
-/// Unchecked: widths of at least 1, the sizes of arrays, and that masks are those of the same entries; Encoder checks
-/// what it is given.
+/// Unchecked: widths of at least 1, the sizes of arrays, and that masks belong to the same entries. Encoder checks its
+/// arguments.
 #pragma once
 
 #include <algorithm>
@@ -101,7 +101,7 @@ class SparseInput {
 
   /// weight_bar (columns() × width) = Xᵀ out_bar. Each column is summed by one thread in a fixed order.
   ///
-  /// \param values  entries of X in stored order: values(), or those of an EntryDropout
+  /// \param values  entries of X in stored order: values(), or the values of an EntryDropout
   void backward(Execution execution, const S* values, const S* out_bar, Index width, S* weight_bar) const;
 
  private:

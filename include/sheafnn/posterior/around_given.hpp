@@ -62,7 +62,7 @@ struct DeviationPosterior<Family> {
 
 }  // namespace detail
 
-/// A posterior whose location may be what changes no map: I for rotations, 0 for others. Unchecked: see
+/// A posterior whose location may be the one that changes no map: I for rotations, 0 for other maps. Unchecked: see
 /// posterior/sheaf_posterior.hpp.
 template <SheafPosterior Base>
 struct Deviation : Base {
@@ -95,7 +95,7 @@ class AroundGiven : public Deviation<typename detail::DeviationPosterior<Family>
   using Draws = Deviation<typename detail::DeviationPosterior<Family>::type>;
   static constexpr std::string_view name = "around-given";
 
-  /// None: no model can be made of it.
+  /// It is empty, and no model can be built from it.
   AroundGiven() = default;
   /// \param centre  one sheaf, for all layers
   /// \param source  arcs or arcs_and_means
@@ -172,7 +172,7 @@ template <class Posterior>
   return spread == SpreadRange::published ? -3 : 0;
 }
 
-/// What a posterior of a model draws from: a small struct for all incident pairs.
+/// The distribution from which a model's posterior draws: a small struct for all incident pairs.
 template <class Posterior>
 struct DrawsOf {
   using type = Posterior;

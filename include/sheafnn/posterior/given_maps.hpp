@@ -14,7 +14,7 @@
 
 namespace sheafnn {
 
-/// A point mass on sheaves that are there: nothing of them is learned, their edge weights included.
+/// A point mass on given sheaves: neither their maps nor their edge weights are learned.
 template <RestrictionMapFamily Family>
 class GivenMaps {
  public:
@@ -24,7 +24,7 @@ class GivenMaps {
   static constexpr int mean_size = 0;
   static constexpr int spread_size = 0;
 
-  /// None: no model can be made of them.
+  /// There are no maps, and no model can be built from them.
   GivenMaps() = default;
   /// One sheaf for all layers, or one for every sheaf of the model, in the layers' order. Takes any sheaves: the model
   /// checks their number, and its networks check their graph.

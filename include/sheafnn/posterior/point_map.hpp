@@ -1,6 +1,7 @@
 /// \file
-/// PointMap: the restriction map that a sheaf learner's raw outputs stand for, F = chart(range · act(raw)), with
-/// its backward pass; act is tanh unless the model says otherwise. Deterministic models use it as it is; the rotation posteriors place their mean there.
+/// PointMap: the restriction map that a sheaf learner's raw outputs stand for, F = chart(range · act(raw)), with its
+/// backward pass; act is tanh unless the model says otherwise. Deterministic models use this map; rotation posteriors
+/// place their mean there.
 ///
 /// Source: math: "The model".
 /// Unchecked: see posterior/sheaf_posterior.hpp.
@@ -48,7 +49,7 @@ struct PointMap {
     }
   }
 
-  /// From the derivative of the map to the derivative of the raw outputs (overwritten).
+  /// Computes the derivative of the raw outputs (overwritten) from the derivative of the map.
   template <class T>
   SHEAFNN_HD void backward(const T* raw, const Map<T>& map_bar, T* raw_bar) const {
     T z[detail::array_size(size)];

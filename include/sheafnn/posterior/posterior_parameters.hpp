@@ -25,7 +25,7 @@ struct PosteriorParameters {
   Index map_size = 0;            ///< numbers per map, as the family stores it: D² (row by row) or D (a diagonal)
   std::vector<double> location;  ///< 2m × map_size, the means
   std::vector<NamedMatrix> spread;   ///< 2m × columns each; which ones is up to the posterior
-  std::vector<double> edge_weights;  ///< m, by edge; 1 where the model has none
+  std::vector<double> edge_weights;  ///< m, by edge; 1 if the model has no edge weights
 
   /// \throws std::invalid_argument  the posterior has no parameters of that name
   [[nodiscard]] const NamedMatrix& find(std::string_view name) const {

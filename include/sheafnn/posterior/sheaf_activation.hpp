@@ -1,6 +1,6 @@
 /// \file
-/// SheafActivation: what a sheaf learner's raw outputs go through before a map is formed of them (for rotations: before
-/// their parametrisation), elementwise but for attention.
+/// SheafActivation: the function of a sheaf learner's raw outputs before a map is formed (for rotations: before their
+/// parametrisation). It acts elementwise, except for attention.
 ///
 ///     tanh, identity, ELU;     residual:  F = I + the outputs, of families whose coordinates are entries of the map;
 ///     attention and exponential, of D × D numbers row by row:  F = I − softmax of each row,  so F 1 = 0;
@@ -76,7 +76,7 @@ template <class Family>
   return Family::coordinate_count == D || k % (D + 1) == 0 ? 1 : 0;
 }
 
-/// Adds the coordinates of I to z where the activation is `residual`; of other families z stays as it is.
+/// Adds the coordinates of I to z if the activation is `residual`; for other families z does not change.
 template <class Family, class T>
 SHEAFNN_HD SHEAFNN_INLINE void add_identity([[maybe_unused]] SheafActivation activation, [[maybe_unused]] T* z) {
   if constexpr (may_be_residual<Family>) {

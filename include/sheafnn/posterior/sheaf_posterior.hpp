@@ -37,8 +37,8 @@
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
 /// posterior/priors.hpp. Source: paper, "variational sheaf learner"; math: "The model".
 ///
-/// Unchecked: in all functions of posteriors, priors and point maps, the sizes of arrays, that parameters are those
-/// that activate() makes, and numbers k of coordinates and draws. Raw outputs may be any finite numbers.
+/// Unchecked: in all functions of posteriors, priors and point maps, the sizes of arrays, numbers k of coordinates and
+/// draws, and that parameters come from activate(). Raw outputs may be any finite numbers.
 #pragma once
 
 #include <array>
@@ -112,7 +112,7 @@ inline constexpr bool has_given_maps = false;
 
 namespace detail {
 
-/// Is KL(q ‖ prior) known in closed form? Point masses have none.
+/// Is KL(q ‖ prior) known in closed form? Point masses have no KL term.
 template <class Q>
 inline constexpr bool closed_form_kl = [] {
   if constexpr (requires { Q::closed_form_kl; }) {

@@ -4,9 +4,9 @@
 ///
 ///     M = rotation(tanh raw_μ),  log σ = log σ_max − 1 − ELU(−raw_σ),  σ_max = 1 (D ≤ 3) or ½ (D > 3)
 ///
-/// Unlike the Cayley posterior it has a deviation for each of the D(D − 1)/2 directions. The activation is that of
-/// normal posteriors, moved so that 0 < σ < σ_max and raw outputs near 0 give σ = σ_max/e: up to there φ leaves the
-/// ball of angles below π, where exp is one-to-one, with probability 0.02 at most.
+/// Unlike the Cayley posterior it has a deviation for each of the D(D − 1)/2 directions. The activation is the
+/// activation of normal posteriors, shifted so that 0 < σ < σ_max and raw outputs near 0 give σ = σ_max/e: up to there
+/// φ leaves the ball of angles below π, where exp is one-to-one, with probability 0.02 at most.
 ///
 /// There is no KL in closed form: the density of Y is a sum over all φ with the same exp(X_φ), and log_ratio() takes
 /// the term of the φ drawn. Its mean is KL(q ‖ prior) less the entropy of φ given Y, so that the KL term of the
@@ -50,7 +50,7 @@ struct TangentNormalPosterior {
   template <class T>
   using Map = SquareMatrix<T, D>;
 
-  /// σ_max: at larger σ the entropy of φ given Y, which log_ratio() leaves out, is no longer small.
+  /// σ_max: at larger σ the entropy of φ given Y, which log_ratio() leaves out, is not small.
   static constexpr double largest_sigma = D <= 3 ? 1.0 : 0.5;
 
   rotation::RotationParametrisation parametrisation = rotation::RotationParametrisation::householder;

@@ -1,5 +1,6 @@
 /// \file
-/// KL of an angular central Gaussian distribution to the uniform one, its entropy, and KL between two of them.
+/// KL of an angular central Gaussian distribution to the uniform one, its entropy, and the KL between two such
+/// distributions.
 ///
 /// For x = Lz/‖Lz‖, xᵀΛ⁻¹x = zᵀz/zᵀΛz, hence KL(ACG(Λ) ‖ uniform) = −½ log det Λ + P/2 · E log uᵀΛu with u uniform
 /// on the sphere, an integral over [0, 1] (sphere_average.hpp). KL(Λ₁ ‖ Λ₂) is the same for L₁ᵀΛ₂⁻¹L₁. In double,

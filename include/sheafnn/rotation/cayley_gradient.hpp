@@ -69,7 +69,8 @@ template <class T, int N>
   return gradient;
 }
 
-/// Derivatives of log f(P); those in matrices are of free matrices, see tangent_gradient for directions on SO(N).
+/// Derivatives of log f(P). Derivatives in matrices are taken over free matrices; see tangent_gradient for directions
+/// on SO(N).
 template <class T, int N>
 struct CayleyLogpdfGradient {
   T concentration;              ///< ∂/∂κ
@@ -107,7 +108,7 @@ template <int N, class Scalar>
                                            distribution.location(), distribution.concentration());
 }
 
-/// Fisher information of one sample about κ and about each coordinate φ of M ← exp(X_φ) M; all of them are
+/// Fisher information of one sample about κ and about each coordinate φ of M ← exp(X_φ) M; all these scores are
 /// uncorrelated.
 template <class Scalar>
 struct RotationInformation {

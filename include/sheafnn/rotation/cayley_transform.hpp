@@ -173,8 +173,8 @@ template <class T, int N>
   return r;
 }
 
-/// C(X_φ) ∈ SO(N). It is within some ε for every finite φ, half turns being the limit ‖φ‖ → ∞; from N = 4 on, where angles
-/// of X_φ differ much in size, beside ε times their ratio. Takes any φ; one that is not finite gives NaN.
+/// C(X_φ) ∈ SO(N). It is within some ε for every finite φ, half turns being the limit ‖φ‖ → ∞; from N = 4 on, where
+/// angles of X_φ differ much in size, beside ε times their ratio. Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> cayley_rotation(const RotationParameters<T, N>& phi) {
   if constexpr (N == 2 || N == 3) {
@@ -184,7 +184,7 @@ template <class T, int N>
   }
 }
 
-/// Adds d⟨cotangent, C(X_φ)⟩/dφ to `gradient`. Takes any φ; one that is not finite gives NaN.
+/// Adds d⟨cotangent, C(X_φ)⟩/dφ to `gradient`. Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 SHEAFNN_HD inline void cayley_rotation_backward(const RotationParameters<T, N>& phi,
                                                 const SquareMatrix<T, N>& cotangent,

@@ -106,7 +106,7 @@ namespace sheafnn::rotation {
 ///
 /// \param samples  rotations of R^N; a std::vector converts
 /// \param options  how far from orthogonal they may be
-/// \throws std::invalid_argument  no sample, or one that is no rotation
+/// \throws std::invalid_argument  no sample, or a sample that is not a rotation
 template <int N, class Scalar = double>
 [[nodiscard]] FitComparison compare_fits(std::span<const std::type_identity_t<SquareMatrix<Scalar, N>>> samples,
                                          const std::type_identity_t<SampleOptions<Scalar>>& options = {}) {

@@ -2,9 +2,9 @@
 /// Expectation maximisation for finite mixtures of components of any kind (Dempster, Laird, Rubin, J. R. Stat. Soc. B 39,
 /// 1977), with starting responsibilities from centres that are far from each other.
 ///
-/// E: r_ik = w_k f_k(p_i)/Σ_j w_j f_j(p_i). M: w_k = Σ_i v_i r_ik with the samples' weights v, and f_k is fitted with the
-/// weights v_i r_ik; a fit that has a smaller Σ_i v_i r_ik log f_k than before is not taken. The likelihood Σ v_i log Σ_k w_k f_k
-/// grows in each iteration, except in one that drops a component.
+/// E: r_ik = w_k f_k(p_i)/Σ_j w_j f_j(p_i). M: w_k = Σ_i v_i r_ik with the samples' weights v, and f_k is fitted with
+/// the weights v_i r_ik; a fit with a smaller Σ_i v_i r_ik log f_k than before is rejected. The likelihood Σ v_i log
+/// Σ_k w_k f_k grows in each iteration, except in one that drops a component.
 #pragma once
 
 #include <algorithm>
@@ -131,7 +131,7 @@ template <class Distance>
 /// \param weights    v, of sum 1 \param effective  how many samples of equal weight they stand for
 /// \param tolerance  see MixtureOptions
 /// \param r          without shares and likelihoods at the start, or what an earlier call has left
-/// \param model      its components, none at the start
+/// \param model      its components, empty at the start
 /// \throws std::invalid_argument  no component is left
 inline void maximise_expectation(std::span<const double> weights, double effective, int most_iterations,
                                  double tolerance, MixtureEstimate& r, MixtureComponents& model) {

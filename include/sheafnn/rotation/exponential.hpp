@@ -49,7 +49,7 @@ template <class T, int N>
   return r;
 }
 
-/// A B, A B + C D and A⁻¹ B as functions that are called: the scheme needs some thirty of them.
+/// A B, A B + C D and A⁻¹ B as functions, since the scheme needs about thirty such products.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SquareMatrix<T, N> product(const SquareMatrix<T, N>& a, const SquareMatrix<T, N>& b) {
   SquareMatrix<T, N> r;
@@ -143,7 +143,7 @@ template <class T, int N>
 
 namespace sheafnn::rotation {
 
-/// exp(X_φ) ∈ SO(N). Takes any φ; one that is not finite gives NaN.
+/// exp(X_φ) ∈ SO(N). Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_NOINLINE SquareMatrix<T, N> exponential_rotation(
     const RotationParameters<T, N>& phi) {
@@ -175,9 +175,9 @@ template <class T, int N>
 
 /// Adds d⟨cotangent, exp(X_φ)⟩/dφ to `gradient`.
 ///
-/// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·); it is found by differentiating the scheme
-/// above along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential",
-/// 2009); for ‖φ‖ > 14.4 see far_exponential_adjoint(). Takes any φ; one that is not finite gives NaN.
+/// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·); it is found by differentiating the scheme above
+/// along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential", 2009); for ‖φ‖ >
+/// 14.4 see far_exponential_adjoint(). Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationParameters<T, N>& phi,
                                                                const SquareMatrix<T, N>& cotangent,

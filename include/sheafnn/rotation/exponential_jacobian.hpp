@@ -335,15 +335,15 @@ template <bool With, class T, int N>
 namespace sheafnn::rotation {
 
 /// Adds weight · ∂/∂φ log |det d exp(φ)| to `gradient` and returns the logarithm. Over T = float, double or Pack.
-/// Takes any φ; one that is not finite gives NaN from N = 3 on.
+/// Takes any φ; a φ that is not finite gives NaN for N ≥ 3.
 template <class T, int N>
 SHEAFNN_HD inline T exponential_log_jacobian_backward(const RotationParameters<T, N>& phi, const T& weight,
                                                       RotationParameters<T, N>& gradient) {
   return detail::exponential::log_jacobian<true, T, N>(phi, weight, gradient);
 }
 
-/// log |det d exp(φ)|, with respect to the coordinates φ and, of the Lie algebra at exp(X_φ), the same
-/// coordinates. Takes any φ; one that is not finite gives NaN from N = 3 on.
+/// log |det d exp(φ)|, with respect to the coordinates φ and, of the Lie algebra at exp(X_φ), the same coordinates.
+/// Takes any φ; a φ that is not finite gives NaN for N ≥ 3.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T exponential_log_jacobian(const RotationParameters<T, N>& phi) {
   RotationParameters<T, N> unused = RotationParameters<T, N>::Constant(T(0));

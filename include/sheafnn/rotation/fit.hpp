@@ -51,10 +51,10 @@ struct RotationFit {
 /// Maximum likelihood.
 ///
 /// \param samples  rotations (angles, unit vectors) of the type D draws; a std::vector or std::array converts
-/// \param weights  none, or one for each sample: finite, at least 0, one of them positive
+/// \param weights  empty, or one for each sample: finite, at least 0, with at least one positive weight
 /// \param options  how far from orthogonal samples may be, e.g. {.tolerance = 1e-5} for float accuracy in double
-/// \throws std::invalid_argument  a sample or weight that is none, too few samples, or samples for which no
-///         maximum exists (all of them equal)
+/// \throws std::invalid_argument  an invalid sample or weight, too few samples, or samples for which no maximum exists
+///         (all of them equal)
 /// \throws std::runtime_error  the iteration does not end
 template <class D>
 [[nodiscard]] auto fit(std::span<const typename Fitting<D>::Sample> samples,

@@ -74,7 +74,7 @@ template <class D>
 /// The p-value holds for a distribution given beforehand; for one fitted to the same samples it is too large.
 ///
 /// \param options  how far from orthogonal samples may be
-/// \throws std::invalid_argument  no sample, or one that is no rotation
+/// \throws std::invalid_argument  no sample, or a sample that is not a rotation
 template <class D>
   requires(D::dimension == 2 || D::dimension == 3)
 [[nodiscard]] GoodnessOfFit goodness_of_fit(const D& distribution, std::span<const typename D::Matrix> samples,

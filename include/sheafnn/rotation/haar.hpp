@@ -51,7 +51,7 @@ template <class T, int N>
     const auto negative = head < T(0);
     const T size = norm + select(negative, -head, head);
     sign = select(negative, -sign, sign);
-    v[k] = select(negative, -size, size);  // the other entries of v are those of x
+    v[k] = select(negative, -size, size);  // the other entries of v equal the entries of x
     scale[k] = T(1) / (norm * size);       // 2/‖v‖²
     inverse_norm[k] = scale[k] * size;
     diagonal[k] = head * inverse_norm[k];

@@ -60,8 +60,8 @@ template <class Scalar, int N>
   return (identity - a).transpose() * cotangent * inverse.transpose();
 }
 
-/// log √det(JᵀJ) of the N² × N(N−1)/2 Jacobian J of φ ↦ vec C(X_φ):
-/// 3N(N−1)/4 · log 2 − (N − 1) log det(I + X_φ). Takes any φ; one that is not finite gives NaN.
+/// log √det(JᵀJ) of the N² × N(N−1)/2 Jacobian J of φ ↦ vec C(X_φ): 3N(N−1)/4 · log 2 − (N − 1) log det(I + X_φ).
+/// Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T cayley_log_jacobian(const RotationParameters<T, N>& phi) {
   using std::log;

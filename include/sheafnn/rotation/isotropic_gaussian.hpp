@@ -104,7 +104,8 @@ template <int N, class Scalar>
   return std::exp(logpdf(distribution, p, options));
 }
 
-/// Derivatives of log f(P), those in matrices of free matrices; score() is the one along SO(3).
+/// Derivatives of log f(P). Derivatives in matrices are taken over free matrices; score() is the derivative along
+/// SO(3).
 template <int N, class Scalar>
 struct IsotropicGaussianGradient {
   Scalar scale;                      ///< ∂/∂σ
@@ -154,7 +155,8 @@ namespace sheafnn::rotation {
 /// The unit quaternion of a sample's turn PMᵀ, exact, by rejection: a pure function of (stream, id), on the host and on
 /// devices. More than 0.4 of the proposals are accepted, 1 − σ²/8 of them as σ → 0.
 ///
-/// Each proposal takes two draws, from first_draw on; the last of 2000 is taken as it is (probability below 1e-400).
+/// Each proposal takes two draws, from first_draw on; the 2000th proposal is always accepted (probability below
+/// 1e-400).
 /// \param sigma  as for isotropic_gaussian_logpdf
 /// Unchecked: its range.
 template <class T>

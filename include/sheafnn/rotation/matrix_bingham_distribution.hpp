@@ -104,7 +104,7 @@ class MatrixBinghamDistribution {
   [[nodiscard]] const SquareMatrix<double, N>& cost() const noexcept { return cost_; }
   /// One of the modes, UVᵀ.
   [[nodiscard]] Matrix location() const { return modes().front(); }
-  /// The 2^{N−1} modes U diag(±1) Vᵀ, UVᵀ first; there are others where eigenvalues are equal.
+  /// The 2^{N−1} modes U diag(±1) Vᵀ, UVᵀ first; if eigenvalues are equal, there are further modes.
   [[nodiscard]] std::vector<Matrix> modes() const {
     std::vector<Matrix> r;
     for (unsigned signs = 0; signs < 1U << (N - 1); ++signs) {

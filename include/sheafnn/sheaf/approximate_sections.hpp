@@ -69,7 +69,7 @@ template <class Family, class Scalar>
   return detail::sections_of(laplacian, smallest_eigenpairs(laplacian, count, options), count);
 }
 
-/// All approximate sections with a disagreement of at most `tolerance`, perhaps none.
+/// All approximate sections with a disagreement of at most `tolerance`; there may be none.
 ///
 /// \param tolerance  ≥ 0; eigenvalues are known to options.tolerance · spectral_bound() only, see EigenpairOptions
 /// \throws std::invalid_argument  a negative tolerance; otherwise as smallest_eigenpairs
@@ -134,7 +134,7 @@ template <class Family, class Scalar>
   require(components == 1, "connected components of the graph", components,
           "rotations of different components cannot be compared; take one component at a time");
   Eigenpairs<Scalar> pairs = smallest_eigenpairs(laplacian, D, options);
-  // The eigenvectors are known up to O(D): where most nodes have a reflection, one of them changes its sign.
+  // The eigenvectors are known up to O(D): if most nodes have a reflection, one eigenvector changes its sign.
   Scalar orientation = 0;
   for (Index u = 0; u < graph.node_count(); ++u) {
     orientation += Matrix(pairs.vectors.template middleRows<D>(u * D)).determinant();

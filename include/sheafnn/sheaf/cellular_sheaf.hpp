@@ -46,7 +46,7 @@ template <class Family, class Scalar>
     return Map::Ones();
   }
 }
-/// A map from its numbers row by row. Unchecked: there are map_size of them.
+/// A map from its numbers row by row. Unchecked: there are map_size numbers.
 template <class Family, class Scalar>
 [[nodiscard]] typename Family::template Map<Scalar> map_of_rows(const Scalar* row_major) {
   typename Family::template Map<Scalar> r;
@@ -98,7 +98,7 @@ class CellularSheaf {
 
   /// The trivial sheaf: every map the identity, every weight 1.
   explicit CellularSheaf(Graph graph) : CellularSheaf(std::make_shared<const Graph>(std::move(graph))) {}
-  /// As above, sharing a graph with others. \throws std::invalid_argument  a null pointer
+  /// As above, with a graph that several sheaves share. \throws std::invalid_argument  a null pointer
   explicit CellularSheaf(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {
     require(graph_ != nullptr, "graph", "a null pointer", "a sheaf needs a graph");
     maps_.assign(static_cast<std::size_t>(graph_->arc_count()), detail::identity_map<Family, Scalar>());
@@ -112,7 +112,7 @@ class CellularSheaf {
   /// \throws std::invalid_argument  wrong size, or a map or weight that set_map or set_edge_weight refuses
   CellularSheaf(Graph graph, std::span<const Scalar> maps, std::span<const Scalar> edge_weights = {})
       : CellularSheaf(std::make_shared<const Graph>(std::move(graph)), maps, edge_weights) {}
-  /// As above, sharing a graph with others. \throws std::invalid_argument  also a null pointer
+  /// As above, with a graph that several sheaves share. \throws std::invalid_argument  also a null pointer
   CellularSheaf(std::shared_ptr<const Graph> graph, std::span<const Scalar> maps,
                 std::span<const Scalar> edge_weights = {})
       : CellularSheaf(std::move(graph)) {
@@ -177,7 +177,7 @@ class CellularSheaf {
     detail::check_map<Family>(arc, graph_->arc_count(), "arc", value);
     maps_[static_cast<std::size_t>(arc)] = value;
   }
-  /// As above, of an incident pair. \throws std::invalid_argument  also as arc_of()
+  /// As above, for an incident pair. \throws std::invalid_argument  also as arc_of()
   void set_map(Index node, Index edge, const Map& value) { set_map(arc_of(node, edge), value); }
 
   /// w_e; 1 for families without edge weights. Unchecked: the edge; an assertion says so.

@@ -1,12 +1,12 @@
 /// \file
 /// The smallest eigenpairs of a symmetric matrix from products with blocks of vectors only.
 ///
-/// A Chebyshev polynomial of Δ damps what lies above the block's largest Ritz value, up to a bound on the spectrum, then
-/// follows a Rayleigh–Ritz step. A block, unlike a single Krylov vector, finds repeated eigenvalues, which sheaves have
+/// A Chebyshev polynomial of Δ damps the components between the block's largest Ritz value and a bound on the spectrum.
+/// A Rayleigh–Ritz step follows. A block, unlike a single Krylov vector, finds repeated eigenvalues, which sheaves have
 /// many of (D-fold for Identity maps). Iterations are in double precision; Real is a parameter so that Eigen's
-/// decompositions are compiled only where eigenpairs are asked for.
-/// Source: Zhou, Saad, Tiago, Chelikowsky, "Self-consistent-field calculations using Chebyshev-filtered subspace
-/// iteration", Journal of Computational Physics 219 (2006), algorithm 4.3 (the filter), without its outer loop.
+/// decompositions are compiled only where eigenpairs are asked for. Source: Zhou, Saad, Tiago, Chelikowsky,
+/// "Self-consistent-field calculations using Chebyshev-filtered subspace iteration", Journal of Computational Physics
+/// 219 (2006), algorithm 4.3 (the filter), without its outer loop.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@
 
 namespace sheafnn::detail {
 
-/// A symmetric positive semidefinite matrix by its products with blocks of vectors. Family and scalar are behind
-/// `apply`, so that all of them share the code of the iterations.
+/// A symmetric positive semidefinite matrix by its products with blocks of vectors. `apply` hides the family and the
+/// scalar type, so all of them share the code of the iterations.
 template <class Real>
 struct SymmetricOperator {
   Index rows = 0;
@@ -119,7 +119,7 @@ template <class Real>
                              Index iteration, Index max_iterations) {
   const double residual = pairs.residual(count) / bound;
   if (residual <= tolerance) {
-    // Vectors that depend on each other have small residuals too, and their values are no eigenvalues.
+    // Linearly dependent vectors also have small residuals, but their values are not eigenvalues.
     const VectorBlockRef<Real> vectors = pairs.vectors.leftCols(count);
     const Eigen::MatrixX<Real> departure =
         inner_products<Real>(vectors, vectors) - Eigen::MatrixX<Real>::Identity(count, count);

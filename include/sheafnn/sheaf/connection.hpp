@@ -88,7 +88,7 @@ struct Transports {
 
 namespace sheafnn::detail {
 
-/// argmin ‖A − O‖ over O(d), or over SO(d). Where it is not unique, one of them.
+/// argmin ‖A − O‖ over O(d), or over SO(d). If it is not unique, the function returns one solution.
 template <class Real>
 [[nodiscard]] Eigen::MatrixX<Real> nearest_orthogonal(const Eigen::MatrixX<Real>& a, bool special) {
   const Eigen::JacobiSVD<Eigen::MatrixX<Real>> svd(a, Eigen::ComputeFullU | Eigen::ComputeFullV);
@@ -205,8 +205,8 @@ template <RestrictionMapFamily Family>
   return r;
 }
 
-/// The connection of a graph's features, or a random one. Features are taken as they are: scale rows before, where the network
-/// does.
+/// The connection of a graph's features, or a random one. Features are not treated: scale their rows before, if the
+/// network does so.
 ///
 /// \tparam Family  Orthogonal<D>, or SpecialOrthogonal<D>, which needs options.special
 /// \throws std::invalid_argument  features of another number of nodes or fewer than D, maps that the family refuses

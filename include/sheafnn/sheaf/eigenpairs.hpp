@@ -35,7 +35,7 @@ namespace sheafnn::sheaf {
 
 /// What an iteration does with the Laplacian.
 enum class EigenpairMethod {
-  automatic,  ///< dense up to dense_rows; otherwise iteration, and shift_invert once that would have been done by now
+  automatic,  ///< dense up to dense_rows; otherwise iteration, then shift_invert if it would have finished by then
   dense,      ///< all eigenvalues: time N³, memory N²
   iteration,     ///< products with Δ only: memory of a few blocks; slow where eigenvalues lie close together
   shift_invert,  ///< a sparse factor of Δ + σI: few iterations; time and memory as the graph fills in
@@ -105,7 +105,7 @@ template <class Real>
   return factor + 30 * static_cast<double>(sizes.block) * column;
 }
 
-/// The pairs by the shifted inverse; none where Δ + σI has no factor with positive pivots.
+/// The pairs by the shifted inverse; empty if Δ + σI has no factor with positive pivots.
 ///
 /// \throws std::runtime_error  no convergence within max_iterations
 ///

@@ -131,7 +131,8 @@ template <class Family, class Scalar>
     is_fixed[static_cast<std::size_t>(u)] = 1;
     x.middleRows(u * D, D) = values.middleRows(static_cast<Index>(i) * D, D).template cast<double>();
   }
-  // Rounding of Δ's entries adds up at random to a pivot that is 0, that of the elimination, in double, perhaps not.
+  // Rounding errors of Δ's entries add up at random in a pivot that should be 0; rounding errors of the elimination, in
+  // double, may not cancel.
   const double rows = static_cast<double>(laplacian.rows());
   const double rounding = std::max(std::sqrt(rows) * static_cast<double>(std::numeric_limits<Scalar>::epsilon()),
                                    rows * std::numeric_limits<double>::epsilon());

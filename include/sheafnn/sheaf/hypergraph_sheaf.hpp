@@ -41,7 +41,7 @@ class HypergraphSheaf {
   /// The trivial sheaf: every map the identity.
   explicit HypergraphSheaf(Hypergraph hypergraph)
       : HypergraphSheaf(std::make_shared<const Hypergraph>(std::move(hypergraph))) {}
-  /// As above, sharing a hypergraph with others. \throws std::invalid_argument  a null pointer
+  /// As above, with a hypergraph that several sheaves share. \throws std::invalid_argument  a null pointer
   explicit HypergraphSheaf(std::shared_ptr<const Hypergraph> hypergraph) : hypergraph_(std::move(hypergraph)) {
     require(hypergraph_ != nullptr, "hypergraph", "a null pointer", "a sheaf needs a hypergraph");
     maps_.assign(static_cast<std::size_t>(hypergraph_->pair_count()), detail::identity_map<Family, Scalar>());

@@ -17,7 +17,7 @@ namespace sheafnn::sheaf {
 /// The sheaf of a signed graph: F = 1 at the smaller endpoint of an edge and its sign at the larger, so that L_uv = −sign.
 ///
 /// \param signs  m numbers, 1 or −1
-/// \throws std::invalid_argument  another number of them, or another value
+/// \throws std::invalid_argument  a wrong number of signs, or a value other than ±1
 [[nodiscard]] inline CellularSheaf<Diagonal<1>> signed_sheaf(Graph graph, std::span<const double> signs) {
   CellularSheaf<Diagonal<1>> r(std::move(graph));
   const Index m = r.graph().edge_count();

@@ -43,7 +43,8 @@ inline constexpr std::array<std::string_view, 2> frame_gauge_names = {"signs", "
 
 namespace sheafnn::detail {
 
-/// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is one, none is negative.
+/// The lowest index among the entries within 1e-8, relative, of the largest. Unchecked: there is at least one number,
+/// and no number is negative.
 template <class Sizes>
 [[nodiscard]] Index first_largest(const Sizes& sizes) {
   const double bound = (1 - 1e-8) * sizes.maxCoeff();

@@ -2,11 +2,11 @@
 /// Seeded tasks with a planted sheaf on random graphs: frames, unreliable relations, diagonal and general-linear maps,
 /// signs. The rule of the labels: planted_task.hpp. A task on a surface: planted_geometric.hpp.
 ///
-/// Every node u has a map F_u of its own, and F_{u⊴e} = F_u but for unreliable relations, frames with curvature and signs. Such a
-/// sheaf is flat: a network that multiplies every node's vector by its own map before it sums, and by the transpose behind,
-/// needs no other maps. Graphs: random_regular_graph().
-/// Every generator takes time proportional to the edges, and throws std::invalid_argument that names an option outside
-/// its range (PlantedOptions), or one that no memory holds.
+/// Every node u has its own map F_u, and F_{u⊴e} = F_u, except for unreliable relations, frames with curvature, and
+/// signs. Such a sheaf is flat: a network that multiplies every node's vector by its own map before it sums, and by the
+/// transpose behind, needs no other maps. Graphs: random_regular_graph(). Every generator takes time proportional to
+/// the edges, and throws std::invalid_argument that names an option outside its range (PlantedOptions), or a size that
+/// does not fit in memory.
 #pragma once
 
 #include <algorithm>

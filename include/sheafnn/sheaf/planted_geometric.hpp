@@ -121,11 +121,12 @@ struct TangentFrame {
   return r;
 }
 
-/// Tangent vectors on the sphere. Edges join the nodes within the angle whose cap has, on average, `degree` others. F_{u⊴e}
-/// = I at the smaller node u of an edge and F_{v⊴e} = T_{uv} at the other, so that F_uᵀ F_v is the transport. Features:
-/// (p_u, a_u, x_u), 3 + 3 + 2 columns. A node without neighbours has no label, −1. Does not use the spread.
+/// Tangent vectors on the sphere. Edges join nodes within the angle whose cap contains, on average, `degree` other
+/// nodes. F_{u⊴e} = I at the smaller node u of an edge and F_{v⊴e} = T_{uv} at the other, so that F_uᵀ F_v is the
+/// transport. Features: (p_u, a_u, x_u), 3 + 3 + 2 columns. A node without neighbours has no label, −1. Does not use
+/// the spread.
 ///
-/// \throws std::invalid_argument  an option outside its range (PlantedOptions), or one that no memory holds
+/// \throws std::invalid_argument  an option outside its range (PlantedOptions), or a size that does not fit in memory
 [[nodiscard]] inline PlantedTask<SpecialOrthogonal<2>> planted_geometric(const PlantedOptions& options = {}) {
   using Family = SpecialOrthogonal<2>;
   detail::check_planted<Family>(options, 6);

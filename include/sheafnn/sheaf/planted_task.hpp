@@ -144,7 +144,7 @@ template <int D>
   return vectors;
 }
 
-/// The vectors of all nodes, and their labels; −1: none.
+/// The vectors of all nodes, and their labels; −1: no label.
 template <int Size>
 struct LabelledVectors {
   std::vector<Column<double, Size>> vectors;

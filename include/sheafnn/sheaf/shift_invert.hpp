@@ -24,7 +24,8 @@
 
 namespace sheafnn::detail {
 
-/// Columns of the block, of what a restart keeps, and of the largest subspace, for `count` pairs.
+/// Numbers of columns for `count` pairs: of the block, of the vectors that a restart keeps, and of the largest
+/// subspace.
 struct KrylovSizes {
   Index block, kept, columns;
   explicit KrylovSizes(Index count)

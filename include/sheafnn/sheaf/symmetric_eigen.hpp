@@ -42,8 +42,8 @@ SHEAFNN_HD SHEAFNN_INLINE void jacobi_rotation(SquareMatrix<T, N>& a, SquareMatr
   const T small_sine = tangent * small_cosine;
   const T first = a(k, k) - tangent * coupling;
   const T second = a(l, l) + tangent * coupling;
-  // A quarter turn on top where needed keeps the diagonal sorted: repeated eigenvalues stay neighbours, without
-  // which the couplings between clusters of them shrink only linearly.
+  // An additional quarter turn keeps the diagonal sorted, so repeated eigenvalues stay neighbours. Otherwise the
+  // couplings between clusters of eigenvalues would shrink only linearly.
   const auto swap = first < second;
   const T cosine = select(swap, small_sine, small_cosine);
   const T sine = select(swap, -small_cosine, small_sine);
@@ -89,7 +89,7 @@ template <class T, int N>
   }
   SymmetricEigen<T, N> r;
   r.vectors = identity_matrix<T, N>();
-  // Couplings shrink quadratically; what is far below the rounding of ‖P‖ is none.
+  // Couplings shrink quadratically; a coupling far below the rounding of ‖P‖ counts as 0.
   constexpr scalar_of_t<T> none = std::numeric_limits<scalar_of_t<T>>::epsilon() / 64;
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     if (N > 2 && sweep > 1) {

@@ -41,8 +41,8 @@
 
 namespace sheafnn::uncertainty {
 
-/// How forecasts are sorted into bins: (lo, hi] of equal width in [0, 1], or about as many of them in each; the latter make
-/// the ECE the adaptive one.
+/// How forecasts are sorted into bins: (lo, hi] of equal width in [0, 1], or bins with about equal numbers of
+/// forecasts, which give the adaptive ECE.
 enum class Binning { equal_width, equal_mass };
 
 /// A calibration error and what is known about it; see the file comment. math: "Calibration" (6.4), (6.6).
@@ -75,7 +75,7 @@ struct Forecast {
                                                     std::vector<double>& mass) {
   mass.assign(forecasts.size() + 2, 0.0);
   mass[0] = 1;
-  std::size_t begin = 0, end = 1;  // mass[k] is that of X = k, and 0 outside begin … end − 1
+  std::size_t begin = 0, end = 1;  // mass[k] is the probability of X = k, and 0 outside begin … end − 1
   double mean = 0;
   for (const Forecast& forecast : forecasts) {
     const double p = std::min(forecast.probability, 1.0);
@@ -92,8 +92,8 @@ struct Forecast {
   return sum;
 }
 
-/// Sorts forecasts by their probabilities and tells where bins end. Bins of equal mass never part equal probabilities;
-/// there may be fewer of them.
+/// Sorts forecasts by their probabilities and tells where bins end. Bins of equal mass never separate equal
+/// probabilities, so there may be fewer bins.
 [[nodiscard]] inline std::vector<std::size_t> sort_into_bins(std::vector<Forecast>& forecasts, Index bins,
                                                              Binning binning) {
   std::sort(forecasts.begin(), forecasts.end(),
@@ -215,9 +215,9 @@ namespace sheafnn::uncertainty {
   return r;
 }
 
-/// The reliability diagram with bins of equal mass: as reliability_diagram(), but each bin has about as many nodes as the
-/// others, and [lower, upper] are the least and the largest confidence in it. There may be fewer bins than asked for, and
-/// none is empty.
+/// The reliability diagram with bins of equal mass: as reliability_diagram(), but each bin has about as many nodes as
+/// the others, and [lower, upper] are the least and the largest confidence in it. There may be fewer bins than
+/// requested, and no bin is empty.
 ///
 /// \throws std::invalid_argument  as accuracy(), or bins out of range
 [[nodiscard]] inline std::vector<ReliabilityBin> adaptive_reliability_diagram(

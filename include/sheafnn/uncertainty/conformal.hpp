@@ -37,8 +37,9 @@ namespace sheafnn::uncertainty {
 /// math: "Conformal prediction sets" (6.8).
 ///
 /// \param probabilities  n × C, row-major
-/// \param seed           of the shares U_u, uniform in (0, 1), one per node; none: all are 1. Sets are not random then, and
-///                       larger in the mean, but empty where the largest probability is above the threshold
+/// \param seed           seed of the shares U_u, uniform in (0, 1), one per node; without a seed all shares are 1. Sets
+///                       are not random then, and larger in the mean, but empty where the largest probability is above
+///                       the threshold
 /// \returns              n × C, in [0, 1] up to rounding
 /// \throws std::invalid_argument  no class, a size that is no multiple of C, or a probability outside [0, 1]
 [[nodiscard]] inline std::vector<double> adaptive_scores(std::span<const double> probabilities, Index class_count,
@@ -115,7 +116,7 @@ namespace sheafnn::uncertainty {
   std::nth_element(scores.begin(), at, scores.end());
   return *at;
 }
-/// The same of the labels of `nodes`.
+/// The same for the labels of `nodes`.
 ///
 /// \param scores  n × C, row-major
 /// \throws std::invalid_argument  also: sizes that do not match, no node, or a label or node out of range
@@ -130,7 +131,8 @@ namespace sheafnn::uncertainty {
   return conformal_threshold(std::move(of_labels), alpha);
 }
 
-/// The sets {y : s_u(y) ≤ threshold}: for every score whether its class is in the set of its node. A score of NaN is in none.
+/// The sets {y : s_u(y) ≤ threshold}: for every score whether its class is in the set of its node. A score of NaN is in
+/// no set.
 ///
 /// \param scores  n × C, row-major
 /// \returns       as many 0 and 1

@@ -1,5 +1,6 @@
 /// \file
-/// Temperature scaling with two temperatures: one for nodes whose neighbours are predicted alike, one for the others.
+/// Temperature scaling with two temperatures: one for nodes whose neighbours have similar predictions, and one for the
+/// other nodes.
 ///
 /// With g_u ∈ [0, 1] the agreement of node u with its neighbours, p_u = softmax(β_u z_u) where
 ///
@@ -40,8 +41,9 @@ struct GraphTemperature {
   }
 };
 
-/// The agreement g_u of every node with its neighbours: the probability that classes drawn from its prediction and from that
-/// of a neighbour are the same, averaged over the neighbours. Nodes without neighbours have the mean of the others.
+/// The agreement g_u of every node with its neighbours: the probability that classes drawn from its prediction and from
+/// a neighbour's prediction are equal, averaged over the neighbours. Nodes without neighbours get the mean over the
+/// other nodes.
 ///
 /// \param probabilities  n × C, row-major
 /// \returns              n, in [0, 1]
@@ -127,7 +129,7 @@ struct TemperatureLoss {
   return r;
 }
 
-/// The step of Newton's method for the coordinates that are free; downhill where the Hessian allows none.
+/// The Newton step for the free coordinates; a descent step if the Hessian does not allow a Newton step.
 [[nodiscard]] inline std::array<double, 2> newton_step(const TemperatureLoss& at,
                                                        const std::array<bool, 2>& free) {
   const auto& g = at.gradient;

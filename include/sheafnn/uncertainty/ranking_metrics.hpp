@@ -30,7 +30,8 @@ struct RankedNode {
   bool positive;
 };
 
-/// What the metrics below write while they count. It keeps its memory, so that a training allocates none for them.
+/// What the metrics below write while they count. It keeps its memory, so a training does not allocate memory for
+/// metrics.
 struct MetricWorkspace {
   std::vector<RankedNode> ranking;
   std::vector<Index> counts;

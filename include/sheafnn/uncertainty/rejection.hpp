@@ -1,6 +1,6 @@
 /// \file
-/// What a measure of uncertainty is good for: rejecting nodes whose predictions are wrong, detecting nodes of classes that
-/// the model has never seen.
+/// The quality of a measure of uncertainty: rejecting nodes whose predictions are wrong, detecting nodes of classes
+/// that the model has never seen.
 ///
 /// The measures themselves, of every node: entropy, epistemic variance, mutual information (uncertainty/sampling.hpp).
 /// math: "Rejection and detection" (6.12).
@@ -49,13 +49,13 @@ struct RejectionCurve {
   double area = 0;  ///< their mean: the area under the curve over the share of rejected nodes, in [0, 1]
 };
 
-/// Rejects the nodes one after another, the most uncertain first. Of nodes with equal uncertainty each is as likely to be
-/// next: the accuracy is the mean over their orders, so that a measure that says nothing has the accuracy as its area.
+/// Rejects the nodes one after another, the most uncertain first. Nodes with equal uncertainty are rejected in random
+/// order, and the accuracy is the mean over their orders. A constant measure therefore has the accuracy as its area.
 ///
 /// \param uncertainty  n, of every node; any numbers but NaN
 /// \param labels       n classes; known ones of the nodes that count
 /// \param predicted    n classes
-/// \param nodes        those that count
+/// \param nodes        the nodes that count
 /// \throws std::invalid_argument  sizes that do not match, no node, a node out of range, one without a label, or an
 ///                                uncertainty of NaN
 [[nodiscard]] inline RejectionCurve rejection_curve(std::span<const double> uncertainty,
@@ -95,7 +95,7 @@ struct RejectionCurve {
   return r;
 }
 
-/// The largest area a rejection curve of N nodes can have: all that are wrong are rejected before those that are right.
+/// The largest area a rejection curve of N nodes can have: all wrong predictions are rejected before the right ones.
 ///
 /// \param correct  number of nodes whose prediction is right, 0 … N
 /// \throws std::invalid_argument  N below 1, or `correct` out of range
@@ -123,7 +123,7 @@ struct DetectionCurve {
 
 namespace sheafnn::detail {
 
-/// The nodes of both sets, those with most of the measure first.
+/// The nodes of both sets, in decreasing order of the measure.
 ///
 /// \throws std::invalid_argument  a node out of range, or a measure of NaN
 [[nodiscard]] inline std::vector<RankedNode> detection_ranking(std::span<const double> measure,
@@ -159,7 +159,7 @@ namespace sheafnn::uncertainty {
 ///
 /// \param measure    n, of every node, e.g. the entropy; any numbers but NaN
 /// \param positives  e.g. nodes of a class that the model has not seen, or those predicted wrongly
-/// \returns          NaN where there are no positives or no negatives
+/// \returns          NaN without positives or without negatives
 /// \throws std::invalid_argument  a node out of range, or a measure of NaN
 [[nodiscard]] inline double detection_auc(std::span<const double> measure, std::span<const std::int32_t> positives,
                                           std::span<const std::int32_t> negatives) {
@@ -193,7 +193,8 @@ namespace sheafnn::uncertainty {
   return r;
 }
 
-/// The nodes whose most probable class is another one than their label, and the others: what error detection tells apart.
+/// The nodes whose most probable class is not their label, and the other nodes; error detection separates these two
+/// sets.
 struct Errors {
   std::vector<std::int32_t> wrong, right;  ///< in the order of `nodes`
 };

@@ -1,6 +1,6 @@
 /// \file
-/// A diffusion layer with given maps for sheafnn.torch, by the library's SheafDiffusionLayer. Its parameters are those of the
-/// layer, then the maps and the edge weights.
+/// A diffusion layer with given maps for sheafnn.torch, by the library's SheafDiffusionLayer. Its parameters are the
+/// layer's parameters, then the maps and the edge weights.
 #pragma once
 
 #include <algorithm>

@@ -15,7 +15,7 @@
 
 namespace python {
 
-/// What a learner is made from: the options of a network with one layer say it.
+/// The setting from which a learner is built, as the options of a network with one layer.
 template <class Model>
 struct LearnerSetting {
   explicit LearnerSetting(const Model& model)
@@ -138,7 +138,7 @@ class LearnerPass final : public Pass {
   S lanes_[entries][W] = {};
 };
 
-/// The options are those of a network that has the learner.
+/// The options belong to a network that has the learner.
 ///
 /// \tparam Model  a deterministic network with maps per incident pair
 template <class Model>

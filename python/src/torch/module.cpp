@@ -154,7 +154,7 @@ nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::ui
 }
 
 /// \param features_bar   0: not wanted
-/// \param gradients      number and address of those that are wanted
+/// \param gradients      number and address of the wanted gradients
 void backward(std::int64_t number, std::uintptr_t output_bar, double kl_bar, std::uintptr_t features_bar,
               const std::vector<std::pair<std::size_t, std::uintptr_t>>& gradients) {
   const GilRelease release;

@@ -118,7 +118,7 @@ class NetworkPass final : public Pass {
     network.finish_backward(rows);
   };
 
-  /// Features of layers, which read none.
+  /// Node features for layers, which do not read any.
   [[nodiscard]] static sheafnn::NodeFeatures none(Index columns, Index nodes) {
     return sheafnn::NodeFeatures::from_csr(std::vector<Index>(static_cast<std::size_t>(nodes + 1)), {}, {},
                                            columns);

@@ -133,12 +133,12 @@ class Architecture {
   [[nodiscard]] virtual Index row() const { return width(); }
   /// What checkpoints say of the model.
   [[nodiscard]] virtual std::map<std::string, std::string> metadata() const = 0;
-  /// \param features  of networks; null: none
+  /// \param features  for networks; null for layers
   [[nodiscard]] virtual std::unique_ptr<Pass> make_pass(
       std::shared_ptr<const ColumnGraph> graph, std::shared_ptr<const sheafnn::NodeFeatures> features) const = 0;
 };
 
-/// Passes of an architecture over a graph that are not in use. Their buffers serve the passes to come.
+/// Passes of an architecture over a graph that are not in use. Later passes reuse their buffers.
 class Plan : public std::enable_shared_from_this<Plan> {
  public:
   Plan(std::shared_ptr<const Architecture> architecture, std::shared_ptr<const ColumnGraph> graph,
@@ -169,7 +169,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   std::vector<std::unique_ptr<Pass>> free_;
 };
 
-/// What the layers that are no part of a network are called.
+/// The names of the layers that are not part of a network.
 inline constexpr std::string_view diffusion_kind = "diffusion", learner_kind = "learner", linear_kind = "linear";
 
 /// What an architecture is made from.

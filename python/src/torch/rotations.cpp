@@ -26,7 +26,8 @@ namespace {
 using sheafnn::Index;
 using sheafnn::SquareMatrix;
 
-/// Arrays of one call, `count` matrices or numbers each; null where there are none. What ends in bar is overwritten.
+/// Arrays of one call, `count` matrices or numbers each; null if there is no such array. What ends in bar is
+/// overwritten.
 template <class S>
 struct Arrays {
   Index count = 0;
@@ -143,7 +144,7 @@ void sample_all(const Arrays<S>& of, const sheafnn::Stream& stream) {
   });
 }
 
-/// From the derivatives of Cayley samples, in `value`, to those of the parameters.
+/// Computes the derivatives of the parameters from the derivatives of Cayley samples in `value`.
 template <int N, class S>
 void cayley_sample_backward(const Arrays<S>& of, const sheafnn::Stream& stream) {
   for_each(of.count, [&](Index i) {
@@ -194,7 +195,7 @@ void mean_of(const Arrays<S>& of) {
   for_each(of.count, [&](Index i) { store<N>(mean(distribution<Kind, N>(of, i)), of.out, i); });
 }
 
-/// What a call of Python says.
+/// The arguments of a call from Python.
 struct Call {
   std::string kind;
   Index dimension;

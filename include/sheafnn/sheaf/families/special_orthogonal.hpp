@@ -34,7 +34,8 @@ template <class Scalar>
 
 namespace detail {
 
-/// \throws std::invalid_argument  not orthogonal within orthogonality_tolerance. \param what  what the map has to be
+/// \throws std::invalid_argument  not orthogonal within orthogonality_tolerance. \param what  the required property of
+///                                the map, for the message
 template <class Scalar, int D>
 void require_orthogonal(Index index, const Eigen::Matrix<Scalar, D, D>& map, std::string_view what) {
   const Scalar defect = rotation::orthogonality_defect<Scalar, D>(map);
