@@ -254,6 +254,7 @@ class BasicLocalFrames {
   FrameGauge gauge_;
 };
 
+/// The frames in double precision.
 using LocalFrames = BasicLocalFrames<double>;
 
 }  // namespace sheafnn::sheaf
