@@ -92,7 +92,7 @@ template <int N>
       cost += weight * h;
       square += weight * h * h;
       within += weight * y * y * bessel.ratio_slope;
-      // Squares of the first row, and times λ₊ − λ₋ those of the eigenvectors of λ₊ and λ₋.
+      // Squares of the entries of the first row, and of the eigenvectors of λ₊ and λ₋, the latter times λ₊ − λ₋.
       const Column<double, 3> row(first.rest * above, u * w, below * v);
       const Column<double, 3> plus(above * u * below, w * first.rest * below, d1 * d1 * u * first.rest * v);
       const Column<double, 3> minus(d2 * d2 * first.rest * w * v, u * v * above, below * above * w);
