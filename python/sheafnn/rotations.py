@@ -473,10 +473,11 @@ class Mixture(_Density):
             names = ", ".join(one.__name__ for one in families)
             raise ValueError(f"family: {getattr(family, '__name__', family)!r} is not allowed; choose {names}")
         array = _rotations("samples", samples, tolerance)
-        counts = (_checks.whole(name, value, 1, 2**31 - 1) for name, value in
-                  (("components", components), ("starts", starts), ("max_iterations", max_iterations)))
+        limit = 2**31 - 1
+        count, tries = _checks.whole("components", components, 1, limit), _checks.whole("starts", starts, 1, limit)
+        iterations = _checks.whole("max_iterations", max_iterations, 1, limit)
         w = _checks.real("weights", [] if weights is None else np.ravel(weights))
-        r = _core.fit_mixture(family.__name__, array, w, *counts, _checks.seed(seed), select)
+        r = _core.fit_mixture(family.__name__, array, w, count, tries, iterations, _checks.seed(seed), select)
         mixture = cls([family(**one) for one in r.pop("components")], r.pop("weights"))
         shares = r.pop("responsibilities")
         return MixtureFit(mixture, shares.reshape(*array.shape[:-2], shares.shape[-1]), **r)
