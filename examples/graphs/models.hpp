@@ -7,10 +7,10 @@
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/graph_set.hpp>
-#include <sheafnn/io/tensor_file.hpp>
-#include <string>
 #include <string_view>
 #include <vector>
+
+#include "models/trained_network.hpp"
 
 namespace graph_program {
 
@@ -38,18 +38,8 @@ struct Job {
   const sheafnn::TrainOptions& train;   ///< with the seed, of the initial weights as well
   bool bayesian = false;
 };
-/// What is left of it.
-struct Outcome {
-  sheafnn::TrainResult result;
-  sheafnn::Index parameters = 0;
-  sheafnn::io::TensorFile checkpoint;
-};
-/// A trained model, to predict with.
-struct Trained {
-  std::string path;
-  const sheafnn::io::TensorFile& checkpoint;
-  bool bayesian = false;
-};
+using Outcome = programs::NetworkOutcome;
+using Trained = programs::TrainedNetwork;
 
 struct ModelEntry {
   std::string_view maps;

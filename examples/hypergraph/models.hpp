@@ -7,9 +7,9 @@
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
-#include <sheafnn/io/tensor_file.hpp>
-#include <string>
 #include <string_view>
+
+#include "models/trained_network.hpp"
 
 namespace hypergraph_program {
 
@@ -21,18 +21,8 @@ struct Job {
   const sheafnn::TrainOptions& train;
   bool bayesian = false;
 };
-/// What is left of it.
-struct Outcome {
-  sheafnn::TrainResult result;
-  sheafnn::Index parameters = 0;
-  sheafnn::io::TensorFile checkpoint;
-};
-/// A trained model, to predict with.
-struct Trained {
-  std::string path;
-  const sheafnn::io::TensorFile& checkpoint;
-  bool bayesian = false;
-};
+using Outcome = programs::NetworkOutcome;
+using Trained = programs::TrainedNetwork;
 
 /// Networks of a family with one stalk dimension.
 struct Models {

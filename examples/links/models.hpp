@@ -7,9 +7,9 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/edge_split.hpp>
-#include <sheafnn/io/tensor_file.hpp>
 #include <span>
-#include <string>
+
+#include "models/trained_network.hpp"
 
 namespace links_program {
 
@@ -36,21 +36,12 @@ struct Job {
   const sheafnn::TrainOptions& train;  ///< with the seed, of the initial weights as well
   bool bayesian = false;
 };
-/// What is left of it. The checkpoint names the score, and keeps its parameters.
-struct Outcome {
-  sheafnn::TrainResult result;
-  sheafnn::Index parameters = 0;
-  sheafnn::io::TensorFile checkpoint;
-};
+/// The checkpoint names the score, and keeps its parameters.
+using Outcome = programs::NetworkOutcome;
 /// \throws as sheafnn::train()
 [[nodiscard]] Outcome train(const Job& job);
 
-/// A trained model, to predict with.
-struct Trained {
-  std::string path;
-  const sheafnn::io::TensorFile& checkpoint;
-  bool bayesian = false;
-};
+using Trained = programs::TrainedNetwork;
 /// \param graph  that the network sees
 /// \throws std::runtime_error  a checkpoint without the score of links
 [[nodiscard]] sheafnn::LinkPrediction predict(const Trained& model, const sheafnn::Graph& graph,

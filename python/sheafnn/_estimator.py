@@ -64,6 +64,27 @@ def option_texts(
     return {key: text(key, value) for key, value in options.items() if value is not None}
 
 
+def sampling(estimator: Any) -> tuple[int, int, int]:
+    """Samples, seed and threads of the predictions of an estimator with these parameters.
+
+    :raises ValueError: names the parameter, its value and the limit
+    """
+    samples = _checks.whole("predict_samples", estimator.predict_samples, 1, 32768)
+    seed = _checks.seed(estimator.random_state, "random_state")
+    return samples, seed, _checks.whole("threads", estimator.threads, 0, 1_000_000)
+
+
+def check_loaded(parameters: Mapping[str, Any], *more: str) -> None:
+    """Refuses parameters of ``load`` that do not belong to predictions.
+
+    :param more: names that are allowed besides predict_samples, random_state and threads
+    """
+    allowed = ("predict_samples", "random_state", "threads", *more)
+    for name, value in parameters.items():
+        if name not in allowed:
+            raise ValueError(f"{name}: {value!r} is not allowed; choose {', '.join(allowed)}")
+
+
 class SheafEstimator(BaseEstimator):
     """Parameters and methods of SheafClassifier and SheafRegressor."""
 
@@ -336,9 +357,7 @@ class SheafEstimator(BaseEstimator):
         :param targets: what it may be trained on
         """
         model = _core.Model.load(os.fspath(path))
-        for name, value in parameters.items():
-            if name not in ("predict_samples", "random_state", "threads"):
-                raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
+        check_loaded(parameters)
         kind = model.metadata.get("targets", "classes")
         if kind not in targets:
             raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not the targets of a {cls.__name__}, {' or '.join(targets)}")

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _edges, _masks
-from ._estimator import Interrupted, Progress, interruption, node_weights, option_texts, target_array
+from ._estimator import Interrupted, Progress, check_loaded, interruption, node_weights, option_texts, sampling, target_array
 from ._labels import encode, known_labels, label_array, same_classes
 from .classifier import Uncertainty, class_notes, classes_of
 from .dataset import Split, _check_edge_attributes, _class_names, _feature_arrays, _numbers
@@ -389,11 +389,6 @@ class GraphEstimator(BaseEstimator):
             raise ValueError(f"graphs: {graphs.feature_count} features are not allowed; the network has {own}")
         return graphs
 
-    def _sampling(self) -> tuple[int, int, int]:
-        """Samples, seed and threads of a prediction."""
-        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
-        return samples, _checks.seed(self.random_state, "random_state"), _checks.whole("threads", self.threads, 0, 1_000_000)
-
     def _scored(self, graphs: GraphSet, numbers: Any, known: np.ndarray, what: str) -> np.ndarray:
         """Numbers of the graphs that a score is made of."""
         if numbers is not None:
@@ -414,9 +409,7 @@ class GraphEstimator(BaseEstimator):
 
     @classmethod
     def _loaded(cls: type[E], path: str | os.PathLike[str], parameters: Mapping[str, Any], regression: bool) -> E:
-        for name, value in parameters.items():
-            if name not in ("predict_samples", "random_state", "threads"):
-                raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads")
+        check_loaded(parameters)
         model = _core.GraphModel.load(os.fspath(path))
         if ("targets" in model.metadata) != regression:
             other = "GraphClassifier" if regression else "GraphRegressor"
@@ -473,8 +466,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         :param X: a GraphSet with labels
         :param y: G labels in the place of the set's own
         :param fold: number of the set's fold that is tested; the other labelled graphs are trained on, and a share of them validates
-        :param train: numbers of graphs or mask, of those to train on; None: all with a label
-        :param validation: the same, of those that select the best epoch; None: a share of ``train``, see validation_fraction
+        :param train: numbers or mask of the training graphs; None: all graphs with a label
+        :param validation: numbers or mask of the graphs that select the best epoch; None: a share of ``train``, see validation_fraction
         :raises ValueError: names the argument, its value and the limit
         :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
         """
@@ -491,7 +484,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     def uncertainty(self, X: GraphSet) -> Uncertainty:
         """Probabilities, entropy, mutual information and epistemic variance of every graph of a set, in the place of nodes."""
         check_is_fitted(self, "model_")
-        return Uncertainty(**self.model_.predict(self._checked(X)._core, *self._sampling()))
+        return Uncertainty(**self.model_.predict(self._checked(X)._core, *sampling(self)))
 
     def predict_proba(self, X: GraphSet) -> np.ndarray:
         """Class probabilities, G x C, of every graph; a column for each of ``classes_``."""
@@ -526,7 +519,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "GraphClassifier":
         """The classifier with the network of a file that ``save`` or the program graphs wrote.
 
-        :param parameters: those that predictions depend on: predict_samples, random_state, threads
+        :param parameters: parameters of predictions: predict_samples, random_state, threads
         :raises RuntimeError: names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, False)
@@ -582,7 +575,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
     def predict(self, X: GraphSet) -> np.ndarray:
         """The targets of every graph of a set, G of one target, or G x k: means over ``predict_samples`` samples of the posterior."""
         check_is_fitted(self, "model_")
-        scaled = self.model_.predict_numbers(self._checked(X)._core, *self._sampling())
+        scaled = self.model_.predict_numbers(self._checked(X)._core, *sampling(self))
         own = scaled * self.target_scale_ + self.target_mean_
         return own[:, 0] if own.shape[1] == 1 else own
 
@@ -613,7 +606,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "GraphRegressor":
         """The regressor with the network of a file that ``save`` wrote.
 
-        :param parameters: those that predictions depend on: predict_samples, random_state, threads
+        :param parameters: parameters of predictions: predict_samples, random_state, threads
         :raises RuntimeError: names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, True)

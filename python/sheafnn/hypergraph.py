@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _masks
-from ._estimator import Progress, _text, option_texts
+from ._estimator import Progress, _text, option_texts, sampling
 from ._labels import encode as _encode
 from ._labels import same_classes
 from .classifier import Uncertainty
@@ -227,9 +227,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities, entropy, mutual information and epistemic variance of every node of a hypergraph."""
         check_is_fitted(self, "model_")
         data = self._checked(X)
-        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
-        seed = _checks.seed(self.random_state, "random_state")
-        return Uncertainty(**self.model_.predict(data._core, samples, seed, _checks.whole("threads", self.threads, 0, 1_000_000)))
+        return Uncertainty(**self.model_.predict(data._core, *sampling(self)))
 
     def predict_proba(self, X: Hypergraph) -> np.ndarray:
         """Class probabilities of every node, n x C, with a column for each of ``classes_``."""

@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _edges
-from ._estimator import Interrupted, Progress, interruption, option_texts
+from ._estimator import Interrupted, Progress, check_loaded, interruption, option_texts, sampling
 from .classifier import Uncertainty
 from .dataset import Dataset
 
@@ -151,9 +151,7 @@ class LinkPredictor(BaseEstimator):
         if data.feature_count != self.n_features_in_:
             raise ValueError(f"X has {data.feature_count} features, but the network has {self.n_features_in_}")
         own = _edges.edge_array(pairs, data.node_count, data.node_names)
-        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
-        seed = _checks.seed(self.random_state, "random_state")
-        return Uncertainty(**self.model_.predict(data._core, own, samples, seed, _checks.whole("threads", self.threads, 0, 1_000_000)))
+        return Uncertainty(**self.model_.predict(data._core, own, *sampling(self)))
 
     def predict_proba(self, pairs: Any, X: Any = None, *, edges: Any = None) -> np.ndarray:
         """Probabilities, T x 2, that pairs of nodes are not linked, and that they are. The order of a pair does not matter.
@@ -201,12 +199,10 @@ class LinkPredictor(BaseEstimator):
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> "LinkPredictor":
         """The predictor with the network of a file that ``save`` or the program links wrote.
 
-        :param parameters: those that predictions depend on: predict_samples, random_state, threads, hits
+        :param parameters: parameters of predictions and scores: predict_samples, random_state, threads, hits
         :raises RuntimeError: names the file and what is wrong with it
         """
-        for name, value in parameters.items():
-            if name not in ("predict_samples", "random_state", "threads", "hits"):
-                raise ValueError(f"{name}: {value!r} is not allowed; choose predict_samples, random_state, threads, hits")
+        check_loaded(parameters, "hits")
         model = _core.LinkModel.load(os.fspath(path))
         notes = model.metadata
         self = cls("bsnn" if model.bayesian else "nsd", pair_score=notes["score"], outputs=int(notes["classes"]), **parameters)

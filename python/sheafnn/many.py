@@ -175,6 +175,9 @@ def _side_by_side(plans: list[_Plan], keep: bool, threads: int) -> list[Any]:
             futures = [pool.submit(train, plan) for plan in plans]
             while len(outcomes) < len(futures):
                 try:
+                    # With a limit: a signal that another thread receives does not wake a thread that waits without one.
+                    if not concurrent.futures.wait(futures[len(outcomes) : len(outcomes) + 1], 0.1).done:
+                        continue
                     outcome = futures[len(outcomes)].result()
                 except KeyboardInterrupt:
                     stopped.set()

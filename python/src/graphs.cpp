@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "checkpoint.hpp"
 #include "checkpoint_class.hpp"
 #include "figures.hpp"
 #include "graph_arrays.hpp"
@@ -46,23 +47,19 @@ using sheafnn::GraphSet;
 constexpr const sheafnn::NetworkKind& kind = sheafnn::PooledOptions::kind;
 
 /// A trained network: a checkpoint.
-class GraphModel {
+class GraphModel : public Checkpoint {
  public:
   /// \throws std::runtime_error      it is no checkpoint
   /// \throws std::invalid_argument   a network with outputs per node, or a network that this build does not contain
   GraphModel(std::filesystem::path path, sheafnn::io::TensorFile file)
-      : path_(std::move(path)), file_(std::move(file)), info_(sheafnn::io::checkpoint_info(path_, file_)) {
-    sheafnn::require(kind.has(info_.model), "model", info_.model,
+      : Checkpoint(std::move(path), std::move(file)) {
+    sheafnn::require(kind.has(info().model), "model", info().model,
                      "its outputs are of nodes, not of graphs: SheafClassifier or HypergraphClassifier loads it");
-    entry_ = &graph_program::find_model(info_.maps, info_.stalk_dimension);
+    entry_ = &graph_program::find_model(info().maps, info().stalk_dimension);
   }
-  [[nodiscard]] const sheafnn::io::TensorFile& file() const { return file_; }
-  [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
-  [[nodiscard]] bool bayesian() const { return info_.model == kind.bayesian; }
-  [[nodiscard]] sheafnn::PooledOptions options() const { return info_.options<sheafnn::PooledOptions>(); }
-  [[nodiscard]] std::vector<std::string> class_names() const {
-    return programs::checkpoint_class_names(path_.string(), file_.metadata, options().classes);
-  }
+  [[nodiscard]] bool bayesian() const { return info().model == kind.bayesian; }
+  [[nodiscard]] sheafnn::PooledOptions options() const { return info().options<sheafnn::PooledOptions>(); }
+  [[nodiscard]] std::vector<std::string> class_names() const { return class_names_of(options().classes); }
   [[nodiscard]] sheafnn::Prediction predict(const GraphSet& set, const sheafnn::PredictOptions& options) const {
     return entry_->predict(trained(), set, options);
   }
@@ -72,11 +69,8 @@ class GraphModel {
   }
 
  private:
-  [[nodiscard]] graph_program::Trained trained() const { return {path_.string(), file_, bayesian()}; }
+  [[nodiscard]] graph_program::Trained trained() const { return {path().string(), file(), bayesian()}; }
 
-  std::filesystem::path path_;
-  sheafnn::io::TensorFile file_;
-  sheafnn::io::CheckpointInfo info_;
   const graph_program::ModelEntry* entry_ = nullptr;
 };
 

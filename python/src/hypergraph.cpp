@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "checkpoint.hpp"
 #include "checkpoint_class.hpp"
 #include "figures.hpp"
 #include "hypergraph/models.hpp"
@@ -42,32 +43,22 @@ using sheafnn::HypergraphDataset;
 constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
 
 /// A trained network: a checkpoint.
-class HypergraphModel {
+class HypergraphModel : public Checkpoint {
  public:
   /// \throws std::runtime_error      it is no checkpoint
   /// \throws std::invalid_argument   of a network on graphs
   HypergraphModel(std::filesystem::path path, sheafnn::io::TensorFile file)
-      : path_(std::move(path)), file_(std::move(file)), info_(sheafnn::io::checkpoint_info(path_, file_)) {
-    sheafnn::require(kind.has(info_.model), "model", info_.model, "works on graphs: SheafClassifier loads it");
+      : Checkpoint(std::move(path), std::move(file)) {
+    sheafnn::require(kind.has(info().model), "model", info().model, "works on graphs: SheafClassifier loads it");
   }
-  [[nodiscard]] const sheafnn::io::TensorFile& file() const { return file_; }
-  [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
-  [[nodiscard]] Index classes() const { return info_.options<sheafnn::HypergraphOptions>().classes; }
-  [[nodiscard]] std::vector<std::string> class_names() const {
-    return programs::checkpoint_class_names(path_.string(), file_.metadata, classes());
-  }
+  [[nodiscard]] Index classes() const { return info().options<sheafnn::HypergraphOptions>().classes; }
+  [[nodiscard]] std::vector<std::string> class_names() const { return class_names_of(classes()); }
   [[nodiscard]] sheafnn::Prediction predict(const HypergraphDataset& data,
                                             const sheafnn::PredictOptions& options) const {
-    sheafnn::check_feature_names(data.feature_names,
-                                 programs::checkpoint_feature_names(path_.string(), file_.metadata));
-    return hypergraph_program::find_models(info_.maps, info_.stalk_dimension)
-        .predict({path_.string(), file_, info_.model == kind.bayesian}, data, options);
+    sheafnn::check_feature_names(data.feature_names, feature_names());
+    return hypergraph_program::find_models(info().maps, info().stalk_dimension)
+        .predict({path().string(), file(), info().model == kind.bayesian}, data, options);
   }
-
- private:
-  std::filesystem::path path_;
-  sheafnn::io::TensorFile file_;
-  sheafnn::io::CheckpointInfo info_;
 };
 
 /// \param incidence  nnz × 2: nodes and hyperedges

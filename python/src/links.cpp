@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "checkpoint.hpp"
 #include "checkpoint_class.hpp"
 #include "figures.hpp"
 #include "graph_arrays.hpp"
@@ -36,30 +37,23 @@ namespace python {
 namespace {
 
 /// A trained network: a checkpoint.
-class LinkModel {
+class LinkModel : public Checkpoint {
  public:
   /// \throws std::runtime_error  it is no checkpoint of a network that predicts links
   LinkModel(std::filesystem::path path, sheafnn::io::TensorFile file)
-      : path_(std::move(path)), file_(std::move(file)), info_(sheafnn::io::checkpoint_info(path_, file_)) {
-    const auto targets = file_.metadata.find("targets");
-    if (targets == file_.metadata.end() || targets->second != "links") {
-      throw std::runtime_error(path_.string() + ": it holds no network that predicts links");
+      : Checkpoint(std::move(path), std::move(file)) {
+    const auto& notes = this->file().metadata;
+    const auto targets = notes.find("targets");
+    if (targets == notes.end() || targets->second != "links") {
+      throw std::runtime_error(this->path().string() + ": it holds no network that predicts links");
     }
   }
-  [[nodiscard]] const sheafnn::io::TensorFile& file() const { return file_; }
-  [[nodiscard]] const sheafnn::io::CheckpointInfo& info() const { return info_; }
-  [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info_.model); }
+  [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info().model); }
   [[nodiscard]] sheafnn::LinkPrediction predict(const Dataset& data, std::span<const sheafnn::Edge> pairs,
                                                 const sheafnn::PredictOptions& options) const {
-    sheafnn::check_feature_names(data.feature_names,
-                                 programs::checkpoint_feature_names(path_.string(), file_.metadata));
-    return links_program::predict({path_.string(), file_, bayesian()}, data.graph, data.features, pairs, options);
+    sheafnn::check_feature_names(data.feature_names, feature_names());
+    return links_program::predict({path().string(), file(), bayesian()}, data.graph, data.features, pairs, options);
   }
-
- private:
-  std::filesystem::path path_;
-  sheafnn::io::TensorFile file_;
-  sheafnn::io::CheckpointInfo info_;
 };
 
 /// \param pairs  T × 2

@@ -369,7 +369,7 @@ std::vector<std::string> class_names_of(const Model& model) {
   const auto& info = model.info();
   const Index classes =
       programs::with_options_of(info.model, info.networks, [](const auto& options) { return options.classes; });
-  return programs::checkpoint_class_names(model.path().string(), info.metadata, classes);
+  return model.class_names_of(classes);
 }
 
 }  // namespace

@@ -103,6 +103,19 @@ def test_interrupted_between_the_trainings_starts():
     assert run(program).stdout == "1 True\n"
 
 
+def test_interrupted_while_another_thread_receives_the_signal():
+    program = """
+        import signal, threading, sheafnn
+        threading.Timer(1, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+        try:
+            base = sheafnn.SheafClassifier(stalk_dim=2, epochs=10**6, patience=10**6)
+            sheafnn.fit_many(sheafnn.synthetic(nodes=300), base, splits=[0, 1], threads=2)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    assert run(program).stdout == "interrupted\n"
+
+
 def test_devices(karate):
     if sheafnn._core.has_device_models:
         pytest.skip("built with CUDA")

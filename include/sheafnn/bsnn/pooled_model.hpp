@@ -34,8 +34,8 @@ class PooledModel {
   static constexpr bool bayesian = NodeModel::bayesian;
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
-  /// Builds the model with initial parameters, those of the node network as there; the vector a of attention is uniform
-  /// in ±1/√h.
+  /// Builds the model with initial parameters. The parameters of the node network have its own initial values; the vector
+  /// a of attention is uniform in ±1/√h.
   ///
   /// \throws std::invalid_argument  as SheafModel; an option out of range; harmonic pooling with another normalisation than
   ///                                augmented or block, whose eigenvalues may exceed 2, without edges, or of complex features

@@ -81,7 +81,7 @@ class DistributedData {
         std::lower_bound(by_number_.begin(), by_number_.end(), std::pair<Index, std::int32_t>(u, -1));
     return found != by_number_.end() && found->first == u ? found->second : -1;
   }
-  /// The numbers in the part of those given nodes (numbers in the whole graph) that this rank owns.
+  /// Numbers in the part of the given nodes that this rank owns; nodes are given by their numbers in the whole graph.
   ///
   /// \throws std::invalid_argument  a number out of range
   [[nodiscard]] std::vector<std::int32_t> owned(std::span<const std::int32_t> nodes) const {
