@@ -341,9 +341,10 @@ class GraphEstimator(BaseEstimator):
         self.progress = progress
         self.callback = callback
 
-    def _split(self, graphs: GraphSet, known: np.ndarray, fold: Any, train: Any, validation: Any, seed: int) -> Split:
+    def _split(self, graphs: GraphSet, known: np.ndarray, fold: Any, train: Any, validation: Any) -> Split:
         """Training, validation and test graphs. :param known: which graphs have a label or target"""
         count, share = graphs.graph_count, _fraction(self.validation_fraction)
+        seed = _checks.seed(self.random_state, "random_state")
         if fold is not None:
             for name, value in (("train", train), ("validation", validation)):
                 if value is not None:
@@ -359,11 +360,10 @@ class GraphEstimator(BaseEstimator):
         seen, held, _ = graphs._core.fold_split(others, share, seed, 0)
         return Split(seen, held, nothing)
 
-    def _train(self, graphs: GraphSet, core: Any, known: np.ndarray, fold: Any, train: Any, validation: Any) -> None:
-        """Trains on the labels or targets of ``core``, a set with the graphs of ``graphs``."""
+    def _train(self, core: Any, split: Split, fold: Any) -> None:
+        """Trains on the labels or targets of ``core``, a set."""
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
         seed = _checks.seed(self.random_state, "random_state")
-        split = self._split(graphs, known, fold, train, validation, seed)
         network = option_texts("network", self.network, pooling=self.pooling, channels=self.channels, layers=self.layers)
         training = option_texts(
             "training", self.training, epochs=self.epochs, patience=self.patience, batch_size=self.batch_size,
@@ -376,7 +376,7 @@ class GraphEstimator(BaseEstimator):
             )
         self.model_, self.result_, self.history_ = model, result, history
         self.n_iter_ = result["epochs"]
-        self.n_features_in_ = graphs.feature_count
+        self.n_features_in_ = core.feature_count
         self.split_, self.fold_ = split, fold
         if result["stop_reason"] == "interrupted":
             warnings.warn(interruption(result), Interrupted, stacklevel=3)
@@ -477,7 +477,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
             graphs = graphs._with_labels(y)
         if len(graphs.classes) < 2:
             raise ValueError(f"X: {graphs!r} is not allowed; a classifier needs at least two classes")
-        self._train(graphs, graphs._core, graphs.codes >= 0, fold, train, validation)
+        self._train(graphs._core, self._split(graphs, graphs.codes >= 0, fold, train, validation), fold)
         self.classes_ = graphs.classes
         return self
 
@@ -560,15 +560,14 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         targets = _targets_of(graphs, y)
         known = ~np.isnan(targets).all(axis=1)
         core = graphs._core.with_targets(targets)
-        seed = _checks.seed(self.random_state, "random_state")
-        seen = targets[self._split(GraphSet(core, graphs.classes), known, fold, train, validation, seed).train]
+        split = self._split(GraphSet(core, graphs.classes), known, fold, train, validation)
+        seen = targets[split.train]
         without = np.flatnonzero(np.isnan(seen).all(axis=0))
         if without.size:
             raise ValueError(f"y: target {without[0]} is not known of any graph to train on")
         mean, scale = np.nanmean(seen, axis=0), np.nanstd(seen, axis=0)
         scale[~(scale > 0)] = 1
-        core = core.with_targets(np.ascontiguousarray((targets - mean) / scale))
-        self._train(GraphSet(core, graphs.classes), core, known, fold, train, validation)
+        self._train(core.with_targets(np.ascontiguousarray((targets - mean) / scale)), split, fold)
         self.target_mean_, self.target_scale_ = mean, scale
         return self
 

@@ -289,6 +289,7 @@ struct MatrixBinghamNormaliserGradient {
   SquareMatrix<Scalar, N> inner;  ///< E[PᵀAP]
 };
 
+/// The gradient of log c(A, B), from the second moments of S.
 template <int N, class Scalar>
   requires(N <= 3)
 [[nodiscard]] MatrixBinghamNormaliserGradient<N, Scalar> log_normaliser_gradient(
