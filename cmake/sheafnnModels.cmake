@@ -67,9 +67,8 @@ cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
 math(EXPR compilers "${memory_mb} / 2500 + 1")
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS sheafnn_models=${compilers})
 
-# usage: sheafnn_model_types(MODEL): FAMILY, D, NETWORK_HEADER, BAYESIAN_MODEL, DETERMINISTIC_MODEL, the two as
-# BAYESIAN_BATCH_MODEL and DETERMINISTIC_BATCH_MODEL with the layers that batches have, and MAPS_NAME, for the
-# templates in examples/models
+# usage: sheafnn_model_types(MODEL): FAMILY, D, NETWORK_HEADER, BAYESIAN_MODEL, DETERMINISTIC_MODEL and MAPS_NAME, for
+# the templates in examples/models
 macro(sheafnn_model_types model)
   string(REGEX MATCH "^(.*)_(.*)$" matched ${model})
   set(FAMILY ${CMAKE_MATCH_1})
@@ -106,8 +105,6 @@ macro(sheafnn_model_types model)
     set(DETERMINISTIC_MODEL "AnyNsd<sheafnn::${FAMILY}<${D}>>")
     set(MAPS_NAME sheafnn::${FAMILY}<${D}>::name)
   endif()
-  string(REGEX REPLACE "^Any" "" BAYESIAN_BATCH_MODEL "${BAYESIAN_MODEL}")
-  string(REGEX REPLACE "^Any" "" DETERMINISTIC_BATCH_MODEL "${DETERMINISTIC_MODEL}")
 endmacro()
 
 # usage: sheafnn_model_library(TARGET MODEL...): a library of these models and of what all models share. Four models are

@@ -83,6 +83,9 @@ done
 "${train[@]}" --splits 2 --seed 1 --device cuda --filter chebyshev --degree 2 --learner summed --layer-norm \
   --readout-layers 2 --save filtered.safetensors > filtered.txt || fail "train --device cuda --filter"
 
+# Layers other than diffusion.
+"${train[@]}" --splits 2 --seed 1 --device cuda --layer wave --save wave.safetensors > wave.txt || fail "train --device cuda --layer"
+
 # A flow by equal steps, one training and several.
 flow=("$bin/train" --dataset karate --model bflow --maps diagonal --stalk-dim 2 --channels 4 --epochs 20 --device cuda
       --flow-method runge-kutta --fixed-steps 3)
@@ -91,7 +94,7 @@ flow=("$bin/train" --dataset karate --model bflow --maps diagonal --stalk-dim 2 
 cmp flow.safetensors flows-2-1.safetensors || fail "a flow alone differs"
 
 # Models go from one side to the other.
-for model in cpu-2-1 device-2-1 filtered flow csnn-trained bcsnn-trained; do
+for model in cpu-2-1 device-2-1 filtered wave flow csnn-trained bcsnn-trained; do
   for device in cpu cuda cuda:1; do
     "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
       > /dev/null || fail "predict $model --device $device"
@@ -119,6 +122,7 @@ refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
 refuse 'norm: batch is not allowed; the batch engine has norms of single nodes only' "${quick[@]}" --device cuda --model csnn \
   --batch-norm
 refuse 'method: dormand-prince .*runge-kutta or euler' "${quick[@]}" --device cuda --model flow --maps diagonal
+refuse 'layer: attention' "${quick[@]}" --device cuda --layer attention
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30
 refuse 'device: 7' "$bin/predict" --model cpu-0-0.safetensors --dataset karate --device cuda:7 --output out.csv

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "mixing_layers.hpp"
 #include "network_passes.hpp"
 #include "refusal.hpp"
 #include "sheafnn/every_layer.hpp"
@@ -82,21 +83,6 @@ TEST_CASE("layer forms: convolution with identity maps is a layer of GCN") {
   }
 }
 
-namespace {
-template <class T>
-struct WaveEquation {
-  static constexpr bool reads_before = true;
-  template <class S>
-  explicit WaveEquation(const S*) {}
-  T forward(const layers::LayerValues<T>& at) const { return at.x + (at.x - at.before) - at.z; }
-  layers::LayerValues<T> backward(const layers::LayerValues<T>&, const T& bar, T*) const {
-    return {.x = bar + bar, .z = -bar, .before = -bar};
-  }
-};
-template <class Family, class S>
-using WaveByEquation = layers::LaplacianLayer<WaveEquation, Family, S>;
-}  // namespace
-
 TEST_CASE("layer forms: an equation that reads the input of the layer before is a wave without weights") {
   const tiny::Task task;
   ModelOptions options = options_of(LayerForm::wave);
@@ -104,8 +90,8 @@ TEST_CASE("layer forms: an equation that reads the input of the layer before is 
   options.left_weights = options.right_weights = options.activation = false;
   const auto wave = model_of<Rotating>(options);
   options.layer = LayerForm::diffusion;
-  using Equation =
-      SheafModel<SpecialOrthogonal<3>, PointMass<SpecialOrthogonal<3>>, double, LayerKinds<WaveByEquation>>;
+  using Equation = SheafModel<SpecialOrthogonal<3>, PointMass<SpecialOrthogonal<3>>, double,
+                              LayerKinds<mixing_layers::WaveByEquation>>;
   options.edge_weights = wave.options().edge_weights;
   const auto equation = model_of<Equation>(options);
   test::TrainingPass<double> pass;
@@ -307,8 +293,7 @@ TEST_CASE("layer forms: what is refused") {
     ModelOptions options = options_of(form);
     CHECK(message_of([&] { Nsd<Identity<1>, double> model(options); }) ==
           "layer: " + name +
-              " is not allowed; the model's LayerKinds have no layer with it: <sheafnn/every_layer.hpp> has one, "
-              "not for batches");
+              " is not allowed; the model's LayerKinds have no layer with it: <sheafnn/every_layer.hpp> has one");
     options.filter.basis = PolynomialBasis::chebyshev;
     CHECK(message_of([&] { Plain model(options); }).find("the layer " + name + " has no filter") !=
           std::string::npos);

@@ -1,11 +1,13 @@
 /// \file
-/// Waves, attention and copresheaves against the golden values of golden3/: outputs, hidden features and gradients.
+/// Waves, attention and copresheaves against the golden values of golden3/: outputs, hidden features and gradients; waves in
+/// the batch engine, too.
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-#include "golden_case.hpp"
+#include "golden_batch.hpp"
+#include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/every_layer.hpp"
 
 namespace test_layer_forms_golden {
@@ -48,7 +50,7 @@ ModelOptions options_of(const golden::Case& given) {
   return r;
 }
 
-template <class Model>
+template <class Model, bool Batched = false>
 void check(const std::string& name) {
   CAPTURE(name);
   golden::Case given = golden::read_inputs("golden3", name);
@@ -56,12 +58,21 @@ void check(const std::string& name) {
   for (auto& [key, array] : given.file) {
     if (key.ends_with("log_scale")) array.shape = {1};  // a scalar in the file
   }
-  golden::check<Model>(given, golden::double_bounds);
+  if constexpr (Batched) {
+    batch::HostExecutor executor;
+    golden::check_batch<Model>(executor, given, golden::double_bounds);
+  } else {
+    golden::check<Model>(given, golden::double_bounds);
+  }
 }
 
 }  // namespace
 
-TEST_CASE("golden values: waves") { check<SheafWave<GeneralLinear<2>, double>>("wave_nsd_gen2"); }
+TEST_CASE("golden values: waves") {
+  using Model = SheafWave<GeneralLinear<2>, double>;
+  check<Model>("wave_nsd_gen2");
+  check<Model, true>("wave_nsd_gen2");
+}
 TEST_CASE("golden values: copresheaves") { check<CopresheafNetwork<GeneralLinear<2>, double>>("copresheaf_gen2"); }
 TEST_CASE("golden values: sheaf attention") {
   check<SheafAttention<SpecialOrthogonal<3>, double>>("san_so3");

@@ -1,7 +1,8 @@
 /// \file
-/// Layers from outside the library (own_layers.hpp) on the GPU: batches against the host (device_batch.hpp), and the example
-/// itself.
+/// Layers from outside the library (own_layers.hpp), convolutions and waves (mixing_layers.hpp) on the GPU: batches against the
+/// host (device_batch.hpp), and the example itself.
 #include "device_batch.hpp"
+#include "mixing_layers.hpp"
 #include "own_layers.hpp"
 #include "sheafnn/graph/karate.hpp"
 
@@ -19,6 +20,19 @@ TEST_CASE("batches on the GPU agree with the host: layers of one's own") {
   o.channels = 8;
   o.layers = 4;
   compare_executors<own_layers::Mixed<PointMass<Diagonal<2>>>>(o, {});
+}
+
+TEST_CASE("batches on the GPU agree with the host: convolutions, waves, and diffusion layers among waves") {
+  ModelOptions o = small_options();
+  for (const LayerForm form : {LayerForm::convolution, LayerForm::wave}) {
+    o.layer = form;
+    o.layers = 3;
+    compare_executors<mixing_layers::Mixing<PointMass<GeneralLinear<2>>>>(o, {}, batch_checks::small_problem(false, 330));
+  }
+  o.layer = LayerForm::diffusion;
+  o.layers = 5;
+  o.channels = 8;
+  compare_executors<mixing_layers::Among<DefaultPosterior<SpecialOrthogonal<3>>>>(o, {.samples = 2});
 }
 
 TEST_CASE("a layer of one's own trains on the GPU as on the host, several seeds side by side") {

@@ -30,6 +30,7 @@ template <class Executor, class Family, class S>
 class BatchDiffusionLayer {
  public:
   static constexpr bool reads_first = false;  ///< a layer with an initial residual adds to X̄₁ by itself
+  static constexpr bool reads_before = false;
 
   BatchDiffusionLayer() = default;
   /// \param number  of the layer, which is one of `layout`
@@ -82,7 +83,8 @@ class BatchDiffusionLayer {
   /// \param next   the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   /// \returns has it gone on with the next layer?
   bool forward(const BatchLayerCall<Executor, Family, S>& call, const S* x, const S* first, bool drop, S* next) {
-    const auto& [executor, runs, pass, parameters, right, sheaf, range, scratch, mixed, above, above_range] = call;
+    const auto& [executor, runs, pass, parameters, right, sheaf, range, scratch, mixed, above, above_range,
+                 before] = call;
     if (!mixed) {
       executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
     }
@@ -141,8 +143,8 @@ class BatchDiffusionLayer {
   /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
   template <class... Ready>
   void backward(const BatchLayerCall<Executor, Family, S>& call, bool add, S* x_bar, const Ready&... ready) {
-    const auto& [executor, runs, pass, parameters, transposes, sheaf, range, scratch, entered, below,
-                 below_range] = call;
+    const auto& [executor, runs, pass, parameters, transposes, sheaf, range, scratch, entered, below, below_range,
+                 before] = call;
     const Index f = shape_.channels, d = shape_.coordinates, items = shape_.items();
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies};

@@ -66,7 +66,7 @@ class BatchInitialResidual {
     launch_diffusion(
         executor, instances,
         InitialDiffuseForward<Family, S>{
-            {diffusion}, {residual_.alpha}, output.pass, x, first, diffused, nullptr, {averaged_.data()}});
+            {diffusion}, {{}, residual_.alpha}, output.pass, {x, first}, diffused, nullptr, {averaged_.data()}});
     InitialMixForward<Family, S> mix{shape_,       residual_.beta,      weights.right, weights.right_stride,
                                      weights.left, weights.left_stride, averaged(),    product_.data(),
                                      output};

@@ -1,6 +1,10 @@
 /// \file
-/// Kernels of a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1; θ) (kernels/layer_equation.hpp), and of its backward
-/// pass, in three steps W = S X̃, R = L W, Z = S R (for one network layers/laplacian_layer.hpp). X̃ is the input after dropout.
+/// Kernels of layers with an equation at a number (kernels/layer_equation.hpp), and of their backward passes, in three
+/// steps W = S Y, R = L W, Z = S R:
+///
+///     X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ)         Y = X̃, the input after dropout (for one network layers/laplacian_layer.hpp)
+///     X' = end(X, Y, Δ Y, X_{l−1}, b)         Y = (I ⊗ A) X̃ Bᵀ (for one network layers/mixing_layer.hpp)
+///
 /// Features as in feature_kernels.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
@@ -17,15 +21,26 @@
 
 namespace sheafnn::batch::detail {
 
+/// What an equation reads beside Z, and its weights: of X̃, as most do.
+struct EquationReads {
+  static constexpr bool mixes = false;  ///< is Y something else than X̃?
+  static constexpr bool with_x = true, with_first = false, with_before = false, with_mixed = false,
+                        with_bias = false;
+  static constexpr int count = 0, room = 1;  ///< of its weights, and of an array for them
+};
+
 /// An equation with weights of each run.
 template <template <class> class EquationType, class S>
-struct WeightedEquation {
+struct WeightedEquation : EquationReads {
   template <class T>
   using Equation = EquationType<T>;
   static constexpr int count = kernels::weight_count<Equation<S>>, room = kernels::weight_room<Equation<S>>;
-  static constexpr bool with_first = kernels::reads_first<Equation<S>>;
+  static constexpr bool with_first = kernels::reads_first<Equation<S>>,
+                        with_before = kernels::reads_before<Equation<S>>;
   const S* weights;  ///< of run 0, the d' numbers of one weight after another
   Index run_stride, coordinates;
+
+  [[nodiscard]] static constexpr const layers::EquationWeight& weight(int k) { return Equation<S>::weights[k]; }
 
   /// At coordinate i, which is below d'.
   template <class T>
@@ -36,9 +51,36 @@ struct WeightedEquation {
   }
 };
 
+/// What a layer that mixes ends with, ConvolutionEnd or WaveEnd, with a bias of each run where it has one.
+template <template <class> class EndType, class S>
+struct MixingEnd : EquationReads {
+  static constexpr bool mixes = true;
+  static constexpr bool with_x = EndType<S>::reads_input, with_before = EndType<S>::reads_before,
+                        with_mixed = !with_x, with_bias = EndType<S>::has_bias;
+  const S* bias;  ///< of run 0, f numbers
+  Index run_stride;
+  bool activation;
+
+  /// The end as an equation without weights.
+  template <class T>
+  struct Ending : EndType<T> {
+    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<T> backward(
+        const layers::LayerValues<T>& at, const T& bar, T*) const {
+      return EndType<T>::backward(at, bar);
+    }
+  };
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Ending<T> at(Index, Index) const {
+    return {{activation}};
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* bias_of(Index run) const {
+    return bias + run * run_stride;
+  }
+};
+
 /// The equation of the share that a layer has of the first one's input (kernels/layer_end.hpp).
 template <class S>
-struct ShareEquation {
+struct ShareEquation : EquationReads {
   static constexpr bool with_first = true;
   S alpha;
 
@@ -47,6 +89,54 @@ struct ShareEquation {
     return kernels::ResidualShare<T>(alpha);
   }
 };
+
+/// The features that equations read beside Z; null where an equation does not read them.
+template <class S>
+struct EquationInputs {
+  const S *x = nullptr, *first = nullptr, *before = nullptr, *mixed = nullptr;
+};
+
+/// What an equation reads beside Z, at a node and some channels.
+template <class Equation, int Max, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load_values(const Equation& equation, const EquationInputs<S>& in,
+                                                  const FeatureShape<S>& shape, const NodeChannels& at, Index run,
+                                                  layers::LayerValues<Tile<S>> (&out)[Max]) {
+  [[maybe_unused]] Tile<S> own[Max];
+  if constexpr (Equation::with_x) {
+    load_stalk(shape, at, in.x, own);
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i].x = own[i];
+  }
+  if constexpr (Equation::with_first) {
+    load_stalk(shape, at, in.first, own);
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i].first = own[i];
+  }
+  if constexpr (Equation::with_before) {
+    load_stalk(shape, at, in.before, own);
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i].before = own[i];
+  }
+  if constexpr (Equation::with_mixed) {
+    load_stalk(shape, at, in.mixed, own);
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i].mixed = own[i];
+  }
+  if constexpr (Equation::with_bias) {
+    const Tile<S> bias = TilePart{at.range.count}.load(equation.bias_of(run) + at.channel);
+    SHEAFNN_UNROLL for (int i = 0; i < Max; ++i) out[i].bias = bias;
+  }
+}
+/// The same of one number. \param place  of it in the features
+template <class Equation, class S>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<S> load_value(const Equation& equation,
+                                                                                 const EquationInputs<S>& in,
+                                                                                 Index place, Index run,
+                                                                                 Index channel) {
+  layers::LayerValues<S> r{};
+  if constexpr (Equation::with_x) r.x = in.x[place];
+  if constexpr (Equation::with_first) r.first = in.first[place];
+  if constexpr (Equation::with_before) r.before = in.before[place];
+  if constexpr (Equation::with_mixed) r.mixed = in.mixed[place];
+  if constexpr (Equation::with_bias) r.bias = equation.bias_of(run)[channel];
+  return r;
+}
 
 /// Writes what an equation gives into an array.
 template <class S>
@@ -67,31 +157,33 @@ struct EquationForward : DiffusionTeam<Family, S> {
   using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
   Equation equation;
   Pass pass;
-  const S *x, *first;  ///< X̃, X₁
-  S* r;                ///< of learned maps
-  S* z;                ///< null: Z is not kept
+  EquationInputs<S> inputs;
+  S* r;  ///< of learned maps
+  S* z;  ///< null: Z is not kept
   Output output;
 
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
     if (place.left_out) return;
     const FeatureShape<S>& shape = diffusion.shape;
-    Tile<S> diffused[max_coordinates], value[max_coordinates], own[max_coordinates], start[max_coordinates] = {};
+    Tile<S> diffused[max_coordinates], value[max_coordinates];
+    layers::LayerValues<Tile<S>> values[max_coordinates] = {};
     diffusion.finish(place, sums, diffused, value);
     if constexpr (sheaf::is_learned<Family>) store_stalk(shape, place.at, diffused, r);
     if (z != nullptr) store_stalk(shape, place.at, value, z);
-    load_stalk(shape, place.at, x, own);
-    if constexpr (Equation::with_first) load_stalk(shape, place.at, first, start);
     const Index run = pass.run_of(place.at.instance);
+    load_values(equation, inputs, shape, place.at, run, values);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
       if (shape.template has<max_coordinates>(i)) {
-        value[i] = equation.template at<Tile<S>>(run, i).forward({own[i], value[i], start[i]});
+        values[i].z = value[i];
+        value[i] = equation.template at<Tile<S>>(run, i).forward(values[i]);
       }
     }
     output.store_value(shape, place.at, value);
   }
 };
 
-/// From x̄': z̄, r̄ = S z̄, minus what X̃ gets without Δ, and what is added to X̄₁. item (node, channels), group: instance.
+/// From x̄': z̄, r̄ = S z̄, minus what X or Y gets without Δ, what is added to X̄₁, and X̄_{l−1}. item (node, channels), group:
+/// instance.
 template <class Equation, class Family, class S>
 struct EquationBackward {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;
@@ -101,8 +193,9 @@ struct EquationBackward {
   FeatureShape<S> shape;
   Pass pass;
   Equation equation;
-  const S *x, *z, *first, *output_bar;
-  S *z_bar, *r_bar, *minus_direct, *first_bar;
+  EquationInputs<S> inputs;
+  const S *z, *output_bar;
+  S *z_bar, *r_bar, *minus_direct, *first_bar, *before_bar;
 
   [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
     return shape.place(item, instance);
@@ -110,23 +203,27 @@ struct EquationBackward {
 
   SHEAFNN_HD void operator()(const NodeChannels& at) const {
     const Index run = pass.run_of(at.instance);
-    Tile<S> own[max_coordinates], value[max_coordinates], start[max_coordinates] = {}, bar[max_coordinates];
-    load_stalk(shape, at, x, own);
+    Tile<S> own[max_coordinates], value[max_coordinates], bar[max_coordinates];
+    [[maybe_unused]] Tile<S> start[max_coordinates], before[max_coordinates];
+    layers::LayerValues<Tile<S>> values[max_coordinates] = {};
+    load_values(equation, inputs, shape, at, run, values);
     load_stalk(shape, at, z, value);
-    if constexpr (Equation::with_first) load_stalk(shape, at, first, start);
     load_stalk(shape, at, output_bar, bar);
     SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) {
+      layers::LayerValues<Tile<S>> bars{};
       if (shape.template has<max_coordinates>(i)) {
         Tile<S> unused[Equation::room] = {};
-        const layers::LayerValues<Tile<S>> bars =
-            equation.template at<Tile<S>>(run, i).backward({own[i], value[i], start[i]}, bar[i], unused);
-        own[i] = -bars.x;
-        bar[i] = bars.z;
-        start[i] = bars.first;
+        values[i].z = value[i];
+        bars = equation.template at<Tile<S>>(run, i).backward(values[i], bar[i], unused);
       }
+      own[i] = -(Equation::with_mixed ? bars.mixed : bars.x);
+      bar[i] = bars.z;
+      start[i] = bars.first;
+      before[i] = bars.before;
     }
     store_stalk(shape, at, own, minus_direct);
     store_stalk(shape, at, bar, z_bar);
+    if constexpr (Equation::with_before) store_stalk(shape, at, before, before_bar);
     if constexpr (Equation::with_first) {
       load_stalk(shape, at, static_cast<const S*>(first_bar), own);
       SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) start[i] += own[i];
@@ -137,35 +234,42 @@ struct EquationBackward {
   }
 };
 
-/// Partial sums of the derivatives of the equation's rates: item (chunk of nodes, i, c), whose sums of all rates lie d' f
-/// numbers apart; group: run. SumGradients adds up the channels c.
+/// Partial sums of the derivatives of the equation's rates, and of b: item (chunk of nodes, i, c), whose sums of all of
+/// these lie d' f numbers apart; group: run. SumGradients adds up the channels c of rates, and the coordinates i of b, which
+/// are therefore innermost.
 template <class Equation, class S>
 struct EquationSums {
+  static constexpr int kinds = Equation::count + (Equation::with_bias ? 1 : 0);
   Equation equation;
-  const S *x, *z, *first, *output_bar;
-  Index run_stride;  ///< of the four
+  EquationInputs<S> inputs;
+  const S *z, *output_bar;
+  Index run_stride;  ///< of the features
   Divisor channels;
   RowChunks chunks;  ///< of nodes
   S* out;
   Index out_run;
   Divisor row;  ///< d' f
 
-  [[nodiscard]] Index items() const noexcept { return Equation::count > 0 ? chunks.count() * row : 0; }
+  [[nodiscard]] Index items() const noexcept { return kinds > 0 ? chunks.count() * row : 0; }
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
     const Index chunk = item / row, k = item % row, end = chunks.end(chunk), width = row;
-    const auto at = equation.template at<S>(run, k / channels);
-    S sums[Equation::room] = {};
+    const Index i = k / channels, c = k % channels;
+    const auto at = equation.template at<S>(run, i);
+    S sums[kinds > 0 ? kinds : 1] = {};
     for (Index u = chunks.begin(chunk); u < end; ++u) {
       const Index place = run * run_stride + u * width + k;
-      layers::LayerValues<S> values{x[place], z[place], S(0)};
-      if constexpr (Equation::with_first) values.first = first[place];
+      layers::LayerValues<S> values = load_value(equation, inputs, place, run, c);
+      values.z = z[place];
       S own[Equation::room] = {};
-      static_cast<void>(at.backward(values, output_bar[place], own));
+      [[maybe_unused]] const layers::LayerValues<S> bars = at.backward(values, output_bar[place], own);
       SHEAFNN_UNROLL for (int w = 0; w < Equation::count; ++w) sums[w] += own[w];
+      if constexpr (Equation::with_bias) sums[Equation::count] += bars.bias;
     }
-    S* const to = out + run * out_run + chunk * Equation::count * width + k;
-    SHEAFNN_UNROLL for (int w = 0; w < Equation::count; ++w) to[w * width] = sums[w];
+    S* const to = out + run * out_run + chunk * kinds * width;
+    SHEAFNN_UNROLL for (int w = 0; w < Equation::count; ++w) to[w * width + k] = sums[w];
+    if constexpr (Equation::with_bias)
+      to[Equation::count * width + c * (width / channels) + i] = sums[Equation::count];
   }
 };
 
@@ -208,6 +312,34 @@ struct EquationDiffuseBackward : DiffusionTeam<Family, S> {
     }
     store_stalk(shape, at, bar, x_bar);
     below.go_on(at, bar);
+  }
+};
+
+/// From Ȳ: P̄ = (I ⊗ A)ᵀ Ȳ, and x̄ = dropout(P̄ B) + what X gets without Y. item (node, channels), group: instance.
+template <class Equation, class Family, class S>
+struct EquationMixBackward {
+  MixBackward<Family, S> mixing;
+  const S* minus_direct;  ///< of equations that read X
+
+  [[nodiscard]] SHEAFNN_HD NodeChannels place(Index item, Index instance) const {
+    return mixing.place(item, instance);
+  }
+
+  SHEAFNN_HD void operator()(const NodeChannels& at) const {
+    constexpr int max_coordinates = MixBackward<Family, S>::max_coordinates;
+    Tile<S> bar[max_coordinates];
+    mixing.through_mixing(at, bar);
+    if (mixing.dropped) {
+      drop_stalk(mixing.shape, at,
+                 mixing.pass.template dropout<S>(mixing.runs, Purpose::layer_dropout, mixing.layer, at.instance),
+                 bar);
+    }
+    if constexpr (Equation::with_x) {
+      Tile<S> direct[max_coordinates];
+      load_stalk(mixing.shape, at, minus_direct, direct);
+      SHEAFNN_UNROLL for (int i = 0; i < max_coordinates; ++i) bar[i] -= direct[i];
+    }
+    store_stalk(mixing.shape, at, bar, mixing.x_bar);
   }
 };
 

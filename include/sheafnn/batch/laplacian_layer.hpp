@@ -1,58 +1,75 @@
 /// \file
-/// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1; θ), of all instances of a batch (formulas:
-/// laplacian_kernels.hpp; for one network layers/laplacian_layer.hpp).
+/// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ), or one that diffuses mixed
+/// features, X' = end(X, Y, Δ Y, X_{l−1}, b) with Y = (I ⊗ A) X̃ Bᵀ, of all instances of a batch (formulas:
+/// laplacian_kernels.hpp; for one network layers/laplacian_layer.hpp, layers/mixing_layer.hpp).
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/laplacian_kernels.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/core/errors.hpp"
 
 namespace sheafnn::batch::detail {
 
 /// One layer, with the interface of BatchDiffusionLayer; no other layer shares its launches.
-template <class Executor, template <class> class EquationType, class Family, class S>
+///
+/// \tparam Equation  WeightedEquation or MixingEnd
+template <class Executor, class Equation, class Family, class S>
 class BatchLaplacianLayer {
-  using Equation = WeightedEquation<EquationType, S>;
+  using Sums = EquationSums<Equation, S>;
 
  public:
-  static constexpr bool reads_first = Equation::with_first;
+  static constexpr bool reads_first = Equation::with_first, reads_before = Equation::with_before;
 
   /// \param number  of the layer, whose weights are named after it
   BatchLaplacianLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,
-                      const FeatureShape<S>& shape, const ModelLayout&, bool, const BatchFilter<Executor, S>&,
-                      const ResidualOptions&, const layers::ParameterSet<S>& parameters, const BatchSize& batch,
-                      bool dropout, PartialSums& sums)
-      : graph_(graph), shape_(shape), number_(static_cast<std::uint32_t>(number)) {
+                      const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
+                      const BatchFilter<Executor, S>&, const ResidualOptions&,
+                      const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout,
+                      PartialSums& sums)
+      : graph_(graph),
+        shape_(shape),
+        number_(static_cast<std::uint32_t>(number)),
+        activation_(activation),
+        mixing_(layout.layers[number], parameters, shape, batch, sums) {
     const auto array = [&](Index instances) {
       return Array<Executor, S>(executor, "layers", instances * shape.size());
     };
     if (dropout) dropped_ = array(batch.training_instances());
+    if (mixing_.has_right()) product_ = array(batch.instances());
+    if (mixing_.has_left()) mixed_ = array(batch.instances());
     scaled_ = array(batch.instances());
     if constexpr (sheaf::is_learned<Family>) diffused_ = array(batch.instances());
     z_ = array(batch.training_instances());
     direct_ = array(batch.training_instances());
     output_ = array(batch.instances());
-    if constexpr (Equation::count > 0) {
-      const Index d = shape.coordinates, chunks = RowChunks{shape.nodes * batch.training_copies}.count();
-      const Index row = shape.row(), stride = Equation::count * row;
+    if constexpr (Sums::kinds > 0) {
+      const Index chunks = RowChunks{shape.nodes * batch.training_copies}.count(), row = shape.row();
+      const Index stride = Sums::kinds * row;
       sums_ = sums.reserve(chunks, stride);
-      for (int k = 0; k < Equation::count; ++k) {
-        const layers::EquationWeight& weight = EquationType<S>::weights[k];
+      // The partial sums of kind k make `size` weights, of which each has `inner` sums.
+      const auto assign = [&](int k, std::string_view name, Index size, Index inner, bool tanh) {
         const layers::ParameterInfo& info =
-            parameters.info(parameters.find(sheafnn::detail::concat(weight.name, ".", number)));
+            parameters.info(parameters.find(sheafnn::detail::concat(name, ".", number)));
         if (k == 0) weights_ = info.offset;  // the others follow it
-        sums.assign(info.offset, d, sums_ + k * row, chunks, stride, shape.channels, weight.tanh);
+        sums.assign(info.offset, size, sums_ + k * row, chunks, stride, inner, tanh);
+      };
+      if constexpr (Equation::count > 0) {
+        for (int k = 0; k < Equation::count; ++k) {
+          const layers::EquationWeight& weight = Equation::weight(k);
+          assign(k, weight.name, shape.coordinates, shape.channels, weight.tanh);
+        }
       }
+      if constexpr (Equation::with_bias) assign(Equation::count, "bias", shape.channels, shape.coordinates, false);
     }
   }
 
@@ -62,99 +79,142 @@ class BatchLaplacianLayer {
 
   /// See BatchDiffusionLayer. \returns false: it does not go on with the next layer
   bool forward(const BatchLayerCall<Executor, Family, S>& call, const S* x, const S* first, bool drop, S* next) {
-    drop_ = drop;
-    x_ = drop ? dropped_.data() : x;
-    first_ = first;
     const Pass& pass = call.pass;
+    drop_ = drop;
+    kept_ = drop ? dropped_.data() : x;
+    between_ = mixing_.has_right() ? product_.data() : kept_;
+    y_ = mixing_.has_left() ? mixed_.data() : between_;
+    inputs_ = {Equation::mixes ? x : kept_, first, call.before, y_};
     call.executor.launch(shape_.items(), pass.instances(),
-                         MixForward<Family, S>{{graph_, call.range, call.sheaf.view()}, shape_, pass.copies, nullptr,
-                                               0, nullptr, 0, x_, nullptr, nullptr, scaled_.data()});
+                         MixForward<Family, S>{{graph_, call.range, call.sheaf.view()},
+                                               shape_,
+                                               pass.copies,
+                                               mixing_.has_right() ? call.right.layer(static_cast<Index>(number_))
+                                                                   : nullptr,
+                                               call.right.run_stride(),
+                                               mixing_.left(call.parameters),
+                                               call.parameters.stride,
+                                               kept_,
+                                               product_.data(),
+                                               mixed_.data(),
+                                               scaled_.data()});
     launch_diffusion(call.executor, pass.instances(),
                      EquationForward<Equation, LayerOutput<S>, Family, S>{
                          {diffusion_of(call, scaled_.data())},
                          equation(call.parameters),
                          pass,
-                         x_,
-                         first_,
+                         inputs_,
                          diffused_.data(),
                          pass.training ? z_.data() : nullptr,
                          {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}});
     return false;
   }
 
-  /// See BatchDiffusionLayer; also adds to scratch.first_bar.
+  /// See BatchDiffusionLayer; also adds to scratch.first_bar, and sets the layer's scratch.before_bar.
   template <class... Ready>
   void backward(const BatchLayerCall<Executor, Family, S>& call, bool add, S* x_bar, const Ready&... ready) {
     const Pass& pass = call.pass;
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     auto& side = call.scratch.of(number_);
     S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *w_bar = call.scratch.w_bar.data();
-    const EquationSums<Equation, S> sums{equation(call.parameters),
-                                         x_,
-                                         z_.data(),
-                                         first_,
-                                         x_bar,
-                                         run_size,
-                                         shape_.channels,
-                                         {shape_.nodes * pass.copies},
-                                         call.parameters.arena + sums_,
-                                         call.parameters.arena_stride,
-                                         shape_.row()};
+    S* const y_bar = side.y_bar.data();
+    const Sums sums{equation(call.parameters),
+                    inputs_,
+                    z_.data(),
+                    x_bar,
+                    run_size,
+                    shape_.channels,
+                    {shape_.nodes * pass.copies},
+                    call.parameters.arena + sums_,
+                    call.parameters.arena_stride,
+                    shape_.row()};
     const EquationBackward<Equation, Family, S> start{graph_,
                                                       call.range,
                                                       call.sheaf.view(),
                                                       shape_,
                                                       pass,
                                                       equation(call.parameters),
-                                                      x_,
+                                                      inputs_,
                                                       z_.data(),
-                                                      first_,
                                                       x_bar,
                                                       z_bar,
                                                       r_bar,
                                                       direct_.data(),
-                                                      call.scratch.first_bar.data()};
+                                                      call.scratch.first_bar.data(),
+                                                      call.scratch.before_bar_of(number_)};
     call.executor.launch_together(ready..., Items{sums.items(), pass.runs, sums},
                                   Items{shape_.items(), instances, start});
-    launch_diffusion(
-        call.executor, instances,
-        EquationDiffuseBackward<NoLayerBelow, Family, S>{
-            {diffusion_of(call, r_bar)}, call.runs, pass, number_, drop_, direct_.data(), nullptr, w_bar, x_bar});
-    if constexpr (sheaf::is_learned<Family>) {
-      launch_block_gradients<Family>(call.executor, instances, graph_, call.range, shape_, StackedFeatures<S>{x_},
-                                     DiffusionArrays<S>{scaled_.data(), diffused_.data(), z_bar, r_bar, w_bar},
-                                     call.sheaf.gradient(), add, 1, 0);
+    const DiffusionTeam<Family, S> diffuse{diffusion_of(call, r_bar)};
+    if constexpr (!Equation::mixes) {
+      launch_diffusion(call.executor, instances,
+                       EquationDiffuseBackward<NoLayerBelow, Family, S>{diffuse, call.runs, pass, number_, drop_,
+                                                                        direct_.data(), nullptr, w_bar, x_bar});
+      block_gradients(call, add, {scaled_.data(), diffused_.data(), z_bar, r_bar, w_bar});
+    } else {
+      if constexpr (Equation::with_mixed) {
+        launch_diffusion(call.executor, instances,
+                         EquationDiffuseBackward<NoLayerBelow, Family, S>{diffuse, call.runs, pass, number_, false,
+                                                                          direct_.data(), nullptr, w_bar, y_bar});
+      } else {
+        launch_diffusion(call.executor, instances, DiffuseBackward<Family, S>{diffuse, w_bar, y_bar});
+      }
+      block_gradients(call, add, {scaled_.data(), diffused_.data(), z_bar, r_bar, w_bar},
+                      Items{shape_.items(), instances,
+                            EquationMixBackward<Equation, Family, S>{
+                                {shape_, call.runs, pass, number_, drop_, mixing_.right(call.parameters),
+                                 mixing_.left(call.parameters), nullptr, call.parameters.stride, y_bar,
+                                 side.p_bar.data(), x_bar},
+                                direct_.data()}});
     }
   }
 
-  /// There is neither A nor B.
-  [[nodiscard]] LayerProducts<S> products(const Pass&, const ParameterView<S>&,
-                                          const LayerScratch<Executor, S>&) const {
-    return {};
+  /// See BatchDiffusionLayer; nothing without A and B.
+  [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
+                                          const LayerScratch<Executor, S>& scratch) const {
+    return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, kept_);
   }
 
  private:
   [[nodiscard]] Equation equation(const ParameterView<S>& parameters) const {
-    return {parameters.value + weights_, parameters.stride, shape_.coordinates};
+    if constexpr (Equation::mixes) {
+      return {{}, parameters.value + weights_, parameters.stride, activation_};
+    } else {
+      return {{}, parameters.value + weights_, parameters.stride, shape_.coordinates};
+    }
   }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(const BatchLayerCall<Executor, Family, S>& call,
                                                   const S* features) const {
     return begin_diffusion(call.executor, call.pass.instances(), graph_, call.range, call.sheaf.view(), shape_,
                            features, call.scratch.segments.data());
   }
+  /// Launches the derivatives of learned blocks. \param others  parts that share the launch
+  template <class... Others>
+  void block_gradients(const BatchLayerCall<Executor, Family, S>& call, bool add, const DiffusionArrays<S>& arrays,
+                       const Others&... others) const {
+    if constexpr (sheaf::is_learned<Family>) {
+      launch_block_gradients<Family>(call.executor, call.pass.instances(), graph_, call.range, shape_,
+                                     StackedFeatures<S>{y_}, arrays, call.sheaf.gradient(), add, 1, 0, others...);
+    } else if constexpr (sizeof...(others) > 0) {
+      call.executor.launch_together(others...);
+    }
+  }
 
   GraphView<S> graph_{};
   FeatureShape<S> shape_;
   std::uint32_t number_ = 0;
-  bool drop_ = false;
+  bool activation_ = true, drop_ = false;
   Index weights_ = 0, sums_ = 0;
+  MixingWeights<S> mixing_;      ///< of layers that mix
   Array<Executor, S> dropped_;   ///< X after dropout
-  Array<Executor, S> scaled_;    ///< W = S X̃
+  Array<Executor, S> product_;   ///< X̃ Bᵀ
+  Array<Executor, S> mixed_;     ///< Y
+  Array<Executor, S> scaled_;    ///< W = S Y
   Array<Executor, S> diffused_;  ///< R = L W; of learned maps
-  Array<Executor, S> z_;         ///< Z = Δ X̃ of training passes
-  Array<Executor, S> direct_;    ///< minus the derivative of X̃ that does not go through Δ
+  Array<Executor, S> z_;         ///< Z = Δ Y of training passes
+  Array<Executor, S> direct_;    ///< minus the derivative of X or Y that does not go through Δ
   Array<Executor, S> output_;
-  const S *x_ = nullptr, *first_ = nullptr;
+  EquationInputs<S> inputs_;
+  const S *kept_ = nullptr, *between_ = nullptr, *y_ = nullptr;  ///< X̃, X̃ Bᵀ and Y
 };
 
 }  // namespace sheafnn::batch::detail

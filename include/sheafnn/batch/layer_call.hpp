@@ -32,6 +32,7 @@ struct BatchLayerCall {
   BatchDiffusionLayer<Executor, Family, S>*
       adjoins;                 ///< to go on with; null: nothing may share launches with this layer
   SheafRange adjoining_range;  ///< of its sheaves
+  const S* before = nullptr;   ///< forward: X_{l−1}, of the first layer X_1; stays in place until backward()
 };
 
 }  // namespace sheafnn::batch::detail

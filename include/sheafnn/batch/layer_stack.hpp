@@ -15,6 +15,7 @@
 #include "sheafnn/bsnn/layer_stack.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
+#include "sheafnn/layers/mixing_layer.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -35,8 +36,14 @@ struct BatchLayerOf<Executor, Kind, S> {
 };
 template <class Executor, template <class> class Equation, class Family, class S>
 struct BatchLayerOf<Executor, layers::LaplacianLayer<Equation, Family, S>, S> {
-  static constexpr bool is_batched = !kernels::reads_before<Equation<S>>;
-  using type = BatchLaplacianLayer<Executor, Equation, Family, S>;
+  static constexpr bool is_batched = true;
+  using type = BatchLaplacianLayer<Executor, WeightedEquation<Equation, S>, Family, S>;
+};
+template <class Executor, template <class> class End, layers::LayerForm Form, template <class> class Weights,
+          class Family, class S>
+struct BatchLayerOf<Executor, layers::MixingLayer<End, Form, Weights, Family, S>, S> {
+  static constexpr bool is_batched = true;
+  using type = BatchLaplacianLayer<Executor, MixingEnd<End, S>, Family, S>;
 };
 
 /// A kind at places of a program's own.
@@ -58,12 +65,18 @@ struct DistinctVariant<std::variant<Known...>, Type, Types...>
                                          std::variant<Known..., Type>>,
                       Types...> {};
 
-/// Do batches have layers of all kinds?
+/// Is a kind of the library's named by the option `layer`, and missing in batches? BatchLayer then refuses the option, and
+/// the model's other layers can be a batch.
+template <class Kind>
+inline constexpr bool is_refused_by_name = !layers::is_batched(Kind::form);
+
+/// Do batches have layers of some kinds, and of the others have them or refuse them by their names?
 template <class Executor, class S>
 struct AreBatched {
   template <class... Kinds>
   constexpr bool operator()() const {
-    return (BatchLayerOf<Executor, Kinds, S>::is_batched && ...);
+    return (BatchLayerOf<Executor, Kinds, S>::is_batched || ...) &&
+           ((BatchLayerOf<Executor, Kinds, S>::is_batched || is_refused_by_name<Kinds>)&&...);
   }
 };
 /// The layers of batches in the places of a network's: a std::type_identity of a variant.
@@ -83,7 +96,7 @@ class BatchLayer {
   using S = typename Model::Scalar;
   static_assert(
       (Model::Layers::template with_all<Family, S>(AreBatched<Executor, S>())),
-      "a kind of layer is for sheafnn::train alone: batches and devices have the library's kinds and those with "
+      "a kind of layer is for sheafnn::train alone: batches and devices have kinds of the library and those with "
       "an equation, sheafnn::layers::LaplacianLayer");
   using Variant =
       typename decltype(Model::Layers::template with_all<Family, S>(ListOfLayers<Executor, S>()))::type;
@@ -124,9 +137,12 @@ class BatchLayer {
     });
   }
 
-  /// Does any kind read X_1 and add to its derivative in the scratch?
+  /// Does any kind read X_1 and add to its derivative in the scratch? Does any kind read X_{l−1}?
   static constexpr bool reads_first = []<class... Each>(std::type_identity<std::variant<Each...>>) {
     return (Each::reads_first || ...);
+  }(std::type_identity<Variant>());
+  static constexpr bool reads_before = []<class... Each>(std::type_identity<std::variant<Each...>>) {
+    return (Each::reads_before || ...);
   }(std::type_identity<Variant>());
 
  private:
@@ -139,16 +155,22 @@ class BatchLayer {
   [[nodiscard]] static Variant make(const layers::LayerSetting& of, std::size_t number, Made&&... made) {
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
-      if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
-      r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, number, made...);
+      if constexpr (is_refused_by_name<Kind>) {
+        throw_invalid_argument("layer", to_string(Kind::form), "batches and CUDA devices have no such layers");
+      } else {
+        if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
+        r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, number, made...);
+      }
     });
     return std::move(*r);
   }
 
   /// \throws std::invalid_argument  options for other layers than these
   template <class Kind>
-  static void check_placed(const layers::LayerSetting& of) {
-    if (Kind::suits(of)) return;
+  static void check_placed(layers::LayerSetting of) {
+    const bool alike = of.form == Kind::form || !(of.filter.active() || of.residual.initial());
+    of.form = Kind::form;  // the place is the program's choice
+    if (alike && Kind::suits(of)) return;
     constexpr const char* why = "in batches all layers have it, or none";
     if (of.filter.active()) throw_invalid_argument("filter.basis", to_string(of.filter.basis), why);
     if (of.residual.initial()) throw_invalid_argument("residual.form", to_string(of.residual.form), why);

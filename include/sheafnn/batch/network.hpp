@@ -67,7 +67,8 @@ class BatchNetwork<Executor, Model> {
     const Index size = static_cast<Index>(noise.size()), of_copy = noise_of_copy();
     if (of_copy > 0 ? size % of_copy != 0 : size != 0) {
       throw_invalid_argument("size of noise", size,
-                             sheafnn::detail::concat("must be a multiple of ", of_copy, ", the numbers of a copy"));
+                             sheafnn::detail::concat("must be a multiple of ", of_copy,
+                                                     ", the numbers of a copy"));
     }
     parts_.noise = Array<Executor, S>(executor_, "noise", noise);
   }
@@ -209,7 +210,8 @@ class BatchNetwork<Executor, Model> {
     } else {
       executor_.launch_together(copies, dropped, parts_.learners.front().assemble(parts_.view));
     }
-    bool mixed = false;  // is the layer's mixing done?
+    bool mixed = false;       // is the layer's mixing done?
+    const S* before = first;  // X_{l−1}
     for (std::size_t l = 0; l < parts_.layers.size(); ++l) {
       const Index layer = static_cast<Index>(l);
       if constexpr (sheaf_per_layer) {
@@ -218,13 +220,13 @@ class BatchNetwork<Executor, Model> {
       const bool last = l + 1 == parts_.layers.size(), normed = !parts_.norms.empty();
       S* next = drop && !last ? parts_.layers[l + 1].dropped_input() : nullptr;
       const auto call =
-          parts_.layer_call(executor_, pass, l, mixed, !last && parts_.adjoins_below(l + 1) ? l + 1 : l);
+          parts_.layer_call(executor_, pass, l, mixed, !last && parts_.adjoins_below(l + 1) ? l + 1 : l, before);
       mixed = parts_.layers[l].with(
           [&](auto& own) { return own.forward(call, x, first, drop, normed ? nullptr : next); });
-      x = parts_.layers[l].output();  // X_{l+1}
+      before = std::exchange(x, parts_.layers[l].output());  // X_{l+1}
       if (!normed) continue;
-      parts_.norms[l].forward(executor_, parts_.runs.data(), pass, parts_.view, x, static_cast<std::uint32_t>(l) + 1,
-                              next);
+      parts_.norms[l].forward(executor_, parts_.runs.data(), pass, parts_.view, x,
+                              static_cast<std::uint32_t>(l) + 1, next);
       x = parts_.norms[l].output();
     }
     parts_.output->forward(executor_, pass, parts_.view,
@@ -280,6 +282,7 @@ class BatchNetwork<Executor, Model> {
         run(pending.left, pending.right);
       }
       pending = parts_.layers[l].products(pass, parts_.view, parts_.scratch);
+      parts_.add_before_bar(executor_, pass, l);
       if constexpr (sheaf_per_layer) {
         if (layer < parts_.sheaf_count) {
           backward_mean_sheaf(pass, l, drop && l > 0, pending);

@@ -41,7 +41,6 @@ concept BatchModel = requires {
   sizeof(BatchNetwork<Executor, Model>);
 };
 
-
 namespace detail {
 
 /// What networks of the same models on the same graph have in common.
@@ -87,7 +86,8 @@ struct ModelLayers {};
 /// A SheafModel whose maps are learned.
 template <class Model>
 concept LearnedSheafModel =
-    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior> && !is_around_given<typename Model::Posterior>;
+    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior> &&
+    !is_around_given<typename Model::Posterior>;
 
 template <class Executor, LearnedSheafModel Model>
 struct ModelLayers<Executor, Model> {
@@ -187,10 +187,10 @@ struct NetworkParts {
   Array<Executor, PartialSum> ranges;
   ParameterView<S> view;
   /// May layer l > 0 and the one below share a launch, in the forward and in the backward pass? Two of the library's layers
-  /// may, without a norm and a filter, unless a learner reads what is between them.
+  /// may, without a norm and a filter, unless a learner, or the layer above, reads what is between them.
   [[nodiscard]] bool adjoins_below(std::size_t l) {
     return norms.empty() && !filter.active() && !(sheaf_per_layer && static_cast<Index>(l) < sheaf_count) &&
-           layers[l].diffusion() != nullptr && layers[l - 1].diffusion() != nullptr;
+           !reads_before(l + 1) && layers[l].diffusion() != nullptr && layers[l - 1].diffusion() != nullptr;
   }
 
   /// May the derivative of the logits go on with the last layer in one launch?
@@ -203,14 +203,35 @@ struct NetworkParts {
   ///
   /// \param begun    see BatchLayerCall
   /// \param adjoins  the layer that it goes on with; l: it does not
+  /// \param before   of a forward pass: X_{l−1}
   [[nodiscard]] BatchLayerCall<Executor, Family, S> layer_call(Executor& executor, const Pass& pass, std::size_t l,
-                                                               bool begun, std::size_t adjoins) {
+                                                               bool begun, std::size_t adjoins,
+                                                               const S* before = nullptr) {
     const auto range = [&](std::size_t layer) {
       return SheafRange{sheaf_count, std::min(static_cast<Index>(layer), sheaf_count - 1), 1};
     };
-    return {executor,      runs.data(), pass,    view,  right,
-            sheaf,         range(l),    scratch, begun, adjoins == l ? nullptr : layers[adjoins].diffusion(),
-            range(adjoins)};
+    return {executor,       runs.data(), pass,    view,  right,
+            sheaf,          range(l),    scratch, begun, adjoins == l ? nullptr : layers[adjoins].diffusion(),
+            range(adjoins), before};
+  }
+  /// Does layer l read X_{l−1}? False behind the last layer.
+  [[nodiscard]] bool reads_before(std::size_t l) {
+    if constexpr (Layer::reads_before) {
+      return l < layers.size() && layers[l].with([]<class Own>(const Own&) { return Own::reads_before; });
+    } else {
+      return false;
+    }
+  }
+  /// After the backward pass of layer l: adds to x̄ what the layer after it has found for the same features, and at the first
+  /// layer what that layer itself has found.
+  void add_before_bar(Executor& executor, const Pass& pass, std::size_t l) {
+    const auto add = [&](std::size_t from) {
+      if (!reads_before(from)) return;
+      executor.launch(shape.size(), pass.instances(),
+                      AddFeatures<S>{scratch.before_bar_of(from), shape.size(), x_bar.data()});
+    };
+    add(l + 1);
+    if (l == 0) add(0);
   }
   /// X̄_1 of layers that add to it apart from x̄: before the first of them, and after the last.
   void clear_first_bar(Executor& executor, const Pass& pass) {
@@ -272,8 +293,10 @@ struct NetworkParts {
     // weights.
     bool two_sides = initial && layers.size() > 1;
     for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);
+    bool before = false;
+    for (std::size_t l = 0; l < layers.size(); ++l) before = before || reads_before(l);
     scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(),
-                                        initial || Layer::reads_first, two_sides,
+                                        initial || Layer::reads_first, before, two_sides,
                                         batch.instances() * graph.view().segments * shape.row());
   }
 };

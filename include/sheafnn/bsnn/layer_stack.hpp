@@ -43,7 +43,7 @@ struct LayerKinds {
     if (of.residual.initial()) throw_invalid_argument("residual.form", to_string(of.residual.form), why);
     if (of.form != LayerForm::diffusion) {
       throw_invalid_argument("layer", to_string(of.form),
-                             detail::concat(why, ": <sheafnn/every_layer.hpp> has one, not for batches"));
+                             detail::concat(why, ": <sheafnn/every_layer.hpp> has one"));
     }
     throw_invalid_argument("layer", of.number, "none of the model's LayerKinds suits it");
   }
@@ -75,7 +75,8 @@ using LibraryLayers =
 
 namespace detail {
 
-/// The places of the weights of layers. The entry in `layers` is empty if a layer has no DiffusionWeights.
+/// The places of the weights of layers. The entry in `layers` is empty if a layer has no DiffusionWeights, neither as its
+/// weights nor as their member `mixing`.
 template <class Kinds, class Family, class S>
 void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index count, bool norm,
                     LayerWeights<ParameterSlot>& at) {
@@ -86,6 +87,8 @@ void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index c
       weights.declare(list, of);
       if constexpr (std::is_same_v<decltype(weights), DiffusionWeights<ParameterSlot>>) {
         at.layers.push_back(weights);
+      } else if constexpr (requires { weights.mixing; }) {
+        at.layers.push_back(weights.mixing);
       } else {
         at.layers.emplace_back();
       }

@@ -16,7 +16,7 @@
 ///     };
 ///
 /// An equation that reads X_1, which otherwise is 0, has the member `static constexpr bool reads_first = true;`, and one that
-/// reads X_{l−1} has `reads_before`; batches have no such layers.
+/// reads X_{l−1} has `reads_before`.
 ///
 /// Unchecked: pointers to as many numbers as there are weights. Takes any numbers.
 #pragma once

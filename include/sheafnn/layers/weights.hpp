@@ -141,7 +141,8 @@ struct MixingWeights {
   WeightVector<T> bias;        ///< b, f numbers; empty without
 
   /// A = I, B random orthogonal, b = 0.
-  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of, bool has_bias) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of, bool has_bias) {
+    of.diffusion.residual = false;  // other layers of the network may have ε
     mixing.declare(list, of);
     if (has_bias) list.vector(bias, "bias", {of.channels}, {});
   }

@@ -1,0 +1,118 @@
+/// \file
+/// Convolutions, waves and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
+/// of the CPU, gradients along every coordinate, trainings against sheafnn::train, and which layers batches refuse.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "batch_comparison.hpp"
+#include "batch_gradient.hpp"
+#include "mixing_layers.hpp"
+#include "refusal.hpp"
+#include "sheafnn/every_layer.hpp"
+#include "training_comparison.hpp"
+
+namespace test_batch_mixing {
+namespace {
+
+using namespace sheafnn;
+using batch_checks::compare;
+using batch_checks::small_options;
+using batch_checks::small_problem;
+using mixing_layers::Among, mixing_layers::Mixing;
+
+constexpr double bound = 1e-11;  // as in test_batch_network.cpp
+constexpr LayerForm forms[] = {LayerForm::convolution, LayerForm::wave};
+
+ModelOptions options_of(LayerForm form, ModelOptions r = small_options()) {
+  r.layer = form;
+  r.layers = 3;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions and waves", Model,
+                   Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
+                   Mixing<DefaultPosterior<Diagonal<2>>>, Mixing<PointMass<Identity<2>>>) {
+  for (const LayerForm form : forms) {
+    CAPTURE(to_string(form));
+    ModelOptions o = options_of(form);
+    compare<Model>(o, {.samples = 2}, bound);
+    compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound, small_problem(true));
+    o.left_weights = false;
+    o.linear = true;
+    compare<Model>(o, {}, bound);
+    o.right_weights = o.activation = false;
+    o.layers = 1;
+    compare<Model>(o, {}, bound);
+    o = options_of(form);
+    o.add_lp = o.add_hp = o.layer_norm = true;
+    o.channels = 8;
+    compare<Model>(o, {}, bound);
+  }
+}
+
+TEST_CASE("the batch engine agrees with the CPU: layers that read the input of the layer before, among others") {
+  using Model = Among<PointMass<Diagonal<2>>>;
+  ModelOptions o = small_options();
+  o.layer = LayerForm::diffusion;
+  o.layers = 6;
+  compare<Model>(o, {}, bound);
+  o.linear = true;  // diffusion layers share launches
+  compare<Model>(o, {}, bound);
+  o.layers = 4;
+  o.channels = 8;
+  compare<Model>(o, {.dropout = 0}, bound);
+}
+
+TEST_CASE_TEMPLATE("gradients of convolutions and waves in the batch engine, along every coordinate", Model,
+                   Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
+                   Mixing<DefaultPosterior<Diagonal<2>>>, Mixing<PointMass<Identity<2>>>) {
+  for (const LayerForm form : forms) {
+    CAPTURE(to_string(form));
+    ModelOptions o = options_of(form, tiny::options());
+    o.add_lp = true;
+    batch_checks::compare_gradient<Model>(o);
+  }
+}
+
+TEST_CASE("gradients of layers that read the input of the layer before, along every coordinate") {
+  ModelOptions o = tiny::options();
+  o.layer = LayerForm::diffusion;
+  o.layers = 5;
+  batch_checks::compare_gradient<Among<PointMass<Diagonal<2>>>>(o);
+}
+
+TEST_CASE("training by the batch engine follows the CPU: convolutions and waves, and seeds side by side") {
+  using Waves = Mixing<PointMass<GeneralLinear<2>>>;
+  using Convolutions = Mixing<DefaultPosterior<SpecialOrthogonal<2>>>;
+  const Dataset data = karate_club();
+  ModelOptions small;
+  small.features = data.feature_count();
+  small.channels = 4;
+  small.classes = data.class_count;
+  const ModelOptions wave = options_of(LayerForm::wave, small),
+                     convolution = options_of(LayerForm::convolution, small);
+  const TrainOptions training = {.epochs = 12, .dropout = 0.2};
+  training_comparison::compare_training_of(Waves(wave, 3), training, bound, data);
+  training_comparison::compare_training_of(Convolutions(convolution, 3), training, bound, data);
+  training_comparison::compare_seeds<Waves>(wave, data);
+}
+
+TEST_CASE("batches of models with all layers refuse the layers that they lack") {
+  using Model = AnyNsd<Identity<2>, double>;
+  batch::HostExecutor executor;
+  const auto run = [&](LayerForm form) {
+    ModelOptions o = options_of(form);
+    static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {}));
+  };
+  for (const LayerForm form : {LayerForm::attention, LayerForm::copresheaf, LayerForm::directed}) {
+    CHECK(test::message_of([&] { run(form); }) ==
+          "layer: " + std::string(to_string(form)) +
+              " is not allowed; batches and CUDA devices have no such layers");
+  }
+  for (const LayerForm form : {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave}) run(form);
+}
+
+}  // namespace test_batch_mixing
