@@ -1,8 +1,9 @@
 /// \file
-/// Models of convolutions and waves, and of layers that read X_{l−1} among diffusion layers.
+/// Models of convolutions, waves and copresheaves, and of layers that read X_{l−1} among diffusion layers.
 #pragma once
 
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/layers/copresheaf_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/mixing_layer.hpp"
 
@@ -26,10 +27,10 @@ struct WaveEquation {
 template <class Family, class S>
 using WaveByEquation = layers::LaplacianLayer<WaveEquation, Family, S>;
 
-/// The option `layer` chooses between convolutions and waves.
+/// The option `layer` chooses between convolutions, waves and copresheaves.
 template <class Posterior>
 using Mixing = SheafModel<typename Posterior::family, Posterior, double,
-                          LayerKinds<layers::ConvolutionLayer, layers::WaveLayer>>;
+                          LayerKinds<layers::ConvolutionLayer, layers::WaveLayer, layers::CopresheafLayer>>;
 
 template <class Family, class S>
 using ThirdWave =

@@ -1,5 +1,5 @@
 /// \file
-/// Convolutions, waves and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
+/// Convolutions, waves, copresheaves and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
 /// of the CPU, gradients along every coordinate, trainings against sheafnn::train, and which layers batches refuse.
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ using batch_checks::small_problem;
 using mixing_layers::Among, mixing_layers::Mixing;
 
 constexpr double bound = 1e-11;  // as in test_batch_network.cpp
-constexpr LayerForm forms[] = {LayerForm::convolution, LayerForm::wave};
+constexpr LayerForm forms[] = {LayerForm::convolution, LayerForm::wave, LayerForm::copresheaf};
 
 ModelOptions options_of(LayerForm form, ModelOptions r = small_options()) {
   r.layer = form;
@@ -32,7 +32,7 @@ ModelOptions options_of(LayerForm form, ModelOptions r = small_options()) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions and waves", Model,
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions, waves and copresheaves", Model,
                    Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
                    Mixing<DefaultPosterior<Diagonal<2>>>, Mixing<PointMass<Identity<2>>>) {
   for (const LayerForm form : forms) {
@@ -47,7 +47,8 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions and waves
     o.layers = 1;
     compare<Model>(o, {}, bound);
     o = options_of(form);
-    o.add_lp = o.add_hp = o.layer_norm = true;
+    o.add_lp = o.add_hp = layers::has_fixed_filters(form);
+    o.layer_norm = true;
     o.channels = 8;
     compare<Model>(o, {}, bound);
   }
@@ -66,13 +67,13 @@ TEST_CASE("the batch engine agrees with the CPU: layers that read the input of t
   compare<Model>(o, {.dropout = 0}, bound);
 }
 
-TEST_CASE_TEMPLATE("gradients of convolutions and waves in the batch engine, along every coordinate", Model,
-                   Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
+TEST_CASE_TEMPLATE("gradients of convolutions, waves and copresheaves in the batch engine, along every coordinate",
+                   Model, Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
                    Mixing<DefaultPosterior<Diagonal<2>>>, Mixing<PointMass<Identity<2>>>) {
   for (const LayerForm form : forms) {
     CAPTURE(to_string(form));
     ModelOptions o = options_of(form, tiny::options());
-    o.add_lp = true;
+    o.add_lp = layers::has_fixed_filters(form);
     batch_checks::compare_gradient<Model>(o);
   }
 }
@@ -84,9 +85,10 @@ TEST_CASE("gradients of layers that read the input of the layer before, along ev
   batch_checks::compare_gradient<Among<PointMass<Diagonal<2>>>>(o);
 }
 
-TEST_CASE("training by the batch engine follows the CPU: convolutions and waves, and seeds side by side") {
+TEST_CASE(
+    "training by the batch engine follows the CPU: convolutions, waves and copresheaves, and seeds side by side") {
   using Waves = Mixing<PointMass<GeneralLinear<2>>>;
-  using Convolutions = Mixing<DefaultPosterior<SpecialOrthogonal<2>>>;
+  using Rotations = Mixing<DefaultPosterior<SpecialOrthogonal<2>>>;
   const Dataset data = karate_club();
   ModelOptions small;
   small.features = data.feature_count();
@@ -96,7 +98,9 @@ TEST_CASE("training by the batch engine follows the CPU: convolutions and waves,
                      convolution = options_of(LayerForm::convolution, small);
   const TrainOptions training = {.epochs = 12, .dropout = 0.2};
   training_comparison::compare_training_of(Waves(wave, 3), training, bound, data);
-  training_comparison::compare_training_of(Convolutions(convolution, 3), training, bound, data);
+  training_comparison::compare_training_of(Rotations(convolution, 3), training, bound, data);
+  training_comparison::compare_training_of(Rotations(options_of(LayerForm::copresheaf, small), 3), training, bound,
+                                           data);
   training_comparison::compare_seeds<Waves>(wave, data);
 }
 
@@ -107,12 +111,14 @@ TEST_CASE("batches of models with all layers refuse the layers that they lack") 
     ModelOptions o = options_of(form);
     static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {}));
   };
-  for (const LayerForm form : {LayerForm::attention, LayerForm::copresheaf, LayerForm::directed}) {
+  for (const LayerForm form : {LayerForm::attention, LayerForm::directed}) {
     CHECK(test::message_of([&] { run(form); }) ==
           "layer: " + std::string(to_string(form)) +
               " is not allowed; batches and CUDA devices have no such layers");
   }
-  for (const LayerForm form : {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave}) run(form);
+  for (const LayerForm form :
+       {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::copresheaf})
+    run(form);
 }
 
 }  // namespace test_batch_mixing

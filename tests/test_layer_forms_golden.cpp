@@ -1,6 +1,6 @@
 /// \file
-/// Waves, attention and copresheaves against the golden values of golden3/: outputs, hidden features and gradients; waves in
-/// the batch engine, too.
+/// Waves, attention and copresheaves against the golden values of golden3/: outputs, hidden features and gradients; waves
+/// and copresheaves in the batch engine, too.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -73,7 +73,11 @@ TEST_CASE("golden values: waves") {
   check<Model>("wave_nsd_gen2");
   check<Model, true>("wave_nsd_gen2");
 }
-TEST_CASE("golden values: copresheaves") { check<CopresheafNetwork<GeneralLinear<2>, double>>("copresheaf_gen2"); }
+TEST_CASE("golden values: copresheaves") {
+  using Model = CopresheafNetwork<GeneralLinear<2>, double>;
+  check<Model>("copresheaf_gen2");
+  check<Model, true>("copresheaf_gen2");
+}
 TEST_CASE("golden values: sheaf attention") {
   check<SheafAttention<SpecialOrthogonal<3>, double>>("san_so3");
   check<SheafAttention<Diagonal<2>, double>>("res_san_diag2_heads");

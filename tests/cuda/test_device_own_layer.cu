@@ -1,6 +1,6 @@
 /// \file
-/// Layers from outside the library (own_layers.hpp), convolutions and waves (mixing_layers.hpp) on the GPU: batches against the
-/// host (device_batch.hpp), and the example itself.
+/// Layers from outside the library (own_layers.hpp), convolutions, waves and copresheaves (mixing_layers.hpp) on the GPU: batches
+/// against the host (device_batch.hpp), and the example itself.
 #include "device_batch.hpp"
 #include "mixing_layers.hpp"
 #include "own_layers.hpp"
@@ -22,9 +22,9 @@ TEST_CASE("batches on the GPU agree with the host: layers of one's own") {
   compare_executors<own_layers::Mixed<PointMass<Diagonal<2>>>>(o, {});
 }
 
-TEST_CASE("batches on the GPU agree with the host: convolutions, waves, and diffusion layers among waves") {
+TEST_CASE("batches on the GPU agree with the host: convolutions, waves, copresheaves, and waves among diffusion layers") {
   ModelOptions o = small_options();
-  for (const LayerForm form : {LayerForm::convolution, LayerForm::wave}) {
+  for (const LayerForm form : {LayerForm::convolution, LayerForm::wave, LayerForm::copresheaf}) {
     o.layer = form;
     o.layers = 3;
     compare_executors<mixing_layers::Mixing<PointMass<GeneralLinear<2>>>>(o, {}, batch_checks::small_problem(false, 330));

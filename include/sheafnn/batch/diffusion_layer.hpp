@@ -30,7 +30,7 @@ template <class Executor, class Family, class S>
 class BatchDiffusionLayer {
  public:
   static constexpr bool reads_first = false;  ///< a layer with an initial residual adds to X̄₁ by itself
-  static constexpr bool reads_before = false;
+  static constexpr bool reads_before = false, reads_maps = false;
 
   BatchDiffusionLayer() = default;
   /// \param number  of the layer, which is one of `layout`

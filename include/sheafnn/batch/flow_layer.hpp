@@ -29,7 +29,7 @@ class BatchFlowLayer {
   using Call = BatchLayerCall<Executor, Family, S>;
 
  public:
-  static constexpr bool reads_first = false, reads_before = false, drops = false;
+  static constexpr bool reads_first = false, reads_before = false, reads_maps = false, drops = false;
 
   /// \throws std::invalid_argument  steps that are chosen by tolerances, or options out of range
   template <class Model>

@@ -28,7 +28,8 @@ class BatchLaplacianLayer {
   using Sums = EquationSums<Equation, S>;
 
  public:
-  static constexpr bool reads_first = Equation::with_first, reads_before = Equation::with_before;
+  static constexpr bool reads_first = Equation::with_first, reads_before = Equation::with_before,
+                        reads_maps = false;
 
   /// \param number  of the layer, whose weights are named after it
   BatchLaplacianLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,

@@ -10,10 +10,12 @@
 #include <utility>
 #include <variant>
 
+#include "sheafnn/batch/copresheaf_layer.hpp"
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/laplacian_layer.hpp"
 #include "sheafnn/bsnn/layer_stack.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/copresheaf_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/mixing_layer.hpp"
 
@@ -44,6 +46,11 @@ template <class Executor, template <class> class End, layers::LayerForm Form, te
 struct BatchLayerOf<Executor, layers::MixingLayer<End, Form, Weights, Family, S>, S> {
   static constexpr bool is_batched = true;
   using type = BatchLaplacianLayer<Executor, MixingEnd<End, S>, Family, S>;
+};
+template <class Executor, class Family, class S>
+struct BatchLayerOf<Executor, layers::CopresheafLayer<Family, S>, S> {
+  static constexpr bool is_batched = true;
+  using type = BatchCopresheafLayer<Executor, Family, S>;
 };
 
 /// A kind at places of a program's own.
@@ -137,12 +144,15 @@ class BatchLayer {
     });
   }
 
-  /// Does any kind read X_1 and add to its derivative in the scratch? Does any kind read X_{l−1}?
+  /// Does any kind read X_1 and add to its derivative in the scratch? Does any kind read X_{l−1}, or the maps of arcs?
   static constexpr bool reads_first = []<class... Each>(std::type_identity<std::variant<Each...>>) {
     return (Each::reads_first || ...);
   }(std::type_identity<Variant>());
   static constexpr bool reads_before = []<class... Each>(std::type_identity<std::variant<Each...>>) {
     return (Each::reads_before || ...);
+  }(std::type_identity<Variant>());
+  static constexpr bool reads_maps = []<class... Each>(std::type_identity<std::variant<Each...>>) {
+    return (Each::reads_maps || ...);
   }(std::type_identity<Variant>());
 
  private:

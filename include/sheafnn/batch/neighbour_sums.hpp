@@ -59,8 +59,8 @@ struct SheafTransports {
   [[nodiscard]] SHEAFNN_HD const S* of(Index instance) const { return sheaf.transport_of(slot(instance), 0); }
 
   /// Adds −Q_e x, or −Q_eᵀ x where the arc is turned. \param transport  Q_0
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void add(const S* transport, std::uint32_t edge, bool turned,
-                                                   const Tile<S>* x, Tile<S>* sums) {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void add(const S* transport, std::uint32_t, std::uint32_t edge,
+                                                   bool turned, const Tile<S>* x, Tile<S>* sums) {
     constexpr int D = learned, size = Sizes::transport;
     S q[size];
     load_numbered_row<size>(transport, edge, q);
@@ -115,7 +115,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, [[mayb
       const bool turned = pair >= m;
       Tile<S> value[learned];
       SHEAFNN_UNROLL for (int j = 0; j < learned; ++j) value[j] = value_at(v, j);
-      Blocks::add(blocks, turned ? pair - m : pair, turned, value, sums);
+      Blocks::add(blocks, m, turned ? pair - m : pair, turned, value, sums);
     }
     if (has_coordinate<Blocks>(shape, learned)) {
       SHEAFNN_UNROLL for (int i = learned; i < all; ++i) {

@@ -255,7 +255,7 @@ class BatchNetwork<Executor, Model> {
 
   /// From the derivative of the logits to X̄_l and F̄^l, l = L … 1, then to H̄, Q's parameters and the encoder's weights.
   void backward(const Pass& pass, bool closed_form, bool drop) {
-    parts_.clear_first_bar(executor_, pass);
+    parts_.clear_bars(executor_, pass);
     const bool direct = parts_.enters_last_layer();
     const std::size_t top = parts_.layers.size() - 1;
     if (direct) {
@@ -269,7 +269,7 @@ class BatchNetwork<Executor, Model> {
     detail::LayerProducts<S> pending{};  // of the next layer: they share the first launch of this one
     for (std::size_t l = parts_.layers.size(); l-- > 0;) {
       const Index layer = static_cast<Index>(l);
-      const bool last = l == top, shared = !last && layer + 1 >= parts_.sheaf_count;
+      const bool last = l == top, shared = parts_.reads.maps || (!last && layer + 1 >= parts_.sheaf_count);
       if (!parts_.norms.empty()) parts_.norms[l].backward(executor_, pass, parts_.view, parts_.x_bar.data());
       const auto call = parts_.layer_call(executor_, pass, l, last ? direct : parts_.adjoins_below(l + 1),
                                           l > 0 && parts_.adjoins_below(l) ? l - 1 : l);

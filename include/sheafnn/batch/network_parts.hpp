@@ -166,6 +166,7 @@ struct NetworkParts {
   Array<Executor, Run>& runs;
   FeatureShape<S> shape;
   Index sheaf_count;
+  layers::LayerReads reads;  ///< `maps` and `blocks`: what at least one of the layers reads
   PartialSums sums;
   std::optional<BatchEncoder<Executor, S>> encoder, sheaf_encoder;
   std::optional<BatchSecondLinear<Executor, S>> second;
@@ -233,10 +234,15 @@ struct NetworkParts {
     add(l + 1);
     if (l == 0) add(0);
   }
-  /// X̄_1 of layers that add to it apart from x̄: before the first of them, and after the last.
-  void clear_first_bar(Executor& executor, const Pass& pass) {
+  /// Before the backward pass: X̄_1 of layers that add to it apart from x̄. Where layers read maps, all layers add to the
+  /// derivatives of the sheaf.
+  void clear_bars(Executor& executor, const Pass& pass) {
     if constexpr (Layer::reads_first) executor.zero(scratch.first_bar.data(), pass.instances() * shape.size());
+    if constexpr (Layer::reads_maps) {
+      if (reads.maps) sheaf.clear_gradient(executor);
+    }
   }
+  /// After the last layer's backward pass.
   void add_first_bar(Executor& executor, const Pass& pass) {
     if constexpr (Layer::reads_first) {
       executor.launch(shape.size(), pass.instances(),
@@ -265,14 +271,21 @@ struct NetworkParts {
         learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums);
       }
     }
-    sheaf = BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count,
-                                            batch.training_instances() * sheaf_count, options.normalisation);
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
       layers.emplace_back(model, l, executor, g, shape, layout, options.activation, filter, options.residual, p,
                           batch, dropout, sums);
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
+    if constexpr (Layer::reads_maps) {
+      reads.blocks = false;
+      for (Layer& layer : layers) {
+        (layer.with([]<class Own>(const Own&) { return Own::reads_maps; }) ? reads.maps : reads.blocks) = true;
+      }
+    }
+    sheaf =
+        BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count,
+                                        batch.training_instances() * sheaf_count, options.normalisation, reads);
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout.at.readout, p, n, h, batch, sums);
     right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
     output.emplace(executor, layout.at.output, p, targets, n, h, options.classes, batch, sums);
@@ -289,9 +302,9 @@ struct NetworkParts {
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
     const bool initial = options.residual.initial();
-    // With an initial residual v̄ of a layer may be written while that of the layer above is read, by the sums for its
-    // weights.
-    bool two_sides = initial && layers.size() > 1;
+    // With an initial residual, and in copresheaf layers, v̄ or ȳ of a layer may be written while the layer above's is
+    // read, by the sums for its weights.
+    bool two_sides = (initial || reads.maps) && layers.size() > 1;
     for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);
     bool before = false;
     for (std::size_t l = 0; l < layers.size(); ++l) before = before || reads_before(l);

@@ -7,6 +7,7 @@
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/sheaf_backward_kernels.hpp"
+#include "sheafnn/layers/layer.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -19,9 +20,10 @@ class BatchSheaf {
   BatchSheaf() = default;
   /// \param slots           instances · sheaves
   /// \param training_slots  of training passes
+  /// \param reads           do layers read blocks, and maps?
   BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Index training_slots,
-             Normalisation normalisation)
-      : graph_(graph), normalisation_(normalisation) {
+             Normalisation normalisation, const layers::LayerReads& reads)
+      : graph_(graph), normalisation_(normalisation), reads_blocks_(reads.blocks) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
     const auto bar = [&](Index size) { return Array<Executor, S>(executor, "sheaves", training_slots * size); };
     constexpr bool own_gram = !sheaf::is_orthogonal<Family>;
@@ -36,6 +38,7 @@ class BatchSheaf {
       off_diagonal_bar_ = bar(graph.edges * Rows::transport);
       degree_bar_ = bar(graph.nodes * Rows::gram);
       scale_bar_ = bar(graph.nodes * Rows::gram);
+      if (reads.maps) map_bar_ = bar(graph.pairs() * Sizes::map);
     }
   }
 
@@ -44,7 +47,13 @@ class BatchSheaf {
             transport_.data(), degree_block_.data(), scale_.data(), eigen_.data()};
   }
   [[nodiscard]] BlockGradient<S> gradient() noexcept {
-    return {off_diagonal_bar_.data(), degree_bar_.data(), scale_bar_.data()};
+    return {off_diagonal_bar_.data(), degree_bar_.data(), scale_bar_.data(), map_bar_.data()};
+  }
+  /// Zeros the derivatives.
+  void clear_gradient(Executor& executor) {
+    for (Array<Executor, S>* bar : {&off_diagonal_bar_, &degree_bar_, &scale_bar_, &map_bar_}) {
+      if (bar->size() > 0) executor.zero(bar->data(), bar->size());
+    }
   }
 
   /// Builds the sheaves `range` of a pass from maps.
@@ -58,6 +67,7 @@ class BatchSheaf {
                                    BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight,
                                                                pass.copies}},
                              others...);
+    if (!reads_blocks_) return;
     const int lanes = graph_.arc_lanes(graph_.nodes * groups);
     executor.launch_teams(graph_.nodes, groups, lanes,
                           BuildNodes<Family, S>{graph_, range, view(), edge_weight, pass.copies, normalisation_,
@@ -66,14 +76,17 @@ class BatchSheaf {
 
   /// Completes the derivatives of D_u by those of S_u.
   [[nodiscard]] Items<BackwardNodes<Family, S>> backward_nodes(const Pass& pass, const SheafRange& range) {
-    return {graph_.nodes, pass.instances() * range.count, {range, view(), gradient(), normalisation_}};
+    return {reads_blocks_ ? graph_.nodes : 0,
+            pass.instances() * range.count,
+            {range, view(), gradient(), normalisation_}};
   }
 
  private:
   GraphView<S> graph_{};
   Normalisation normalisation_ = Normalisation::augmented;
+  bool reads_blocks_ = true;
   Array<Executor, S> map_, arc_gram_, transport_, degree_block_, scale_, eigen_;
-  Array<Executor, S> off_diagonal_bar_, degree_bar_, scale_bar_;
+  Array<Executor, S> off_diagonal_bar_, degree_bar_, scale_bar_, map_bar_;
 };
 
 }  // namespace sheafnn::batch::detail

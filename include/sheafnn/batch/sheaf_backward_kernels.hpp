@@ -14,12 +14,13 @@
 
 namespace sheafnn::batch::detail {
 
-/// Derivatives of a sheaf's blocks, by slot.
+/// Derivatives of a sheaf's blocks and, where layers read maps, of its maps, by slot.
 template <class S>
 struct BlockGradient {
   S* off_diagonal;  ///< m padded rows: of L_uv = −Q_e
   S* degree;        ///< n padded rows: of D_u
   S* scale;         ///< n padded rows: of S_u, not symmetrised
+  S* map;           ///< 2m × map, entry by entry; null: no layer reads maps
 };
 
 /// Adds the derivative through S_u to that of D_u; item: node, group: a sheaf of an instance.
@@ -96,6 +97,11 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_side(const GraphView<S>& graph, const Sh
     sheaf::Gram<Family, S> degree_bar = degree_bar_of(pair);
     if (edge_weight != nullptr) degree_bar *= square;
     sheaf::gram_backward<Family, S>(map, degree_bar, map_bar);
+  }
+  if (gradient.map != nullptr) {
+    constexpr int size = SheafView<Family, S>::Sizes::map;
+    const S* own = gradient.map + slot * 2 * m * size + pair;
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) map_bar.data()[k] += own[k * 2 * m];
   }
 }
 
@@ -188,9 +194,7 @@ struct BackwardSampledEdges {
 
  private:
   /// λ per incident pair.
-  [[nodiscard]] SHEAFNN_HD double kl_share(Index run) const {
-    return runs[run].kl_weight * pair_share;
-  }
+  [[nodiscard]] SHEAFNN_HD double kl_share(Index run) const { return runs[run].kl_weight * pair_share; }
   SHEAFNN_HD void load_parameters(Index run, Index pair, S* out) const {
     SHEAFNN_UNROLL for (int k = 0; k < Q::parameter_size; ++k) out[k] = maps.parameters.at(run, pair, k);
   }

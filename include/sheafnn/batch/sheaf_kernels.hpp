@@ -69,14 +69,15 @@ struct SheafView {
     return scale + (slot * nodes + u) * Rows::gram;
   }
 
+  [[nodiscard]] SHEAFNN_HD S* maps_of(Index slot) const { return map + slot * 2 * edges * Sizes::map; }
   [[nodiscard]] SHEAFNN_HD Map load_map(Index slot, Index pair) const {
     Map r = Map::Constant(S(1));
-    const S* in = map + slot * 2 * edges * Sizes::map + pair;
+    const S* in = maps_of(slot) + pair;
     SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * 2 * edges];
     return r;
   }
   SHEAFNN_HD void store_map(Index slot, Index pair, const Map& value) const {
-    S* out = map + slot * 2 * edges * Sizes::map + pair;
+    S* out = maps_of(slot) + pair;
     SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) out[k * 2 * edges] = value.data()[k];
   }
 };

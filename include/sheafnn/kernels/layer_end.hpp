@@ -5,6 +5,7 @@
 ///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                             (math: "Backward pass of one diffusion step" (3.19))
 ///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ               (math: "Deep networks" (3.39, 3.40))
 ///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44))
+///     X' = X + act(Y + b),   Y from means over neighbours                      (math: "Copresheaves" (3.50))
 ///
 /// Takes any numbers.
 #pragma once
@@ -92,5 +93,30 @@ struct WaveEnd {
     return {.x = bar + bar, .z = activated_bar(bar, at.z, activation), .before = -bar};
   }
 };
+
+/// The end of a copresheaf layer, from the change of X, which the layer keeps.
+struct CopresheafEnd {
+  bool activation;
+
+  /// act(Y + b).
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T change(const T& y, const T& bias) const {
+    return activated(y + bias, activation);
+  }
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const T& x, const T& change) const {
+    return x + change;
+  }
+  /// The derivative of Y, and of b, from the derivative of X', which X has besides.
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& change, const T& bar) const {
+    return activation ? bar * layers::elu_slope(change) : bar;
+  }
+};
+/// The share of a neighbour in a mean, 1/degree; 0 for degree 0.
+template <class S>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S mean_share(S degree) {
+  return degree > S(0) ? S(1) / degree : S(0);
+}
 
 }  // namespace sheafnn::kernels

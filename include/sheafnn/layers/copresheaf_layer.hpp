@@ -73,20 +73,23 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
         for (Index index = begin; index < end; ++index) average<T>(c, call.sheaf, nodes[index], index);
       });
     });
-    const bool activation = setting_.diffusion.activation;
+    const kernels::CopresheafEnd end{setting_.diffusion.activation};
     const S *const bias = weights_.bias.data(), *const x = call.x.data();
     mixing_.begin(call.execution, weights_.mixing, mean_.data(), {});
-    parallel_for(call.execution, nodes.count(), 16, [&](Index begin, Index end) {
-      mixing_.forward_rows(weights_.mixing, begin, end, nullptr, [&](Index first, Index count, const S* y) {
-        detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
-          for (Index k = 0; k < count * diffusion_->coordinates; ++k) {
-            const Index at = first * row + k * f + c, index = k / diffusion_->coordinates;
-            const T value = kernels::activated(c.load(y + k * f + c) + c.load(bias + c), activation);
-            c.store(change_.data() + at, value);
-            c.store(output_.data() + at, c.load(x + (nodes[first + index] - first - index) * row + at) + value);
-          }
-        });
-      });
+    parallel_for(call.execution, nodes.count(), 16, [&](Index begin, Index end_of_chunk) {
+      mixing_.forward_rows(weights_.mixing, begin, end_of_chunk, nullptr,
+                           [&](Index first, Index count, const S* y) {
+                             detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
+                               for (Index k = 0; k < count * diffusion_->coordinates; ++k) {
+                                 const Index at = first * row + k * f + c, index = k / diffusion_->coordinates;
+                                 const T change = end.change(c.load(y + k * f + c), c.load(bias + c));
+                                 c.store(change_.data() + at, change);
+                                 c.store(output_.data() + at,
+                                         end.forward(c.load(x + (nodes[first + index] - first - index) * row + at),
+                                                     change));
+                               }
+                             });
+                           });
     });
   }
   /// \throws std::invalid_argument  see Layer; also weights of another shape
@@ -124,10 +127,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
     }
   }
   /// 1/degree; 0 for degree 0.
-  [[nodiscard]] S part_of(Index u) const {
-    const Index degree = graph_->degree(u);
-    return degree > 0 ? S(1) / static_cast<S>(degree) : S(0);
-  }
+  [[nodiscard]] S part_of(Index u) const { return kernels::mean_share(static_cast<S>(graph_->degree(u))); }
   /// m of node u, a tile of it, in row `index`.
   template <class T, class Tile>
   SHEAFNN_INLINE void average(const Tile& c, const SheafBlocks<Family, S>& sheaf, Index u, Index index) {
@@ -166,7 +166,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
   /// From X̄' to x_bar at the nodes of the pass, m̄ in their rows, and the derivatives of the weights.
   void mix_backward(const LayerBackwardCall<Family, S>& call, S* mean_bar) {
     const Index f = diffusion_->channels, d = diffusion_->coordinates, row = diffusion_->row();
-    const bool activation = setting_.diffusion.activation;
+    const kernels::CopresheafEnd ending{setting_.diffusion.activation};
     const S* const output_bar = call.output_bar.data();
     S* const x_bar = call.x_bar.data();
     const NodeSelection nodes = this->own_nodes();
@@ -180,7 +180,7 @@ class CopresheafLayer : public WeightedLayer<Family, S, BiasedWeights> {
           for (Index k = 0; k < count * d; ++k) {
             const Index at = first * row + k * f + c, u = nodes[first + k / d];
             const T bar = c.load(output_bar + at);
-            const T through = activation ? bar * elu_slope(c.load(change_.data() + at)) : bar;
+            const T through = ending.backward(c.load(change_.data() + at), bar);
             c.store(rows + k * f + c, through);
             c.store(x_bar + u * row + k % d * f + c, bar);
             c.store(bias_bar + c, c.load(bias_bar + c) + through);

@@ -36,7 +36,7 @@ inline constexpr std::array<std::string_view, 6> layer_form_names = {"diffusion"
 }
 /// Do batches, and with them CUDA devices, have layers of a form? Takes any form.
 [[nodiscard]] constexpr bool is_batched(LayerForm form) {
-  return form == LayerForm::diffusion || form == LayerForm::convolution || form == LayerForm::wave;
+  return form != LayerForm::attention && form != LayerForm::directed;
 }
 /// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form, or no form, as in
 /// networks without layers.
