@@ -38,9 +38,12 @@ using ThirdWave =
 template <class Family, class S>
 using FourthEquation =
     LayerWhere<WaveByEquation<Family, S>, [](const layers::LayerSetting& of) { return of.number == 3; }>;
-/// Layer 2 is a wave, layer 3 a wave by its equation, and the others are diffusion layers.
+template <class Family, class S>
+using SeventhCopresheaf =
+    LayerWhere<layers::CopresheafLayer<Family, S>, [](const layers::LayerSetting& of) { return of.number == 6; }>;
+/// Layer 2 is a wave, layer 3 a wave by its equation, layer 6 a copresheaf, and the others are diffusion layers.
 template <class Posterior>
 using Among = SheafModel<typename Posterior::family, Posterior, double,
-                         LayerKinds<ThirdWave, FourthEquation, layers::DiffusionLayer>>;
+                         LayerKinds<ThirdWave, FourthEquation, SeventhCopresheaf, layers::DiffusionLayer>>;
 
 }  // namespace mixing_layers

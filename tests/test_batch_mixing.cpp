@@ -78,11 +78,17 @@ TEST_CASE_TEMPLATE("gradients of convolutions, waves and copresheaves in the bat
   }
 }
 
-TEST_CASE("gradients of layers that read the input of the layer before, along every coordinate") {
+TEST_CASE("gradients of waves and copresheaves among diffusion layers, along every coordinate") {
   ModelOptions o = tiny::options();
   o.layer = LayerForm::diffusion;
-  o.layers = 5;
-  batch_checks::compare_gradient<Among<PointMass<Diagonal<2>>>>(o);
+  for (const Index layers : {5, 7, 8}) {  // the last layer is a diffusion layer or a copresheaf
+    CAPTURE(layers);
+    o.layers = layers;
+    for (const bool linear : {false, true}) {
+      o.linear = linear;
+      batch_checks::compare_gradient<Among<PointMass<Diagonal<2>>>>(o);
+    }
+  }
 }
 
 TEST_CASE(
