@@ -829,7 +829,7 @@ TEST_CASE("a folder that every rank reads its own rows of") {
 
   const auto write = [&](std::int64_t target) {
     if (ranks().is_root())
-      mpi::write_rows<std::int64_t>(folder / "indices.npy", 0, std::span<const std::int64_t>(&target, 1));
+      mpi::write_node_numbers(folder / "indices.npy", 0, std::span<const std::int64_t>(&target, 1));
     static_cast<void>(ranks().all<std::int32_t>(0));
   };
   if (ranks().size() == 1) {
