@@ -50,7 +50,8 @@ table stands the network that the validation nodes choose. In the table of `judg
 seeds as well, and "trials, hours" counts the candidates and their trainings. "p": Wilcoxon's signed-rank test of the
 splits' test figures, means over the seeds, against the figures of the first row. "std of choosing" needs DATA: the
 standard deviation of the chosen trial's test figure (one seed) when the completed trials are drawn anew with
-replacement and the best of the draw is chosen by the validation nodes; it says how much of a figure is the luck of the search.
+replacement and the best of the draw is chosen by the validation nodes; it says how much of a figure is the
+luck of the search.
 
 Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by
 that), among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below
