@@ -2,7 +2,7 @@
 # Runs the example programs: the README's program and what the README says it prints, training, prediction, reports,
 # and bad input (one line that names the culprit, exit code 2, nothing written).
 # usage: check_programs.sh FOLDER_OF_PROGRAMS [MODEL...]
-# MODEL: those the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
+# MODEL: a model that the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
 # SpecialOrthogonal_2 to 4, Cooperative_2, FlowDiagonal_2.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -100,7 +100,7 @@ for threads in 0 1 3; do
     cmp row-$split.safetensors beside-$split.safetensors || fail "model $split differs"
   done
 done
-# Seeds: a training is that of its own --seed.
+# Seeds: each training is the training of its own --seed.
 train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20)
 "${train[@]}" --splits 0-1 --seeds 2,5 --save seeds.safetensors --sheaf seeds.npz --report seeds.json \
   --predictions predictions.npz > seeds.txt || fail "train --seeds"
@@ -268,7 +268,7 @@ for key in family stalk_dimension node_count edges arcs maps edge_weights kappa 
   grep -qa "$key\.npy" bsnn.npz || fail "the sheaf file lacks '$key'"
 done
 ! grep -qa 'kappa\.npy' nsd0.npz || fail "a deterministic model has a spread"
-# The learned maps of nodes, on threads that do not matter; of deterministic models those of a layer.
+# The learned maps of nodes, on threads that do not matter; of deterministic models the maps of a layer.
 for model in csnn bcsnn; do
   "$bin/predict" --model $model-3.safetensors --dataset karate --sheaf $model.npz > /dev/null || fail "predict --sheaf of $model"
   "$bin/predict" --model $model-3.safetensors --dataset karate --sheaf again.npz --threads 2 > /dev/null

@@ -99,7 +99,7 @@ struct Subgraph {
   NodeFeatures features;
   std::vector<std::int32_t> labels;
 
-  /// Those of the nodes of the whole that are here, by their numbers here. Unchecked: that they increase.
+  /// Of these nodes of the whole the ones that are here, by their numbers here. Unchecked: that `nodes` increase.
   [[nodiscard]] std::vector<std::int32_t> local(std::span<const std::int32_t> nodes) const {
     std::vector<std::int32_t> r;
     std::size_t i = 0;
