@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
   programs::add_flags(app, *app.add_option_group("Training"), s.train,
                       [](std::string_view key) { return key != "checkpoint_every"; });
   return programs::run_program(app, argc, argv, [&] {
+    sheafnn::validate_fan_outs(s.sampling.fan_outs, "--fan-outs");
     programs::require_writable("--save", s.save);
     const sheafnn::io::FolderRows rows(s.folder);
     s.network.features = rows.feature_count();

@@ -435,6 +435,42 @@ END
   refuse '--negatives: 0 is not allowed' "$bin/links" --negatives 0
   refuse '--ranking: .* is a file of --dataset' "$bin/links" --dataset club --ranking club/nodes.csv
 fi
+
+# Drawn neighbours of a graph on disk.
+if [ -x "$bin/large_graph" ]; then
+  $python - << 'PYTHON'
+import os, numpy
+random = numpy.random.default_rng(0)
+n, classes = 600, 3
+labels = numpy.arange(n) * classes // n
+pairs = {(u, (u + d) % n) for u in range(n) for d in (1, 2, 5)}
+arcs = sorted(pairs | {(v, u) for u, v in pairs})
+features = random.normal(size=(n, 6)) + 2 * numpy.eye(6)[labels]
+part = random.integers(0, 3, n)
+os.mkdir("disk")
+save = lambda name, values: numpy.save(f"disk/{name}.npy", values)
+save("indptr", numpy.concatenate([[0], numpy.cumsum(numpy.bincount([u for u, _ in arcs], minlength=n))]))
+save("indices", numpy.array([v for _, v in arcs], dtype=numpy.int32))
+save("features", features.astype(numpy.float32))
+save("labels", labels)
+for k, name in enumerate(["train_mask", "val_mask", "test_mask"]):
+    save(name, part == k)
+numpy.savez("disk.npz", edges=numpy.array(sorted(pairs)).T, features=features.astype(numpy.float32), labels=labels)
+PYTHON
+  large=("$bin/large_graph" disk --fan-outs 4,3 --batch-size 64 --lr 0.02 --epochs 8)
+  "${large[@]}" --threads 1 --save large.safetensors > large.txt || fail "large_graph"
+  "${large[@]}" --threads 2 | sed 's/; .* s an epoch//' | cmp - <(sed 's/; .* s an epoch//' large.txt) || fail "large_graph depends on threads"
+  grep -q '^disk: 600 nodes, 1800 edges, 6 features, 3 classes; [0-9]* training nodes$' large.txt || fail "large_graph: $(cat large.txt)"
+  awk '/test accuracy/ {n++; sub(/.*test accuracy /, ""); if ($1 + 0 < 90) bad = 1} END {exit bad || n != 1}' large.txt ||
+    fail "large_graph learned nothing: $(cat large.txt)"
+  "$bin/predict" --model large.safetensors --dataset disk.npz --output disk.csv > /dev/null || fail "predict of large_graph"
+  [ "$(wc -l < disk.csv)" = 601 ] || fail "predictions of large_graph's network"
+  "$bin/large_graph" disk --model bsnn --fan-outs 0 --steps 2 --evaluated 50 --epochs 2 > large.txt || fail "large_graph --model bsnn"
+  refuse 'none/indptr\.npy: cannot be opened' "$bin/large_graph" none
+  refuse '--fan-outs\[1\]: -1 is not allowed; must be between 0 and 4095' "$bin/large_graph" disk --fan-outs 3,-1
+  refuse '--steps: -1 is not allowed' "$bin/large_graph" disk --steps -1
+  refuse '--save: none/model\.safetensors: cannot be written' "$bin/large_graph" disk --save none/model.safetensors
+fi
 if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"
   grep -qx 'Both limits are reached\.' opinions.txt || fail "opinion_dynamics: $(cat opinions.txt)"

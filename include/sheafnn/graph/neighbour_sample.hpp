@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,11 +32,12 @@ namespace sheafnn {
 inline constexpr Index max_fan_out = 4095;
 
 /// \param fan_outs  k_1, k_2, …, each in [0, max_fan_out]; 0: all neighbours
+/// \param name      what messages call them
 /// \throws std::invalid_argument  no number, more than 64, or one out of range
-inline void validate_fan_outs(std::span<const Index> fan_outs) {
-  require_between("fan_outs", static_cast<Index>(fan_outs.size()), 1, 64);
+inline void validate_fan_outs(std::span<const Index> fan_outs, std::string_view name = "fan_outs") {
+  require_between(name, static_cast<Index>(fan_outs.size()), 1, 64);
   for (std::size_t h = 0; h < fan_outs.size(); ++h) {
-    require(fan_outs[h] >= 0 && fan_outs[h] <= max_fan_out, ArgumentName({}, "fan_outs", h), fan_outs[h],
+    require(fan_outs[h] >= 0 && fan_outs[h] <= max_fan_out, ArgumentName({}, name, h), fan_outs[h],
             detail::concat("must be between 0 and ", max_fan_out));
   }
 }
