@@ -376,6 +376,8 @@ def quoted(figures):
     yield "docs/comparison.md", f"{geometric(first)} times as fast in the geometric mean ({min(first):.0f} to {max(first):.0f})"
     fiftieth = 45 <= statistics.geometric_mean(first) < 55
     yield "README.md", "a fiftieth of the time" if fiftieth else f"{geometric(first)} times as fast"
+    jax = statistics.geometric_mean([c["jax_ms"] / c["sheafnn_ms"] for c in figures.cells("anchors")])
+    yield "README.md", "a twelfth of JAX's" if 11.5 <= jax < 12.5 else f"{jax:.0f} times as fast as JAX"
     notes = figures.root / "docs/notebook"
     for page, start, text in (("learned_posteriors", "| unreliable, spread 0.5 | `predictive`, 8 samples |", "{} with 2000 nodes"),
                               ("learned_planted_sheaves", "| `predictive` |", "{} with 5000")):
