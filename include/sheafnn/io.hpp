@@ -1,6 +1,6 @@
 /// \file
-/// The folder io/: datasets from .npz files, Geom-GCN and OGB folders and text files (CSV, Matrix Market); files of models, of
-/// unfinished trainings and of tensors in the safetensors format; .npz files of what models have learned.
+/// The folder io/: datasets from .npz files, folders of Geom-GCN and OGB, and text files (CSV, Matrix Market); files of
+/// models, of unfinished trainings and of tensors in the safetensors format; .npz files of what models have learned.
 #pragma once
 
 #include "sheafnn/io/checkpoint.hpp"
