@@ -54,7 +54,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions, waves an
   }
 }
 
-TEST_CASE("the batch engine agrees with the CPU: layers that read the input of the layer before, among others") {
+TEST_CASE("the batch engine agrees with the CPU: waves and copresheaves among diffusion layers") {
   using Model = Among<PointMass<Diagonal<2>>>;
   ModelOptions o = small_options();
   o.layer = LayerForm::diffusion;
@@ -65,6 +65,11 @@ TEST_CASE("the batch engine agrees with the CPU: layers that read the input of t
   o.layers = 4;
   o.channels = 8;
   compare<Model>(o, {.dropout = 0}, bound);
+  o.layers = 8;  // with a copresheaf
+  compare<Model>(o, {}, bound);
+  o.linear = false;
+  o.layers = 7;
+  compare<Model>(o, {}, bound);
 }
 
 TEST_CASE_TEMPLATE("gradients of convolutions, waves and copresheaves in the batch engine, along every coordinate",

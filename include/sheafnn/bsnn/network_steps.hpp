@@ -95,8 +95,12 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// of X_{l+1}, which is overwritten.
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
     const bool last = l + 1 == this->layer_count();
-    const bool shares_sheaf =
+    bool shares_sheaf =
         last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // together with the next steps
+    if (!shares_sheaf && this->layers.reads().maps && this->layers.reads().blocks) {
+      this->source.gradient().clear();  // a layer overwrites the derivatives of maps, or of blocks
+      shares_sheaf = true;
+    }
     kl_of_layers += sample_share() * this->layers[l].kl();
     this->layers[l].backward({execution,
                               this->sheaf_of(l),
@@ -180,9 +184,9 @@ struct NetworkSteps : NetworkParts<ModelType> {
   bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has a step after the layers begun the derivative of the last sheaf?
   bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
-  Buffer<S> learner_bar;              ///< derivative of the input of the last sheaf's learner, which LastLearner adds
-  double kl = 0;                      ///< KL term of the sheaves in the backward pass
-  double kl_of_layers = 0;            ///< KL term of variables that layers draw, the mean over samples
+  Buffer<S> learner_bar;    ///< derivative of the input of the last sheaf's learner, which LastLearner adds
+  double kl = 0;            ///< KL term of the sheaves in the backward pass
+  double kl_of_layers = 0;  ///< KL term of variables that layers draw, the mean over samples
 
  private:
   /// X_1 = H, or its complex form.

@@ -33,6 +33,10 @@ struct SheafBlocksGradient {
         degree_bar(graph.node_count() * Sizes::gram),
         scale_bar(graph.node_count() * Sizes::gram),
         weight_bar(blocks.block_count() * EdgeBlocks<S>::width) {}
+  /// Zeros what layers write.
+  void clear() {
+    for (Buffer<S>* bar : {&off_diagonal_bar, &degree_bar, &scale_bar, &map_bar}) bar->fill(S(0));
+  }
 
   Buffer<S> off_diagonal_bar;  ///< per edge {u, v}, u < v: derivative of L_uv = −Q_e (input)
   Buffer<S> degree_bar;        ///< per node: derivative of D_u (input; the total after backward)
