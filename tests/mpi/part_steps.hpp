@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "faulty_exchange.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/distributed.hpp"
@@ -148,6 +149,32 @@ void check_steps(const std::vector<SettingOf<typename Model::Options>>& settings
 template <class Model>
 void check_steps(const std::vector<SettingOf<typename Model::Options>>& settings) {
   check_steps<Model>(settings, [](const auto& setting) { return Model(setting.model, 7); });
+}
+
+/// Steps on an exchange that breaks a rule are others. \param faults  pairs of a Fault and its text
+template <class Model, class Faults>
+void check_faults(Model model, const SettingOf<typename Model::Options>& setting, const Faults& faults) {
+  const sheafnn::Dataset data = dataset();
+  const mpi::Partition partition = random_partition(data.node_count(), 2);
+  mpi::DistributedData part(ranks(), data, partition);
+  const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
+  const mpi::PartClassification loss(part, train);
+  mpi::LocalPart own = mpi::local_part(data.graph, partition, ranks().rank());
+  const sheafnn::NodeFeatures features = mpi::part_features(data.features, own.numbers);
+  mpi::RowExchange exchange(ranks(), own.numbers, own.neighbours);
+  tiny::disturb(model.parameters(), 8, 0.2);
+  const Step expected =
+      step(model, data.graph, data.features, sheafnn::Classification(data.labels), data.splits[0].train, setting);
+  for (const auto& broken : faults) {
+    const std::string name = broken.second;
+    CAPTURE(name);
+    test::FaultyExchange faulty(exchange, broken.first);
+    sheafnn::Graph graph = own.graph;
+    graph.set_part(&faulty);
+    const double apart = difference(model, step(model, graph, features, loss, train, setting), expected);
+    CAPTURE(apart);
+    if (ranks().size() > 1) CHECK_FALSE(everywhere(apart < 1e-6));
+  }
 }
 
 }  // namespace part_steps

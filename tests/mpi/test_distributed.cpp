@@ -17,7 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include "faulty_exchange.hpp"
 #include "network_passes.hpp"
 #include "own_layers.hpp"
 #include "part_steps.hpp"
@@ -219,44 +218,29 @@ TEST_CASE("steps of networks of continuous time are those of one process") {
 }
 
 TEST_CASE("the comparison sees every rule that is broken") {
-  const sheafnn::Dataset data = dataset();
-  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 2));
-  const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
-  const mpi::PartClassification loss(part, train);
-  mpi::LocalPart own = mpi::local_part(data.graph, random_partition(data.node_count(), 2), ranks().rank());
-  const sheafnn::NodeFeatures features = mpi::part_features(data.features, own.numbers);
-  mpi::RowExchange exchange(ranks(), own.numbers, own.neighbours);
-  const auto check = [&]<class Model>(Model model, const SettingOf<typename Model::Options>& setting,
-                                      const auto& faults) {
-    tiny::disturb(model.parameters(), 8, 0.2);
-    const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
-                               data.splits[0].train, setting);
-    for (const auto& broken : faults) {
-      const std::string name = broken.second;
-      CAPTURE(name);
-      test::FaultyExchange faulty(exchange, broken.first);
-      sheafnn::Graph graph = own.graph;
-      graph.set_part(&faulty);
-      const double apart = difference(model, step(model, graph, features, loss, train, setting), expected);
-      CAPTURE(apart);
-      if (ranks().size() > 1) CHECK_FALSE(everywhere(apart < 1e-6));
-    }
-  };
   using Model = Bsnn<GeneralLinear<2>, double>;
   Setting setting = settings<Model>().front();
-  check(Model(setting.model, 7), setting, test::faults);
+  check_faults(Model(setting.model, 7), setting, test::faults);
   setting.model.add_lp = true;
   setting.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
-  check(Model(setting.model, 7), setting, test::filter_faults);
+  check_faults(Model(setting.model, 7), setting, test::filter_faults);
   const auto cooperative = cooperative_settings(true);
   const auto check_cooperative = [&](const auto& of, const auto& faults) {
-    check(sheafnn::Bcsnn<2, double>(of.model, 7), of, faults);
+    check_faults(sheafnn::Bcsnn<2, double>(of.model, 7), of, faults);
   };
   check_cooperative(cooperative[1], test::cooperative_faults);  // sage
   check_cooperative(cooperative[2], test::batch_norm_faults);
   check_cooperative(cooperative[3], test::directed_faults);
   using Flow = sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>;
-  check(Flow(flow_settings(true)[1].model, 7), flow_settings(true)[1], test::flow_faults);
+  check_faults(Flow(flow_settings(true)[1].model, 7), flow_settings(true)[1], test::flow_faults);
+  using Layers = sheafnn::AnyBsnn<GeneralLinear<2>, double>;
+  setting = settings<Model>().front();
+  setting.model.layer = sheafnn::LayerForm::attention;
+  setting.model.attention = {.heads = 2, .width = 2, .transported = true, .random = true};
+  check_faults(Layers(setting.model, 7), setting, test::attention_faults);
+  setting.model.layer = sheafnn::LayerForm::directed;
+  setting.model.directed.random = true;
+  check_faults(Layers(setting.model, 7), setting, test::faults);
 }
 
 TEST_CASE("partitions and what they cost") {

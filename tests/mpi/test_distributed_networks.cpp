@@ -29,10 +29,7 @@ using sheafnn::SpecialOrthogonal;
 /// Another map for every arc and, of rotations, another weight for every edge.
 template <class Family>
 sheafnn::CellularSheaf<Family> given_sheaf(const sheafnn::Graph& graph, std::uint64_t seed) {
-  sheafnn::CellularSheaf<Family> r(graph);
-  const sheafnn::Stream stream{seed, sheafnn::Purpose::user};
-  for (Index arc = 0; arc < graph.arc_count(); ++arc)
-    r.set_map(arc, sheafnn::sheaf::random_map<Family>(stream, static_cast<std::uint32_t>(arc)));
+  sheafnn::CellularSheaf<Family> r = sheafnn::sheaf::random_sheaf<Family>(graph, {.seed = seed});
   if constexpr (sheafnn::CellularSheaf<Family>::has_edge_weights) {
     for (Index e = 0; e < graph.edge_count(); ++e) r.set_edge_weight(e, 1 + 0.5 * tiny::number(seed, e));
   }
@@ -159,6 +156,7 @@ TEST_CASE("steps of bundle networks are those of one process") {
         }}});
   check_steps<sheafnn::Bunn<2, double>>(settings);
   check_steps<sheafnn::BayesianBunn<2, double>>(settings);
+  check_faults(sheafnn::BayesianBunn<2, double>(settings[0].model, 7), settings[0], test::cooperative_faults);
 }
 TEST_CASE("a training of bundle networks is the training of one process") {
   check_training<sheafnn::BayesianBunn<2, double>>(

@@ -305,10 +305,10 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
     kernels::channel_products<D, Sizes::transport>(bar, other, here, other_bar, block_bar,
                                                    call.accumulate || c > 0);
     if (!transported()) return;
-    query_sum<T>(c, call.sheaf, u, scores().score_bar(arc), bar);
+    query_sum(c, call.sheaf, u, scores().score_bar(arc), bar);
     load(moved_source(), v, other);
     load(moved_source(), u, here);
-    query_sum<T>(c, call.sheaf, v, scores().score_bar(back), other_bar);
+    query_sum(c, call.sheaf, v, scores().score_bar(back), other_bar);
     multiply(S(-1), bar);
     multiply(S(-1), here);
     kernels::channel_products<D, Sizes::transport>(bar, other, here, other_bar, block_bar, true);

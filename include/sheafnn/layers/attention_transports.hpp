@@ -112,10 +112,10 @@ class AttentionTransports : public ArcTransports<Family, S> {
   /// The same of what scores of other nodes, and of u itself, read of u.
   template <class T, class Tile>
   SHEAFNN_INLINE void source_back(const SheafBlocks<Family, S>& sheaf, const Tile& c, Index u, T* sum) const {
-    query_sum<T>(c, sheaf, u, scores_.score_bar(scores_.own(u)), sum);
+    query_sum(c, sheaf, u, scores_.score_bar(scores_.own(u)), sum);
     for_arcs(u, [&]<bool Before>(Index arc) {
       T other[D];
-      query_sum<T>(c, sheaf, over_->target(arc), scores_.score_bar(over_->reverse(arc)), other);
+      query_sum(c, sheaf, over_->target(arc), scores_.score_bar(over_->reverse(arc)), other);
       kernels::add_block_times<D, Sizes::transport, Before, false>(sheaf.transport_block(over_->edge_of(arc)),
                                                                    other, sum);
     });
