@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/graph_part.hpp"
@@ -35,6 +36,8 @@ namespace sheafnn::detail {
 }
 
 /// The graph that this one is a part of, without features of arcs.
+///
+/// \throws std::invalid_argument  numbers of arcs that the whole has not, as of graphs selected from a union
 [[nodiscard]] inline Graph whole_graph(const Graph& graph) {
   GraphPart& part = *graph.part();
   const PartNumbers& numbers = part.numbers();
@@ -42,6 +45,7 @@ namespace sheafnn::detail {
   std::vector<double> source(static_cast<std::size_t>(2 * numbers.total_edges)), target(source.size());
   for (Index arc = 0; arc < graph.first_arc(numbers.own); ++arc) {
     const std::size_t i = numbers.arc[static_cast<std::size_t>(arc)];
+    require(i < source.size(), "arc", i, "the parts are not put together to one graph");
     source[i] = node(graph.source(arc));
     target[i] = 2 * node(graph.target(arc)) + (graph.listed(arc) ? 1 : 0);
   }
