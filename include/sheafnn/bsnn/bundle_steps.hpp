@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/bsnn/bundle_model.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
@@ -15,6 +14,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/layers/bundle_layer.hpp"
 #include "sheafnn/layers/bundle_learner.hpp"
 #include "sheafnn/layers/bundle_rotations.hpp"

@@ -278,7 +278,8 @@ struct CooperativeParts {
   ActivatedEncoder<S> encoder;
   std::optional<ActivatedEncoder<S>> learner_encoder;
   std::vector<NodeLearnerPair<S>> learners;  ///< one per layer, or one for all layers: learns_per_layer()
-  std::vector<VariationalNodeMaps<D, S>> posteriors;  ///< one per pair of learners in Bayesian models, otherwise empty
+  std::vector<VariationalNodeMaps<D, S>>
+      posteriors;                             ///< one per pair of learners in Bayesian models, otherwise empty
   std::vector<NodeMapRows<D, S>> given_maps;  ///< one element per layer; empty: the model's maps
   ReadoutHead<S> output;
   NodeMapsGradient<D, S> maps_gradient;

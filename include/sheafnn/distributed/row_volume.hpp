@@ -99,8 +99,8 @@ template <class Model>
     r.exchanges *= 2;
   }
   const bool shared = *model.options().separate_encoder;
-  const Index passes = Model::bayesian ? (shared ? epochs + 1 : 2 * epochs) + epochs
-                                       : epochs * (2 * step_samples + samples);
+  const Index passes =
+      Model::bayesian ? (shared ? epochs + 1 : 2 * epochs) + epochs : epochs * (2 * step_samples + samples);
   detail::add_projections(model, passes, r);
   return r;
 }

@@ -44,8 +44,7 @@ class HeatOperator {
         adjacency_(graph, options.normalisation, options.self_loops),
         coefficients_(options_of_series(options), bundles),
         chunks_{graph.own_node_count(), std::clamp<Index>(graph.own_node_count() / 64, 1, 64)} {
-    const bool series =
-        options.expansion != HeatExpansion::spectral && options.expansion != HeatExpansion::limit;
+    const bool series = options.expansion != HeatExpansion::spectral && options.expansion != HeatExpansion::limit;
     require(series || graph.part() == nullptr, "expansion", to_string(options.expansion),
             "needs a whole graph: ranks have parts of one");
     if (options.expansion == HeatExpansion::spectral) {

@@ -266,8 +266,7 @@ template <RestrictionMapFamily Family>
     return options.special ? random(SpecialOrthogonal<D>()) : random(Family());
   }
   const LocalFrames frames(*shared, features, D, options.gauge);
-  return sheaf_of_transports<Family>(shared,
-                                     connection_transports(frames, options.special, execution, 0, part));
+  return sheaf_of_transports<Family>(shared, connection_transports(frames, options.special, execution, 0, part));
 }
 
 }  // namespace sheafnn::sheaf
