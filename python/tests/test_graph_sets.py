@@ -68,7 +68,7 @@ def test_arrays():
         ({"edges": [[0, 2]]}, "graph"),
         ({"edges": [[0, 3]]}, r"edges\[0, 1\]: 3 is not allowed"),
         ({"features": np.eye(2)}, "features: 2 rows are not allowed; must be one for each of 3 nodes"),
-        ({"features": [[1.0], [np.nan], [0]]}, "NaN is not allowed"),
+        ({"features": [[1.0], [np.inf], [0]]}, "inf is not allowed"),
         ({"node_tags": [1, 2]}, "node_tags: 2 is not allowed"),
         ({"labels": [0, 1, 0]}, r"labels: shape \(3,\) is not allowed; expected one label for each of 2 graphs"),
         ({"labels": [0, 1], "targets": [0, 1]}, "targets: labels are there as well"),
