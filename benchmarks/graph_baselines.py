@@ -7,23 +7,26 @@ usage: graph_baselines.py accuracy FIGURES.json FILE.npz... [--networks NAME,...
 FIGURES.json   the file that the figures are added to (docs/results/figures/graphs.json)
 FILE.npz       sets of graphs with published folds (docs/data.md, "Sets of graphs")
 --networks     gin, gcn, nsd-identity, nsd-diagonal, nsd-special-orthogonal, bsnn-diagonal, bsnn-special-orthogonal
+--program PATH the program graphs (default: build/release/examples/graphs)
 --folds N      number of folds, from the first
 --epochs, --patience, --batch-size, --layers, --lr   of every network
 
 All networks have the same training, validation and test graphs (GraphSet.fold_split), layers, width (48 numbers per node: of sheaf networks
 16 channels of stalk dimension 3), sum pooling, a linear readout, learning rate, weight decay, dropout, batch size, epochs and patience. The
-epoch with the least validation loss is tested. Networks of sheafnn are of GraphClassifier, which has the bits of the program graphs.
+epoch with the least validation loss is tested. Networks of sheafnn are trained by the program graphs.
 
-Seconds of an epoch are processor time on one thread: training, and the evaluation of validation and test graphs. PyTorch Geometric's
-batches come from its DataLoader; "seconds without batching" leaves out the time in which it puts graphs together.
+Seconds of an epoch are processor time on one thread: training, and the evaluation of validation and test graphs. Of the program they
+are the time of a training of many epochs, less the time of one epoch. Batches of PyTorch Geometric come from its DataLoader; "without
+batching" leaves out the time in which it puts graphs together.
 
-Needs torch and torch_geometric from PyPI.
+Needs the package sheafnn, and torch and torch_geometric from PyPI.
 """
 import argparse
-import copy
 import json
 import pathlib
+import resource
 import statistics
+import subprocess
 import sys
 import time
 import warnings
@@ -37,23 +40,21 @@ SHEAVES = ["nsd-diagonal", "nsd-special-orthogonal", "bsnn-diagonal", "bsnn-spec
 BASELINES = ["gin", "gcn"]
 
 
-def train_sheaf(name, graphs, fold, options, report=None):
-    """Trains a network of sheafnn: test accuracy, best epoch, number of epochs, parameters, and processor seconds of each epoch."""
+def train_sheaf(name, path, options, folds, epochs):
+    """Trains a network by the program graphs: test accuracy and best epoch of each fold, and processor seconds."""
     model, maps = name.split("-", 1)
-    times = [time.process_time()]
-
-    def count(_):
-        times.append(time.process_time())
-        return True
-
-    classifier = sheafnn.GraphClassifier(
-        model, maps, 3, channels=WIDTH // 3, layers=options.layers, epochs=options.epochs, patience=options.patience,
-        batch_size=options.batch_size, learning_rate=options.lr, pooling="sum", threads=1, callback=count,
-        training={"dropout": DROPOUT, "weight_decay": DECAY, "sheaf_decay": DECAY}, random_state=0,
-    ).fit(graphs, fold=fold)
-    result = classifier.result_
-    epochs = np.diff(times)[1:].tolist()  # the first one includes the making of buffers
-    return result["test_accuracy"], result["best_epoch"], classifier.n_iter_, result["parameters"], epochs, epochs
+    command = [
+        options.program, path, "--model", model, "--maps", maps, "--stalk-dim", "3", "--channels", WIDTH // 3, "--pooling", "sum",
+        "--layers", options.layers, "--epochs", epochs, "--patience", options.patience, "--batch-size", options.batch_size, "--lr",
+        options.lr, "--dropout", DROPOUT, "--weight-decay", DECAY, "--sheaf-decay", DECAY, "--threads", 1, "--seed", 0,
+    ]
+    rows, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
+    for fold in folds:
+        done = subprocess.run([str(word) for word in (*command, "--fold", fold)], check=True, text=True, stdout=subprocess.PIPE)
+        fields = done.stdout.splitlines()[2].split()
+        rows.append((float(fields[3]) / 100, int(fields[1])))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return rows, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def network_of(name, features, classes, layers):
@@ -92,7 +93,7 @@ def data_of(graphs):
 
 
 def train_baseline(name, graphs, fold, options):
-    """The same of a network of PyTorch Geometric; the last list is without the time of batching."""
+    """Test accuracy, best epoch, processor seconds of each epoch, and the same without the time of batching."""
     import torch
     import torch.nn.functional as F
     from torch_geometric.loader import DataLoader
@@ -128,51 +129,56 @@ def train_baseline(name, graphs, fold, options):
             best, best_loss, accuracy = epoch, loss, correct
         elif epoch - best >= options.patience:
             break
-    parameters = sum(p.numel() for p in network.parameters())
-    return accuracy, best, epoch + 1, parameters, seconds[1:], without[1:]
-
-
-def train(name, *arguments):
-    return (train_baseline if name in BASELINES else train_sheaf)(name, *arguments)
+    return accuracy, best, seconds, without
 
 
 def accuracy(options, figures):
     for path in options.files:
         graphs = sheafnn.load_graphs(path)
-        for name in options.networks:
-            row = {"folds": [], "accuracy": [], "best_epoch": [], "epochs": []}
-            started = time.process_time()
-            for fold in range(min(options.folds, len(graphs.folds))):
-                test, best, epochs, row["parameters"], *_ = train(name, graphs, fold, options)
-                for key, value in (("folds", fold), ("accuracy", test), ("best_epoch", best), ("epochs", epochs)):
-                    row[key].append(value)
-                row["seconds"] = round(time.process_time() - started, 1)
-                figures.setdefault("accuracy", {}).setdefault(graphs.name, {})[name] = copy.deepcopy(row)
-                write(options, figures)
-            print(f"{graphs.name} {name}: {100 * np.mean(row['accuracy']):.1f} ± {100 * np.std(row['accuracy']):.1f} over "
-                  f"{len(row['folds'])} folds, {row['parameters']} parameters, {row['seconds']} s", flush=True)
-        of = figures["accuracy"][graphs.name]
+        of = figures.setdefault("accuracy", {}).setdefault(graphs.name, {})
         of["setting"] = {key: getattr(options, key) for key in ("epochs", "patience", "batch_size", "layers", "lr")}
-        write(options, figures)
+        for name in options.networks:
+            rows, seconds = [], 0.0
+            for fold in range(min(options.folds, len(graphs.folds))):
+                if name in BASELINES:
+                    *row, times, _ = train_baseline(name, graphs, fold, options)
+                    rows, used = rows + [row], sum(times)
+                else:
+                    row, used = train_sheaf(name, path, options, [fold], options.epochs)
+                    rows += row
+                seconds += used
+                of[name] = {"accuracy": [round(row[0], 6) for row in rows], "best_epoch": [row[1] for row in rows],
+                            "seconds": round(seconds, 1)}
+                write(options, figures)
+            values = of[name]["accuracy"]
+            print(f"{graphs.name} {name}: {100 * np.mean(values):.1f} ± {100 * np.std(values):.1f} over {len(values)} folds, "
+                  f"{seconds:.1f} s", flush=True)
+
+
+def seconds_of_epoch(name, path, graphs, options):
+    """Processor seconds of an epoch, and without the time in which PyTorch Geometric puts batches together."""
+    if name in BASELINES:
+        *_, seconds, without = train_baseline(name, graphs, 0, options)
+        return statistics.median(seconds), statistics.median(without)
+    used = [train_sheaf(name, path, options, [0], epochs)[1] for epochs in (1, options.epochs)]
+    return ((used[1] - used[0]) / (options.epochs - 1),) * 2
 
 
 def speed(options, figures):
-    """Medians over the epochs of some runs, in turn for all networks."""
+    """Medians over some runs, in turn for all networks."""
+    options.patience = options.epochs
     for path in options.files:
         graphs = sheafnn.load_graphs(path)
-        times = {name: ([], []) for name in options.networks}
+        times = {name: [] for name in options.networks}
         for _ in range(options.runs):
             for name in options.networks:
-                *_, seconds, without = train(name, graphs, 0, options)
-                times[name][0].extend(seconds)
-                times[name][1].extend(without)
+                times[name].append(seconds_of_epoch(name, path, graphs, options))
         of = figures.setdefault("speed", {}).setdefault(graphs.name, {})
-        for name, (seconds, without) in times.items():
-            of[name] = {"seconds": statistics.median(seconds), "seconds without batching": statistics.median(without),
-                        "epochs": len(seconds)}
-            print(f"{graphs.name} {name}: {1e3 * of[name]['seconds']:.2f} ms per epoch, without batching "
-                  f"{1e3 * of[name]['seconds without batching']:.2f} ms", flush=True)
-        of["setting"] = {key: getattr(options, key) for key in ("batch_size", "layers")}
+        of["setting"] = {key: getattr(options, key) for key in ("batch_size", "layers", "epochs", "runs")}
+        for name, rows in times.items():
+            whole, without = (1e3 * statistics.median(row[k] for row in rows) for k in (0, 1))
+            of[name] = {"ms": round(whole, 3), "ms without batching": round(without, 3)}
+            print(f"{graphs.name} {name}: {whole:.2f} ms per epoch, without batching {without:.2f} ms", flush=True)
         write(options, figures)
 
 
@@ -189,6 +195,7 @@ def main():
     for name, value in (("folds", 10), ("epochs", 200), ("patience", 100), ("batch-size", 32), ("layers", 4), ("runs", 3)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--lr", type=float, default=0.01)
+    parser.add_argument("--program", default="build/release/examples/graphs")
     options = parser.parse_args()
     unknown = [name for name in options.networks if name not in BASELINES + SHEAVES]
     if unknown:

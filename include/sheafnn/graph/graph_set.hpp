@@ -31,8 +31,8 @@ struct GraphSet {
   std::vector<double> targets = {};       ///< of regression: G × target_count, NaN where unknown
   Index target_count = 0;                 ///< numbers per graph of a task of regression
   std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
-  std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
   std::vector<std::string> class_names = {};  ///< C, or empty: classes are known by their numbers
+  std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
 
   [[nodiscard]] Index graph_count() const noexcept { return graph.graph_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
