@@ -295,7 +295,9 @@ def load_graphs(path: str | os.PathLike[str]) -> GraphSet:
     """
     core = _core.load_graphs(os.fspath(path))
     classes = _numbers(core.class_names)
-    return GraphSet(core, np.arange(core.class_count) if classes is None else classes)
+    if classes is None:
+        classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
+    return GraphSet(core, classes)
 
 
 class GraphEstimator(BaseEstimator):
