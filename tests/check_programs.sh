@@ -401,7 +401,7 @@ if [ -x "$bin/graphs" ]; then
   "$bin/graphs" tables/rings --epochs 2 --save tables.safetensors --fold 0 --predictions tables.csv > tables.txt || fail "graphs with a split"
   [ "$(wc -l < tables.csv)" = 11 ] || fail "graphs with a split: $(cat tables.csv)"
   refuse '--folds: 5 is not allowed; rings has 1 splits of its own' "$bin/graphs" tables/rings --folds 5
-  refuse 'edge_features' "$bin/graphs" rings --load tables.safetensors
+  refuse 'arc features of the graph: 0 is not allowed; the sheaf learner reads 1' "$bin/graphs" rings --load tables.safetensors
   echo 'a1-1,a2-1,1' >> tables/rings/edges.csv
   refuse 'edges\.csv:302: joins a node of graph .g1. and a node of graph .g2.; the graphs of a set are disjoint' "$bin/graphs" tables/rings
   echo 'a1-1,a99-1,1' >> tables/rings/edges.csv
