@@ -8,11 +8,11 @@ usage: authors_networks.py POLYNSD CSNN NSD DATA [--threads N] [--device DEVICE]
 POLYNSD  checkout of github.com/JLloyd22/L65-Mini-Project---Polynomial-Neural-Sheaf-Diffusion
 CSNN     checkout of github.com/andrerg02/Cooperative-Sheaf-NN
 NSD      checkout of github.com/twitter-research/neural-sheaf-diffusion, for the continuous-time networks
-DATA and the options are those of authors_code.py; FILE is networks.json of networks.cpp, or
+DATA and the options are as in authors_code.py; FILE is networks.json of networks.cpp, or
          results/filters.json of run_gpu.sh
 
 An epoch is one step of Adam on the training nodes and one evaluation of the three sets of nodes, as in the train() and
-test() of the checkouts: the network is called once for each. The other conventions are those of authors_code.py, whose
+test() of the checkouts: the network is called once for each. The other conventions come from authors_code.py, whose
 stand-ins for missing packages it uses.
 """
 import os
@@ -31,7 +31,7 @@ MODELS = [*POLYNOMIAL, *COOPERATIVE, *FLOW]
 
 
 def common_settings(data, classes):
-    """Those of authors_code.py."""
+    """The settings of authors_code.py."""
     return {"d": 3, "layers": 4, "hidden_channels": 16, "input_dropout": 0.5, "dropout": 0.3, "add_lp": False,
             "add_hp": False, "second_linear": False, "normalised": True, "deg_normalised": False, "linear": False,
             "orth": "householder", "sheaf_act": "tanh", "edge_weights": True, "left_weights": True,

@@ -147,7 +147,7 @@ def our_options(checkout, model, options, rule):
 def their_arguments(run, cell, data, device):
     checkout, graph, model, _, options = CELLS[cell]
     words = ["--model", model.removesuffix("Polynomial"), "--dataset", graph]
-    known = {action.dest for action in run.get_parser()._actions}  # those of POLYNSD are not in NSD's parser
+    known = {action.dest for action in run.get_parser()._actions}  # NSD's parser lacks options of POLYNSD
     for key, value in options.items():
         if key in known:
             words += ["--" + key, str(value)]

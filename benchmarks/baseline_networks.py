@@ -303,7 +303,7 @@ class MixHop(Network):
 
 
 class Gprgnn(Network):
-    """Σ_k γ_k Âᵏ MLP(x), k = 0 … K; γ learned, at first that of personalised PageRank."""
+    """Σ_k γ_k Âᵏ MLP(x), k = 0 … K; γ learned, at first the coefficients of personalised PageRank."""
 
     def __init__(self, graph, options):
         super().__init__(graph, options)

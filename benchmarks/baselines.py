@@ -9,7 +9,7 @@ FOLDER, DATA, --spaces, --seed  as in tune.py, whose `table` shows the networks 
 --jobs N    processes, each with one thread
 
 A setting is judged, given up, chosen and trained again as tune.py does it, with the same sampler, number of trials,
-epochs and patience; the search spaces are in the same file. A training is that of train: features scaled to row sum 1,
+epochs and patience; the search spaces are in the same file. Trainings do as train does: features scaled to row sum 1,
 the mean negative log-likelihood of the training nodes, Adam with an L2 term, and after every step an evaluation, which
 chooses the best epoch by the validation nodes. Seconds per epoch are processor time of a step and its evaluation on
 one thread, without the time in which other programs have the processor.

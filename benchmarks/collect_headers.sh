@@ -24,8 +24,8 @@ if [ ! -d "$eigen/Eigen" ]; then echo "collect_headers.sh: EIGEN=$eigen has no E
 # Eigen as a whole: which of its headers are read depends on the processor.
 cp -rL "$eigen/Eigen" "$folder/Eigen"
 
-# Everything else by the list of headers that the compiler reads. Those of the compiler and of the CUDA Toolkit
-# stay.
+# Everything else by the list of headers that the compiler reads. Headers of the compiler and of the CUDA
+# Toolkit stay.
 flags=(-std=c++20 -I include -I benchmarks -I tests -isystem "$eigen")
 for file in tests/cuda/*.cu benchmarks/gpu/*.cu tests/test_golden{,2}.cpp; do
   [ -e "$file" ] || continue

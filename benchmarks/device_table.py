@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Accuracies of trainings on a GPU beside those on the CPU, from the reports of docs/results/run.sh.
+"""Accuracies of trainings on a GPU beside accuracies on the CPU, from the reports of docs/results/run.sh.
 
 usage: device_table.py DEVICE CPU
 
 DEVICE  folder of the reports that DEVICE=cuda SEEDS=0-9 docs/results/run.sh has written
-CPU     folder of those of the CPU, of seed 0 (docs/results)
+CPU     folder of the reports of the CPU, of seed 0 (docs/results)
 
 Per graph and family: test accuracy on the GPU, mean and standard deviation over splits and seeds; means over the splits
 of seed 0 on the GPU and on the CPU, which draw the same numbers; the seconds of all trainings, reading the graph and

@@ -6,7 +6,7 @@ usage: overview.py FOLDER [--datasets NAME,...] [--spaces FILE] [--chosen]
 FOLDER      an OUTPUT of `tune.py export` or `tune.py budget`, with NAME.json of every dataset
 --datasets  default: texas,wisconsin,film,citeseer,cora
 --spaces    default: search_spaces.json beside this program; says which networks learn a sheaf, which have the identity sheaf, and
-            which are those of baselines.py
+            which belong to baselines.py
 --chosen    prints another table alone: what the validation nodes choose
 
 The first table has the validation accuracy of the chosen setting and the test accuracy for both rules that say which epoch is the
@@ -15,7 +15,8 @@ the mean over the graphs of the difference to the graph's best mean (rule "loss"
 last, after those that lack fewer.
 
 In the second a row is a graph: of the networks that learn a sheaf, the one that the validation nodes choose, and its test accuracy minus
-that of others, best epoch by loss, then by accuracy, with p of Wilcoxon's signed-rank test over the splits, means over the seeds.
+the accuracy of others, best epoch by loss, then by accuracy, with p of Wilcoxon's signed-rank test over the splits,
+means over the seeds.
 "Other, chosen" is the network of baselines.py that the validation nodes choose.
 
 With --chosen a row is a graph too: of the networks that learn a sheaf, of the networks with identity maps, and of the networks of
@@ -63,7 +64,7 @@ def print_figures(graphs):
 
 
 def difference(of, other):
-    """Test figures of one network minus those of another, for both rules, and p."""
+    """Test figures of one network minus the figures of another, for both rules, and p."""
     cells = []
     for rule in RULES:
         a, b = means_of_splits(of["final"][rule]), means_of_splits(other["final"][rule])

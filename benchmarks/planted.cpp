@@ -166,7 +166,7 @@ nlohmann::ordered_json json_of(const Figures& f) {
   return r;
 }
 
-/// Mean and standard deviation of those that are known.
+/// Mean and standard deviation of the figures that are known.
 std::string mean_text(const char* format, const std::vector<Figures>& runs, double Figures::*figure,
                       double factor = 1) {
   double sum = 0, squares = 0, count = 0;

@@ -88,7 +88,7 @@ std::string preset_table(const std::vector<Measurement>& native, const std::vect
   return text;
 }
 
-/// The tables of one file; those of the presets compare with the epochs among `all`.
+/// The tables of one file; the tables of the presets compare with the epochs among `all`.
 std::string section(const Results& results, const std::vector<Results>& all) {
   if (results.program == "portable") {
     const auto epochs =

@@ -2,10 +2,10 @@
 # Tests and benchmarks of the batch engine on a machine with a GPU: compiles with nvcc alone (no CMake, no packages) and
 # runs each program as soon as it is linked, those first whose results are worth most: the executor's tests and a family
 # of golden cases, epochs and batches, kernels, large graphs, all tests. Results are in the output folder as soon as
-# there are any. A step that fails is reported, the others go on; the last lines name those that failed.
+# there are any. A step that fails is reported, the others go on; the last lines name the failed ones.
 # usage: run_gpu.sh [--quick]            --quick: short measurements that only try the benchmarks out
 #   SHEAFNN_HEADERS  folder with Eigen/, doctest/, zlib.h, lib/libz.a … (collect_headers.sh makes one); default:
-#                    those of the system
+#                    the headers of the system
 #   OUT              where results go (default build/gpu): summary.txt, gpu.json, gpu.md (the tables for
 #                    docs/notebook/performance.md, which is renewed and copied here as well), results/ (each section), and the
 #                    logs of compile, tests, benchmarks, sanitizer
@@ -13,7 +13,7 @@
 #                    compile: makes all programs and runs none, needs no GPU but SHEAFNN_ARCH. sanitizer: the tests
 #                    under compute-sanitizer's memcheck (kernels have no shared memory and no barriers), for a run of
 #                    its own
-#   SHEAFNN_PREBUILT yes: compiles nothing; the programs in build/gpu, and the commit there, are those of a step compile
+#   SHEAFNN_PREBUILT yes: compiles nothing; the programs in build/gpu, and the commit there, come from a step compile
 #                    elsewhere. nvcc and cuBLAS must be there nevertheless
 #   SHEAFNN_SECONDS  time for everything (default 540): steps are cut short or left out, and count as failed
 #   SHEAFNN_ARCH     architecture to compile for (default native)

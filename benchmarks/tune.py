@@ -30,14 +30,14 @@ left as they are.
 budget makes networks comparable whose searches had different numbers of settings. FOLDER is an OUTPUT of export; what the first N
 settings of its searches alone would have chosen is trained with every seed, and written to another OUTPUT as export does.
 Settings are drawn and given up by those before them, so that the first N are what a search of N settings is. Figures are copied
-where the whole search has chosen the same setting, and of searches of N settings, those of baselines.py as well. Shorter ones are
-left out.
+where the whole search has chosen the same setting, and of searches of N settings, the figures of baselines.py as well.
+Shorter ones are left out.
 
 predict trains the chosen settings again, the best epochs by validation loss (or ROC AUC), and writes the class probabilities of
 every training to OUTPUT/NAME-NETWORK.npz, for seed_ensembles.py; files that are there already stay.
 
-compare prints, for every two of --networks, those of baselines.py too, the difference of their test figures and p as in the
-table, for both rules that say which epoch is the best; of judged networks as well.
+compare prints, for every two of --networks, networks of baselines.py too, the difference of their test figures and p as
+in the table, for both rules that say which epoch is the best; of judged networks as well.
 
 Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
 network; --jobs as many as there are processors.
@@ -48,9 +48,10 @@ has 15 bins. "ms per epoch" is processor time of a step and an evaluation, on on
 of baselines.py too, where FOLDER has their results; the rows are in the order of their test figures, and below the
 table stands the network that the validation nodes choose. In the table of `judge`, "validation" is the mean over the
 seeds as well, and "trials, hours" counts the candidates and their trainings. "p": Wilcoxon's signed-rank test of the
-splits' test figures, means over the seeds, against those of the first row. "std of choosing" needs DATA: the standard
-deviation of the chosen trial's test figure (one seed) when the completed trials are drawn anew with replacement and
-the best of the draw is chosen by the validation nodes; it says how much of a figure is the luck of the search.
+splits' test figures, means over the seeds, against the figures of the first row. "std of choosing" needs DATA: the
+standard deviation of the chosen trial's test figure (one seed) when the completed trials are drawn anew with
+replacement and the best of the draw is chosen by the validation nodes; it says how much of a figure is the
+luck of the search.
 
 Protocol. A setting is judged by the mean validation accuracy of the ten splits (of graphs that stop on ROC AUC: by
 that), among equals by the mean validation loss. Splits are trained in order, and a setting whose mean so far is below
@@ -83,7 +84,7 @@ FOLDER_OF_THIS = os.path.dirname(os.path.abspath(__file__))
 
 
 class Spaces:
-    """The file of search spaces: of one kind of networks, those of train ("networks") or "baselines"."""
+    """The file of search spaces, of one kind of networks: the networks of train ("networks") or "baselines"."""
 
     def __init__(self, path, kind="networks"):
         try:

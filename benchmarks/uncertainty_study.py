@@ -15,8 +15,8 @@ FOLDER  of the results: compare-NAME.json and sensitivity-NAME.csv. What is in t
 --settings N      of sensitivity: only the first N of the grid's settings, shuffled with a fixed seed
 
 compare      trains BSNN and NSD with the options of the preset, on every split with every seed. Single models are
-             averaged over the seeds. The ensemble of NSD has all seeds as its members, that of BSNN as many as the
-             processor time of NSD's buys. Both are trained once more without a class, whose test nodes are to be
+             averaged over the seeds. The ensemble of NSD has all seeds as its members, the ensemble of BSNN as many as
+             the processor time of NSD's buys. Both are trained once more without a class, whose test nodes are to be
              detected.
 sensitivity  trains both with the same options on a grid, with exchanged masks: 32 % of the nodes to train, 20 % to
              validate, 48 % to test. A setting's figures are means over the splits; its pair of models is one
@@ -205,7 +205,7 @@ def by_split(predictions):
 
 
 def over_splits(groups, members, of):
-    """of(prediction) → {name: number}, one per split: the mean over the seeds, or that of an ensemble."""
+    """of(prediction) → {name: number}, one per split: the mean over the seeds, or the figures of an ensemble."""
     rows = []
     for group in groups:
         each = [of(p) for p in group] if members is None else [of(ensemble(group[:members]))]

@@ -38,7 +38,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/sheafnnConfig.cmake ${PROJECT_BINARY_DIR}/sheafnnConfigVersion.cmake
         DESTINATION ${package_dir})
 
-# pkg-config: folders relative to that of the .pc file, wherever the options put them.
+# pkg-config: folders relative to the folder of the .pc file, wherever the options put them.
 set(pc_dir ${CMAKE_INSTALL_FULL_DATADIR}/pkgconfig)
 file(RELATIVE_PATH pc_prefix "${pc_dir}" "${CMAKE_INSTALL_PREFIX}")
 file(RELATIVE_PATH pc_includedir "${pc_dir}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
+#include <sheafnn/bsnn/sampling_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
 #include <sheafnn/graph/edge_split.hpp>
@@ -55,7 +56,8 @@ void print_kind_row(const sheafnn::NetworkKind& kind) {
 void print_kinds() {
   std::printf(
       "\n## Models\n\n"
-      "Every network runs on the CPU with any number of threads, in a deterministic and a Bayesian version. `train` "
+      "Every network runs on the CPU with any number of threads, in a deterministic and a Bayesian version. "
+      "`train` "
       "takes the names of the models,\n"
       "but the last two: the programs `hypergraph` and `graphs` train these. What batches and MPI leave out of a "
       "network that they take:\n"
@@ -113,6 +115,10 @@ int main() {
   print_kind(sheafnn::HypergraphOptions());
   print_table(sheafnn::TrainOptions(), "Training",
               "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
-  print_table(sheafnn::EdgeSplitOptions(), "Splits of edges",
-              "`EdgeSplitOptions`, of `split_links()`, `split_edges()` and the program `links` ([Links](edges.md)).");
+  print_table(sheafnn::SamplingOptions(), "Drawn neighbours",
+              "`SamplingOptions`, of `train_on_samples()` and the program `large_graph`\n([large "
+              "graphs](large_graphs.md)).");
+  print_table(
+      sheafnn::EdgeSplitOptions(), "Splits of edges",
+      "`EdgeSplitOptions`, of `split_links()`, `split_edges()` and the program `links` ([Links](edges.md)).");
 }

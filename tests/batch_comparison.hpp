@@ -57,7 +57,7 @@ void compare(const typename Model::Options& options, const Step& step, double bo
                      {other, other + info.size}, 1e-4 * largest) <= bound);
     }
     const auto log_probabilities = [&] { return test::last_outputs(network); };
-    // The CPU keeps those of the last sample.
+    // The CPU keeps the log-probabilities of the last sample.
     const Index last = (r + 1) * own.size.training_copies - 1;
     CHECK(relative(part(own.log_probabilities, last, n * classes), log_probabilities()) <= bound);
     std::vector<double> expected(static_cast<std::size_t>(n * classes));

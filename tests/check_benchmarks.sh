@@ -38,7 +38,7 @@ if ! echo '#include <benchmark/benchmark.h>' | "${command[@]}" -x c++ - 2> /dev/
   exit 77
 fi
 failed=0
-# Of the GPU's, those that name kernels: on the host executor.
+# Of the GPU's benchmarks, the ones that name kernels: on the host executor.
 for file in benchmarks/*.cpp benchmarks/gpu/kernels{,_special_orthogonal}.cu; do
   if ! output=$("${command[@]}" -x c++ "$file" 2>&1); then
     printf '%s does not compile:\n%s\n' "$file" "$(grep -E 'error|warning' <<< "$output" | head -n 10)"

@@ -70,7 +70,7 @@ grep -qE '^119,person 119,(baker|smith|"miller)' nodes.csv || fail "node 119: $(
 grep -v '"' nodes.csv | awk -F, 'NR > 0 {n++; best = $4 > $5 ? ($4 > $6 ? "baker" : "smith") : ($5 > $6 ? "miller" : "smith")
   if (best != "miller" && $3 != best) bad = 1} END {exit bad || n < 60}' || fail "classes and probabilities differ"
 
-# Another graph with the same columns, of which only one trade is known: classes are those of the model.
+# Another graph with the same columns, of which only one trade is known: classes are the model's.
 mkdir others
 printf 'name;age;trade;height\nann;0;smith;-0.5\nben;1;;0.5\ncyd;2;carpenter;-0.5\n' > others/nodes.csv
 printf 'ann\tben\nben\tcyd\n' > others/edges.tsv

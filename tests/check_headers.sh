@@ -5,7 +5,7 @@
 #
 # Most of the time goes into what headers include. Headers of which each includes the one before, itself or through
 # others, are therefore compiled behind each other. What a header's own text sees is what it includes and nothing else,
-# as if it were alone: one that forgets an include fails. Those of a failed compilation are compiled one by one.
+# as if it were alone: one that forgets an include fails. Headers of a failed compilation are compiled one by one.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 compiler=${1:-g++}

@@ -2,7 +2,7 @@
 # Runs the example programs: the README's program and what the README says it prints, training, prediction, reports,
 # and bad input (one line that names the culprit, exit code 2, nothing written).
 # usage: check_programs.sh FOLDER_OF_PROGRAMS [MODEL...]
-# MODEL: those the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
+# MODEL: a model that the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
 # SpecialOrthogonal_2 to 4, Cooperative_2, FlowDiagonal_2.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -100,7 +100,7 @@ for threads in 0 1 3; do
     cmp row-$split.safetensors beside-$split.safetensors || fail "model $split differs"
   done
 done
-# Seeds: a training is that of its own --seed.
+# Seeds: each training is the training of its own --seed.
 train=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20)
 "${train[@]}" --splits 0-1 --seeds 2,5 --save seeds.safetensors --sheaf seeds.npz --report seeds.json \
   --predictions predictions.npz > seeds.txt || fail "train --seeds"
@@ -268,7 +268,7 @@ for key in family stalk_dimension node_count edges arcs maps edge_weights kappa 
   grep -qa "$key\.npy" bsnn.npz || fail "the sheaf file lacks '$key'"
 done
 ! grep -qa 'kappa\.npy' nsd0.npz || fail "a deterministic model has a spread"
-# The learned maps of nodes, on threads that do not matter; of deterministic models those of a layer.
+# The learned maps of nodes, on threads that do not matter; of deterministic models the maps of a layer.
 for model in csnn bcsnn; do
   "$bin/predict" --model $model-3.safetensors --dataset karate --sheaf $model.npz > /dev/null || fail "predict --sheaf of $model"
   "$bin/predict" --model $model-3.safetensors --dataset karate --sheaf again.npz --threads 2 > /dev/null
@@ -466,6 +466,42 @@ END
   refuse '--train-share: 0 is not allowed; training needs targets' "$bin/links" --train-share 0 --message-share 0.8
   refuse '--negatives: 0 is not allowed' "$bin/links" --negatives 0
   refuse '--ranking: .* is a file of --dataset' "$bin/links" --dataset club --ranking club/nodes.csv
+fi
+
+# Drawn neighbours of a graph on disk.
+if [ -x "$bin/large_graph" ]; then
+  $python - << 'PYTHON'
+import os, numpy
+random = numpy.random.default_rng(0)
+n, classes = 600, 3
+labels = numpy.arange(n) * classes // n
+pairs = {(u, (u + d) % n) for u in range(n) for d in (1, 2, 5)}
+arcs = sorted(pairs | {(v, u) for u, v in pairs})
+features = random.normal(size=(n, 6)) + 2 * numpy.eye(6)[labels]
+part = random.integers(0, 3, n)
+os.mkdir("disk")
+save = lambda name, values: numpy.save(f"disk/{name}.npy", values)
+save("indptr", numpy.concatenate([[0], numpy.cumsum(numpy.bincount([u for u, _ in arcs], minlength=n))]))
+save("indices", numpy.array([v for _, v in arcs], dtype=numpy.int32))
+save("features", features.astype(numpy.float32))
+save("labels", labels)
+for k, name in enumerate(["train_mask", "val_mask", "test_mask"]):
+    save(name, part == k)
+numpy.savez("disk.npz", edges=numpy.array(sorted(pairs)).T, features=features.astype(numpy.float32), labels=labels)
+PYTHON
+  large=("$bin/large_graph" disk --fan-outs 4,3 --batch-size 64 --lr 0.02 --epochs 8)
+  "${large[@]}" --threads 1 --save large.safetensors > large.txt || fail "large_graph"
+  "${large[@]}" --threads 2 | sed 's/; .* s an epoch//' | cmp - <(sed 's/; .* s an epoch//' large.txt) || fail "large_graph depends on threads"
+  grep -q '^disk: 600 nodes, 1800 edges, 6 features, 3 classes; [0-9]* training nodes$' large.txt || fail "large_graph: $(cat large.txt)"
+  awk '/test accuracy/ {n++; sub(/.*test accuracy /, ""); if ($1 + 0 < 90) bad = 1} END {exit bad || n != 1}' large.txt ||
+    fail "large_graph learned nothing: $(cat large.txt)"
+  "$bin/predict" --model large.safetensors --dataset disk.npz --output disk.csv > /dev/null || fail "predict of large_graph"
+  [ "$(wc -l < disk.csv)" = 601 ] || fail "predictions of large_graph's network"
+  "$bin/large_graph" disk --model bsnn --fan-outs 0 --steps 2 --evaluated 50 --epochs 2 > large.txt || fail "large_graph --model bsnn"
+  refuse 'none/indptr\.npy: cannot be opened' "$bin/large_graph" none
+  refuse '--fan-outs\[1\]: -1 is not allowed; must be between 0 and 4095' "$bin/large_graph" disk --fan-outs 3,-1
+  refuse '--steps: -1 is not allowed' "$bin/large_graph" disk --steps -1
+  refuse '--save: none/model\.safetensors: cannot be written' "$bin/large_graph" disk --save none/model.safetensors
 fi
 if [ -x "$bin/opinion_dynamics" ]; then
   "$bin/opinion_dynamics" > opinions.txt || fail "opinion_dynamics"

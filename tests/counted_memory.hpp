@@ -20,7 +20,7 @@
 
 namespace heap {
 
-/// Requests of memory so far; where malloc cannot be replaced, those of operator new.
+/// Requests of memory so far; where malloc cannot be replaced, requests of operator new alone.
 inline std::atomic<std::size_t> allocations = 0;
 
 /// Which requests of memory fail: the n-th from now on, or that one and all after it.
@@ -30,7 +30,7 @@ enum class Failing { once, from_then_on };
 void begin_failing(long n, Failing which);
 /// No request fails any more. \returns how many there were since begin_failing()
 long end_failing();
-/// Blocks that are allocated and not yet freed; where malloc cannot be replaced, those of operator new.
+/// Blocks that are allocated and not yet freed; where malloc cannot be replaced, blocks of operator new alone.
 [[nodiscard]] long live_blocks();
 
 }  // namespace heap

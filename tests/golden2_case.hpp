@@ -17,7 +17,7 @@ using sheafnn::Index;
 /// Reads golden2/NAME.npz and checks that it is about such a model.
 golden::Case read(const std::string& name, test::MapKind kind, int dimension, bool bayesian);
 
-/// The options of a case from its file; others than those of the library fail.
+/// The options of a case from its file; options that the library does not have fail.
 sheafnn::ModelOptions options_of(const golden::Case& given);
 
 /// The check of golden_case.hpp for golden2/NAME.npz.

@@ -155,7 +155,7 @@ struct PackBounds {
   double single = 512;  ///< float against double
 };
 
-/// Packs against scalars of the same type, and single against double precision, in lane 0, whose noise is that of
+/// Packs against scalars of the same type, and single against double precision, in lane 0, whose noise is the noise of
 /// the scalar's arc; and every lane bit by bit against a pack that has its raw outputs in all lanes.
 template <class Q>
 void check_packs(const Q& q, int raw_size, int map_size, const PackBounds& bounds) {

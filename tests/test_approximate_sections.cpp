@@ -130,7 +130,7 @@ TEST_CASE("the rounded section disagrees at most (1 + 2 r √(‖L‖ / λ₂))�
       reflections += block.determinant() < 0;
     }
     REQUIRE(reflections % 60 == 0);
-    // The Laplacian of the graph with weights w_e²: that of scalar maps w_e.
+    // The Laplacian of the graph with weights w_e²: the Laplacian of scalar maps w_e.
     CellularSheaf<Diagonal<1>> scalar(graph);
     for (Index a = 0; a < graph.arc_count(); ++a) {
       scalar.set_map(a, Eigen::Matrix<double, 1, 1>::Constant(sheaf.edge_weight(graph.edge_of(a))));

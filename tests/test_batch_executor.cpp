@@ -151,7 +151,7 @@ TEST_CASE("an epoch of a small graph is so many launches") {
 }
 
 TEST_CASE("divisors give the quotients and remainders of all numbers below 2^31") {
-  // Those next to multiples of the divisor, where a rounding would show, and next to powers of two.
+  // Numbers next to multiples of the divisor, where a rounding would show, and next to powers of two.
   const Index limit = (Index{1} << 31) - 1;
   Index wrong = 0;
   const auto check = [&](Index n, Index d) {

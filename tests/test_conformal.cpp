@@ -63,7 +63,7 @@ TEST_CASE("adaptive scores by hand") {
   const Numbers scores = adaptive_scores(p, 3);
   const Numbers expected = {1.0, 0.5, 0.8, 0.75, 1.0, 0.5};  // equal ones: the first class first
   for (std::size_t i = 0; i < 6; ++i) CHECK(scores[i] == doctest::Approx(expected[i]).epsilon(1e-15));
-  // A node's share is the same for all of its classes, and that of its seed.
+  // A node's share is the same for all of its classes, and depends on the seed.
   const Numbers random = adaptive_scores(p, 3, 7);
   for (std::size_t u = 0; u < 2; ++u) {
     const double share = uniform(7, static_cast<std::uint32_t>(u), 0);

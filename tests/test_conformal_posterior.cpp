@@ -64,7 +64,7 @@ TEST_CASE("conformal posterior: sizes, activations, the scalar part of KL") {
   const double kl =
       Q::Rotations().kl(static_cast<const double*>(rotation)) + 0.5 * (mu * mu + sigma * sigma - 1) + 0.4;
   CHECK(std::abs(Q().kl(static_cast<const double*>(parameters)) - kl) <= 16 * rotation_checks::epsilon * kl);
-  // The mean map is that of the deterministic model.
+  // The mean map is the map of the deterministic model.
   sheafnn::SquareMatrix<double, 3> mean, point;
   Q().mean(static_cast<const double*>(parameters), mean);
   PointMap<Conformal<3>>().map(raw, point);

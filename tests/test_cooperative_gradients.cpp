@@ -1,5 +1,5 @@
 // The gradient of cooperative networks against central differences along every coordinate, for every option alone and
-// for all of them together, and that of the layer alone in higher dimensions.
+// for all of them together, and the gradient of the layer alone in higher dimensions.
 #include <doctest/doctest.h>
 
 #include <functional>

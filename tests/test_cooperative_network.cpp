@@ -308,7 +308,7 @@ TEST_CASE("Bayesian cooperative networks draw by seed, epoch, sample, layer and 
   first_entry({.seed = 1, .epoch = 2, .sample = 3, .training = true});
   network.forward({.seed = 1, .epoch = 2, .sample = 3});
   CHECK(network.outputs()(10, 0) == value);
-  // The KL term is that of the distributions: a Monte Carlo estimate of it comes near.
+  // The KL term belongs to the distributions: a Monte Carlo estimate of it comes near.
   test::TrainingPass<double> pass = training_pass<Model>();
   pass.input_dropout = pass.dropout = 0;
   const double exact = test::train_pass(network, pass).kl;

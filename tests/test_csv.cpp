@@ -529,7 +529,7 @@ TEST_CASE("text folder: a folder with neither kind of files is refused") {
   folder.write("edge.csv", edge_text);
   const std::string message =
       folder.path().string() +
-      ": has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN folder";
+      ": has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN or OGB folder";
   CHECK_THROWS_WITH_AS(static_cast<void>(io::load_dataset(folder.path().string())), message.c_str(),
                        std::runtime_error);
 }

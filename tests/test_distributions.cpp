@@ -133,7 +133,7 @@ TEST_CASE("angular central Gaussian density integrates to 1 and its samples have
     sum += sheafnn::rotation::pdf(circle, Column<double, 2>(std::cos(angle), std::sin(angle))) / n;
   }
   CHECK(std::abs(sum - 1) <= 64 * epsilon);
-  // ∫ over longitude (periodic) and latitude, and the second moments of the density against those of samples.
+  // ∫ over longitude (periodic) and latitude, and the second moments of the density against the moments of samples.
   sum = 0;
   Column<double, 3> second = Column<double, 3>::Zero();
   for (int i = 0; i < n; ++i) {

@@ -100,7 +100,7 @@ TEST_CASE("spectra: identity maps by hand, a change of bases changes nothing") {
   CHECK(plain.size() == 10);
   CHECK(distance({plain.begin(), plain.begin() + 4}, Doubles(4, 0.0)) <= 16 * eps);
   CHECK(plain[4] > 0.1);
-  // F_{u⊴e} = Q_e R_u has the spectrum of identity maps; with weights, that of a weighted graph.
+  // F_{u⊴e} = Q_e R_u has the spectrum of identity maps; with weights, the spectrum of a weighted graph.
   Matrices maps;
   for (Index a = 0; a < graph.arc_count(); ++a) {
     const double of_edge = 50.0 * static_cast<double>(graph.edge_of(a));

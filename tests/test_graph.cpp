@@ -569,7 +569,7 @@ TEST_CASE("synthetic: degree noise spreads the degrees") {
     double squares = 0;
     for (Index u = 0; u < 20000; ++u) squares += std::pow(static_cast<double>(data.graph.degree(u)) - 20, 2);
     // Poisson around a log-normal mean: variance 20 + 20² (exp(spread²) − 1). The standard error of the variance
-    // follows from the fourth moment, here bounded by that of the log-normal part and the Poisson part, and merged
+    // follows from the fourth moment, here bounded by the moment of the log-normal part and the Poisson part. Merged
     // duplicates of hubs shift it by less than 2 %.
     const double factor = std::exp(spread * spread);
     const double variance = 20 + 400 * (factor - 1);

@@ -1,4 +1,4 @@
-// Two temperatures of nodes that agree with their neighbours and of those that do not.
+// Two temperatures: of nodes that agree with their neighbours and of nodes that do not.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -135,7 +135,7 @@ TEST_CASE("encoder: forward and backward, dropout of features and of the output"
       CHECK(distance(output(), dropped_matrix(encoded(task, numbers, weight, bias, options, features), hidden)) <=
             bound);
       CHECK(distance(encoder.clean().eigen(), encoded(task, numbers, weight, bias, options, {})) <= bound);
-      // The derivative of W replaces what is there, that of b is added.
+      // The derivative of W replaces what is there, the derivative of b is added.
       const Matrix bar = some_matrix(n, 5, 6);
       Buffer<double> gradient(numbers.set.size());
       gradient.fill(7);

@@ -585,8 +585,8 @@ TEST_CASE("training with regression explains a signal, the same on any number of
   CHECK(result.test_accuracy > 0.5);
   CHECK(result.validation_accuracy > 0.5);
   CHECK(result.history.front().validation_accuracy < result.validation_accuracy);
-  CHECK(result.test_nll < std::log(0.3) + 0.92 + 0.5 * 0.5 / (0.3 * 0.3));  // that of the mean predictor
-  CHECK(std::isnan(result.test_ece));  // that of classes
+  CHECK(result.test_nll < std::log(0.3) + 0.92 + 0.5 * 0.5 / (0.3 * 0.3));  // the NLL of the mean predictor
+  CHECK(std::isnan(result.test_ece));  // only classes have one
   const auto [again, values_again] = trained(2);
   CHECK(again.test_accuracy == result.test_accuracy);
   CHECK(std::equal(values.begin(), values.end(), values_again.begin(), values_again.end()));

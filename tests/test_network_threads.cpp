@@ -115,7 +115,7 @@ std::pair<double, Doubles> pass_of(const ModelOptions& of, bool only_nodes, int 
   return {loss, Doubles(network.gradient().begin(), network.gradient().end())};
 }
 
-/// The kernels of packs of sixteen floats against those of double precision, and for training nodes alone.
+/// The kernels of packs of sixteen floats against the kernels of double precision, and for training nodes alone.
 template <class Family>
 void check_sixteen_channels(const ModelOptions& of = {}) {
   CAPTURE(Family::name);

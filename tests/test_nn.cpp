@@ -546,7 +546,7 @@ void check_adam_finiteness() {
 TEST_CASE("ELU, its slope and the sigmoid: float, double and packs") {
   const std::vector<double> arguments = {-100, -30, -3, -1, -0.5, -1e-3, 0,   1e-3,
                                          0.5,  1,   3,  30, 100,  -0.0,  700, -700};
-  // exp(x) − 1 loses digits near 0: its absolute error is that of numbers near 1.
+  // exp(x) − 1 loses digits near 0: its absolute error is the error of numbers near 1.
   const auto exact_elu = [](double x) { return x > 0 ? x : std::expm1(x); };
   const auto check_elu = [&]<class S>(S, auto pack) {
     using P = decltype(pack);

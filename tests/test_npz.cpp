@@ -806,7 +806,7 @@ TEST_CASE("load_npz: files") {
   CHECK_THROWS_WITH_AS(static_cast<void>(io::load_dataset("no_such_name")),
                        "no_such_name: no such dataset; choose karate, synthetic, an .npz file, a folder with "
                        "edges.csv and nodes.csv, "
-                       "or a Geom-GCN folder",
+                       "or a Geom-GCN or OGB folder",
                        std::runtime_error);
   CHECK(io::load_dataset("karate").node_count() == 34);
   CHECK(io::load_dataset("synthetic", {.nodes = 50}).node_count() == 50);

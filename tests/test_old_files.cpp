@@ -1,6 +1,6 @@
 /// \file
-/// Files that earlier versions have written, tests/files/VERSION, must load for ever and hold the same numbers. Those of
-/// later versions are refused, with both versions named.
+/// Files that earlier versions have written, tests/files/VERSION, must load for ever and hold the same numbers. Files
+/// of later versions are refused, with both versions named.
 ///
 /// When a format changes, its version grows and this writes the files to be kept, into a folder of their own:
 ///     sheafnn_tests --no-skip --test-case="old files: written by this version"

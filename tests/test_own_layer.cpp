@@ -132,8 +132,8 @@ using TwiceNamed = Declaring<NamedTwice>::Kind<Family, S>;
 template <class Family, class S>
 using SlowLayer = Declaring<OfLearner>::Kind<Family, S>;
 
-/// Compares derivatives of the loss with differences, of all nodes' outputs and of some, and those of two threads with
-/// those of one.
+/// Compares derivatives of the loss with differences, of all nodes' outputs and of some, and the derivatives on two
+/// threads with the derivatives on one.
 ///
 /// \param own  names of parameters none of whose derivatives may be 0
 template <class Model>

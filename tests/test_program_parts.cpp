@@ -160,7 +160,7 @@ TEST_CASE("folders of checkpoints: arguments that are not UTF-8 are refused befo
   CHECK(message_of(folder, false, {"--dataset", "d\xE9.npz"}) ==
         ": cannot keep the argument 'd?.npz', which is not UTF-8; name the file otherwise");
   CHECK(!std::filesystem::exists(folder));
-  // That of the folder itself is not kept.
+  // The name of the folder itself is not kept.
   CHECK(message_of(parent / "d\xE9", false, {"--checkpoint", "d\xE9"}) == "no error");
 }
 

@@ -184,7 +184,7 @@ TEST_CASE("classes that no node or all nodes have are left out") {
   CHECK(std::isnan(roc_auc(p, 2, std::vector<std::int32_t>{1, 1}, all_nodes(2))));
   CHECK(std::isnan(average_precision(p, 2, std::vector<std::int32_t>{1, 1}, all_nodes(2))));
   CHECK(std::isnan(roc_auc(std::vector<double>{1, 1}, 1, std::vector<std::int32_t>{0, 0}, all_nodes(2))));
-  // Classes 0 and 2 are ranked rightly, class 1 is that of the last node, which does not count.
+  // Classes 0 and 2 are ranked rightly, class 1 belongs to the last node, which does not count.
   const std::vector<double> three = {0.9, 0, 0.1, 0.1, 0.5, 0.4, 0, 1, 0};
   CHECK(roc_auc(three, 3, std::vector<std::int32_t>{0, 2, 1}, Nodes{0, 1}) == 1);
   CHECK(average_precision(three, 3, std::vector<std::int32_t>{0, 2, 1}, Nodes{0, 1}) == 1);

@@ -504,7 +504,7 @@ Matrix fixed_filter(const sheafnn::Graph& graph, Real sign, Real shift) {
 }
 
 TEST_CASE("reference: Laplacians of a path worked out by hand") {
-  // 0 – 1 – 2 with F = 2 at both ends of the first edge, 3 and −1 at those of the second.
+  // 0 – 1 – 2 with F = 2 at both ends of the first edge, 3 and −1 at the ends of the second.
   const sheafnn::Edge edges[] = {{0, 1}, {1, 2}};
   const sheafnn::Graph path(3, edges);
   const auto one = [](Real value) { return Matrix::Constant(1, 1, value).eval(); };

@@ -139,7 +139,7 @@ TEST_CASE("matrix Fisher fits of concentrated rotations") {
     const auto fit = sheafnn::rotation::fit<MatrixFisherDistribution<3>>(six_turns(angle));
     CHECK(std::abs(fit.concentration() / kappa - 1) <= 4 / kappa + 16 * epsilon / angle);
   }
-  // Samples of different s are those of smaller s, whose turns are scaled.
+  // Samples of larger s are samples of smaller s with scaled turns.
   const auto fitted = [](double scale) {
     const Column<double, 3> s = scale * Column<double, 3>(3, 2, 1);
     const MatrixFisherDistribution<3> truth(

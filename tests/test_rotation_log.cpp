@@ -82,7 +82,7 @@ void check_principal() {
   }
 }
 
-/// J and its adjoint along every coordinate, and log |det J| against that of exp.
+/// J and its adjoint along every coordinate, and log |det J| against the determinant of exp.
 template <int N>
 void check_derivative(const SquareMatrix<double, N>& r) {
   CAPTURE(N);
@@ -164,7 +164,7 @@ TEST_CASE("derivative of the logarithm along every coordinate") {
 }
 
 TEST_CASE("at the cut locus") {
-  // One of the two logarithms of a half turn; J is that of its branch.
+  // One of the two logarithms of a half turn; J belongs to its branch.
   const SquareMatrix<double, 3> half = Column<double, 3>(-1, 1, -1).asDiagonal();
   const RotationParameters<double, 3> phi = sheafnn::rotation::rotation_log(half);
   CHECK(std::abs(std::abs(phi(1)) - pi) <= 4 * epsilon);

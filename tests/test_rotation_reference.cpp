@@ -81,7 +81,7 @@ void check_angles(const char* what, int expected, double bound) {
   const auto check = [&](const Row& row) {
     const D distribution(SquareMatrix<double, N>::Identity(), row.a);
     CHECK(error(sheafnn::rotation::angle_cdf(distribution, row.b), row) <= bound);
-    // The quantile undoes the distribution function; its error is that of the probability over the density.
+    // The quantile undoes the distribution function; its error is the error of the probability over the density.
     const double slope = sheafnn::rotation::angle_pdf(distribution, row.b);
     if (row.value < 1 - 1e-6) {
       const double back = sheafnn::rotation::angle_quantile(distribution, row.value);

@@ -169,7 +169,7 @@ void check_drift() {
   CHECK(sheafnn::rotation::orthonormalised<Scalar, N>("m", cleaned) == cleaned);
   const CayleyDistribution<N, Scalar> distribution(drifted, Scalar(0.99));
   CHECK(distribution.location() == cleaned);
-  // Both ways of drifting leave the log density, which varies over angles of 0.01, as that of the clean rotation.
+  // Neither way of drifting changes the log density of the clean rotation, which varies over angles of 0.01.
   const Scalar exact = sheafnn::rotation::logpdf(distribution, cleaned);
   CHECK(std::abs(sheafnn::rotation::logpdf(distribution, drifted) - exact) <= Scalar(64 * N * N * 100) * unit);
   CHECK(sheafnn::rotation::LeonCayleyDistribution<N, Scalar>(drifted, Scalar(2)).location() == cleaned);

@@ -171,7 +171,7 @@ void check_gradient(const FlowOptions& options, Index samples = 1, bool only_nod
   const std::vector<double> steps = network.flow().steps();
   CHECK(steps.size() >= 2);
   network.set_steps(steps);
-  // The last sample's steps; with one sample, those of the whole pass.
+  // The last sample's steps; with one sample, the steps of the whole pass.
   const double replayed = pass_of(network, task, samples, only_nodes).loss;
   const Buffer<double> gradient = network.gradient();
   if (samples == 1) {

@@ -67,7 +67,7 @@ double mean_accuracy() {
     TrainOptions options = train_options();
     options.seed = s;
     const TrainResult result = sheafnn::train(model, karate(), karate().splits[s], options);
-    // The loss falls: the mean of the last ten epochs is well below that of the first two.
+    // The loss falls: the mean of the last ten epochs is well below the mean of the first two.
     const auto nll = [&](std::size_t epoch) { return result.history.at(epoch).nll; };
     double last = 0;
     for (std::size_t i = 1; i <= 10; ++i) last += nll(result.history.size() - i) / 10;

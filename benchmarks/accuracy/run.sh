@@ -2,7 +2,7 @@
 # Errors of the library's functions against mpmath at 60 digits: renews the tables of docs/accuracy.md.
 # Takes some minutes.
 # usage: run.sh [OPTIONS OF accuracy.py]
-# The statistical tests of the samplers are samplers.sh, those of the random words streams.sh.
+# The statistical tests of the samplers are in samplers.sh, the tests of the random words in streams.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bash scripts/install_dependencies.sh

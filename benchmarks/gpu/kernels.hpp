@@ -40,7 +40,7 @@ inline constexpr std::array<std::string_view, 14> family_kernel_names = {"add pr
                                                                          "build nodes backward",
                                                                          "sample maps backward",
                                                                          "gather projections"};
-/// … and those that do not depend on it.
+/// … and the kernels that do not depend on it.
 inline constexpr std::array<std::string_view, 9> common_kernel_names = {"dropout of stored features",
                                                                         "sparse input",
                                                                         "sparse input gradient",
@@ -173,7 +173,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
     return Traffic{4 * static_cast<double>(count), 4 * static_cast<double>(gathered)};
   };
   const Index edge_weights = weighted ? m : 0, dense = n * h, blocks = n * Sizes::gram;
-  // A kernel that reads, per arc, `rows` numbers of the other node instead of those of each node once.
+  // A kernel that reads, per arc, `rows` numbers of the other node instead of the numbers of each node once.
   const auto gathering = [&](Index count, Index once, Index per_arc) {
     return numbers(count, count - once + pairs * per_arc);
   };

@@ -63,7 +63,7 @@ void for_each_figure(const Figures& f, const Visit& visit) {
 /// Trains a network of maps of this family: given (with the true sheaf), expected (with the sheaf that features tell), nsd,
 /// bsnn or predictive (bsnn, trained by the loss of the mean prediction).
 ///
-/// \param expected  where transports were drawn, those that they were drawn around; otherwise the truth
+/// \param expected  where transports were drawn, the ones that they were drawn around; otherwise the truth
 template <class Family>
 [[nodiscard]] Figures train_learned(std::string_view network, const sheafnn::PlantedTask<Family>& task,
                                     const sheafnn::CellularSheaf<Family>& expected, const Setting& setting);

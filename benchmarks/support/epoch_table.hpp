@@ -1,5 +1,5 @@
 /// \file
-/// The table of epochs: our times, those of the authors' code, and the ratios.
+/// The table of epochs: our times, the times of the authors' code, and the ratios.
 #pragma once
 
 #include <algorithm>

@@ -18,9 +18,9 @@ namespace benchmarks {
 
 /// What one call of a kernel has to do, whatever way it does it.
 ///
-/// Operations are those of the formulas: each + − × ÷ √ and comparison is one, an elementary function (exp, log,
-/// tanh, sin, cos) counts as 20, and the integer arithmetic of the random numbers is counted as well. Bytes are
-/// those of every input and output once: what no cache can save when they come from memory.
+/// Operations are counted in the formulas: each + − × ÷ √ and comparison is one, an elementary function (exp, log,
+/// tanh, sin, cos) counts as 20, and the integer arithmetic of the random numbers is counted as well. Bytes
+/// count every input and output once: what no cache can save when they come from memory.
 struct Work {
   double operations = 0;
   double bytes = 0;

@@ -14,7 +14,7 @@
 namespace benchmarks {
 
 /// Markdown table of the measurements "step/EDGES/THREADS", with the spread of the figures per edge below. Memory
-/// is that of one thread; the other number of threads, if there is one, has columns of its own.
+/// is measured on one thread; the other number of threads, if there is one, has columns of its own.
 [[nodiscard]] inline std::string scaling_table(const std::vector<Measurement>& all) {
   struct Range {
     double min = std::numeric_limits<double>::infinity(), max = 0;

@@ -62,12 +62,13 @@ def table(head, rows, texts=1):
 # --- Speed ---
 
 
-def epochs(figures):
+def anchors(figures):
     rows = []
-    for c in figures.cells("epochs"):
-        ratio = f"{c['pytorch_ms'] / c['sheafnn_ms']:.0f}"
-        rows.append([c["graph"], MODELS[c["network"]], MAPS[c["maps"]], short(c["pytorch_ms"]), short(c["sheafnn_ms"]), ratio])
-    return table(["graph", "network", "maps", "PyTorch, ms", "sheafnn, ms", "times faster"], rows, texts=3)
+    for c, ratio in zip(figures.cells("anchors"), figures.ratios("epochs"), strict=True):
+        times = [text for name in ("jax_ms", "pytorch_ms") for text in (short(c[name]), f"{c[name] / c['sheafnn_ms']:.1f}")]
+        rows.append([c["graph"], MODELS[c["network"]], MAPS[c["maps"]], short(c["sheafnn_ms"]), *times, f"{ratio:.0f}"])
+    head = ["graph", "network", "maps", "sheafnn, ms", "JAX, ms", "times", "PyTorch, ms", "times", "authors' code, times"]
+    return table(head, rows, texts=3)
 
 
 def gpu_epochs(figures):
@@ -343,7 +344,7 @@ FUNCTIONS = ["Packs: elementary functions", "Random numbers", "Parts of networks
              "Isotropic Gaussian distributions on SO(3)", "Matrix Bingham distributions on SO(3)",
              "León's distributions, angular central Gaussian distributions, angles of uniform rotations"]
 TABLES = {
-    "docs/performance.md": {"epochs": epochs, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
+    "docs/performance.md": {"anchors": anchors, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
     "docs/results/README.md": {"public graphs": public, "networks": networks, "defaults": defaults},
     "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
     "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
@@ -374,8 +375,6 @@ def geometric(ratios):
 def quoted(figures):
     """Pages, and what must stand there, spaces and line ends apart."""
     first = figures.ratios("epochs")
-    again = figures.ratios("epochs, again")
-    old = figures.ratios("epochs, old PyTorch")
     layers = figures.ratios("other networks", ("filter", "cooperative"))
     flows = figures.ratios("other networks", ("flow",))
     device = figures.ratios("gpu PyTorch", ("nsd", "bsnn"))
@@ -387,8 +386,11 @@ def quoted(figures):
     tests = figures.cells("samplers", "tests")
     page = "docs/performance.md"
     yield page, f"{geometric(first)} times as fast in the geometric mean, and at least {min(first):.0f} times"
-    yield page, f"{geometric(again)} in the geometric mean and {min(again):.0f} at least"
-    yield page, f"PyTorch 1.13 on that machine: {geometric(old)} and {min(old):.0f}"
+    for name, what in (("jax_ms", "as one compiled step of JAX"), ("pytorch_ms", "as the same arrays in PyTorch")):
+        ratios = [c[name] / c["sheafnn_ms"] for c in figures.cells("anchors")]
+        yield page, f"{geometric(ratios)} times as fast {what} ({min(ratios):.1f} at least)"
+    compiled = [c["compile_ms"] / c["sheafnn_ms"] for c in figures.cells("anchors, torch.compile")]
+    yield page, f"on four cells, {min(compiled):.0f} to {max(compiled):.0f} times"
     yield page, f"for filters and cooperative networks {geometric(layers)} and {min(layers):.0f}"
     yield page, f"for flows {geometric(flows)} and {min(flows):.0f}"
     yield page, f"{min(slower):.1f} to {max(slower):.1f} times as long"
@@ -404,6 +406,8 @@ def quoted(figures):
     yield "docs/comparison.md", f"{geometric(first)} times as fast in the geometric mean ({min(first):.0f} to {max(first):.0f})"
     fiftieth = 45 <= statistics.geometric_mean(first) < 55
     yield "README.md", "a fiftieth of the time" if fiftieth else f"{geometric(first)} times as fast"
+    jax = statistics.geometric_mean([c["jax_ms"] / c["sheafnn_ms"] for c in figures.cells("anchors")])
+    yield "README.md", "a twelfth of JAX's" if 11.5 <= jax < 12.5 else f"{jax:.0f} times as fast as JAX"
     notes = figures.root / "docs/notebook"
     for page, start, text in (("learned_posteriors", "| unreliable, spread 0.5 | `predictive`, 8 samples |", "{} with 2000 nodes"),
                               ("learned_planted_sheaves", "| `predictive` |", "{} with 5000")):

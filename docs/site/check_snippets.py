@@ -89,6 +89,7 @@ BLOCKS = {
     ),
     "docs/graphs.md 0": ("function", "", ""),
     "docs/index.md 0": ("function", "", ""),
+    "docs/large_graphs.md 0": ("function", "", ""),
     "docs/learned_sheaf.md 0": ("function", MODEL, ""),
     "docs/learned_sheaf.md 1": ("function", LAPLACIAN, ""),
     "docs/learned_sheaf.md 2": ("function", MODEL, ""),

@@ -30,7 +30,7 @@ struct Subject {
     const auto [u, v] = data.graph.edge(e);
     return classes[static_cast<std::size_t>(u)] == classes[static_cast<std::size_t>(v)];
   }
-  /// Of two kinds of edges: those within a class and those between classes.
+  /// Values of one of two kinds of edges: edges within a class, or edges between classes.
   [[nodiscard]] std::vector<double> of_edges(const std::vector<double>& values, bool within) const {
     std::vector<double> r;
     for (Index e = 0; e < edges(); ++e) {

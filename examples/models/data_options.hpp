@@ -124,7 +124,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   app.add_option(
          "--dataset", dataset,
          "karate, synthetic, " + joined(sheafnn::planted_names) +
-             ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN folder; see docs/data.md")
+             ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder; see docs/data.md")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
                  ".npz file with the given maps of the models snn and bsnn-given; see docs/given_sheaves.md");

@@ -247,7 +247,7 @@ class TrainingFolder {
     }
     return r;
   }
-  /// Compares settings with those before; data first, on which presets depend.
+  /// Compares settings with earlier ones; data first, on which presets depend.
   template <class Before>
   static void require_same(const std::filesystem::path& path, const std::map<std::string, std::string>& settings,
                            const Before& before) {

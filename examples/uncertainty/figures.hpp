@@ -45,7 +45,7 @@ struct Task {
 struct Mean {
   Numbers values;
   void add(double value) { values.push_back(value); }
-  /// Of those that are known; NaN where none is.
+  /// Mean of the values that are known; NaN where none is.
   [[nodiscard]] double mean() const {
     const Numbers known = programs::known_values(values);
     return known.empty() ? std::nan("") : programs::summarise(known).mean;

@@ -395,7 +395,7 @@ def test_noise():
     assert conv.step == 2
     conv.step = 0
     assert torch.equal(conv(x, e), first)
-    assert not torch.equal(conv.eval()(x, e), second)  # other draws than those of training
+    assert not torch.equal(conv.eval()(x, e), second)  # other draws than in training
     free = BayesianSheafConv(4, 6)
     torch.manual_seed(3)
     first = free(x, e)

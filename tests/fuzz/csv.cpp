@@ -13,7 +13,7 @@ namespace {
 using sheafnn::io::Bytes;
 using sheafnn::io::CsvReader;
 
-/// What is written as delimited text is read back, behind a first field: a byte order mark there is that of the file.
+/// What is written as delimited text is read back, behind a first field: a byte order mark there belongs to the file.
 void check_record(std::vector<std::string> fields) {
   fields.insert(fields.begin(), "first");
   const std::string text = sheafnn::io::csv_record(fields);

@@ -61,7 +61,7 @@ def kl_plane(k1, k2, turn):
 
 
 def kl_space(k1, k2, turn):
-    """Y0 = turn by r about an axis at angle arccos c to that of R; the angle of Y0 R from the product of quaternions."""
+    """Y0 = turn by r about an axis, at angle arccos c to the axis of R; the angle of Y0 R from quaternions."""
     points = 4000
     r = 2 * np.pi * (np.arange(points) + 0.5) / points
     c, wc = leggauss(200)

@@ -523,7 +523,7 @@ void check_training(const typename Model::Options& architecture) {
   CHECK(everywhere(sent.summed ==
                    epochs * (model.parameters().size() + 2 + 2 * 4) + 9 + 11 * 20 + 1 + volume.summed));
 
-  // A state of either goes on on the ranks as the training went on; rank 0 has those of all nodes.
+  // A state of either goes on on the ranks as the training went on; rank 0 has the predictions of all nodes.
   if (ranks().is_root()) {
     REQUIRE(states.size() == expected_states.size());
     for (std::size_t i = 0; i < states.size(); ++i) {
@@ -626,7 +626,7 @@ TEST_CASE("a training that stops on a metric of classes is that of one process")
       CHECK(everywhere(apart < 1e-9));
     }
   }
-  // Nodes of one class cannot be ranked; all ranks say so, those without validation nodes as well.
+  // Nodes of one class cannot be ranked; all ranks say so, ranks without validation nodes as well.
   const auto other = [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)] != 1; };
   split.validation.erase(std::remove_if(split.validation.begin(), split.validation.end(), other),
                          split.validation.end());
@@ -690,7 +690,7 @@ TEST_CASE("a flow whose steps are chosen sends what its steps say") {
   for (const std::int64_t count : ranks().all(sent.bytes)) bytes += count;
   CHECK(messages == formula.messages);
   CHECK(bytes == formula.bytes);
-  // A training that chooses its steps is that of one process, too.
+  // A training that chooses its steps equals the training of one process, too.
   const sheafnn::TrainOptions training{.epochs = 4, .learning_rate = 0.02, .seed = 4};
   Model one(options, 7), on_ranks(options, 7);
   const sheafnn::TrainResult expected = sheafnn::train(one, data, data.splits[0], training),
@@ -829,7 +829,7 @@ TEST_CASE("a folder that every rank reads its own rows of") {
 
   const auto write = [&](std::int64_t target) {
     if (ranks().is_root())
-      mpi::write_rows<std::int64_t>(folder / "indices.npy", 0, std::span<const std::int64_t>(&target, 1));
+      mpi::write_node_numbers(folder / "indices.npy", 0, std::span<const std::int64_t>(&target, 1));
     static_cast<void>(ranks().all<std::int32_t>(0));
   };
   if (ranks().size() == 1) {

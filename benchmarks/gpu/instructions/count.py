@@ -3,8 +3,9 @@
 
 usage: count.py [--arch sm_90] [--root FOLDER] [--include FOLDER]... [--markdown] [--keep FILE.sass]
 
-Per kernel: machine instructions in all; those of the loop with the most multiply-adds, and per nine multiply-adds (an
-arc, at d = 3 and one channel); 64-bit divisions; 128-bit loads; registers; bytes of the stack and of spills.
+Per kernel: machine instructions in all; instructions of the loop with the most multiply-adds, and per nine
+multiply-adds (an arc, at d = 3 and one channel); 64-bit divisions; 128-bit loads; registers; bytes of the
+stack and of spills.
 --root is the checkout whose headers are compiled (default: this one), so that two commits are compared by one list of
 kernels. --include adds a folder with Eigen/. Needs nvcc, and cuobjdump or nvdisasm for what is more than registers,
 stack and spills: NVCC, CUOBJDUMP, NVDISASM say where they are.

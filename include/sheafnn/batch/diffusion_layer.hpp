@@ -233,8 +233,8 @@ class BatchDiffusionLayer {
             filter_->active() ? filtered_.scaled() : scaled_.data()};
   }
   /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, if a
-  /// warp is enough for the tiles of a node with as many lanes as its arcs want: eight for those of high degree, four for
-  /// others.
+  /// warp is enough for the tiles of a node with as many lanes as its arcs want: eight for nodes of high degree, four
+  /// for others.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
     const Index tiles = mixing_.has_right() ? Index{shape_.tiles} : 1,
                 most = max_lanes / (graph_.crowded > 0 ? 8 : 4);

@@ -11,8 +11,9 @@
 ///
 /// A team kernel with a member `teams` has a second sum. The teams of so many items one after another are a bundle: a
 /// power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums;
-/// part_of(place, team, numbers, sums) gives what those of one team of the bundle add to `outputs` sums of its own team,
-/// and end(place, sums) takes the totals. Items are whole bundles, and the kernel has the place() described below.
+/// part_of(place, team, numbers, sums) gives what the numbers of one team of the bundle add to `outputs` sums of
+/// its own team, and end(place, sums) takes the totals. Items are whole bundles, and the kernel has the place()
+/// described below.
 ///
 /// Two pieces of work of which none reads or writes what the other one writes may run at the same time:
 /// side_by_side(first, second). What comes before is done when they begin, and both are done when what comes after begins.

@@ -1,6 +1,6 @@
 /// \file
 /// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
-/// and their backward pass, and that of the activation (for one network layers/feature_mixing.hpp).
+/// their backward passes, and the backward pass of the activation (for one network layers/feature_mixing.hpp).
 ///
 /// Features are n × d' × f per instance, channels innermost: an item is a node and four channels, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
@@ -109,8 +109,8 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_stalk(const FeatureShape<S>& shape, 
   });
 }
 
-/// What becomes of a node's coordinates by dropout: those of one channel after another, which share Philox blocks. First
-/// bits, in loops that stay short.
+/// What becomes of a node's coordinates by dropout: the coordinates of one channel after another, which share Philox
+/// blocks. First come the bits, in loops that stay short.
 template <int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void drop_stalk(const FeatureShape<S>& shape, const NodeChannels& at,
                                                  ElementDropout<S> dropout, Tile<S> (&values)[Max]) {
@@ -181,7 +181,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_tile_product(const FeatureShape<S>& sh
 }
 /// Σ_k row[k] b[k, c] of each coordinate at some channels c; b points at the first of them.
 ///
-/// \tparam Aligned  rows of b may be read as whole tiles where those of features are
+/// \tparam Aligned  rows of b may be read as whole tiles where rows of features are
 template <bool Aligned, int Max, class S>
 SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_row(const FeatureShape<S>& shape, const NodeChannels& at,
                                                    const S* features, const S* b, Tile<S> (&out)[Max]) {

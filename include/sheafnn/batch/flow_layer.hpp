@@ -209,7 +209,7 @@ class BatchFlowLayer {
   MixingWeights<S> mixing_;
   sheafnn::detail::RungeKuttaTableau method_;
   S h_ = 0;
-  Index steps_ = 0, kept_ = 0;              ///< all, and those that keep their stages
+  Index steps_ = 0, kept_ = 0;              ///< all steps, and the steps that keep their stages
   std::vector<Stage> stages_;               ///< shared ones, then one set for each step that keeps them
   std::vector<Array<Executor, S>> slopes_;  ///< K_i, or X̄_i
   Array<Executor, S> states_;               ///< X after each step of a training pass

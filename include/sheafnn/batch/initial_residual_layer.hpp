@@ -49,7 +49,7 @@ class BatchInitialResidual {
   }
 
   [[nodiscard]] bool active() const noexcept { return active_; }
-  /// β: the derivatives of A and B are so many times those of A_β and B_β.
+  /// β: the derivatives of A and B are β times the derivatives of A_β and B_β.
   [[nodiscard]] double beta() const noexcept { return beta_; }
   /// After forward(): G, and P = G B_βᵀ.
   [[nodiscard]] const S* averaged() const noexcept { return averaged_.data(); }

@@ -255,7 +255,7 @@ struct WalkTeam {
   SHEAFNN_HD void part(const Place& place, int lane, S* sums) const { diffusion.gather(place, lane, lanes, sums); }
 };
 
-/// The sums of `features` over neighbours, after those over the arcs of high-degree nodes in segments.
+/// The sums of `features` over neighbours, after the sums over the arcs of high-degree nodes in segments.
 ///
 /// \param segments  for these sums: segments × d' × f per instance
 template <class Executor, class Blocks, class S>

@@ -35,7 +35,7 @@ class BatchNetwork<Executor, Model> {
   /// which may train at the same time: what it computes is its own.
   ///
   /// \param copies  samples that are computed at the same time, at least 1
-  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that the model is that of `other`
+  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that `other` has this model
   BatchNetwork(const BatchNetwork& other, const Model& model, const NodeTargetLists& targets, Index copies)
       : executor_(other.executor_),
         parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}

@@ -34,7 +34,7 @@ namespace sheafnn::batch {
 template <class Executor, class Model>
 class BatchNetwork;
 
-/// Models whose networks can be a batch: those with a BatchNetwork, which must have been included. Others are trained
+/// Models whose networks can be a batch: models with a BatchNetwork, which must have been included. Others are trained
 /// one by one, by sheafnn::train.
 template <class Model, class Executor>
 concept BatchModel = requires {
@@ -268,7 +268,7 @@ struct NetworkParts {
     x_bar = array("layers", training);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
     const bool initial = options.residual.initial();
-    // With an initial residual v̄ of a layer may be written while that of the layer above is read, by the sums for its
+    // With an initial residual v̄ of a layer may be written while v̄ of the layer above is read, by the sums for its
     // weights.
     bool two_sides = initial && layers.size() > 1;
     for (std::size_t l = 1; l < layers.size(); ++l) two_sides = two_sides || adjoins_below(l);

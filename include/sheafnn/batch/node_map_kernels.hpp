@@ -91,7 +91,7 @@ template <int D, class S>
 struct NodeMapView {
   Index nodes = 0;
   const S* degree[2] = {nullptr, nullptr};   ///< arcs that leave, and arcs that enter a node
-  const S* counted[2] = {nullptr, nullptr};  ///< those that the diagonals of the two operators count
+  const S* counted[2] = {nullptr, nullptr};  ///< arcs that the diagonals of the two operators count
   bool conformal = true;                     ///< have they scales?
   S* rows = nullptr;
 

@@ -177,7 +177,7 @@ class BatchNodePosterior {
     view_.derivative = derivative_.data();
   }
 
-  /// The distributions. \param groups  runs, or of those that are not shared instances
+  /// Computes the distributions. \param groups  runs; where runs do not share them, instances
   void infer(Executor& executor, Index groups, const RawNodeMaps<S>& raw) {
     view_.raw = raw;
     executor.launch(2 * view_.maps.nodes, groups, InferNodeMaps<D, S>{view_});

@@ -156,7 +156,7 @@ struct EndEpoch {
   Index pairs;  ///< 2m
   const std::int32_t* failed;
   Index tensors;
-  EpochReport* history;  ///< `window` per run: that of epoch t at t mod window
+  EpochReport* history;  ///< `window` per run: epoch t stands at t mod window
   Index window;
 
   SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {

@@ -63,7 +63,7 @@ struct OutputRows {
   Index parameter_stride;
   S* logits;  ///< n × C per instance
 
-  /// Where those of a node are.
+  /// Where the logits of a node are.
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S* row_of(Index u, Index instance) const {
     return logits + (instance * targets.nodes + u) * targets.classes;
   }

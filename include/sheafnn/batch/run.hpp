@@ -60,7 +60,7 @@ class ElementDropout {
   }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S scale() const { return scale_; }
   /// Calls use(element, value after dropout) for the elements below `count` that Philox block `id` decides;
-  /// `values` are those of all elements.
+  /// `values` are the values of all elements.
   template <class Use>
   SHEAFNN_HD SHEAFNN_INLINE void for_block(Index id, Index count, const S* values, const Use& use) const {
     sheafnn::detail::for_dropout_block(stream_, threshold_, id, count, [=, scale = scale_](Index element, bool kept) {
@@ -78,7 +78,7 @@ class ElementDropout {
 
 }  // namespace detail
 
-/// One training of a batch. Kernels read it; those of the optimiser write what changes from epoch to epoch.
+/// One training of a batch. Kernels read it; the kernels of the optimiser write what changes from epoch to epoch.
 struct Run {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;       ///< of the current pass; addresses its random numbers

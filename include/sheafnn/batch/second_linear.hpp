@@ -48,7 +48,7 @@ class BatchSecondLinear {
                     AddBias<S>{linear_.bias(parameters), parameters.stride, width_, size, output_.data()});
   }
 
-  /// Partial sums of the gradients, and the derivative of x, from that of output().
+  /// Computes partial sums of the gradients, and the derivative of x, from the derivative of output().
   void backward(Executor& executor, const ParameterView<S>& parameters, const S* bar, S* x_bar) const {
     executor.launch_together(linear_.weight_products(parameters, nodes_, input_, bar));
     linear_.backward(executor, parameters, nodes_, bar, x_bar);

@@ -64,7 +64,7 @@ class BatchSheaf {
                                                 lanes});
   }
 
-  /// Completes the derivatives of D_u by those of S_u.
+  /// Completes the derivatives of D_u by the derivatives of S_u.
   [[nodiscard]] Items<BackwardNodes<Family, S>> backward_nodes(const Pass& pass, const SheafRange& range) {
     return {graph_.nodes, pass.instances() * range.count, {range, view(), gradient(), normalisation_}};
   }

@@ -22,7 +22,7 @@ struct BlockGradient {
   S* scale;         ///< n padded rows: of S_u, not symmetrised
 };
 
-/// Adds the derivative through S_u to that of D_u; item: node, group: a sheaf of an instance.
+/// Adds the derivative through S_u to the derivative of D_u; item: node, group: a sheaf of an instance.
 template <class Family, class S>
 struct BackwardNodes {
   using Sizes = sheaf::BlockSizes<Family>;
@@ -56,8 +56,8 @@ struct EdgeSide {
   [[nodiscard]] SHEAFNN_HD Index pair(Index edges) const { return side * edges + edge; }
 };
 
-/// Derivatives of the map of one side of an edge and, when the edge has a weight, of the weight, from those of the blocks.
-/// One side at a time: both do not fit into the registers of a thread at D = 5.
+/// Derivatives of the map of one side of an edge and, when the edge has a weight, of the weight, from the derivatives
+/// of the blocks. One side at a time: both do not fit into the registers of a thread at D = 5.
 template <class Family, class S>
 SHEAFNN_HD SHEAFNN_INLINE void backward_side(const GraphView<S>& graph, const SheafView<Family, S>& sheaf,
                                              const BlockGradient<S>& gradient, Index slot, const EdgeSide& at,
@@ -99,7 +99,7 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_side(const GraphView<S>& graph, const Sh
   }
 }
 
-/// Derivative of ω·[Z_u‖Z_v] of one side of an edge from that of its weight.
+/// Derivative of ω·[Z_u‖Z_v] of one side of an edge from the derivative of its weight.
 template <class S>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S logit_bar(const S* factors, Index edges, const EdgeSide& at,
                                                     const S& weight_bar) {

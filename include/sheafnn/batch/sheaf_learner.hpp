@@ -117,7 +117,7 @@ class BatchSheafLearner {
                                  q2,
                                  n * q2});
   }
-  /// The third: edge weights, and raw outputs or, with hidden layers, the first of those.
+  /// The third: edge weights, and raw outputs or, with hidden layers, the first hidden values.
   [[nodiscard]] Items<ProjectPairs<S>> project_pairs() {
     return {first_.columns > 0 ? graph_.edges : 0,
             runs_,

@@ -24,7 +24,7 @@ namespace sheafnn::batch {
 /// kl_estimator. So is the loss.
 template <class Model>
 struct Training {
-  Model* model = nullptr;  ///< initial parameters; ends with those of the best epoch
+  Model* model = nullptr;  ///< initial parameters; ends with the parameters of the best epoch
   const Split* split = nullptr;
   TrainOptions options = {};  ///< `threads` is not used
 };

@@ -27,7 +27,7 @@ void require_edges(const Options& options) {
   require(sees_edges(options), "use_edges", false, "a network without edges has no sheaf");
 }
 
-/// The nodes of a graph without its edges, where a network does not see those; else null.
+/// The nodes of a graph without its edges, where a network does not see them; else null.
 ///
 /// \throws std::invalid_argument  a part of a larger graph, whose rows other parts wait for
 template <class Options>

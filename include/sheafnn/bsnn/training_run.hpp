@@ -14,6 +14,7 @@
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/bsnn/elbo.hpp"
@@ -21,9 +22,9 @@
 #include "sheafnn/bsnn/losses.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/bsnn/stop_metric.hpp"
+#include "sheafnn/bsnn/target_batches.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/graph/dataset.hpp"
-#include "sheafnn/graph/splits.hpp"
 #include "sheafnn/layers/flow_options.hpp"
 #include "sheafnn/nn/adam.hpp"
 
@@ -161,19 +162,13 @@ class TrainingRun {
   }
   /// The training nodes of the epoch's steps, in an order that seed and epoch decide. Empty: one step takes all.
   void cut_batches(Index epoch) {
-    const std::size_t size = static_cast<std::size_t>(options_.batch_size);
+    const Index size = options_.batch_size;
     batches_.clear();
-    if (size == 0 || size >= split_.train.size()) return;
+    if (size == 0 || size >= static_cast<Index>(split_.train.size())) return;
     std::vector<std::int32_t> nodes;
     std::copy_if(split_.train.begin(), split_.train.end(), std::back_inserter(nodes),
                  [&](std::int32_t u) { return loss_.known(u); });
-    shuffle(nodes, {options_.seed, Purpose::batch_order, static_cast<std::uint32_t>(epoch)});
-    for (std::size_t begin = 0; begin < nodes.size(); begin += size) {
-      const auto first = nodes.begin() + static_cast<std::ptrdiff_t>(begin),
-                 last = nodes.begin() + static_cast<std::ptrdiff_t>(std::min(begin + size, nodes.size()));
-      batches_.emplace_back(first, last);
-      std::sort(batches_.back().begin(), batches_.back().end());
-    }
+    batches_ = target_batches(std::move(nodes), size, options_.seed, epoch);
   }
   /// Steps of an epoch.
   [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }

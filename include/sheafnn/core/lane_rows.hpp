@@ -217,7 +217,7 @@ SHEAFNN_INLINE void store_rows(const Pack<S, W>* in, int count, S* rows) {
 SHEAFNN_INLINE __m256 pairs_added(__m256 a, __m256 b) {
   return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD));
 }
-/// The sums over the lanes of each half of four packs of eight floats: those of the lower halves, then of the upper ones.
+/// The sums over the lanes of each half of four packs of eight floats: first the lower halves, then the upper ones.
 SHEAFNN_INLINE __m256 half_sums(const Pack<float, 8>* in) {
   return pairs_added(pairs_added(in[0].chunk[0], in[1].chunk[0]), pairs_added(in[2].chunk[0], in[3].chunk[0]));
 }

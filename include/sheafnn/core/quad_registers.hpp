@@ -31,7 +31,7 @@ using QuadRegister = __m512;
 #else
 using QuadRegister = __m256;
 #endif
-/// Floats of a register that is moved in quarters of 16 bytes: those of a pack of the per-arc mathematics.
+/// Floats of a register that is moved in quarters of 16 bytes: as many as a pack of the per-arc mathematics has.
 inline constexpr int quad_lanes = static_cast<int>(sizeof(QuadRegister) / sizeof(float));
 #else
 #define SHEAFNN_QUADS 0

@@ -3,7 +3,7 @@
 /// goes on from. Needs sheafnn::io, so that distributed.hpp does not include it.
 ///
 /// Parameters, moments and history are the same on all ranks: rank 0 writes them. The predictions of the best epoch, N · C
-/// numbers, are what grows with the graph: above a size every rank writes those of its own nodes,
+/// numbers, are what grows with the graph: above a size every rank writes the predictions of its own nodes,
 ///
 ///     FILE.eE-F-ofP.p.npy   rows of part p of P: a node's number and its C predictions; E epochs, F a fingerprint
 ///     FILE                  everything else, `best_predictions` empty, metadata: shards (eE-F-ofP) and shard_count (P)
@@ -95,7 +95,7 @@ inline void write_shard(DistributedData& data, const std::filesystem::path& path
 
 /// Writes a state of OwnStates::on_checkpoint (trainer.hpp). All ranks call it.
 ///
-/// \param own          the same on all ranks but for best_predictions, those of the part's nodes, n × outputs
+/// \param own          the same on all ranks but for best_predictions: the predictions of the part's nodes, n × outputs
 /// \param metadata     further entries: what the training belongs to
 /// \param shard_above  bytes of all predictions above which every rank writes its own
 /// \throws std::invalid_argument  another number of predictions, a key of the metadata that the format uses itself

@@ -89,10 +89,7 @@ class RowMover {
     barrier();
     if (targets != nullptr) {
       NpyFile file(from_ / targets);
-      if (ranks_->is_root()) {
-        const Index shape[] = {file.rows()};
-        create_npy<std::int64_t>(to_ / targets, shape);
-      }
+      if (ranks_->is_root()) create_node_numbers(to_ / targets, n, file.rows());
       barrier();
       for_ranges([&](Index first, Index last) {
         std::vector<std::int64_t> moved;
@@ -107,7 +104,7 @@ class RowMover {
             std::sort(moved.begin() + static_cast<Index>(row), moved.end());
           }
         });
-        write_rows<std::int64_t>(to_ / targets, NpyFile(to_ / offsets).at(first), moved);
+        write_node_numbers(to_ / targets, NpyFile(to_ / offsets).at(first), moved);
       });
     }
     for (const char* name : others) {

@@ -114,16 +114,13 @@ class RowWriter {
         for (int p = 0; p < ranks_->rank(); ++p) before += counts[static_cast<std::size_t>(p)];
         for (const std::int64_t count : counts) written += count;
         if (writes && last > first) {
-          write_rows<std::int64_t>(folder_ / "indices.npy", before, arcs);
+          write_node_numbers(folder_ / "indices.npy", before, arcs);
           std::int64_t end = before;
           for (std::int64_t& degree : degrees) degree = end += degree;
           write_rows<std::int64_t>(folder_ / "indptr.npy", first + 1, degrees);
         }
       }
-      if (!writes && ranks_->is_root()) {
-        const Index shape[] = {written};
-        create_npy<std::int64_t>(folder_ / "indices.npy", shape);
-      }
+      if (!writes && ranks_->is_root()) create_node_numbers(folder_ / "indices.npy", nodes_, written);
       barrier();
     }
   }

@@ -10,8 +10,8 @@
 ///     train_mask.npy, val_mask.npy, test_mask.npy   N truth values, 0 or 1; the last two may be missing
 ///     parts.npy, original.npy                       of a folder of partition_folder() (folder_partition.hpp)
 ///
-/// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides that of the parts, else ranges
-/// of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every
+/// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides the number of parts, else
+/// ranges of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every
 /// edge between parts the number of the arc that enters, which the other rank sends.
 #pragma once
 

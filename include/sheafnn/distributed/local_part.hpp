@@ -31,8 +31,8 @@ struct Neighbour {
 
 /// A rank's part. \see graph/graph_part.hpp
 struct LocalPart {
-  PartNumbers numbers;  ///< its degrees of the halo's nodes are those in the part: RowExchange asks their owners
-  Graph graph;          ///< without its part set; its arcs are listed as those of the whole graph
+  PartNumbers numbers;  ///< its degrees of the halo's nodes count the part's arcs: RowExchange asks their owners
+  Graph graph;          ///< without its part set; its arcs are listed as in the whole graph
   std::vector<Neighbour> neighbours;  ///< in increasing order of ranks
 };
 
@@ -108,7 +108,7 @@ class PartNodes {
   std::vector<std::pair<Index, std::int32_t>> local_;
 };
 
-/// Numbers in the whole graph of a part's arcs: those of owned nodes stand in their rows, those that enter the part in
+/// Numbers in the whole graph of a part's arcs: arcs of owned nodes stand in their rows, arcs that enter the part in
 /// `number`.
 inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<const HaloArc> entering,
                         std::span<const Index> number, const Graph& graph, PartNumbers& numbers) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ios>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -28,20 +29,7 @@ class NpyFile {
   ///                   short for
   explicit NpyFile(const std::filesystem::path& path) : name_(path.string()), file_(path, std::ios::binary) {
     if (!file_) fail("cannot be opened");
-    io::Bytes begin(65536);
-    file_.read(reinterpret_cast<char*>(begin.data()), static_cast<std::streamsize>(begin.size()));
-    begin.resize(static_cast<std::size_t>(file_.gcount()));
-    file_.clear();
-    header_ = io::detail::read_npy_header(name_, begin);
-    io::detail::parse_npy_dtype(name_, header_);
-    if (header_.fortran_order && header_.shape.size() > 1) fail("is in Fortran order; save it in C order");
-    if (header_.shape.empty() || header_.shape.size() > 2) fail("must have one or two dimensions");
-    file_.seekg(0, std::ios::end);
-    const std::streamoff size = file_.tellg();
-    const double needed =
-        static_cast<double>(rows()) * static_cast<double>(columns()) * static_cast<double>(header_.item_size);
-    if (static_cast<double>(size) < static_cast<double>(header_.data_begin) + needed)
-      fail("is shorter than its header says");
+    header_ = io::detail::read_rows_header(name_, file_);
   }
 
   [[nodiscard]] Index rows() const noexcept { return header_.shape[0]; }
@@ -159,7 +147,25 @@ inline void write_bytes(const std::filesystem::path& path, Index first, std::spa
 /// \throws std::invalid_argument  more rows than there are. Unchecked: T is the type of the file
 template <class T>
 void write_rows(const std::filesystem::path& path, Index first, std::span<const T> values) {
-  write_bytes(path, first, std::span<const char>(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+  write_bytes(path, first,
+              std::span<const char>(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+}
+
+/// create_npy() of numbers of `nodes` nodes: of 32 bits where these suffice, else of 64. \throws as create_npy()
+inline void create_node_numbers(const std::filesystem::path& path, Index nodes, Index count) {
+  const Index shape[] = {count};
+  if (nodes <= std::numeric_limits<std::int32_t>::max()) {
+    create_npy<std::int32_t>(path, shape);
+  } else {
+    create_npy<std::int64_t>(path, shape);
+  }
+}
+/// write_rows() into a file of create_node_numbers(). \throws as write_rows(). Unchecked: that the numbers fit
+inline void write_node_numbers(const std::filesystem::path& path, Index first,
+                               std::span<const std::int64_t> numbers) {
+  if (NpyFile(path).row_bytes() == sizeof(std::int64_t)) return write_rows(path, first, numbers);
+  const std::vector<std::int32_t> narrow(numbers.begin(), numbers.end());
+  write_rows<std::int32_t>(path, first, narrow);
 }
 
 }  // namespace sheafnn::distributed

@@ -21,7 +21,7 @@ namespace sheafnn::distributed {
 class RowExchange final : public GraphPart {
  public:
   /// Every rank makes it at the same time: owners send the degrees of the halo's nodes. Unchecked: numbers and neighbours
-  /// are those of local_part() on each rank, of the same graph and partition.
+  /// come from local_part() on each rank, of the same graph and partition.
   RowExchange(Communicator& ranks, PartNumbers numbers, std::vector<Neighbour> neighbours)
       : GraphPart(std::move(numbers)), ranks_(&ranks), neighbours_(std::move(neighbours)) {
     requests_.resize(2 * neighbours_.size(), MPI_REQUEST_NULL);

@@ -23,7 +23,7 @@ namespace sheafnn::distributed {
 struct RowVolume {
   Index exchanges = 0;  ///< copies from owners, and sums sent back to them
   Index numbers = 0;
-  Index sums = 0;    ///< of layers over all parts, without those of gradients and scores
+  Index sums = 0;    ///< of layers over all parts, without the sums of gradients and scores
   Index summed = 0;  ///< numbers in them
 
   /// Messages and bytes of all ranks together. \param scalar_bytes  of a number. Takes any partition's report
@@ -64,7 +64,7 @@ void add_projections(const Model& model, Index exchanges, RowVolume& r) {
 ///
 /// A polynomial filter of degree K applies Δ max(K, 1) times to every tile of w channels (layers/channel_tiles.hpp), of
 /// which there are t = ⌈f/w⌉: in place of each exchange of h numbers there are max(K, 1) · t of d' w. With s sheaves
-/// (below, those of one pass) and scalings of g numbers it has in addition
+/// (below, the sheaves of one pass) and scalings of g numbers it has in addition
 ///
 ///     epochs · s (T + K_s)   copies of scalings, and where maps are learned   epochs · s T   sums of their derivatives
 ///

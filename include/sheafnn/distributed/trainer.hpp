@@ -53,7 +53,7 @@ inline void check_owned(DistributedData& data, const Split& own) {
                                                                            {"split.validation", &own.validation},
                                                                            {"split.test", &own.test}};
   std::vector<std::int8_t> taken(static_cast<std::size_t>(numbers.own), 0);
-  std::vector<double> counts;  // of each set: its nodes, and those with a label
+  std::vector<double> counts;  // of each set: its nodes, and its nodes with a label
   for (const auto& [name, nodes] : sets) {
     sheafnn::detail::check_set(*nodes, taken, name,
                                [&](std::int32_t u) { return numbers.node[static_cast<std::size_t>(u)]; });

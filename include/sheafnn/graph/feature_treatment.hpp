@@ -151,7 +151,7 @@ class FeaturePlan {
   [[nodiscard]] FeatureTreatment treatment() const noexcept { return treatment_; }
   /// Columns that features must have, without indicators of missing values.
   [[nodiscard]] Index given_columns() const noexcept { return given_; }
-  /// Columns that a network reads: those and the plan's indicators.
+  /// Columns that a network reads: the given ones and the plan's indicators.
   [[nodiscard]] Index columns() const noexcept { return given_ + static_cast<Index>(indicators_.size()); }
   [[nodiscard]] const std::vector<Run>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::vector<std::int32_t>& indicators() const noexcept { return indicators_; }

@@ -23,6 +23,7 @@
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/splits.hpp"
+#include "sheafnn/random/below.hpp"
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {
@@ -36,17 +37,6 @@ enum class NegativeSampling {
 inline constexpr std::array<std::string_view, 2> negative_sampling_names = {"uniform", "degree"};
 /// The same, for to_string() and parse_name().
 [[nodiscard]] constexpr const auto& names_of(NegativeSampling) { return negative_sampling_names; }
-
-namespace detail {
-
-/// ⌊a b / 2⁶⁴⌋.
-[[nodiscard]] inline std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
-  constexpr std::uint64_t low = 0xffffffffU;
-  const std::uint64_t cross = (a & low) * (b & low) >> 32, left = (a >> 32) * (b & low) + cross;
-  return (a >> 32) * (b >> 32) + (left >> 32) + (((a & low) * (b >> 32) + (left & low)) >> 32);
-}
-
-}  // namespace detail
 
 /// Pairs of n nodes that are not excluded.
 class NegativePairs {
@@ -97,7 +87,7 @@ class NegativePairs {
       Index rank = 0;
       if (sampling_ == NegativeSampling::uniform) {  // Floyd's algorithm
         const Index last = count() - number + slot;
-        rank = below(words(seed, 0, set, slot, 0), last + 1);
+        rank = detail::below(words(seed, 0, set, slot, 0), last + 1);
         if (taken.contains(rank)) rank = last;
         taken.insert(rank);
         rank = skip_excluded(rank);
@@ -142,15 +132,11 @@ class NegativePairs {
     const Stream stream{seed, Purpose::negative_pairs, epoch, 0, set};
     return stream.words(static_cast<std::uint32_t>(slot), draw);
   }
-  [[nodiscard]] static Index below(const random::PhiloxBlock<std::uint32_t>& block, Index bound) {
-    const std::uint64_t word = static_cast<std::uint64_t>(block.word[0]) << 32 | block.word[1];
-    return static_cast<Index>(detail::high_product(word, static_cast<std::uint64_t>(bound)));
-  }
   template <class Taken>
   [[nodiscard]] Index draw_rank(std::uint64_t seed, std::uint32_t epoch, std::uint32_t set, Index slot,
                                 const Taken& taken) const {
     if (sampling_ == NegativeSampling::uniform)
-      return skip_excluded(below(words(seed, epoch, set, slot, 0), count()));
+      return skip_excluded(detail::below(words(seed, epoch, set, slot, 0), count()));
     constexpr std::uint32_t attempts = 4096;
     const Index ends = static_cast<Index>(endpoints_.size());
     for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {

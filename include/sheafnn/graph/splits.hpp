@@ -15,6 +15,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/random/below.hpp"
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {
@@ -45,11 +46,6 @@ enum class GeneratorPart : std::uint32_t {
 
 [[nodiscard]] inline Stream generator_stream(std::uint64_t seed, GeneratorPart part) {
   return {seed, Purpose::synthetic_graph, 0, static_cast<std::uint32_t>(part), 0};
-}
-
-/// A word as a whole number in [0, bound); the bias is below bound / 2³².
-[[nodiscard]] inline std::uint32_t below(std::uint32_t word, Index bound) {
-  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(bound)) >> 32);
 }
 
 /// Shuffles `items` (Fisher–Yates) with the random numbers of `stream`.

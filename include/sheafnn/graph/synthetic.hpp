@@ -15,6 +15,7 @@
 #include "sheafnn/core/memory.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/splits.hpp"
+#include "sheafnn/random/below.hpp"
 #include "sheafnn/random/stream.hpp"
 
 namespace sheafnn {

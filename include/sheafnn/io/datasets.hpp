@@ -12,6 +12,7 @@
 #include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/io/geom_gcn.hpp"
 #include "sheafnn/io/npz.hpp"
+#include "sheafnn/io/ogb.hpp"
 #include "sheafnn/io/text_dataset.hpp"
 
 namespace sheafnn::io {
@@ -19,7 +20,7 @@ namespace sheafnn::io {
 /// Loads a dataset.
 ///
 /// \param name_or_path  "karate", "synthetic", the path of an .npz file (see load_npz), of a folder with edges.csv
-///                      (see load_text_folder) or of a Geom-GCN folder (see load_geom_gcn)
+///                      (see load_text_folder), of a Geom-GCN folder (see load_geom_gcn) or of an OGB folder (see load_ogb)
 /// \param options       what "synthetic" generates
 /// \param use           for prediction, a file or folder need have graph and features only
 /// \param text          how to read text files; its missing_labels hold for every file
@@ -34,13 +35,14 @@ namespace sheafnn::io {
   if (std::filesystem::is_directory(path, error)) {
     if (is_text_folder(path)) return load_text_folder(path, text, use);
     if (is_geom_gcn_folder(path)) return load_geom_gcn(path, GeomGcnFeatures::automatic, use, text.missing_labels);
+    if (is_ogb_folder(path)) return load_ogb(path, use, text.missing_labels);
     detail::fail(name_or_path,
-                 "has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN folder");
+                 "has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN or OGB folder");
   }
   if (path.extension() == ".npz") return load_npz(path, use, text.missing_labels);
   detail::fail(name_or_path,
                "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and ",
-               "nodes.csv, or a Geom-GCN folder");
+               "nodes.csv, or a Geom-GCN or OGB folder");
 }
 
 }  // namespace sheafnn::io

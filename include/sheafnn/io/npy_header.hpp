@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ios>
+#include <istream>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -186,6 +188,27 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
     fail(where, "its shape and type need ", expected, " bytes of data, but ", content.size() - header.data_begin,
          " are there");
   }
+  return header;
+}
+
+/// Reads the header of a .npy file of numbers whose rows are read one by one: in C order, with one or two dimensions.
+///
+/// \param file  open, in binary; its position afterwards is anywhere
+/// \throws std::runtime_error  a damaged header, another order or shape, or one whose array the file is too short for
+[[nodiscard]] inline NpyHeader read_rows_header(std::string_view where, std::istream& file) {
+  Bytes begin(65536);
+  file.read(reinterpret_cast<char*>(begin.data()), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  file.clear();
+  NpyHeader header = read_npy_header(where, begin);
+  parse_npy_dtype(where, header);
+  if (header.fortran_order && header.shape.size() > 1) fail(where, "is in Fortran order; save it in C order");
+  if (header.shape.empty() || header.shape.size() > 2) fail(where, "must have one or two dimensions");
+  file.seekg(0, std::ios::end);
+  double needed = static_cast<double>(header.item_size);
+  for (const Index extent : header.shape) needed *= static_cast<double>(extent);
+  if (static_cast<double>(file.tellg()) < static_cast<double>(header.data_begin) + needed)
+    fail(where, "is shorter than its header says");
   return header;
 }
 

@@ -5,7 +5,7 @@
 ///
 /// and the product of its transposed Jacobian with a vector (math: "Continuous-time diffusion"). Made of the steps of
 /// DiffusionLayer: FeatureMixing, then Δ = S L S in three steps. On a part of a graph it computes the rows of owned nodes,
-/// and exchanges those of W = S Y, or of S z̄, that it reads in the halo.
+/// and exchanges the rows of W = S Y, or of S z̄, that it reads in the halo.
 #pragma once
 
 #include <algorithm>

@@ -37,7 +37,7 @@ class EdgeBlocks {
   [[nodiscard]] const std::int32_t* nodes(Index block, int side) const noexcept {
     return node_[side].data() + block * width;
   }
-  /// Arcs leaving those endpoints.
+  /// Arcs that leave these endpoints.
   [[nodiscard]] const std::int32_t* arcs(Index block, int side) const noexcept {
     return arc_[side].data() + block * width;
   }

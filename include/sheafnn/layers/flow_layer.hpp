@@ -164,7 +164,7 @@ class FlowLayer {
         .write(execution, own_size(), x, state(k + 1).data());
     steps_.push_back(h);
   }
-  /// Equal steps, or those to replay.
+  /// Takes equal steps, or replays the given ones.
   void integrate_by_tableau(Execution execution, const DiffusionWeights<const S>& weights,
                             const SheafBlocks<Family, S>& sheaf, std::span<const S> replay) {
     const S equal = static_cast<S>(integration_.equal_step());
@@ -173,7 +173,7 @@ class FlowLayer {
     }
     for (const S h : replay) step(execution, weights, sheaf, h);
   }
-  /// Dormand–Prince steps, with error control or those to replay.
+  /// Takes Dormand–Prince steps with error control, or replays the given ones.
   ///
   /// \param evaluate  evaluate(k, i, x, slope): slope = f(x), x the X_i of stage i of step k
   template <class Evaluate>

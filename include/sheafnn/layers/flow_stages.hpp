@@ -42,7 +42,7 @@ class FlowStages {
 
   /// Steps of a pass whose stages are kept.
   [[nodiscard]] Index kept_steps() const noexcept { return kept_steps_; }
-  /// Stage i of step k: its own, or that of all steps whose stages are not kept.
+  /// Stage i of step k: its own, or the stage that all steps share whose stages are not kept.
   [[nodiscard]] Stage& at(Index k, int i) {
     if (k >= kept_steps_) return stage(shared_, i);
     while (static_cast<Index>(kept_.size()) <= k) kept_.emplace_back();

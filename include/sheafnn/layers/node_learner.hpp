@@ -287,7 +287,7 @@ class NodeLearnerPair {
   [[nodiscard]] S* z_bar(Index k) noexcept {
     return is_last(k) ? work_->raw_bar.data() : work_->z_bar[k % 2].data();
   }
-  /// Where the sums of convolution k begin, which those of the norms before it follow.
+  /// Where the sums of convolution k begin; the sums of the norms before it follow.
   [[nodiscard]] Index partial_of(std::size_t k) const noexcept {
     Index r = 0;
     for (std::size_t i = 0; i < k; ++i) {

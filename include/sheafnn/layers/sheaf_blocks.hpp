@@ -148,8 +148,8 @@ class SheafBlocks {
   }
 
   /// On a part of a graph, after build(): copies the scalings of the halo's nodes from their owners, for layers that read
-  /// those of both ends of an edge. backward() then expects of cut edges what flows through the part's own arcs, and
-  /// gives derivatives of these scalings back. Of a whole graph it does nothing.
+  /// the scalings of both ends of an edge. backward() then expects of cut edges what flows through the part's own arcs,
+  /// and gives derivatives of these scalings back. Of a whole graph it does nothing.
   void fetch_scales() {
     if (graph_->part() == nullptr) return;
     detail::fetch_halo(*graph_, scalings_.scales(), Index{Sizes::gram});

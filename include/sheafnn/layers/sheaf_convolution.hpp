@@ -106,7 +106,7 @@ class SheafConvolution {
 
   /// `graph` must outlive the layer, which must stay in place.
   ///
-  /// \param features  what the layer reads in place of dense rows; null: it gets those
+  /// \param features  what the layer reads in place of dense rows; null: it gets dense rows
   /// \throws std::invalid_argument  channels out of range
   SheafConvolution(const Graph& graph, const SheafConvolutionOptions& options,
                    const SparseInput<S>* features = nullptr)

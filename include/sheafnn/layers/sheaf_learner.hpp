@@ -282,7 +282,7 @@ class SheafLearner {
   Index chunks_ = 1;
   SheafLearnerInput<S> input_;
   Index columns_ = 0;            ///< outputs of the first layer
-  Index half_ = 0, stride_ = 0;  ///< those filled up to groups of four; two such halves
+  Index half_ = 0, stride_ = 0;  ///< columns_ rounded up to a multiple of four; twice that
   Buffer<S> projection_;
   Buffer<S> raw_, raw_bar_, hidden_, edge_factor_, edge_weight_, edge_weight_bar_, arc_bar_;
   Buffer<S> partial_, scratch_;

@@ -4,7 +4,7 @@
 ///     W [x_u ‖ x_v ‖ e_a] = W_a Z_u + W_b Z_v + W_e e_a,
 ///
 /// where x are the embeddings Z or sums of them over stalk coordinates (LearnerInput): a sum is linear, so that its
-/// weights are those of Z with equal columns. e_a are the features of arc a, where the learner reads any.
+/// weights are weights of Z with equal columns. e_a are the features of arc a, where the learner reads any.
 /// Source: math: "First sheaf-learner layer, cheaply".
 #pragma once
 
@@ -54,7 +54,7 @@ class SheafLearnerInput {
     }
   }
 
-  /// Outputs of the first layer, those filled up to groups of four, and two of such halves.
+  /// Outputs of the first layer; their number rounded up to a multiple of four; twice that number.
   [[nodiscard]] Index columns() const noexcept { return columns_; }
   [[nodiscard]] Index half() const noexcept { return half_; }
   [[nodiscard]] Index stride() const noexcept { return 2 * half_; }
@@ -83,7 +83,7 @@ class SheafLearnerInput {
     });
   }
   /// The caller has put the derivative of the product's weights into weight(), with the columns of targets right behind
-  /// those of sources, at columns(). Adds it, and the derivatives of the edge features' weights, to weights_bar.
+  /// the columns of sources, at columns(). Adds it, and the derivatives of the edge features' weights, to weights_bar.
   /// \throws std::invalid_argument  weights or derivatives of the first layer of another shape
   template <class T>
   void require_weights(const SheafLearnerWeights<T>& weights) const {
@@ -118,7 +118,7 @@ class SheafLearnerInput {
   void begin_backward(Index chunk) {
     std::fill_n(edge_partial_.data() + chunk * columns_ * count(), columns_ * count(), S(0));
   }
-  /// Adds the derivatives of an output of W arcs to those of its weights.
+  /// Adds the derivatives of an output of W arcs to the derivatives of its weights.
   void add_edge_bar(Index chunk, Index output, Index block, int side, const P& bar) {
     S* out = edge_partial_.data() + (chunk * columns_ + output) * count();
     for (Index j = 0; j < count(); ++j) out[j] += reduce_add(bar * edge_feature(block, side, j));

@@ -46,7 +46,7 @@ struct SheafLearnerOptions {
   double first_dispersion = 0;  ///< initial value of such a table's entries
 
   [[nodiscard]] Index outputs() const noexcept { return labels > 0 ? 0 : mean + spread; }
-  /// Columns of the weights that read a pair, edge features not counted; those of edge weights have 2h.
+  /// Columns of the weights that read a pair, edge features not counted; the weights behind edge weights have 2h.
   [[nodiscard]] Index pair_inputs() const noexcept {
     return 2 * (input == LearnerInput::concatenation ? inputs : channels);
   }

@@ -81,8 +81,8 @@ class VariationalNodeMaps {
       }
     }
   }
-  /// Adds the derivatives through a layer's maps, and those of weight · mean_log_ratio() of them, at packs [begin, end)
-  /// of nodes.
+  /// Adds the derivatives through a layer's maps, and the derivatives of weight · mean_log_ratio() of these maps, at
+  /// packs [begin, end) of nodes.
   void add_backward(Index begin, Index end, const NodeMaps<D, S>& maps, const NodeMapsGradient<D, S>& maps_gradient,
                     double weight) {
     const P share = P(static_cast<S>(per_map(weight)));
@@ -171,7 +171,7 @@ class VariationalNodeMaps {
   void with_raw(const Body& body) const {
     detail::with_raw_size<Q::raw_size(true), Q::raw_size(false)>(q_.conformal, body);
   }
-  /// The raw outputs of both sides of a pack of nodes, max_raw for each; those that rotations alone do not have are 0.
+  /// The raw outputs of both sides of a pack of nodes, max_raw for each; outputs that rotations alone lack are 0.
   template <int K>
   void load_raw(const MatrixView<const S>& from, Index block, P* raw) const {
     P values[2 * K];

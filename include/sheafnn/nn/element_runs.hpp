@@ -32,7 +32,7 @@ class ElementRuns {
   /// Elements in all runs.
   [[nodiscard]] Index count() const noexcept { return first_.back(); }
 
-  /// Writes the bits of elements [0, count) of the part into `mask`, as Dropout::fill_mask() those of a whole.
+  /// Writes the bits of elements [0, count) of the part into `mask`, as Dropout::fill_mask() does of a whole.
   void fill_mask(Execution execution, const Dropout& dropout, Index count, std::uint8_t* mask) const {
     parallel_for(execution, Dropout::blocks(count), 16, [&](Index begin, Index end) {
       constexpr Index block = Dropout::block;
@@ -49,7 +49,7 @@ class ElementRuns {
   }
 
  private:
-  /// Bits of `count` elements of the whole from `from` on, to those of the part from `to` on, which are 0.
+  /// Copies the bits of `count` elements of the whole from `from` on to the bits of the part from `to` on, which are 0.
   static void copy_bits(const Dropout& dropout, Index from, Index count, std::uint8_t* mask, Index to) {
     constexpr Index block = Dropout::block;
     std::uint8_t bits[block / 8 + 8] = {};

@@ -2,7 +2,7 @@
 /// InitialValues: how a parameter starts, as part of its declaration (nn/parameter_list.hpp). Values are functions of the
 /// stream alone, so that a seed gives the same ones everywhere.
 ///
-/// Unchecked: values that are given are finite, indices and extents those of the parameter, functions not null.
+/// Unchecked: given values are finite, indices and extents fit the parameter, and functions are not null.
 #pragma once
 
 #include <cmath>

@@ -35,7 +35,7 @@ struct EntryDropout {
 
   DropoutMask mask;
   Buffer<S> values;  ///< 0 where an entry was dropped
-  S factor = S(1);   ///< of those kept
+  S factor = S(1);   ///< of the entries that are kept
 };
 
 }  // namespace sheafnn::layers
@@ -200,7 +200,7 @@ class SparseInput {
       }
     });
   }
-  /// sum += value · row, with the same bits for one output and for two, for all entries and for those kept alone.
+  /// sum += value · row, with the same bits for one output and for two, for all entries and for the kept ones alone.
   template <class T, int Tiles, bool Whole>
   static SHEAFNN_INLINE void add_scaled(const detail::TileGroupAt<T, Tiles, Whole>& c, S value, const S* row,
                                         T* sum) {

@@ -8,7 +8,7 @@
 ///     family             the restriction-map family it draws from
 ///     name               as checkpoints name it
 ///     mean_size          numbers that the learner's mean weights predict per incident pair,
-///     spread_size        and those of its spread weights; together the raw outputs
+///     spread_size        and numbers that its spread weights predict; together the raw outputs
 ///     parameter_size     numbers that activate() makes of them, of which sample() reads the first sample_size
 ///     gradient_size      numbers that the derivatives in the distribution's parameters take
 ///     noise_size         random numbers behind one map

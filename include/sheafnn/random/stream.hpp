@@ -22,18 +22,19 @@ namespace sheafnn {
 
 /// What a random number is for; different purposes never share numbers.
 enum class Purpose : std::uint32_t {
-  weights = 1,          ///< initial values of parameters
-  input_dropout = 2,    ///< dropout of stored features
-  hidden_dropout = 3,   ///< dropout of the encoder's output
-  layer_dropout = 4,    ///< dropout of a layer's input
-  learner_dropout = 5,  ///< dropout of what a layer's sheaf learner reads
-  sheaf_noise = 6,      ///< noise behind sampled restriction maps
-  synthetic_graph = 7,  ///< generated graphs and features
-  user = 8,             ///< sampling by users of the library
-  layer_noise = 9,      ///< what layers draw themselves
-  negative_pairs = 10,  ///< pairs of nodes without an edge
-  pair_noise = 11,      ///< noise behind sampled restriction maps of pairs of nodes
-  batch_order = 12      ///< which training nodes or graphs a step takes
+  weights = 1,            ///< initial values of parameters
+  input_dropout = 2,      ///< dropout of stored features
+  hidden_dropout = 3,     ///< dropout of the encoder's output
+  layer_dropout = 4,      ///< dropout of a layer's input
+  learner_dropout = 5,    ///< dropout of what a layer's sheaf learner reads
+  sheaf_noise = 6,        ///< noise behind sampled restriction maps
+  synthetic_graph = 7,    ///< generated graphs and features
+  user = 8,               ///< sampling by users of the library
+  layer_noise = 9,        ///< what layers draw themselves
+  negative_pairs = 10,    ///< pairs of nodes without an edge
+  pair_noise = 11,        ///< noise behind sampled restriction maps of pairs of nodes
+  batch_order = 12,       ///< which training nodes or graphs a step takes
+  neighbour_samples = 13  ///< which neighbours of a node a step sees
 };
 
 /// Address of random numbers; see the file comment for the ranges of its fields.
@@ -52,7 +53,7 @@ struct Stream {
   /// \param id     canonical number of the arc, node or entry, < 2³² (a wider one passes its upper 20 bits as
   ///               id_high)
   /// \param draw   < 4096
-  /// Unchecked: these ranges, and those of the fields. Larger numbers give the words of another address.
+  /// Unchecked: these ranges, and the ranges of the fields. Larger numbers give the words of another address.
   SHEAFNN_ANY_SIDE
   template <class Word>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE random::PhiloxBlock<Word> words(const Word& id, std::uint32_t draw,

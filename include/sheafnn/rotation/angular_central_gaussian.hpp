@@ -3,7 +3,7 @@
 ///
 /// Density with respect to the uniform measure normalised to 1: f(x) = det(Λ)^{−1/2} (xᵀΛ⁻¹x)^{−P/2}. x and −x,
 /// and Λ and any multiple of it, are equivalent. Quaternions with Λ = diag(γ², 1, 1, 1), γ = (1 + κ)/(1 − κ), are
-/// those of C_3(I, κ). Source: math, "Angular central Gaussian" (2.35).
+/// the quaternions of C_3(I, κ). Source: math, "Angular central Gaussian" (2.35).
 #pragma once
 
 #include <cmath>

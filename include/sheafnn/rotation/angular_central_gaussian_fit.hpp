@@ -3,8 +3,8 @@
 ///
 /// Tyler's fixed point Λ = P Σ w xxᵀ/(xᵀΛ⁻¹x) with trace P ("Statistical analysis for the angular central Gaussian
 /// distribution on the sphere", Biometrika 74, 1987). It exists and is unique when no subspace of dimension q
-/// holds a share of q/P or more of the weight. For large samples Λ̂ − Λ has covariance (1 + 2/P)/n times that of I
-/// + K in Λ ⊗ Λ, projected onto trace P.
+/// holds a share of q/P or more of the weight. For large samples Λ̂ − Λ has the covariance (1 + 2/P)/n (I + K)(Λ ⊗ Λ),
+/// projected onto trace P, where K is the commutation matrix.
 #pragma once
 
 #include <cmath>

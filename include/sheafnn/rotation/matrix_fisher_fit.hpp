@@ -67,8 +67,8 @@ struct MatrixFisherFit {
 
 namespace sheafnn::detail {
 
-/// 1 − d̄, and its frame in place of that of P̄ = U diag(d̄) Vᵀ: with M = UVᵀ, I − sym(P̄Mᵀ) = ½ Σ w (P − M)(P − M)ᵀ, whose
-/// eigenvalues and eigenvectors U keep the digits of concentrated samples.
+/// 1 − d̄, and its frame in place of the frame of P̄ = U diag(d̄) Vᵀ: with M = UVᵀ, I − sym(P̄Mᵀ) =
+/// ½ Σ w (P − M)(P − M)ᵀ, whose eigenvalues and eigenvectors U keep the digits of concentrated samples.
 template <int N>
 [[nodiscard]] Column<double, N> scatter_of_mean(const std::vector<SquareMatrix<double, N>>& samples,
                                                 const SampleWeights& weights, ProperSvd<N>& svd) {
@@ -113,7 +113,7 @@ template <int N>
     for (int halving = 0; halving < 60 && !moved; ++halving) {
       Column<double, N> next = s + step;
       if constexpr (N == 3) {
-        // Rounding only: the order of s is that of the mean.
+        // This mends rounding only: s is ordered as the mean's singular values are.
         next(1) = std::min(next(1), next(0));
         next(2) = std::clamp(next(2), -std::abs(next(1)), std::abs(next(1)));
       }

@@ -24,7 +24,7 @@ struct MatrixFisherNormaliser {
   SquareMatrix<double, N> hessian;
 };
 
-/// The angle's concentration is 2s. Only s₁ = s₂ occurs; derivatives are those along it, shared evenly.
+/// The angle's concentration is 2s. Only s₁ = s₂ occurs; derivatives are taken along it and shared evenly.
 [[nodiscard]] inline MatrixFisherNormaliser<2> matrix_fisher_normaliser(const Column<double, 2>& s) {
   const double x = s(0) + s(1);
   const ScaledBessel bessel(x);

@@ -125,7 +125,7 @@ class SparseFactor {
     return x;
   }
 
-  /// Rows in the order of the matrix, from those in the order of elimination.
+  /// Rows in the order of the matrix, from rows in the order of elimination.
   [[nodiscard]] VectorBlock<double> in_order(const VectorBlock<double>& x) const {
     VectorBlock<double> r(x.rows(), x.cols());
     for (Index i = 0; i < x.rows(); ++i) r.row(i) = x.row(order_.indices()(i));

@@ -105,7 +105,7 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 inline cudaError_t cudaGetLastError() { return std::exchange(stand_in::runtime.last_error, cudaSuccess); }
 
 /// In every function: counts the call, and fails where a test wants it to. At the head, so that nothing is done; at
-/// the end of those that give something back.
+/// the end of functions that give something back.
 #define CUDA_STAND_IN_CALL() \
   if (stand_in::fails(__func__)) return stand_in::status(stand_in::runtime.failure)
 

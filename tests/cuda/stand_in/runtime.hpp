@@ -137,8 +137,8 @@ inline void finish(CUstream_st& stream) {
   while (!stream.actions.empty()) do_next(stream);
   memory.open(false);
 }
-/// A branch comes back to its recording. Its actions take turns with those of the recording since it began, and end
-/// together with them.
+/// A branch comes back to its recording. Its actions take turns with the actions of the recording since it began, and
+/// end together with them.
 inline void join(CUgraph_st& branch) {
   std::deque<Action>& all = branch.origin->actions;
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(branch.begin);

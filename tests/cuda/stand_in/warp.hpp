@@ -55,8 +55,8 @@ class Warp {
   /// Runs `code` in the lanes of the threads `first` … of the current block, all but those behind `count` threads.
   void run(const Code& code, unsigned first, unsigned count);
 
-  /// Of the running lane: gives its value, the first `bytes` bytes of `given`, and takes that of the lane `delta`
-  /// above it within `width` lanes, or its own where there is none.
+  /// Of the running lane: gives its value, the first `bytes` bytes of `given`, and takes the value of the lane
+  /// `delta` above it within `width` lanes, or its own where there is none.
   [[nodiscard]] std::uint64_t shuffle_down(unsigned mask, std::uint64_t given, std::size_t bytes, unsigned delta,
                                            int width);
   /// The same from any lane: `from`, modulo `width`, of the lanes that the running one is among.

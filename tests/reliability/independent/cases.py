@@ -4,9 +4,9 @@
 usage: cases.py FOLDER [--count N] [--seed S]   default: 100 of each of three kinds, seed 1
 
 FOLDER/sheaf_I.npz, polynomial_I.npz, cooperative_I.npz, I = 0 ... N - 1, deterministic and Bayesian ones in turn. Keys
-of sheaf_I are those of tests/golden/README.md. The others have `model` (0 polynomial, 1 cooperative) and these:
+of sheaf_I are the keys of tests/golden/README.md. The others have `model` (0 polynomial, 1 cooperative) and these:
 
-hidden.l, l = 0 ... L   n x d' x f   features before layer l; of l = L those after the last one
+hidden.l, l = 0 ... L   n x d' x f   features before layer l; with l = L, features after the last one
 polynomial, `config` of 18 integers: d, f, L, lp, hp, bayes, separate_encoder, edge_weights, family, and
   basis           0 ... 3 Chebyshev T, U, V, W; 4 Chebyshev interpolation; 5 Legendre; 6 Gegenbauer; 7 Jacobi
   K               degree

@@ -27,7 +27,7 @@ MLP, SAGE, SAGE_PROJECTED = range(3)
 
 
 def config_of(case):
-    """The integers of a case by name. Those that nine integers leave out are those of a plain layer: 0, but mixing."""
+    """The integers of a case by name. Integers that nine leave out describe a plain layer: 0, but mixing."""
     names = COOPERATIVE if int(case.get("model", 0)) == 1 else SHEAF
     given = [int(x) for x in case["config"]]
     plain = dict.fromkeys(names[len(given):], 0) | ({"mixing": 1} if len(given) == 9 else {})
@@ -259,7 +259,7 @@ def filtered(case, config, parameters, laplacian, x, y):
 
 
 def mixed(parameters, l, x):
-    """math: "The model" (3.5). Y, n x d' x f, with those of A and B that the model has."""
+    """math: "The model" (3.5). Y, n x d' x f, with A and B where the model has them."""
     if f"left.{l}" in parameters:
         x = parameters[f"left.{l}"] @ x
     return x @ parameters[f"right.{l}"].T if f"right.{l}" in parameters else x

@@ -1,0 +1,149 @@
+/// \file
+/// train_on_samples(), predict_on_samples(): networks on drawn neighbours, for graphs that do not fit into memory with a network's features, or not
+/// at all. A step takes TrainOptions::batch_size labelled nodes and sees their sample_neighbours():
+///
+///     an epoch: the training nodes in a random order, batch_size at a time;   θ ← Adam(θ, ∇L(θ; sample, its targets))
+///
+/// A network of L layers reads neighbours at distances up to L, and its normalisation the degrees of these. So with L + 1
+/// fan-outs of 0, all neighbours, the outputs of the targets are the outputs on the whole graph. Predictions of validation
+/// and test nodes see samples, too, the same ones in every epoch.
+///
+/// Source: Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, 2017, algorithm 2.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/bsnn/prediction.hpp"
+#include "sheafnn/bsnn/sampling_options.hpp"
+#include "sheafnn/bsnn/subgraph_training.hpp"
+#include "sheafnn/bsnn/target_batches.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/graph_rows.hpp"
+#include "sheafnn/graph/neighbour_sample.hpp"
+
+namespace sheafnn {
+
+namespace detail {
+
+/// Step of the samples of evaluations and predictions; no training has it.
+inline constexpr std::uint32_t step_of_evaluations = std::numeric_limits<std::uint32_t>::max();
+
+class SampleSource final : public SubgraphSource {
+ public:
+  /// The arguments must outlive the source.
+  SampleSource(const GraphRows& rows, const Split& split, const EvaluatedNodes& evaluated,
+               const SamplingOptions& sampling, const TrainOptions& options)
+      : rows_(&rows),
+        evaluated_(&evaluated),
+        sampling_(&sampling),
+        train_(labelled_nodes(rows.labels(), split.train)),
+        size_(options.batch_size > 0 ? options.batch_size : std::max<Index>(1, static_cast<Index>(train_.size()))),
+        seed_(options.seed) {}
+
+  Index begin_epoch(Index epoch) override {
+    batches_ = target_batches(train_, size_, seed_, epoch);
+    const Index count = static_cast<Index>(batches_.size());
+    return sampling_->steps > 0 ? std::min(sampling_->steps, count) : count;
+  }
+  [[nodiscard]] SubgraphBatch training(std::uint32_t step, Index number) override {
+    return sample(batches_[static_cast<std::size_t>(number)], step);
+  }
+  [[nodiscard]] Index evaluations() const override {
+    return (static_cast<Index>(evaluated_->node.size()) + size_ - 1) / size_;
+  }
+  [[nodiscard]] SubgraphBatch evaluation(Index number) override {
+    const std::size_t first = static_cast<std::size_t>(number * size_),
+                      count = std::min(static_cast<std::size_t>(size_), evaluated_->node.size() - first);
+    return sample(std::span(evaluated_->node).subspan(first, count), step_of_evaluations);
+  }
+
+ private:
+  [[nodiscard]] SubgraphBatch sample(std::span<const std::int32_t> targets, std::uint32_t step) const {
+    SubgraphBatch r{sample_neighbours(*rows_, targets, sampling_->fan_outs, seed_, step), {}};
+    r.targets = r.graph.local(targets);
+    return r;
+  }
+
+  const GraphRows* rows_;
+  const EvaluatedNodes* evaluated_;
+  const SamplingOptions* sampling_;
+  std::vector<std::int32_t> train_;
+  Index size_;
+  std::uint64_t seed_;
+  std::vector<std::vector<std::int32_t>> batches_;
+};
+
+/// At most `most` of the nodes, increasing; 0: all.
+[[nodiscard]] inline std::vector<std::int32_t> some_of(const std::vector<std::int32_t>& nodes, Index most,
+                                                       std::uint64_t seed) {
+  if (most == 0 || static_cast<Index>(nodes.size()) <= most) return nodes;
+  return target_batches(nodes, most, seed, std::numeric_limits<std::uint32_t>::max()).front();
+}
+
+}  // namespace detail
+
+/// Trains `model` to classify nodes; see the file comment. The rest is as in train(), with an Adam step for every sample.
+/// When this throws, the model is as it was. The result does not depend on the number of threads.
+///
+/// \throws std::invalid_argument  an option out of range or one that there is not here (resume, on_checkpoint, a metric of
+///         classes as stop_on), or data that do not fit the model
+/// \throws std::runtime_error     a diverged training, or rows that cannot be read
+template <class Model>
+TrainResult train_on_samples(Model& model, const GraphRows& rows, const Split& split,
+                             const SamplingOptions& sampling = {}, const TrainOptions& options = {}) {
+  validate(sampling);
+  validate(options);
+  validate(split, rows.node_count(), "split");
+  const Split drawn = {split.train, detail::some_of(split.validation, sampling.evaluated, options.seed),
+                       detail::some_of(split.test, sampling.evaluated, options.seed)};
+  const detail::EvaluatedNodes evaluated(rows, drawn);
+  detail::SampleSource source(rows, drawn, evaluated, sampling, options);
+  return detail::train_on_subgraphs(model, rows, drawn, evaluated, source, options);
+}
+
+/// predict() of some nodes on their samples, which are another sample than any training step's.
+///
+/// \param nodes     increasing
+/// \param together  nodes of a sample, at least 1
+/// \returns         a row for each of `nodes`, in their order
+/// \throws std::invalid_argument  an option or a node out of range, nodes that do not increase, or as predict()
+/// \throws std::runtime_error     rows that cannot be read
+template <class Model>
+[[nodiscard]] Prediction predict_on_samples(const Model& model, const GraphRows& rows,
+                                            std::span<const std::int32_t> nodes, std::span<const Index> fan_outs,
+                                            const PredictOptions& options = {}, Index together = 1024) {
+  validate_fan_outs(fan_outs);
+  require_between("together", together, 1, std::numeric_limits<std::int32_t>::max());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    require(nodes[i] >= (i > 0 ? nodes[i - 1] + 1 : 0) && nodes[i] < rows.node_count(),
+            ArgumentName({}, "nodes", i), nodes[i],
+            detail::concat("node numbers must increase and be below ", rows.node_count()));
+  }
+  Prediction r;
+  r.class_count = model.options().classes;
+  const std::size_t classes = static_cast<std::size_t>(r.class_count), size = static_cast<std::size_t>(together);
+  for (std::size_t first = 0; first < nodes.size(); first += size) {
+    const auto targets = nodes.subspan(first, std::min(size, nodes.size() - first));
+    const Subgraph sample = sample_neighbours(rows, targets, fan_outs, options.seed, detail::step_of_evaluations);
+    const Prediction of_sample = predict(model, sample.graph, sample.features, options);
+    for (const std::int32_t local : sample.local(targets)) {
+      const std::size_t u = static_cast<std::size_t>(local);
+      const auto row = of_sample.probabilities.begin() + static_cast<std::ptrdiff_t>(u * classes);
+      r.probabilities.insert(r.probabilities.end(), row, row + static_cast<std::ptrdiff_t>(classes));
+      r.entropy.push_back(of_sample.entropy[u]);
+      r.epistemic_variance.push_back(of_sample.epistemic_variance[u]);
+      r.mutual_information.push_back(of_sample.mutual_information[u]);
+      r.label.push_back(of_sample.label[u]);
+    }
+  }
+  return r;
+}
+
+}  // namespace sheafnn

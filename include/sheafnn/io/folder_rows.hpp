@@ -1,0 +1,182 @@
+/// \file
+/// FolderRows: a node classification task in a folder of .npy arrays, of which only the rows that are asked for are read.
+/// With train_on_samples() (bsnn/sampled_training.hpp) the graph may be larger than memory. In memory are the labels
+/// and the split, 4 bytes a node each.
+///
+/// The arrays are listed in distributed/graph_folder.hpp, with which ranks of MPI read their own rows of such a folder.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/graph_rows.hpp"
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/io/mapped_array.hpp"
+
+namespace sheafnn::io {
+
+/// See the file comment. Rows are checked when they are read.
+class FolderRows final : public GraphRows {
+ public:
+  /// \throws std::runtime_error  a file that is missing, damaged or of another shape, type or length than the others, a
+  ///         label or a mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns
+  explicit FolderRows(const std::filesystem::path& folder)
+      : indptr_(numbers(folder / "indptr.npy")), indices_(numbers(folder / "indices.npy")) {
+    if (indptr_.rows() < 1) detail::fail(indptr_.name(), "0 entries; must be nodes + 1");
+    nodes_ = indptr_.rows() - 1;
+    constexpr Index most = std::numeric_limits<std::int32_t>::max();
+    if (nodes_ > most) detail::fail(indptr_.name(), nodes_, " nodes; at most ", most, " are supported");
+    check_ends(indptr_, indices_);
+    if (std::filesystem::exists(folder / "features.npy")) {
+      dense_.emplace(folder / "features.npy");
+      if (dense_->rows() != nodes_) detail::fail(dense_->name(), dense_->rows(), " rows; must be ", nodes_);
+      features_ = dense_->columns();
+    } else {
+      const MappedArray columns = numbers(folder / "features_columns.npy", 1);
+      features_ = columns.integer(0);
+      sparse_.emplace(numbers(folder / "features_indptr.npy", nodes_ + 1),
+                      numbers(folder / "features_indices.npy"), MappedArray(folder / "features_values.npy"));
+      if (sparse_->values.rows() != sparse_->indices.rows()) {
+        detail::fail(sparse_->values.name(), sparse_->values.rows(), " entries; must be ",
+                     sparse_->indices.rows());
+      }
+      check_ends(sparse_->indptr, sparse_->indices);
+    }
+    if (features_ < 0 || features_ > most) detail::fail(folder.string(), features_, " columns of features");
+    read_labels(folder);
+    read_masks(folder);
+  }
+
+  [[nodiscard]] Index node_count() const override { return nodes_; }
+  /// M, of undirected edges.
+  [[nodiscard]] Index edge_count() const { return indices_.rows() / 2; }
+  [[nodiscard]] Index feature_count() const override { return features_; }
+  [[nodiscard]] std::span<const std::int32_t> labels() const override { return labels_; }
+  [[nodiscard]] Index class_count() const override { return classes_; }
+  /// The nodes of the three masks.
+  [[nodiscard]] const Split& split() const noexcept { return split_; }
+
+  /// \throws std::runtime_error  offsets that decrease or are out of range
+  [[nodiscard]] Index degree(Index u) const override {
+    const auto [begin, end] = row_of(indptr_, indices_, u);
+    return end - begin;
+  }
+  /// \throws std::runtime_error  a number that is no other node's, or neighbours that do not increase
+  [[nodiscard]] Index neighbour(Index u, Index k) const override {
+    const Index at = indptr_.integer(u) + k, v = indices_.integer(at);
+    if (v < 0 || v >= nodes_) {
+      detail::fail(indices_.name(), "node ", u, " has a neighbour ", v, "; there are ", nodes_, " nodes");
+    }
+    if (v == u) detail::fail(indices_.name(), "node ", u, " has a self-loop");
+    if (k > 0 && indices_.integer(at - 1) >= v) {
+      detail::fail(indices_.name(), "node ", u, " has neighbours that do not increase");
+    }
+    return v;
+  }
+  /// \throws std::runtime_error  a value that is not finite, or columns that are out of range or do not increase
+  void append_features(Index u, std::vector<std::int32_t>& columns, std::vector<double>& values) const override {
+    const auto append = [&](const std::string& name, Index column, double value) {
+      if (!std::isfinite(value)) {
+        detail::fail(name, "node ", u, " has the value ", value, " in column ", column, "; features are finite");
+      }
+      if (value == 0) return;
+      columns.push_back(static_cast<std::int32_t>(column));
+      values.push_back(value);
+    };
+    if (dense_) {
+      for (Index j = 0; j < features_; ++j) append(dense_->name(), j, dense_->number(u * features_ + j));
+      return;
+    }
+    const auto [begin, end] = row_of(sparse_->indptr, sparse_->indices, u);
+    Index last = -1;
+    for (Index k = begin; k < end; ++k) {
+      const Index column = sparse_->indices.integer(k);
+      if (column <= last || column >= features_) {
+        detail::fail(sparse_->indices.name(), "node ", u, " has a column ", column,
+                     "; columns must increase and be below ", features_);
+      }
+      append(sparse_->values.name(), last = column, sparse_->values.number(k));
+    }
+  }
+
+ private:
+  struct SparseFeatures {
+    MappedArray indptr, indices, values;
+    SparseFeatures(MappedArray&& of_rows, MappedArray&& columns, MappedArray&& numbers)
+        : indptr(std::move(of_rows)), indices(std::move(columns)), values(std::move(numbers)) {}
+  };
+
+  /// An array of whole numbers of one dimension. \param rows  that it must have; −1: any number
+  [[nodiscard]] static MappedArray numbers(const std::filesystem::path& path, Index rows = -1) {
+    MappedArray r(path);
+    if (r.dimensions() != 1) detail::fail(r.name(), r.dimensions(), " dimensions; must have one");
+    if (rows >= 0 && r.rows() != rows) detail::fail(r.name(), r.rows(), " entries; must be ", rows);
+    if (!r.whole()) detail::fail(r.name(), "has no whole numbers");
+    return r;
+  }
+  static void check_ends(const MappedArray& offsets, const MappedArray& entries) {
+    const Index last = offsets.rows() - 1;
+    for (const auto& [i, expected] : {std::pair(Index{0}, Index{0}), std::pair(last, entries.rows())}) {
+      if (const Index offset = offsets.integer(i); offset != expected) {
+        detail::fail(offsets.name(), "entry ", i, " is ", offset, "; must be ", expected);
+      }
+    }
+  }
+  [[nodiscard]] static std::pair<Index, Index> row_of(const MappedArray& offsets, const MappedArray& entries,
+                                                      Index u) {
+    const Index begin = offsets.integer(u), end = offsets.integer(u + 1);
+    if (begin < 0 || begin > end || end > entries.rows()) {
+      detail::fail(offsets.name(), "entry ", u, " is ", begin, "; offsets must not decrease and end at ",
+                   entries.rows());
+    }
+    return {begin, end};
+  }
+  void read_labels(const std::filesystem::path& folder) {
+    const MappedArray labels = numbers(folder / "labels.npy", nodes_);
+    labels_.reserve(static_cast<std::size_t>(nodes_));
+    for (Index u = 0; u < nodes_; ++u) {
+      const Index label = labels.integer(u);
+      if (label < -1 || label >= 1'000'000'000) {
+        detail::fail(labels.name(), "entry ", u, " is ", label,
+                     "; a label is -1 or a number of a class, below 1000000000");
+      }
+      labels_.push_back(static_cast<std::int32_t>(label));
+      classes_ = std::max(classes_, label + 1);
+    }
+  }
+  void read_masks(const std::filesystem::path& folder) {
+    std::vector<bool> taken(static_cast<std::size_t>(nodes_));
+    const auto read = [&](const char* name, std::vector<std::int32_t>& nodes) {
+      const MappedArray mask = numbers(folder / name, nodes_);
+      for (Index u = 0; u < nodes_; ++u) {
+        const Index in = mask.integer(u);
+        if (in != 0 && in != 1) detail::fail(mask.name(), "entry ", u, " is ", in, "; must be 0 or 1");
+        if (in == 0) continue;
+        if (taken[static_cast<std::size_t>(u)]) detail::fail(mask.name(), "node ", u, " is in another mask, too");
+        taken[static_cast<std::size_t>(u)] = true;
+        nodes.push_back(static_cast<std::int32_t>(u));
+      }
+    };
+    read("train_mask.npy", split_.train);
+    if (std::filesystem::exists(folder / "val_mask.npy")) read("val_mask.npy", split_.validation);
+    if (std::filesystem::exists(folder / "test_mask.npy")) read("test_mask.npy", split_.test);
+  }
+
+  MappedArray indptr_, indices_;
+  std::optional<MappedArray> dense_;
+  std::optional<SparseFeatures> sparse_;
+  Index nodes_ = 0, features_ = 0, classes_ = 1;
+  std::vector<std::int32_t> labels_;
+  Split split_;
+};
+
+}  // namespace sheafnn::io

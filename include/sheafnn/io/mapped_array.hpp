@@ -1,0 +1,112 @@
+/// \file
+/// MappedArray: a .npy file in C order whose numbers are read where they lie, without memory for the array; the operating
+/// system keeps in memory what it has room for. Needs a POSIX system.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/io/npy_header.hpp"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+namespace sheafnn::io {
+
+/// See the file comment. Unchecked: numbers of elements in [0, rows() · columns()), and that the file stays as it is.
+class MappedArray {
+ public:
+  /// \throws std::runtime_error  no such file, one that cannot be mapped, a damaged header, half precision, another byte
+  ///         order than the machine's, more than two dimensions, or a file that is too short for its array
+  explicit MappedArray(const std::filesystem::path& path) : name_(path.string()) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) detail::fail(name_, "cannot be opened");
+    header_ = detail::read_rows_header(name_, file);
+    if (header_.item_size > 1 && header_.big_endian != (std::endian::native == std::endian::big)) {
+      detail::fail(name_, "has numbers in another byte order than this machine's; save it with '<'");
+    }
+    if (header_.kind == 'f' && header_.item_size == 2) {
+      detail::fail(name_, "has element type float16; save it as float32");
+    }
+#if defined(__unix__) || defined(__APPLE__)
+    size_ = header_.data_begin + static_cast<std::size_t>(rows() * columns()) * header_.item_size;
+    const int descriptor = ::open(path.c_str(), O_RDONLY);
+    if (descriptor < 0) detail::fail(name_, "cannot be opened");
+    void* const begin = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+    ::close(descriptor);
+    if (begin == MAP_FAILED) detail::fail(name_, "cannot be mapped into memory");
+    begin_ = static_cast<const unsigned char*>(begin);
+#else
+    detail::fail(name_, "arrays are mapped on POSIX systems only");
+#endif
+  }
+  MappedArray(const MappedArray&) = delete;
+  MappedArray& operator=(const MappedArray&) = delete;
+  MappedArray(MappedArray&& other) noexcept
+      : name_(std::move(other.name_)),
+        header_(std::move(other.header_)),
+        begin_(std::exchange(other.begin_, nullptr)),
+        size_(other.size_) {}
+  MappedArray& operator=(MappedArray&&) = delete;
+  ~MappedArray() {
+#if defined(__unix__) || defined(__APPLE__)
+    if (begin_ != nullptr) ::munmap(const_cast<unsigned char*>(begin_), size_);
+#endif
+  }
+
+  [[nodiscard]] Index rows() const noexcept { return header_.shape[0]; }
+  /// 1 where the array has one dimension.
+  [[nodiscard]] Index columns() const noexcept { return header_.shape.size() == 2 ? header_.shape[1] : 1; }
+  [[nodiscard]] std::size_t dimensions() const noexcept { return header_.shape.size(); }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Are its elements whole numbers or truth values?
+  [[nodiscard]] bool whole() const noexcept { return header_.kind != 'f'; }
+
+  /// Element i. Unchecked: whole(), and that it fits.
+  [[nodiscard]] Index integer(Index i) const noexcept {
+    const bool sign = header_.kind == 'i';
+    switch (header_.item_size) {
+      case 1:
+        return sign ? load<std::int8_t, Index>(i) : load<std::uint8_t, Index>(i);
+      case 2:
+        return sign ? load<std::int16_t, Index>(i) : load<std::uint16_t, Index>(i);
+      case 4:
+        return sign ? load<std::int32_t, Index>(i) : load<std::uint32_t, Index>(i);
+      default:
+        return sign ? load<std::int64_t, Index>(i) : load<std::uint64_t, Index>(i);
+    }
+  }
+  /// Element i of any type.
+  [[nodiscard]] double number(Index i) const noexcept {
+    if (whole()) return static_cast<double>(integer(i));
+    return header_.item_size == 4 ? load<float, double>(i) : load<double, double>(i);
+  }
+
+ private:
+  template <class Stored, class T>
+  [[nodiscard]] T load(Index i) const noexcept {
+    Stored r;
+    std::memcpy(&r, begin_ + header_.data_begin + static_cast<std::size_t>(i) * sizeof(Stored), sizeof(Stored));
+    return static_cast<T>(r);
+  }
+
+  std::string name_;
+  detail::NpyHeader header_;
+  const unsigned char* begin_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace sheafnn::io

@@ -1,0 +1,247 @@
+/// \file
+/// Node classification tasks in the raw form that the Open Graph Benchmark (Hu et al., NeurIPS 2020) publishes: a folder
+/// with compressed tables, as ogbn-arxiv and ogbn-products, or with .npz files, as ogbn-papers100M.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/io/file.hpp"
+#include "sheafnn/io/gzip.hpp"
+#include "sheafnn/io/lines.hpp"
+#include "sheafnn/io/masks.hpp"
+#include "sheafnn/io/npz_archive.hpp"
+
+namespace sheafnn::io {
+
+namespace detail {
+
+/// A table NAME.csv.gz, or NAME.csv, without a header.
+class OgbTable {
+ public:
+  explicit OgbTable(const std::filesystem::path& name)
+      : path_(file_of(name)),
+        lines_(path_.string(), path_.extension() == ".gz" ? read_gzip(path_) : read_file(path_)) {}
+  [[nodiscard]] static bool exists(const std::filesystem::path& name) {
+    std::error_code error;
+    return std::filesystem::exists(file_of(name), error);
+  }
+
+  /// Moves to the next line; false at the end. \throws std::runtime_error  it has not `columns` fields
+  [[nodiscard]] bool next(Index columns) {
+    if (!lines_.next()) return false;
+    fields_ = split_fields(lines_.line(), ',');
+    if (static_cast<Index>(fields_.size()) == columns) return true;
+    fail(lines_.where(), "has ", fields_.size(), " fields; expected ", columns);
+  }
+  /// Fields of the first line, at which the table then is; 0 of an empty one.
+  [[nodiscard]] Index first() {
+    if (!lines_.next()) return 0;
+    fields_ = split_fields(lines_.line(), ',');
+    return static_cast<Index>(fields_.size());
+  }
+  [[nodiscard]] const std::vector<std::string_view>& fields() const noexcept { return fields_; }
+  [[nodiscard]] const std::string& file() const noexcept { return lines_.file(); }
+  [[nodiscard]] std::string where() const { return lines_.where(); }
+  /// Field k as a node number. \throws std::runtime_error  it is none, or not below n
+  [[nodiscard]] std::int32_t node(std::size_t k, Index n) const {
+    std::int64_t r = 0;
+    if (!parse_number(fields_[k], r)) fail(where(), "'", printable(fields_[k]), "' is not a node number");
+    if (r < 0 || r >= n) fail(where(), "node ", r, " is not allowed; node numbers must be between 0 and ", n - 1);
+    return static_cast<std::int32_t>(r);
+  }
+
+ private:
+  [[nodiscard]] static std::filesystem::path file_of(const std::filesystem::path& name) {
+    const std::filesystem::path packed = name.string() + ".csv.gz", plain = name.string() + ".csv";
+    std::error_code error;
+    return std::filesystem::exists(plain, error) && !std::filesystem::exists(packed, error) ? plain : packed;
+  }
+
+  std::filesystem::path path_;
+  LineReader lines_;
+  std::vector<std::string_view> fields_;
+};
+
+/// The only number of a table with one number for each graph.
+[[nodiscard]] inline Index only_number(const std::filesystem::path& name) {
+  OgbTable table(name);
+  constexpr Index most = std::numeric_limits<std::int32_t>::max();
+  if (!table.next(1)) fail(table.file(), "is empty; expected the number of nodes");
+  std::int64_t r = 0;
+  if (!parse_number(table.fields()[0], r) || r < 1 || r > most) {
+    fail(table.where(), "'", printable(table.fields()[0]), "' is no number of nodes, 1 to ", most);
+  }
+  if (table.next(1))
+    fail(table.where(), "there are several graphs; a task on the nodes of one graph is supported");
+  return r;
+}
+
+/// Labels as texts; "nan" is an unknown one.
+[[nodiscard]] inline std::string label_text(std::string_view text) {
+  return text == "nan" || text == "NaN" ? std::string() : std::string(text);
+}
+
+inline void read_ogb_tables(const std::filesystem::path& raw, Dataset& data, std::vector<std::string>& labels) {
+  const Index n = only_number(raw / "num-node-list");
+  std::vector<Edge> edges;
+  for (OgbTable table(raw / "edge"); table.next(2);) edges.push_back({table.node(0, n), table.node(1, n)});
+  data.graph = Graph(n, edges);
+  OgbTable features(raw / "node-feat");
+  std::vector<Index> offsets = {0};
+  std::vector<std::int32_t> columns;
+  std::vector<double> values;
+  const Index count = features.first();
+  for (bool there = count > 0; there; there = features.next(count)) {
+    for (std::size_t j = 0; j < features.fields().size(); ++j) {
+      double value = 0;
+      if (!parse_number(features.fields()[j], value) || !std::isfinite(value)) {
+        fail(features.where(), "feature ", j, " is '", printable(features.fields()[j]),
+             "'; it must be a finite number");
+      }
+      if (value == 0) continue;
+      columns.push_back(static_cast<std::int32_t>(j));
+      values.push_back(value);
+    }
+    offsets.push_back(static_cast<Index>(values.size()));
+  }
+  if (static_cast<Index>(offsets.size()) != n + 1) {
+    fail(features.file(), "has ", offsets.size() - 1, " rows; must be the number of nodes, ", n);
+  }
+  data.features = NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), count);
+  if (!OgbTable::exists(raw / "node-label")) return;
+  OgbTable of_nodes(raw / "node-label");
+  const Index tasks = of_nodes.first();
+  if (tasks != 1) fail(of_nodes.where(), "has ", tasks, " labels; one class for each node is supported");
+  do labels.push_back(label_text(of_nodes.fields()[0]));
+  while (of_nodes.next(1));
+  if (static_cast<Index>(labels.size()) != n) {
+    fail(of_nodes.file(), "has ", labels.size(), " labels; must be the number of nodes, ", n);
+  }
+}
+
+/// An array of data.npz with two dimensions. \param rows, columns  that it must have; −1: any number
+[[nodiscard]] inline NpyArray ogb_matrix(const NpzArchive& archive, std::string_view key, Index rows,
+                                         Index columns) {
+  NpyArray r = archive.array(key);
+  const auto differs = [](Index is, Index must) { return must >= 0 && is != must; };
+  if (r.shape().size() != 2 || differs(r.shape()[0], rows) || differs(r.shape()[1], columns)) {
+    const auto text = [](Index extent) { return extent < 0 ? std::string("any number") : std::to_string(extent); };
+    fail(r.where(), "has shape ", r.shape_text(), "; must be ", text(rows), " x ", text(columns));
+  }
+  return r;
+}
+
+inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std::vector<std::string>& labels) {
+  const NpzArchive archive(raw / "data.npz");
+  const NpyArray counts = archive.array("num_nodes_list");
+  constexpr Index most = std::numeric_limits<std::int32_t>::max();
+  const std::vector<std::int64_t> nodes = counts.values<std::int64_t>();
+  if (nodes.size() != 1) fail(counts.where(), "has ", nodes.size(), " graphs; one is supported");
+  const Index n = nodes.front();
+  if (n < 1 || n > most) fail(counts.where(), n, " nodes; must be between 1 and ", most);
+  const NpyArray pairs = ogb_matrix(archive, "edge_index", 2, -1);
+  const std::vector<std::int64_t> ends = pairs.values<std::int64_t>();
+  std::vector<Edge> edges;
+  for (std::size_t i = 0, m = ends.size() / 2; i < m; ++i) {
+    for (const std::int64_t u : {ends[i], ends[m + i]}) {
+      if (u < 0 || u >= n) {
+        fail(pairs.where(), "edge ", i, " has node ", u, "; node numbers must be between 0 and ", n - 1);
+      }
+    }
+    edges.push_back({static_cast<std::int32_t>(ends[i]), static_cast<std::int32_t>(ends[m + i])});
+  }
+  data.graph = Graph(n, edges);
+  const NpyArray features = ogb_matrix(archive, "node_feat", n, -1);
+  data.features =
+      NodeFeatures::from_dense(std::span<const double>(features.values<double>()), n, features.shape()[1]);
+  std::error_code error;
+  if (!std::filesystem::exists(raw / "node-label.npz", error)) return;
+  const NpyArray classes = ogb_matrix(NpzArchive(raw / "node-label.npz"), "node_label", n, 1);
+  for (const double label : classes.values<double>()) {
+    if (!std::isnan(label) && std::trunc(label) != label) fail(classes.where(), label, " is not a class");
+    labels.push_back(std::isnan(label) ? std::string() : std::to_string(static_cast<std::int64_t>(label)));
+  }
+}
+
+/// The splits in the folders of split/, in the order of their names.
+[[nodiscard]] inline std::vector<Split> read_ogb_splits(const std::filesystem::path& folder, Index n) {
+  std::vector<Split> r;
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) return r;
+  for (const std::filesystem::path& path : list_folder(folder)) {
+    if (!std::filesystem::is_directory(path, error)) continue;
+    const auto read = [&](const char* name) {
+      std::vector<std::int32_t> nodes;
+      for (OgbTable table(path / name); table.next(1);) nodes.push_back(table.node(0, n));
+      std::sort(nodes.begin(), nodes.end());
+      return nodes;
+    };
+    r.push_back({read("train"), read("valid"), read("test")});
+  }
+  return r;
+}
+
+}  // namespace detail
+
+/// Whether a folder has the edges of an OGB folder. Takes any path.
+[[nodiscard]] inline bool is_ogb_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  return detail::OgbTable::exists(folder / "raw" / "edge") ||
+         std::filesystem::exists(folder / "raw" / "data.npz", error);
+}
+
+/// Loads the nodes of one graph from an OGB folder:
+///
+/// - raw/edge.csv.gz (two node numbers per line), node-feat.csv.gz (p numbers), node-label.csv.gz (one class) and
+///   num-node-list.csv.gz (n); or raw/data.npz with edge_index, node_feat and num_nodes_list, and node-label.npz;
+/// - split/NAME/train.csv.gz, valid.csv.gz and test.csv.gz (one node number per line): a split for each NAME.
+///
+/// Files .csv without .gz are read as well. Labels `nan` are unknown. Other files, such as node_year.csv.gz, are not read.
+///
+/// \param folder   its name becomes the dataset's name
+/// \param use      splits are looked at for training only
+/// \param missing  the texts that are unknown labels, besides `nan`
+/// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit; features of edges,
+///         several graphs, or several labels for a node
+[[nodiscard]] inline Dataset load_ogb(const std::filesystem::path& folder, DatasetUse use = DatasetUse::training,
+                                      const MissingLabels& missing = {}) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) detail::fail(folder.string(), "no such folder");
+  Dataset r = detail::naming_file(folder.string(), [&] {
+    Dataset data;
+    std::vector<std::string> labels;
+    const std::filesystem::path raw = folder / "raw";
+    const bool arrays = std::filesystem::exists(raw / "data.npz", error);
+    if (detail::OgbTable::exists(raw / "edge-feat")) {
+      detail::fail((raw / "edge-feat.csv.gz").string(),
+                   "features of edges are not read; write edges.csv with them");
+    }
+    arrays ? detail::read_ogb_arrays(raw, data, labels) : detail::read_ogb_tables(raw, data, labels);
+    if (!labels.empty()) {
+      const std::string file = (raw / (arrays ? "node-label.npz" : "node-label.csv.gz")).string();
+      const auto place = [&](std::size_t u) { return sheafnn::detail::concat(file, ": node ", u); };
+      detail::take_labels(data, detail::read_label_texts(labels, missing, file, place));
+    }
+    if (use == DatasetUse::prediction) return data;
+    if (use == DatasetUse::training) data.splits = detail::read_ogb_splits(folder / "split", data.node_count());
+    validate(data);
+    return data;
+  });
+  r.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  return r;
+}
+
+}  // namespace sheafnn::io
