@@ -72,15 +72,22 @@ class PredictionRows {
   std::ostringstream out_;
 };
 
+/// The splits of the set, or one for each of its folds or of folds that are drawn.
+std::vector<sheafnn::Split> splits_of(const Settings& s, const sheafnn::GraphSet& set) {
+  if (!set.splits.empty()) return set.splits;
+  const auto folds = set.folds.empty() ? sheafnn::stratified_folds(set, s.folds, s.train.seed) : set.folds;
+  return sheafnn::fold_splits(set, folds, 0.1, s.train.seed);
+}
+
 /// Trains on every fold, or on one. Predictions of a fold are of its best epoch.
 void train(Settings s, const sheafnn::GraphSet& set) {
-  const auto folds = set.folds.empty() ? sheafnn::stratified_folds(set, s.folds, s.train.seed) : set.folds;
-  const std::vector<sheafnn::Split> splits = sheafnn::fold_splits(set, folds, 0.1, s.train.seed);
+  const std::vector<sheafnn::Split> splits = splits_of(s, set);
   const Index count = static_cast<Index>(splits.size());
   sheafnn::require(s.fold < count, "--fold", s.fold, sheafnn::detail::concat(set.name, " has ", count, " folds"));
   sheafnn::require(s.save.empty() || s.fold >= 0, "--save", s.save, "needs --fold, the test fold of the network");
   s.network.features = set.feature_count();
   s.network.classes = set.class_count;
+  if (s.maps != "identity") s.network.edge_features = set.graph.arc_feature_count();
   PredictionRows rows(set);
   double sum = 0, squares = 0, trained = 0;
   std::printf("fold  best epoch  validation  test accuracy  test ECE\n");
@@ -149,7 +156,10 @@ void take_network(Settings& s, const sheafnn::io::TensorFile& file, const sheafn
 int main(int argc, char** argv) {
   Settings s;
   CLI::App app("Classifies graphs with a sheaf network; see docs/graphs.md.", "graphs");
-  app.add_option("dataset", s.dataset, "graphs to classify: an .npz file or a folder in the TU text format")
+  app.add_option("dataset", s.dataset,
+                 "graphs to classify: a folder with graphs.csv, nodes.csv and edges.csv, an .npz file, or a "
+                 "folder in the TU text "
+                 "format")
       ->required();
   auto* folds =
       app.add_option("--folds", s.folds, "number of test folds, where the dataset has no folds of its own")
@@ -184,8 +194,10 @@ int main(int argc, char** argv) {
     const sheafnn::GraphSet set = sheafnn::io::load_graphs(s.dataset);
     sheafnn::require(!set.labels.empty(), "dataset", s.dataset,
                      "the dataset has regression targets, and this program classifies");
-    sheafnn::require(folds->count() == 0 || set.folds.empty(), "--folds", s.folds,
-                     sheafnn::detail::concat(set.name, " has ", set.folds.size(), " folds of its own"));
+    const std::size_t own = set.splits.empty() ? set.folds.size() : set.splits.size();
+    sheafnn::require(folds->count() == 0 || own == 0, "--folds", s.folds,
+                     sheafnn::detail::concat(set.name, " has ", own, set.splits.empty() ? " folds" : " splits",
+                                             " of its own"));
     sheafnn::io::TensorFile file;
     if (!s.load.empty()) {
       file = sheafnn::io::read_safetensors(s.load);

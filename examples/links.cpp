@@ -1,11 +1,13 @@
 /// \file
 /// Predicts links: hides edges of a graph, trains a sheaf network to separate them from pairs of nodes without an edge,
-/// prints the ranking metrics of the hidden test edges, and writes a ranking of pairs.
+/// prints the ranking metrics of the hidden test edges, and writes a ranking of pairs; or ranks pairs with a trained network.
 ///
-///     links --dataset people --candidates pairs.csv --ranking ranking.csv
+///     links --dataset people --save links.safetensors
+///     links --dataset people --load links.safetensors --candidates pairs.csv --ranking ranking.csv
 #include <cstdio>
 #include <limits>
 #include <sheafnn/bsnn/edge_prediction.hpp>
+#include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/csv_edges.hpp>
 #include <sheafnn/io/file.hpp>
 #include <sheafnn/io/safetensors.hpp>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "links/models.hpp"
+#include "models/class_names.hpp"
 #include "models/data_options.hpp"
 #include "models/option_flags.hpp"
 #include "models/outcome.hpp"
@@ -27,7 +30,7 @@ using sheafnn::Edge;
 using sheafnn::Index;
 
 struct Settings : links_program::Defaults {
-  std::string dataset = "karate", candidates, ranking, save, model = "bsnn";
+  std::string dataset = "karate", candidates, ranking, save, load, model = "bsnn";
   Index hits = 10;
   sheafnn::SyntheticOptions synthetic;
   programs::DataOptions data;
@@ -110,6 +113,23 @@ void run(Settings s, const sheafnn::Dataset& data) {
   sheafnn::io::write_text(s.ranking, ranking_csv(data, pairs, ranked(pairs)));
 }
 
+/// Ranks the candidates with the network of a file, which sees all edges of the data.
+void rank(const Settings& s, const sheafnn::Dataset& data) {
+  const std::vector<Edge> pairs = read_pairs(s.candidates, data);
+  const sheafnn::io::TensorFile file = sheafnn::io::read_safetensors(s.load);
+  const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.load, file);
+  const auto targets = file.metadata.find("targets");
+  sheafnn::require(targets != file.metadata.end() && targets->second == "links", "--load", s.load,
+                   "it holds no network that predicts links");
+  sheafnn::check_feature_names(data.feature_names, programs::checkpoint_feature_names(s.load, file.metadata));
+  const sheafnn::LinkPrediction p =
+      links_program::predict({s.load, file, sheafnn::is_bayesian(info.model)}, data.graph, data.features, pairs,
+                             {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
+  sheafnn::io::write_text(s.ranking, ranking_csv(data, pairs, p));
+  std::printf("%s: %td nodes, %td edges, which the network sees; %zu pairs ranked\n", data.name.c_str(),
+              data.node_count(), data.graph.edge_count(), pairs.size());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -121,11 +141,18 @@ int main(int argc, char** argv) {
   auto* files = app.add_option_group("Files");
   auto* ranking =
       files->add_option("--ranking", s.ranking, "write the pairs to this CSV file, the most probable link first");
-  files->add_option("--save", s.save, "write the trained network to this .safetensors file, which Python reads");
+  auto* save = files->add_option("--save", s.save,
+                                 "write the trained network to this .safetensors file, which Python reads");
+  auto* candidates =
+      files
+          ->add_option("--candidates", s.candidates,
+                       "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
+          ->needs(ranking);
   files
-      ->add_option("--candidates", s.candidates,
-                   "CSV file with the pairs to rank, as edges.csv has them (default: the test pairs)")
-      ->needs(ranking);
+      ->add_option("--load", s.load,
+                   "rank --candidates with the network of this .safetensors file, which sees all edges")
+      ->needs(candidates)
+      ->excludes(save);
   auto* model = app.add_option_group("Model", "the network and its score of a pair; see docs/math.md, \"Links\"");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
@@ -152,8 +179,8 @@ int main(int argc, char** argv) {
     programs::require_writable("--ranking", s.ranking);
     programs::require_writable("--save", s.save);
     programs::require_apart({{"--ranking", s.ranking}, {"--save", s.save}},
-                            {{"--dataset", s.dataset}, {"--candidates", s.candidates}});
+                            {{"--dataset", s.dataset}, {"--candidates", s.candidates}, {"--load", s.load}});
     const sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
-    run(s, data);
+    s.load.empty() ? run(s, data) : rank(s, data);
   });
 }

@@ -380,6 +380,32 @@ if [ -x "$bin/graphs" ]; then
   "${graphs[@]}" --save rings.safetensors --predictions rings.csv --threads 1 > graphs.txt || fail "graphs"
   "${graphs[@]}" --threads 2 | cmp - graphs.txt || fail "graphs depends on threads"
   grep -q '^rings: 60 graphs, 330 nodes, 300 edges, 1 features, 2 classes$' graphs.txt || fail "graphs: $(cat graphs.txt)"
+  # The same graphs as tables, in another order of the rows.
+  mkdir -p tables/rings
+  awk -v folder=tables/rings 'BEGIN {
+    print "graph,label" > folder "/graphs.csv"
+    print "source,target" > folder "/edges.csv"
+    for (g = 1; g <= 60; ++g) print "g" g "," (g % 2 ? 1 : -1) > folder "/graphs.csv"
+    for (i = 1; i <= 7; ++i) for (g = 60; g >= 1; --g) if (i <= 4 + g % 4) print "a" g "-" i ",g" g > folder "/rows"
+    for (g = 1; g <= 60; ++g) {
+      n = 4 + g % 4
+      for (i = 2; i <= n; ++i) print "a" g "-" i - 1 ",a" g "-" i > folder "/edges.csv"
+      if (g % 2) print "a" g "-" n ",a" g "-1" > folder "/edges.csv"
+    }
+  }'
+  { echo node,graph; cat tables/rings/rows; } > tables/rings/nodes.csv
+  "$bin/graphs" tables/rings "${graphs[@]:2}" | cmp - graphs.txt || fail "graphs with tables"
+  sed 's/$/,0.5/; 1s/0.5/length/' tables/rings/edges.csv > edges.csv
+  sed 's/$/,train/; 1s/train/split/; 2,9s/train/validation/; 10,19s/train/test/' tables/rings/graphs.csv > graphs.csv
+  mv edges.csv graphs.csv tables/rings
+  "$bin/graphs" tables/rings --epochs 2 --save tables.safetensors --fold 0 --predictions tables.csv > tables.txt || fail "graphs with a split"
+  [ "$(wc -l < tables.csv)" = 11 ] || fail "graphs with a split: $(cat tables.csv)"
+  refuse '--folds: 5 is not allowed; rings has 1 splits of its own' "$bin/graphs" tables/rings --folds 5
+  refuse 'arc features of the graph: 0 is not allowed; the sheaf learner reads 1' "$bin/graphs" rings --load tables.safetensors
+  echo 'a1-1,a2-1,1' >> tables/rings/edges.csv
+  refuse 'edges\.csv:302: joins a node of graph .g1. and a node of graph .g2.; the graphs of a set are disjoint' "$bin/graphs" tables/rings
+  echo 'a1-1,a99-1,1' >> tables/rings/edges.csv
+  refuse 'edges\.csv:303: node .a99-1. is not in tables/rings/nodes\.csv' "$bin/graphs" tables/rings
   [ "$(head -1 rings.csv)" = graph,fold,label,predicted,probability,entropy,mutual_information ] && [ "$(wc -l < rings.csv)" = 7 ] ||
     fail "graphs --predictions: $(cat rings.csv)"
   "$bin/graphs" rings --load rings.safetensors --predictions all.csv > graphs.txt || fail "graphs --load"
@@ -422,6 +448,12 @@ numbers = [float(row["probability"]) for row in rows]
 assert numbers == sorted(numbers, reverse=True) and 0 < numbers[-1] and numbers[0] < 1
 assert rows[-1]["source"] == "person 40", "of two trades"
 END
+  "$bin/links" --dataset club --load links.safetensors --candidates pairs.csv --ranking again.csv > again.txt || fail "links --load"
+  grep -q '^club: 120 nodes, [0-9]* edges, which the network sees; 4 pairs ranked$' again.txt || fail "links --load: $(cat again.txt)"
+  [ "$(wc -l < again.csv)" = 5 ] && [ "$(tail -1 again.csv | cut -d, -f1)" = 'person 40' ] || fail "links --load: $(cat again.csv)"
+  refuse '--load requires --candidates' "$bin/links" --dataset club --load links.safetensors --ranking again.csv
+  refuse '--load: .* is not allowed; it holds no network that predicts links' "$bin/links" --dataset club --load deep.safetensors \
+    --candidates pairs.csv --ranking again.csv
   printf 'source,target\nperson 40,nobody\n' > strangers.csv
   refuse 'the network was not trained on one class per node' "$bin/predict" --model links.safetensors --dataset club
   refuse '--save: .* is a file of --dataset' "$bin/links" --dataset club --save club/nodes.csv

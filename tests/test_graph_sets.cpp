@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "refusal.hpp"
 #include "sheafnn/graph/graph_set.hpp"
 #include "sheafnn/io/graph_sets.hpp"
 #include "temporary_folder.hpp"
@@ -26,19 +29,30 @@ void write_tu(const test::TemporaryFolder& folder, const std::string& part = "",
                                                                    "0.5, 1\n1, 2\n0, 0\n1, 1\n2, 2\n3, 1\n"}};
   for (const auto& [name, content] : files) folder.write("T_" + name + ".txt", name == part ? text : content);
 }
+/// The same three graphs as tables, whose rows stand in another order, with one file replaced.
+void write_tables(const test::TemporaryFolder& folder, const std::string& file = "",
+                  const std::string& text = "") {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"graphs.csv", "molecule,label,fold\nwater,wet,0\nneon,dry,\nhydrogen,dry,1\n"},
+      {"nodes.csv",
+       "atom,graph,tag,charge,mass\nh1,hydrogen,H,0,1\no,water,O,-2,16\na,water,H,1,1\nb,water,H,,1\n"
+       "h2,hydrogen,H,0.5,1\nne,neon,Ne,0,20\n"},
+      {"edges.csv", "source,target,bond,length\no,a,1,0.96\nb,o,2,0.97\nh1,h2,1,0.74\n"}};
+  for (const auto& [name, content] : files) folder.write(name, name == file ? text : content);
+}
+/// The message of an error without the folder, of the reader of tables or of a TU folder.
+std::string error_of(const test::TemporaryFolder& folder) {
+  std::string message =
+      test::message_of<std::runtime_error>([&] { static_cast<void>(sheafnn::io::load_graphs(folder.path())); });
+  const std::string path = folder.path().string() + "/";
+  for (auto at = message.find(path); at != std::string::npos; at = message.find(path))
+    message.erase(at, path.size());
+  return message;
+}
 std::string error_of(const std::string& part, const std::string& text) {
   const test::TemporaryFolder folder;
-  write_tu(folder, part, text);
-  try {
-    static_cast<void>(sheafnn::io::load_tu(folder.path()));
-  } catch (const std::runtime_error& error) {
-    std::string message = error.what();
-    const std::string path = folder.path().string() + "/";
-    for (auto at = message.find(path); at != std::string::npos; at = message.find(path))
-      message.erase(at, path.size());
-    return message;
-  }
-  return "no error";
+  part.find('.') == std::string::npos ? write_tu(folder, part, text) : write_tables(folder, part, text);
+  return error_of(folder);
 }
 
 TEST_CASE("graph sets: a TU folder") {
@@ -77,6 +91,142 @@ TEST_CASE("graph sets: errors of a TU folder name file and line") {
   CHECK(error_of("graph_labels", "1\n0.5\n1\n") == "T_graph_labels.txt:2: 0.5 is not a whole number");
   CHECK(error_of("node_labels", "1\n") ==
         "T_node_labels.txt: has 1 lines of 1 numbers; expected 6, one for each node");
+}
+
+TEST_CASE("graph sets: a folder of tables") {
+  const test::TemporaryFolder folder;
+  write_tables(folder);
+  const GraphSet set = sheafnn::io::load_graphs(folder.path());
+  CHECK(set.graph_count() == 3);
+  CHECK(set.graph.first_node(1) == 3);
+  CHECK(set.graph.first_node(2) == 4);
+  CHECK(set.labels == std::vector<std::int32_t>{1, 0, 0});
+  CHECK(set.class_names == std::vector<std::string>{"dry", "wet"});
+  CHECK(set.folds == std::vector<std::vector<std::int32_t>>{{0}, {2}});
+  // Nodes o, a, b of water, ne, h1, h2; edges of the first three.
+  REQUIRE(set.graph.edge_count() == 3);
+  CHECK(set.graph.edge(0) == sheafnn::Edge{0, 1});
+  CHECK(set.graph.edge(1) == sheafnn::Edge{0, 2});
+  CHECK(set.graph.edge(2) == sheafnn::Edge{4, 5});
+  // Columns: tags H, Ne, O; charge, mass; whether the charge is missing.
+  REQUIRE(set.feature_count() == 6);
+  CHECK(set.features.given_columns() == 5);
+  const auto row = [&](std::size_t u) {
+    std::vector<double> r(6);
+    for (Index k = set.features.offsets()[u]; k < set.features.offsets()[u + 1]; ++k) {
+      const std::size_t i = static_cast<std::size_t>(k);
+      r[static_cast<std::size_t>(set.features.column_of()[i])] = set.features.values()[i];
+    }
+    return r;
+  };
+  CHECK(row(0) == std::vector<double>{0, 0, 1, -2, 16, 0});
+  CHECK(row(2) == std::vector<double>{1, 0, 0, 0, 1, 1});
+  CHECK(row(3) == std::vector<double>{0, 1, 0, 0, 20, 0});
+  CHECK(row(5) == std::vector<double>{1, 0, 0, 0.5, 1, 0});
+  // Both arcs have the numbers of their edge.
+  REQUIRE(set.graph.arc_feature_count() == 2);
+  const auto numbers = [&](Index u, Index v) {
+    const auto from = set.graph.arc_features().begin() + 2 * sheafnn::detail::arc_between(set.graph, u, v);
+    return std::vector<double>(from, from + 2);
+  };
+  CHECK(numbers(0, 1) == std::vector<double>{1, 0.96});
+  CHECK(numbers(0, 2) == std::vector<double>{2, 0.97});
+  CHECK(numbers(2, 0) == numbers(0, 2));
+  CHECK(numbers(5, 4) == std::vector<double>{1, 0.74});
+}
+
+TEST_CASE("graph sets: tables of nodes without names, targets, splits") {
+  const test::TemporaryFolder folder;
+  folder.write("graphs.tsv", "id\tenergy\tgap\tsplit\n7\t-1.5\t\ttrain\n3\t0\t2\ttest\n");
+  folder.write("nodes.csv", "graph\n3\n7\n7\n");
+  folder.write("edges.csv", "1 2\n2 1\n");
+  const GraphSet set = sheafnn::io::load_graphs(folder.path());
+  CHECK(set.labels.empty());
+  CHECK(set.target_count == 2);
+  REQUIRE(set.targets.size() == 4);
+  CHECK(set.targets[0] == -1.5);
+  CHECK(std::isnan(set.targets[1]));
+  CHECK(set.targets[3] == 2);
+  CHECK(set.feature_count() == 1);  // the degree
+  CHECK(set.graph.edge(0) == sheafnn::Edge{0, 1});
+  CHECK(set.graph.arc_feature_count() == 0);
+  REQUIRE(set.splits.size() == 1);
+  CHECK(set.splits[0].train == std::vector<std::int32_t>{0});
+  CHECK(set.splits[0].test == std::vector<std::int32_t>{1});
+}
+
+TEST_CASE("graph sets: classes of tables are those of other formats") {
+  const test::TemporaryFolder folder;
+  write_tables(folder, "graphs.csv", "molecule,label\nwater,1\nneon,-1\nhydrogen,1\n");
+  CHECK(sheafnn::io::load_graphs(folder.path()).class_names == std::vector<std::string>{"-1", "1"});
+  write_tables(folder, "graphs.csv", "molecule,label\nwater,1\nneon,\nhydrogen,0\n");
+  CHECK(sheafnn::io::load_graphs(folder.path()).labels == std::vector<std::int32_t>{1, -1, 0});
+}
+
+TEST_CASE("graph sets: errors of tables name file, line, column and value") {
+  const std::string nodes = "atom,graph\no,water\na,water\nb,water\nh1,hydrogen\nh2,hydrogen\n";
+  const std::pair<const char*, std::pair<std::string, const char*>> cases[] = {
+      {"nodes.csv", {nodes, "graphs.csv:3: graph 'neon' has no node in nodes.csv"}},
+      {"nodes.csv", {nodes + "ne,argon\n", "nodes.csv:7: column 'graph': graph 'argon' is not in graphs.csv"}},
+      {"nodes.csv", {nodes + "o,neon\n", "nodes.csv:7: node 'o' was already listed in line 2"}},
+      {"nodes.csv", {"atom,mass\no,1\n", "nodes.csv: has no column 'graph', which names the graph of each node"}},
+      {"nodes.csv",
+       {"atom,graph,mass\no,water,heavy\n", "nodes.csv:2: column 'mass': 'heavy' is not a finite number"}},
+      {"nodes.csv",
+       {"atom,graph,tag\no,water,\na,water,H\nb,water,H\nh1,hydrogen,H\nh2,hydrogen,H\nne,neon,Ne\n",
+        "nodes.csv:2: column 'tag': is empty; every node needs a tag"}},
+      {"nodes.csv",
+       {"atom,graph,split\no,water,test\n", "nodes.csv: column 'split': sets of graphs belong into graphs.csv"}},
+      {"nodes.csv",
+       {"atom,graph,is_test\no,water,1\n",
+        "nodes.csv:1: column 'is_test' looks like a part of a split, not like a feature; sets of graphs belong "
+        "into graphs.csv"}},
+      {"edges.csv", {"source,target\no,a\no,c\n", "edges.csv:3: node 'c' is not in nodes.csv"}},
+      {"edges.csv",
+       {"source,target\no,h1\n",
+        "edges.csv:2: joins a node of graph 'water' and a node of graph 'hydrogen'; "
+        "the graphs of a set are disjoint"}},
+      {"edges.csv",
+       {"source,target,bond\no,a,single\n", "edges.csv:2: column 'bond': 'single' is not a finite number"}},
+      {"edges.csv",
+       {"source,target,bond\no,a,1\no,a,2\n", "edges.csv:3: repeats the edge of line 2 with other numbers"}},
+      {"edges.csv",
+       {"graph,source,target\n1,o,a\n",
+        "edges.csv: has a column 'graph', which is no number of an edge: the two "
+        "nodes say which graph it is in"}},
+      {"graphs.csv",
+       {"molecule\nwater\nneon\nhydrogen\n",
+        "graphs.csv: has neither a column 'label' nor columns of numbers to predict"}},
+      {"graphs.csv",
+       {"molecule,label,gap\nwater,a,1\nneon,b,2\nhydrogen,b,3\n",
+        "graphs.csv: has labels and the column 'gap'; a set has one label, or numbers, per graph"}},
+      {"graphs.csv",
+       {"molecule,label,fold\nwater,a,1\nneon,b,0\nhydrogen,b,third\n",
+        "graphs.csv:4: column 'fold': 'third' is not the number of a fold; expected 0 to 2, or nothing"}},
+      {"graphs.csv",
+       {"molecule,label,fold\nwater,a,2\nneon,b,0\nhydrogen,b,0\n",
+        "graphs.csv: column 'fold' has no graph in fold 1; folds are numbered 0 to 2"}},
+      {"graphs.csv",
+       {"molecule,label,split\nwater,a,\nneon,b,test\nhydrogen,b,\n",
+        "graphs.csv: column 'split' puts no graph into the set 'train'; training needs one"}},
+      {"graphs.csv",
+       {"molecule,label\nwater,a\nwater,b\n", "graphs.csv:3: graph 'water' was already listed in line 2"}},
+      {"graphs.csv",
+       {"label,gap\na,1\n",
+        "graphs.csv:1: column 'label' is the first column, which holds the names of the graphs"}},
+      {"graphs.csv", {"", "graphs.csv: is empty; expected a header line and one line per graph"}},
+  };
+  for (const auto& [file, expected] : cases) {
+    CAPTURE(expected.first);
+    CHECK(error_of(file, expected.first) == expected.second);
+  }
+  CHECK(error_of("graphs.csv", "molecule,label\nwater,a\nneon,NA\nhydrogen,b\n")
+            .starts_with(
+                "graphs.csv:3: column 'label': label 'NA' is not allowed; it usually means a missing value"));
+  const test::TemporaryFolder folder;
+  CHECK(error_of(folder).ends_with(": has neither graphs.csv (or .tsv) nor NAME_graph_indicator.txt"));
+  folder.write("graphs.csv", "id,label\n1,a\n");
+  CHECK(error_of(folder).ends_with(": has no edges.csv (or edges.tsv)"));
 }
 
 TEST_CASE("graph sets: folds are disjoint, and no graph is in two sets of a split") {

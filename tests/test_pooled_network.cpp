@@ -172,14 +172,14 @@ TEST_CASE("pooled networks: training, prediction, and no leak from graphs that a
   using Model = PooledModel<Bsnn<Diagonal<2>, double>>;
   const Task task;
   const sheafnn::Split split{{0, 3}, {1}, {2}};
-  const auto train = [&](const Task& on) {
+  const auto train = [&](const Task& on, Index batch) {
     Model model(PooledOptions{{.features = 4, .channels = 2, .layers = 2, .classes = 3}, Pooling::mean}, 1);
     const auto result = sheafnn::train(model, on.graph, on.sparse, Classification(on.labels), split,
-                                       {.epochs = 5, .kl_maximum = 0.1, .threads = 1});
+                                       {.epochs = 5, .kl_maximum = 0.1, .batch_size = batch, .threads = 1});
     CHECK(std::isfinite(result.test_nll));
     return model;
   };
-  const Model model = train(task);
+  const Model model = train(task, 0);
   const sheafnn::Prediction prediction = sheafnn::predict(model, task.graph, task.sparse);
   CHECK(prediction.label.size() == 4);
   CHECK(prediction.probabilities.size() == 12);
@@ -195,9 +195,11 @@ TEST_CASE("pooled networks: training, prediction, and no leak from graphs that a
       sheafnn::NodeFeatures::from_csr({task.sparse.offsets().begin(), task.sparse.offsets().end()},
                                       {task.sparse.column_of().begin(), task.sparse.column_of().end()}, values, 4);
   changed.labels[2] = 0;
-  const Model other = train(changed);
-  for (Index i = 0; i < model.parameters().size(); ++i)
-    CHECK(model.parameters().values()[i] == other.parameters().values()[i]);
+  for (const Index batch : {0, 1}) {
+    const Model one = train(task, batch), other = train(changed, batch);
+    for (Index i = 0; i < one.parameters().size(); ++i)
+      CHECK(one.parameters().values()[i] == other.parameters().values()[i]);
+  }
 }
 
 TEST_CASE("pooled networks: mini-batches of graphs") {

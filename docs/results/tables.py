@@ -200,6 +200,35 @@ def sheaves(figures):
     return table(head, rows)
 
 
+# --- Sets of graphs ---
+
+SET_NETWORKS = {"gin": "GIN", "gcn": "GCN", "nsd-identity": "identity sheaf"}
+SET_NETWORKS |= {f"{n}-{m}": f"{MODELS[n]}, {MAPS[m]}" for n, m in NETWORKS if m != "general-linear"}
+
+
+def graph_accuracy(figures):
+    """Mean and deviation over test folds, and the number of folds."""
+    rows = []
+    for network, name in SET_NETWORKS.items():
+        cells = [name]
+        for of in figures.of["graphs"]["accuracy"].values():
+            values = of[network]["accuracy"] if network in of else []
+            cells += [percent(values, statistics.pstdev), str(len(values))] if values else ["–", "–"]
+        rows.append(cells)
+    return table(["network"] + [cell for name in figures.of["graphs"]["accuracy"] for cell in (name, "folds")], rows)
+
+
+def graph_epochs(figures):
+    rows = []
+    sets = figures.of["graphs"]["speed"]
+    for network, name in SET_NETWORKS.items():
+        cells = [name]
+        for of in sets.values():
+            cells += [short(of[network]["ms"]), f"{of['gin']['ms'] / of[network]['ms']:.1f}"]
+        rows.append(cells)
+    return table(["network"] + [cell for name in sets for cell in (f"{name}, ms", "GIN's time / its time")], rows)
+
+
 # --- Uncertainty ---
 
 
@@ -319,6 +348,7 @@ TABLES = {
     "docs/results/README.md": {"public graphs": public, "networks": networks, "defaults": defaults},
     "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
     "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
+    "docs/graphs.md": {"graph accuracy": graph_accuracy, "graph epochs": graph_epochs},
     "docs/accuracy.md": {**{f"functions: {name}": functions(name) for name in FUNCTIONS}, "samplers": samplers, "words": words},
     "docs/reliability.md": {"checks": runs("checks", ["what is run", "how much", "result"]),
                             "faults": runs("faults", ["what fails", "how often", "result"])},

@@ -50,7 +50,7 @@ class GraphSet:
 
         :param edges: m x 2 node numbers of the union, 0 … n - 1
         :param graph_indicator: n numbers, the graph of each node: 0 … G - 1, not decreasing
-        :param features: n x p, dense or sparse; None, without tags: the degree
+        :param features: n x p, dense or sparse, NaN where a value is missing; None, without tags: the degree
         :param labels: G labels of any kind; unknown ones are None or NaN, and -1 among numbers but where -1 and 1 are the only ones
         :param node_tags: n whole numbers, one-hot features before the others
         :param targets: in the place of labels G or G x k numbers, NaN where unknown
@@ -71,8 +71,6 @@ class GraphSet:
             offsets, columns, values, (rows, width) = _feature_arrays(features)
             if rows != count:
                 raise ValueError(f"features: {rows} rows are not allowed; must be one for each of {count} nodes")
-            if np.isnan(values).any():
-                raise ValueError("features: NaN is not allowed; a set of graphs has no missing values")
         pairs = _edges.edge_array(edges, count)
         core = _core.make_graph_set(str(name), pairs, indicator, tags, offsets, columns, values, width)
         graphs = cls(core, np.empty(0, int))
@@ -224,6 +222,11 @@ class GraphSet:
         """The test graphs of each fold."""
         return self._core.folds
 
+    @property
+    def splits(self) -> list[Split]:
+        """Training, validation and test graphs of each published split, which stand in the place of folds."""
+        return [Split(*parts) for parts in self._core.splits]
+
     def with_folds(self, folds: Any, seed: _checks.Seed = 0) -> "GraphSet":
         """The same set with other test folds.
 
@@ -246,10 +249,12 @@ class GraphSet:
     def fold_split(self, fold: int, *, validation_fraction: float = 0.1, seed: _checks.Seed = 0) -> Split:
         """Training, validation and test graphs where a fold is tested, as the program graphs draws them.
 
-        :param fold: number of the fold, from 0
+        :param fold: number of the fold, from 0; of a set with splits, the number of one of these
         :param validation_fraction: share of the labelled graphs outside of the fold, within each class, in (0, 1)
         """
-        folds = self.folds
+        folds, splits = self.folds, self.splits
+        if splits:
+            return splits[_checks.whole("fold", fold, 0, len(splits) - 1)]
         if not folds:
             raise ValueError(f"fold: {fold!r} is not allowed; the set has no folds: with_folds(10) makes some")
         number = _checks.whole("fold", fold, 0, len(folds) - 1)
@@ -273,24 +278,26 @@ class GraphSet:
     def __reduce__(self) -> tuple[Any, ...]:
         core = self._core
         parts = (core.name, core.listed_arcs.astype(np.int64), core.graph_indicator.astype(np.int64), *core.feature_arrays(), self.feature_count)
-        return _unpickled, (parts, core.arc_features, self.codes, self._classes, self.targets, self.folds)
+        return _unpickled, (parts, core.arc_features, self.codes, self._classes, self.targets, self.folds, self._core.splits)
 
     def __repr__(self) -> str:
         what = f"{len(self.classes)} classes" if len(self.codes) else "no labels" if self.targets is None else f"{self.targets.shape[1]} targets"
         return (
             f"<GraphSet {self.name}: {self.graph_count} graphs, {self.node_count} nodes, {self.edge_count} edges, "
-            f"{self.feature_count} features, {what}, {len(self.folds)} folds>"
+            f"{self.feature_count} features, {what}, " + (f"{len(self.splits)} splits>" if self.splits else f"{len(self.folds)} folds>")
         )
 
 
 def load_graphs(path: str | os.PathLike[str]) -> GraphSet:
-    """A set from an .npz file or a folder of the TU text format, as the program graphs reads it (docs/data.md, "Sets of graphs").
+    """A set from a folder of graphs.csv, nodes.csv and edges.csv, an .npz file or a folder of the TU text format (docs/data.md).
 
     :raises RuntimeError: names the file, the line or key, the value and the limit
     """
     core = _core.load_graphs(os.fspath(path))
     classes = _numbers(core.class_names)
-    return GraphSet(core, np.arange(core.class_count) if classes is None else classes)
+    if classes is None:
+        classes = np.array(core.class_names) if core.class_names else np.arange(core.class_count)
+    return GraphSet(core, classes)
 
 
 class GraphEstimator(BaseEstimator):
@@ -395,7 +402,7 @@ class GraphEstimator(BaseEstimator):
             chosen: np.ndarray = _masks.node_numbers(numbers, graphs.graph_count, "numbers", distinct=False, of="graph")
         else:
             fold = getattr(self, "fold_", None)
-            folds = graphs.folds
+            folds = [split.test for split in graphs.splits] or graphs.folds
             chosen = np.arange(graphs.graph_count) if fold is None or fold >= len(folds) else folds[fold]
         chosen = chosen[known[chosen]]
         if len(chosen) == 0:
@@ -621,7 +628,8 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
 
 
 def _unpickled(
-    parts: Sequence[Any], arc_features: Any, codes: np.ndarray, classes: np.ndarray, targets: np.ndarray | None, folds: list[np.ndarray]
+    parts: Sequence[Any], arc_features: Any, codes: np.ndarray, classes: np.ndarray, targets: np.ndarray | None, folds: list[np.ndarray],
+    splits: Sequence[Any] = (),
 ) -> GraphSet:
     name, arcs, indicator, offsets, columns, values, width = parts
     core = _core.make_graph_set(name, arcs, indicator, np.empty(0, np.int64), offsets, columns, values, width)
@@ -631,7 +639,7 @@ def _unpickled(
         core = core.with_labels(codes, len(classes), _class_names(classes))
     if targets is not None:
         core = core.with_targets(targets)
-    return GraphSet(core.with_folds(folds), classes)
+    return GraphSet(core.with_splits(list(splits)) if splits else core.with_folds(folds), classes)
 
 
 def _fraction(value: Any) -> float:

@@ -64,7 +64,7 @@ void bind_dataset(nb::module_& module) {
   bound.def_ro("feature_names", &Dataset::feature_names)
       .def_ro("node_names", &Dataset::node_names)
       .def("set_splits", &set_splits<sheafnn::Graph>)
-      .def("splits", &get_splits<sheafnn::Graph>);
+      .def("splits", &get_splits<Dataset>);
   module.def("make_dataset", &make_dataset);
   module.def("copy_dataset", [](const Dataset& data) { return data; });
   module.def("karate_club", &sheafnn::karate_club);

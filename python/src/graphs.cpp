@@ -97,8 +97,8 @@ GraphSet make_graph_set(std::string name, const Input<std::int64_t>& edges, cons
   set.graph.set_graphs(std::move(starts));
   sheafnn::NodeFeatures attributes;
   if (offsets.size() > 0) {
-    attributes =
-        sheafnn::NodeFeatures::from_csr(vector_of(offsets), vector_of(columns), vector_of(values), feature_count);
+    attributes = sheafnn::NodeFeatures::from_csr(vector_of(offsets), vector_of(columns), vector_of(values),
+                                                 feature_count, sheafnn::MissingValues::mark);
     sheafnn::require(attributes.rows() == n, "features", attributes.rows(),
                      sheafnn::detail::concat("must have one row for each of ", n, " nodes"));
   }
@@ -131,6 +131,7 @@ GraphSet with_targets(const GraphSet& set, const Input<double>& targets) {
 GraphSet with_folds(const GraphSet& set, const std::vector<Input<std::int32_t>>& folds) {
   GraphSet r = set;
   r.folds.clear();
+  r.splits.clear();
   std::vector<std::int8_t> taken(static_cast<std::size_t>(set.graph_count()), 0);
   for (const Input<std::int32_t>& fold : folds) {
     r.folds.push_back(sorted(fold));
@@ -205,6 +206,14 @@ void bind_graphs(nb::module_& module) {
           },
           nb::rv_policy::reference)
       .def_prop_ro("folds", &fold_arrays)
+      .def_prop_ro("splits", &get_splits<GraphSet>)
+      .def("with_splits",
+           [](const GraphSet& set, const std::vector<SplitArrays>& splits) {
+             GraphSet r = set;
+             r.folds.clear();
+             take_splits(r, set.graph_count(), splits);
+             return r;
+           })
       .def("with_labels", &with_labels)
       .def("with_targets", &with_targets)
       .def("with_folds", &with_folds)
@@ -212,6 +221,7 @@ void bind_graphs(nb::module_& module) {
            [](const GraphSet& set, Index count, std::uint64_t seed) {
              GraphSet r = set;
              r.folds = sheafnn::stratified_folds(set, count, seed);
+             r.splits.clear();
              return r;
            })
       .def("fold_split", &fold_split);
@@ -219,7 +229,11 @@ void bind_graphs(nb::module_& module) {
       .def_prop_ro("bayesian", &GraphModel::bayesian)
       .def_prop_ro("maps", [](const GraphModel& model) { return model.info().maps; })
       .def_prop_ro("class_names", &GraphModel::class_names)
-      .def_prop_ro("feature_count", [](const GraphModel& model) { return model.options().features; })
+      .def_prop_ro("feature_count",
+                   [](const GraphModel& model) {
+                     const sheafnn::PooledOptions options = model.options();
+                     return options.feature_plan.empty() ? options.features : options.feature_plan.given_columns();
+                   })
       .def_prop_ro("outputs", [](const GraphModel& model) { return model.options().classes; })
       .def("predict",
            [](const GraphModel& model, const GraphSet& set, Index samples, std::uint64_t seed, int threads) {

@@ -139,7 +139,7 @@ void bind_hypergraph(nb::module_& module) {
           nb::rv_policy::reference)
       .def_prop_ro("incidence", &incidence_of, nb::rv_policy::reference)
       .def("set_splits", &set_splits<sheafnn::Hypergraph>)
-      .def("splits", &get_splits<sheafnn::Hypergraph>);
+      .def("splits", &get_splits<sheafnn::HypergraphDataset>);
   bind_checkpoint<HypergraphModel>(module, "HypergraphModel")
       .def_prop_ro("maps", [](const HypergraphModel& model) { return model.info().maps; })
       .def_prop_ro("class_names", &HypergraphModel::class_names)

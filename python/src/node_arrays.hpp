@@ -46,18 +46,23 @@ void set_nodes(sheafnn::NodeDataset<GraphType>& data, Index nodes, const Input<s
   return r;
 }
 
-template <class GraphType>
-void set_splits(sheafnn::NodeDataset<GraphType>& data, const std::vector<SplitArrays>& splits) {
+/// \param count  nodes, or graphs of a GraphSet, that splits are of
+template <class Data>
+void take_splits(Data& data, Index count, const std::vector<SplitArrays>& splits) {
   std::vector<sheafnn::Split> r;
   for (const auto& [train, validation, test] : splits) {
     r.push_back({sorted(train), sorted(validation), sorted(test)});
-    validate(r.back(), data.node_count(), sheafnn::detail::concat("splits[", r.size() - 1, "]"));
+    validate(r.back(), count, sheafnn::detail::concat("splits[", r.size() - 1, "]"));
   }
   data.splits = std::move(r);
 }
-
 template <class GraphType>
-[[nodiscard]] nb::list get_splits(const sheafnn::NodeDataset<GraphType>& data) {
+void set_splits(sheafnn::NodeDataset<GraphType>& data, const std::vector<SplitArrays>& splits) {
+  take_splits(data, data.node_count(), splits);
+}
+
+template <class Data>
+[[nodiscard]] nb::list get_splits(const Data& data) {
   nb::list r;
   const auto part = [](const std::vector<std::int32_t>& nodes) { return to_numpy(nodes, {nodes.size()}); };
   for (const sheafnn::Split& split : data.splits) {

@@ -68,7 +68,7 @@ def test_arrays():
         ({"edges": [[0, 2]]}, "graph"),
         ({"edges": [[0, 3]]}, r"edges\[0, 1\]: 3 is not allowed"),
         ({"features": np.eye(2)}, "features: 2 rows are not allowed; must be one for each of 3 nodes"),
-        ({"features": [[1.0], [np.nan], [0]]}, "NaN is not allowed"),
+        ({"features": [[1.0], [np.inf], [0]]}, "inf is not allowed"),
         ({"node_tags": [1, 2]}, "node_tags: 2 is not allowed"),
         ({"labels": [0, 1, 0]}, r"labels: shape \(3,\) is not allowed; expected one label for each of 2 graphs"),
         ({"labels": [0, 1], "targets": [0, 1]}, "targets: labels are there as well"),
@@ -237,6 +237,39 @@ def test_files(tmp_path):
     assert_array_equal(sheafnn.load_graphs(tu).targets, [[0.5], [1.5]])
     with pytest.raises(RuntimeError, match="nothing"):
         sheafnn.load_graphs(tmp_path / "nothing")
+
+
+def test_tables(tmp_path):
+    edges, indicator, labels = rings()
+    chosen = np.array(["train", "validation", "test", "train", ""])[np.arange(40) % 5]
+    lines = {
+        "graphs.csv": ["name,label,split"] + [f"g{g},{'ring' if label == 1 else 'chain'},{chosen[g]}" for g, label in enumerate(labels)],
+        "nodes.csv": ["graph,mass"] + [f"g{g},{'' if u == 3 else u % 7}" for u, g in enumerate(indicator)],
+        "edges.csv": ["source,target,length"] + [f"{u},{v},{0.5 * (u % 3)}" for u, v in edges],
+    }
+    for name, rows in lines.items():
+        (tmp_path / name).write_text("\n".join(rows) + "\n")
+    graphs = sheafnn.load_graphs(tmp_path)
+    assert graphs.classes.tolist() == ["chain", "ring"]
+    assert_array_equal(graphs.graph_indicator, indicator)
+    assert_array_equal(graphs.splits[0].test, np.arange(2, 40, 5))
+    assert np.isnan(graphs.features.toarray()[3, 0]) and graphs.feature_count == 1
+    again = pickle.loads(pickle.dumps(graphs))
+    assert_array_equal(again.splits[0].train, graphs.splits[0].train)
+    assert graphs.with_folds(4).splits == []
+    classifier = GraphClassifier(**small).fit(graphs, fold=0)
+    assert classifier.model_.metadata["edge_features"] == "1"
+    assert_array_equal(classifier.split_.validation, np.arange(1, 40, 5))
+    assert classifier.score(graphs) == classifier.score(graphs, numbers=graphs.splits[0].test)
+    assert_array_equal(GraphClassifier(**small).fit(again, fold=0).predict_proba(again), classifier.predict_proba(graphs))
+    classifier.save(tmp_path / "m.safetensors")
+    assert_array_equal(GraphClassifier.load(tmp_path / "m.safetensors").predict(graphs), classifier.predict(graphs))
+    assert set(classifier.predict(graphs)) <= {"chain", "ring"}
+    with pytest.raises(ValueError, match="fold: 1 is not allowed"):
+        classifier.fit(graphs, fold=1)
+    (tmp_path / "edges.csv").write_text("source,target\n0,999\n")
+    with pytest.raises(RuntimeError, match=r"edges\.csv:2: '999' is not a node; the nodes of .*nodes\.csv are numbered 0 to "):
+        sheafnn.load_graphs(tmp_path)
 
 
 @pytest.mark.skipif(folder is None, reason="SHEAFNN_PROGRAMS is not set")

@@ -56,5 +56,12 @@ SHEAFNN_FUZZ_TARGET(csv, 512, 1 << 18) {
     const auto numbers = table.names.empty() ? sheafnn::io::detail::NodeNumbers("edges", 1000)
                                              : sheafnn::io::detail::NodeNumbers("nodes.csv", table.names);
     fuzz::expect_graph(sheafnn::io::detail::read_edge_list(reader("edges.csv", edges), numbers));
+    const sheafnn::io::detail::EdgeList list =
+        sheafnn::io::detail::EdgeListReader(reader("edges.csv", edges), numbers,
+                                            sheafnn::io::detail::EdgeAttributes::keep)
+            .read();
+    fuzz::expect(list.lines.size() == list.edges.size() &&
+                     list.values.size() == list.edges.size() * list.names.size(),
+                 "csv: numbers of edges");
   });
 }

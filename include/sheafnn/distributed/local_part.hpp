@@ -191,17 +191,6 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   return r;
 }
 
-namespace detail {
-
-/// Number of the arc from u to v. Unchecked: that there is one.
-[[nodiscard]] inline Index arc_between(const Graph& graph, Index u, Index v) {
-  const auto targets = graph.targets().subspan(static_cast<std::size_t>(graph.first_arc(u)),
-                                               static_cast<std::size_t>(graph.degree(u)));
-  return graph.first_arc(u) + (std::lower_bound(targets.begin(), targets.end(), v) - targets.begin());
-}
-
-}  // namespace detail
-
 /// The part of a rank of a graph that is there as a whole.
 ///
 /// \throws std::invalid_argument  a rank that is no part, what validate() and part_of_rows() throw
@@ -225,7 +214,7 @@ namespace detail {
   const std::vector<HaloArc> entering = halo_arcs(rows, rank, owner);
   std::vector<Index> number;
   number.reserve(entering.size());
-  for (const HaloArc& arc : entering) number.push_back(detail::arc_between(graph, arc.source, arc.target));
+  for (const HaloArc& arc : entering) number.push_back(sheafnn::detail::arc_between(graph, arc.source, arc.target));
   LocalPart r = part_of_rows(rows, entering, number);
   if (const std::size_t count = static_cast<std::size_t>(graph.arc_feature_count()); count > 0) {
     std::vector<double> values;

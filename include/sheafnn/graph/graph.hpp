@@ -258,4 +258,15 @@ class Graph {
   return graph;
 }
 
+namespace detail {
+
+/// Number of the arc from u to v. Unchecked: that there is one.
+[[nodiscard]] inline Index arc_between(const Graph& graph, Index u, Index v) {
+  const auto targets = graph.targets().subspan(static_cast<std::size_t>(graph.first_arc(u)),
+                                               static_cast<std::size_t>(graph.degree(u)));
+  return graph.first_arc(u) + (std::lower_bound(targets.begin(), targets.end(), v) - targets.begin());
+}
+
+}  // namespace detail
+
 }  // namespace sheafnn

@@ -31,7 +31,8 @@ struct GraphSet {
   std::vector<double> targets = {};       ///< of regression: G × target_count, NaN where unknown
   Index target_count = 0;                 ///< numbers per graph of a task of regression
   std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
-  std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their numbers
+  std::vector<std::string> class_names = {};  ///< C, or empty: classes are known by their numbers
+  std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
 
   [[nodiscard]] Index graph_count() const noexcept { return graph.graph_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -44,7 +45,7 @@ struct GraphSet {
 /// Checks that the parts of a set belong together.
 ///
 /// \throws std::invalid_argument  no features, a wrong number of rows, labels or targets, both of these or neither, a label
-///         out of range, or folds that overlap or have graphs out of range
+///         out of range, folds that overlap or have graphs out of range, folds beside splits, or bad splits
 inline void validate(const GraphSet& set) {
   const Index n = set.graph.node_count(), graphs = set.graph_count();
   require(n > 0, "nodes", n, "a set needs at least one graph of one node");
@@ -70,6 +71,10 @@ inline void validate(const GraphSet& set) {
   for (std::size_t i = 0; i < set.folds.size(); ++i) {
     detail::check_set(set.folds[i], taken, detail::concat("folds[", i, "]"), [](std::int32_t g) { return g; });
   }
+  require(set.folds.empty() || set.splits.empty(), "folds and splits", "both",
+          "a set has one of them, or neither");
+  for (std::size_t i = 0; i < set.splits.size(); ++i)
+    validate(set.splits[i], graphs, detail::concat("splits[", i, "]"));
 }
 
 /// One-hot columns of integer tags, one for each tag that occurs, in increasing order. Takes any tags.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -159,29 +160,49 @@ inline constexpr std::string_view name_families[][14] = {
   });
 }
 
+/// The lines of an edge list, with the numbers in columns behind the two nodes.
+struct EdgeList {
+  std::string file;
+  std::vector<Edge> edges;  ///< source and target of every line
+  std::vector<Index> lines;
+  std::vector<std::string> names;  ///< of the k further columns, as messages have them
+  std::vector<double> values;      ///< m × k
+
+  /// "FILE:LINE" of an edge.
+  [[nodiscard]] std::string where(std::size_t e) const { return sheafnn::detail::concat(file, ":", lines[e]); }
+};
+/// What becomes of columns of an edge list that are no end of an edge.
+enum class EdgeAttributes : std::uint8_t {
+  refuse,  ///< an error, unless all edges have the same
+  keep     ///< finite numbers: EdgeList::values
+};
+
 /// Reads an edge list record by record; see read_edge_list().
 class EdgeListReader {
  public:
-  EdgeListReader(CsvReader csv, const NodeNumbers& nodes) : csv_(std::move(csv)), nodes_(nodes) {
+  EdgeListReader(CsvReader csv, const NodeNumbers& nodes, EdgeAttributes attributes = EdgeAttributes::refuse)
+      : csv_(std::move(csv)), nodes_(nodes), attributes_(attributes) {
     std::string comments;
     for (const char mark : {'#', '%'}) {
       if (!nodes.any_name([&](std::string_view name) { return name.starts_with(mark); })) comments += mark;
     }
     csv_.read_as_edges(comments);
   }
-  [[nodiscard]] Graph read() {
+  [[nodiscard]] EdgeList read() {
     for (bool first = true; csv_.next(); first = false) {
       if (!(first && read_header())) add_edge(first);
     }
-    Graph graph(nodes_.count(), edges_);
-    if (graph.edge_count() == 0) fail(csv_.file(), "the graph has no edge between different nodes");
-    return graph;
+    list_.file = csv_.file();
+    if (std::all_of(list_.edges.begin(), list_.edges.end(), [](const Edge& e) { return e.u == e.v; })) {
+      fail(csv_.file(), "the graph has no edge between different nodes");
+    }
+    return std::move(list_);
   }
 
  private:
   /// A column that is no end of an edge.
   struct Column {
-    enum class Kind { ends, ignored, type, constant };
+    enum class Kind { ends, ignored, type, constant, number };
     Kind kind = Kind::constant;
     std::string name;  ///< for messages
     std::string value;
@@ -234,13 +255,17 @@ class EdgeListReader {
     using Kind = Column::Kind;
     if (k == ends_[0] || k == ends_[1]) {
       column.kind = Kind::ends;
-    } else if (plain == "type") {
+    } else if (plain == "type" && attributes_ == EdgeAttributes::refuse) {
       column.kind = Kind::type;
     } else if (plain == "id" || plain == "edgeid" || plain == "label" || plain == "unnamed0" || plain == "index" ||
                (name.empty() && k == 0)) {
       column.kind = Kind::ignored;  // of Gephi, and numbers of lines
     }
     column.name = name.empty() ? sheafnn::detail::concat(k + 1) : "'" + printable(name) + "'";
+    if (column.kind == Kind::constant && attributes_ == EdgeAttributes::keep) {
+      column.kind = Kind::number;
+      list_.names.push_back(column.name);
+    }
     columns_.push_back(std::move(column));
   }
 
@@ -270,12 +295,21 @@ class EdgeListReader {
       }
     }
     for (std::size_t k = 0; k < count; ++k) check_attribute(columns_[k], fields[k]);
-    edges_.push_back({ends[0], ends[1]});
+    list_.edges.push_back({ends[0], ends[1]});
+    list_.lines.push_back(csv_.line());
   }
   /// Attributes of edges are refused unless all edges have the same.
-  void check_attribute(Column& column, const std::string& text) const {
+  void check_attribute(Column& column, const std::string& text) {
     using Kind = Column::Kind;
     if (column.kind == Kind::ends || column.kind == Kind::ignored) return;
+    if (column.kind == Kind::number) {
+      double value = 0;
+      if (!parse_number(text, value) || !std::isfinite(value)) {
+        fail(csv_.where(), "column ", column.name, ": '", printable(text), "' is not a finite number");
+      }
+      list_.values.push_back(value);
+      return;
+    }
     if (column.kind == Kind::type) {
       const std::string plain = plain_word(text);
       if (plain == "directed" || plain == "undirected" || plain == "mutual") return;
@@ -294,9 +328,10 @@ class EdgeListReader {
 
   CsvReader csv_;
   const NodeNumbers& nodes_;
+  EdgeAttributes attributes_;
   std::size_t ends_[2] = {0, 1};  ///< columns of the source and the target
   std::vector<Column> columns_;
-  std::vector<Edge> edges_;
+  EdgeList list_;
 };
 
 /// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a
@@ -307,7 +342,7 @@ class EdgeListReader {
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the node or column
 [[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {
-  return EdgeListReader(std::move(csv), nodes).read();
+  return Graph(nodes.count(), EdgeListReader(std::move(csv), nodes).read().edges);
 }
 
 }  // namespace detail

@@ -27,6 +27,7 @@ namespace sheafnn::io {
 /// Content of a node table.
 struct NodeTable {
   std::string file;
+  std::vector<Index> lines;                ///< of the rows, from 1; empty: a list of labels
   std::vector<std::string> names;          ///< n, all different
   std::vector<std::int32_t> labels;        ///< n, -1 where unknown; or empty: no such column
   std::vector<std::string> class_names;    ///< C
@@ -34,6 +35,8 @@ struct NodeTable {
   std::vector<std::string> split_names;    ///< of these columns
   std::vector<std::string> feature_names;  ///< p
   NodeFeatures features;                   ///< n × p
+  std::vector<std::vector<std::string>>
+      texts;  ///< for each of TableRules::texts: n fields, or none: no such column
 
   /// n; 0 where there is no table. A list of labels has no names, a table without labels no labels.
   [[nodiscard]] Index node_count() const noexcept {
@@ -57,27 +60,42 @@ inline constexpr std::pair<std::string_view, int> set_words[] = {{"train", 0},
                                                                  {"val", 1},
                                                                  {"test", 2}};
 
+/// How a table of nodes or graphs is read.
+struct TableRules {
+  std::string label = "label";          ///< column of the classes; empty: none
+  MissingLabels missing = {};           ///< texts that are unknown labels
+  std::vector<std::string> texts = {};  ///< columns whose fields are kept: NodeTable::texts
+  std::string_view row = "node";        ///< what messages call a row
+  bool numbered = false;  ///< a first column called as texts[0] holds these texts; rows have no names then
+  /// Where sets belong, for messages.
+  std::string_view sets = "a column called split (or split_0, split_1, ...) holds train, validation or test";
+};
+
 /// What the columns of a node table mean.
 struct NodeColumns {
-  enum class Role { name, label, split, feature };
+  enum class Role { name, label, split, feature, text };
   std::vector<std::string> names;
   std::vector<Role> roles;
   bool labelled = false;
   std::size_t unnamed = 0;  ///< columns behind, which hold nothing
 
   /// A column that is called like a set or a split is no feature. \throws std::runtime_error  for one
-  static void refuse_set(const CsvReader& header, const std::string& name) {
+  static void refuse_set(const CsvReader& header, const std::string& name, const TableRules& rules) {
     if (!resembles_set_column(name)) return;
-    fail(header.where(), "column '", printable(name),
-         "' looks like a part of a split, not like a feature; a column ",
-         "called split (or split_0, split_1, ...) holds train, validation or test");
+    fail(header.where(), "column '", printable(name), "' looks like a part of a split, not like a feature; ",
+         rules.sets);
   }
-  NodeColumns(const CsvReader& header, const std::string& label) : names(header.fields()) {
+  NodeColumns(const CsvReader& header, const TableRules& rules) : names(header.fields()) {
+    const std::string& label = rules.label;
+    const auto is_text = [&](const std::string& name) {
+      return std::find(rules.texts.begin(), rules.texts.end(), name) != rules.texts.end();
+    };
     while (names.size() > 1 && names.back().empty()) names.pop_back();
     unnamed = header.fields().size() - names.size();
-    if (names.front() == label) {
-      fail(header.where(), "column '", printable(label),
-           "' is the first column, which holds the names of the nodes");
+    const bool numbered = rules.numbered && names.front() == rules.texts.front();
+    if (!numbered && ((!label.empty() && names.front() == label) || is_text(names.front()))) {
+      fail(header.where(), "column '", printable(names.front()),
+           "' is the first column, which holds the names of the ", rules.row, "s");
     }
     for (std::size_t k = 0; k < names.size(); ++k) {
       const auto same = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(k), names[k]);
@@ -86,11 +104,12 @@ struct NodeColumns {
         fail(header.where(), "columns ", same - names.begin() + 1, " and ", k + 1, " are both called '",
              printable(names[k]), "'");
       }
-      roles.push_back(k == 0                      ? Role::name
+      roles.push_back(k == 0 && !numbered         ? Role::name
+                      : is_text(names[k])         ? Role::text
                       : names[k] == label         ? Role::label
                       : is_split_column(names[k]) ? Role::split
                                                   : Role::feature);
-      if (roles.back() == Role::feature) refuse_set(header, names[k]);
+      if (roles.back() == Role::feature) refuse_set(header, names[k], rules);
       labelled = labelled || roles.back() == Role::label;
     }
   }
@@ -141,9 +160,10 @@ class NodeNumbers {
 /// Fills a NodeTable line by line.
 class NodeTableReader {
  public:
-  NodeTableReader(CsvReader& csv, const std::string& label, const MissingLabels& missing)
-      : csv_(csv), label_(label), missing_(missing), columns_(header(csv), label) {
+  NodeTableReader(CsvReader& csv, TableRules rules)
+      : csv_(csv), rules_(std::move(rules)), columns_(header(csv, rules_), rules_) {
     table_.file = csv.file();
+    table_.texts.resize(rules_.texts.size());
     for (std::size_t k = 0; k < columns_.names.size(); ++k) {
       if (columns_.roles[k] == Role::feature) table_.feature_names.push_back(columns_.names[k]);
       if (columns_.roles[k] != Role::split) continue;
@@ -153,14 +173,14 @@ class NodeTableReader {
   }
   [[nodiscard]] NodeTable read() {
     while (csv_.next()) add_node();
-    if (table_.names.empty()) fail(csv_.file(), "lists no node; the graph is empty");
+    if (table_.lines.empty()) fail(csv_.file(), "lists no ", rules_.row, "; the graph is empty");
     check_names();
     if (columns_.labelled) {
-      const std::string column = sheafnn::detail::concat(": column '", printable(label_), '\'');
+      const std::string column = sheafnn::detail::concat(": column '", printable(rules_.label), '\'');
       const auto place = [&](std::size_t u) {
-        return sheafnn::detail::concat(csv_.file(), ':', lines_[u], column);
+        return sheafnn::detail::concat(csv_.file(), ':', table_.lines[u], column);
       };
-      EncodedLabels labels = read_label_texts(labels_, missing_, csv_.file() + column, place);
+      EncodedLabels labels = read_label_texts(labels_, rules_.missing, csv_.file() + column, place);
       table_.labels = std::move(labels.codes);
       table_.class_names = std::move(labels.class_names);
     }
@@ -172,8 +192,8 @@ class NodeTableReader {
  private:
   using Role = NodeColumns::Role;
 
-  static const CsvReader& header(CsvReader& csv) {
-    if (!csv.next()) fail(csv.file(), "is empty; expected a header line and one line per node");
+  static const CsvReader& header(CsvReader& csv, const TableRules& rules) {
+    if (!csv.next()) fail(csv.file(), "is empty; expected a header line and one line per ", rules.row);
     return csv;
   }
   void add_node() {
@@ -186,15 +206,15 @@ class NodeTableReader {
       fail(csv_.where(), "has ", fields.size(), " fields; the header has ", count,
            columns_.unnamed > 0 ? sheafnn::detail::concat(" (column ", count + 1, " has no name)") : "");
     }
-    const std::int32_t node = static_cast<std::int32_t>(table_.names.size());
+    const std::int32_t node = static_cast<std::int32_t>(table_.lines.size());
+    table_.lines.push_back(csv_.line());
     std::size_t split = 0;
     std::int32_t feature = 0;
     for (std::size_t k = 0; k < count; ++k) {
       switch (columns_.roles[k]) {
         case Role::name:
-          if (fields[k].empty()) fail(csv_.where(), "the node has no name");
+          if (fields[k].empty()) fail(csv_.where(), "the ", rules_.row, " has no name");
           table_.names.push_back(fields[k]);
-          lines_.push_back(csv_.line());
           break;
         case Role::label:
           labels_.push_back(fields[k]);
@@ -205,6 +225,11 @@ class NodeTableReader {
         case Role::feature:
           add_feature(feature++, fields[k], k);
           break;
+        case Role::text: {
+          const auto text = std::find(rules_.texts.begin(), rules_.texts.end(), columns_.names[k]);
+          table_.texts[static_cast<std::size_t>(text - rules_.texts.begin())].push_back(fields[k]);
+          break;
+        }
       }
     }
     offsets_.push_back(static_cast<Index>(values_.size()));
@@ -222,9 +247,9 @@ class NodeTableReader {
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     double value = 0;
     const auto hint = [&] {
-      return columns_.labelled
-                 ? ""
-                 : "; no column is called '" + printable(label_) + "' (--label names the column of the labels)";
+      return columns_.labelled || rules_.label.empty() ? ""
+                                                       : "; no column is called '" + printable(rules_.label) +
+                                                             "' (--label names the column of the labels)";
     };
     const bool is_number = parse_number(text, value);
     if (!is_number && (text.empty() || sheafnn::detail::means_missing(text))) {
@@ -241,8 +266,8 @@ class NodeTableReader {
     for (std::size_t u = 0; u < table_.names.size(); ++u) {
       const auto [first, inserted] = seen.emplace(table_.names[u], u);
       if (inserted) continue;
-      fail(sheafnn::detail::concat(csv_.file(), ":", lines_[u]), "node '", printable(table_.names[u]),
-           "' was already listed in line ", lines_[first->second]);
+      fail(sheafnn::detail::concat(csv_.file(), ":", table_.lines[u]), rules_.row, " '",
+           printable(table_.names[u]), "' was already listed in line ", table_.lines[first->second]);
     }
   }
   /// "FILE:LINE: column 'x'".
@@ -251,11 +276,9 @@ class NodeTableReader {
   }
 
   CsvReader& csv_;
-  std::string label_;
-  MissingLabels missing_;
+  TableRules rules_;
   NodeColumns columns_;
   NodeTable table_;
-  std::vector<Index> lines_;
   std::vector<std::string> labels_;
   std::vector<Index> offsets_ = {0};
   std::vector<std::int32_t> column_of_;
@@ -275,7 +298,7 @@ class NodeTableReader {
 /// \throws std::runtime_error  one line that names the file, the line and the column
 [[nodiscard]] inline NodeTable read_node_table(CsvReader csv, const std::string& label = "label",
                                                const MissingLabels& missing = {}) {
-  return detail::NodeTableReader(csv, label, missing).read();
+  return detail::NodeTableReader(csv, {.label = label, .missing = missing}).read();
 }
 
 }  // namespace sheafnn::io

@@ -1,5 +1,5 @@
 /// \file
-/// Sets of graphs from files: folders of the TU text format, and .npz files (docs/data.md, "Sets of graphs").
+/// Sets of graphs from files: folders of tables or of the TU text format, and .npz files (docs/data.md, "Sets of graphs").
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,8 @@
 #include <vector>
 
 #include "sheafnn/graph/graph_set.hpp"
-#include "sheafnn/graph/labels.hpp"
+#include "sheafnn/io/graph_set_parts.hpp"
+#include "sheafnn/io/graph_tables.hpp"
 #include "sheafnn/io/lines.hpp"
 #include "sheafnn/io/masks.hpp"
 #include "sheafnn/io/npz.hpp"
@@ -49,59 +50,6 @@ template <class Where>
   }
   offsets.push_back(static_cast<std::int32_t>(graph_of.size()));
   return offsets;
-}
-
-/// Both tables side by side.
-[[nodiscard]] inline NodeFeatures beside(const NodeFeatures& left, const NodeFeatures& right) {
-  std::vector<Index> offsets = {0};
-  std::vector<std::int32_t> columns;
-  std::vector<double> values;
-  for (Index u = 0; u < left.rows(); ++u) {
-    Index shift = 0;
-    for (const NodeFeatures* table : {&left, &right}) {
-      for (Index k = table->offsets()[static_cast<std::size_t>(u)];
-           k < table->offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
-        columns.push_back(static_cast<std::int32_t>(table->column_of()[static_cast<std::size_t>(k)] + shift));
-        values.push_back(table->values()[static_cast<std::size_t>(k)]);
-      }
-      shift = table->columns();
-    }
-    offsets.push_back(static_cast<Index>(columns.size()));
-  }
-  return NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values),
-                                left.columns() + right.columns());
-}
-
-/// Features of nodes: one-hot tags, then attributes; the degree where there are neither.
-[[nodiscard]] inline NodeFeatures features_of_graphs(const Graph& graph, const std::vector<std::int64_t>& tags,
-                                                     const NodeFeatures& attributes) {
-  if (!tags.empty() && attributes.rows() > 0) return beside(one_hot(tags), attributes);
-  if (!tags.empty()) return one_hot(tags);
-  if (attributes.rows() > 0) return attributes;
-  std::vector<double> degrees;
-  for (Index u = 0; u < graph.node_count(); ++u) degrees.push_back(static_cast<double>(graph.degree(u)));
-  return NodeFeatures::from_dense(std::span<const double>(degrees), graph.node_count(), 1);
-}
-
-/// Classes of graphs from their texts. \param place  place(g) is where the text of graph g is
-template <class Place>
-void take_graph_labels(GraphSet& set, const std::vector<std::string>& texts, const std::string& where,
-                       const Place& place) {
-  // In sets of graphs -1 is a class: files write the two classes of MUTAG as 1 and -1.
-  EncodedLabels labels = encode_labels(texts, std::vector<std::string>{}, where, place);
-  std::set<std::string_view> names;
-  bool negative = false;
-  for (const std::string& text : texts) {
-    negative = negative || sheafnn::detail::trimmed(text) == "-1";
-    names.insert(sheafnn::detail::trimmed(text));
-  }
-  if (negative && names == std::set<std::string_view>{"-1", "1"}) {
-    for (std::int32_t& code : labels.codes) code = code < 0 ? 0 : 1;
-    labels.class_names = {"-1", "1"};
-  }
-  set.labels = std::move(labels.codes);
-  set.class_count = static_cast<Index>(labels.class_names.size());
-  set.class_names = std::move(labels.class_names);
 }
 
 /// Rows of numbers of a TU file, one line each.
@@ -179,7 +127,7 @@ class TuTable {
 /// \throws std::runtime_error  one line that names the file, the line, the value and the limit
 [[nodiscard]] inline GraphSet load_tu(const std::filesystem::path& folder) {
   const std::string stem = detail::tu_stem(folder);
-  if (stem.empty()) detail::fail(folder.string(), "has no NAME_graph_indicator.txt");
+  if (stem.empty()) detail::fail(folder.string(), "has neither graphs.csv (or .tsv) nor NAME_graph_indicator.txt");
   const auto path = [&](std::string_view part) { return folder / (stem + "_" + std::string(part) + ".txt"); };
   std::error_code error;
   const auto exists = [&](std::string_view part) { return std::filesystem::exists(path(part), error); };
@@ -313,9 +261,12 @@ class TuTable {
   });
 }
 
-/// Loads an .npz file or a folder of the TU format. \throws std::runtime_error  neither, or bad input
+/// Loads an .npz file, or a folder of tables (load_graph_tables()) or of the TU format.
+///
+/// \throws std::runtime_error  none of these, or bad input
 [[nodiscard]] inline GraphSet load_graphs(const std::filesystem::path& path) {
-  return path.extension() == ".npz" ? load_npz_graphs(path) : load_tu(path);
+  if (path.extension() == ".npz") return load_npz_graphs(path);
+  return is_graph_tables(path) ? load_graph_tables(path) : load_tu(path);
 }
 
 }  // namespace sheafnn::io
