@@ -3,10 +3,13 @@
 /// given sheaves and bundles.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "part_steps.hpp"
@@ -77,20 +80,27 @@ TEST_CASE("steps with given sheaves are those of one process") {
                  typename Model::Posterior(
                      {given_sheaf<SpecialOrthogonal<2>>(graph, 2), given_sheaf<SpecialOrthogonal<2>>(graph, 3)}));
   });
-  // A sheaf over another graph is refused.
+  // Sheaves over other graphs are refused: one with fewer edges, and one with the nodes in another order.
   mpi::DistributedData part(ranks(), dataset(), random_partition(graph.node_count(), 1));
-  std::vector<sheafnn::Edge> edges(graph.edges().begin(), graph.edges().end());
-  edges[0].v = edges[0].v + 1 < graph.node_count() ? graph.node_count() - 1 : 1;
-  const Model other(settings[0].model, 7,
-                    typename Model::Posterior(
-                        sheafnn::CellularSheaf<SpecialOrthogonal<2>>(sheafnn::Graph(graph.node_count(), edges))));
-  bool refused = false;
-  try {
-    sheafnn::Network<Model> network(other, part.graph(), part.features());
-  } catch (const std::invalid_argument& e) {
-    refused = std::string_view(e.what()).find("the network's graph has") != std::string_view::npos;
+  std::vector<sheafnn::Edge> fewer(graph.edges().begin(), graph.edges().end()), turned = fewer;
+  fewer.pop_back();
+  const auto last = static_cast<std::int32_t>(graph.node_count() - 1);
+  for (sheafnn::Edge& edge : turned) edge = {last - edge.u, last - edge.v};
+  for (const auto& [edges, text] :
+       {std::pair(fewer, "edges of sheaves[0]: "), std::pair(turned, " of sheaves[0]: ")}) {
+    const Model other(settings[0].model, 7,
+                      typename Model::Posterior(sheafnn::CellularSheaf<SpecialOrthogonal<2>>(
+                          sheafnn::Graph(graph.node_count(), edges))));
+    bool refused = false;
+    try {
+      sheafnn::Network<Model> network(other, part.graph(), part.features());
+    } catch (const std::invalid_argument& e) {
+      const std::string_view message = e.what();
+      refused = message.find(text) != std::string_view::npos &&
+                message.find("the network's graph has") != std::string_view::npos;
+    }
+    CHECK(everywhere(refused));
   }
-  CHECK((everywhere(refused) || ranks().size() > 1));  // ranks that have no arc that differs do not see it
 }
 
 TEST_CASE("steps on connections are those of one process") {
