@@ -23,7 +23,6 @@ foreach(model IN LISTS sheafnn_pair_models)
     list(APPEND sheafnn_usual_batch_models Flow${model})
   endif()
 endforeach()
-set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
 # On connections, and with given maps.
 foreach(d RANGE 1 5)
   list(APPEND sheafnn_all_models Connection_${d})
@@ -37,6 +36,7 @@ foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Bundle_${d})
   list(APPEND sheafnn_usual_models Bundle_${d})
 endforeach()
+set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
 set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING
     "Models the programs contain, as FAMILY:D or FAMILY_D")
 string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")

@@ -16,7 +16,6 @@
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/presets.hpp"
 #include "sheafnn/graph/karate.hpp"
-#include "sheafnn/graph/selected_graphs.hpp"
 #include "sheafnn/io/bundle_file.hpp"
 #include "sheafnn/io/model_tensors.hpp"
 #include "tiny_task.hpp"
@@ -149,14 +148,6 @@ TEST_CASE("bundle networks refuse") {
                        const std::invalid_argument&);
   const std::vector<float> noise(4);
   CHECK_THROWS_AS(network.begin({.noise = {noise}}), const std::invalid_argument&);
-  // On several ranks.
-  sheafnn::PartNumbers numbers;
-  numbers.own = numbers.interior = numbers.total_nodes = tiny::Task::nodes;
-  sheafnn::detail::AloneGraphPart part(numbers);
-  task.graph.set_part(&part);
-  CHECK_THROWS_WITH_AS((sheafnn::Network<sheafnn::Bunn<2>>(model, task.graph, task.sparse)),
-                       "graph: a part of a larger one is not allowed; bundle networks need a whole one",
-                       const std::invalid_argument&);
 }
 
 TEST_CASE("bundle networks: published settings and presets") {

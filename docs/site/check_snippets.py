@@ -98,6 +98,7 @@ BLOCKS = {
         "",
     ),
     "docs/networks.md 0": ("function", "", ""),
+    "docs/numbers.md 0": ("function", DATA, ""),
     "docs/rotations.md 0": ("function", "", ""),
     "docs/rotations.md 1": (
         "function",

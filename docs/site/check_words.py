@@ -34,6 +34,7 @@ BUDGETS = {
     "docs/explore.md": 700,
     "docs/graphs.md": 700,
     "docs/edges.md": 700,
+    "docs/numbers.md": 700,
     "docs/large_graphs.md": 600,
     "docs/programs.md": 700,
     "docs/python.md": 900,

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "models/kept_sheaf_use.hpp"
+#include "models/model_on.hpp"
 #include "models/outcome.hpp"
 #include "models/registry.hpp"
 #include "models/shared.hpp"
@@ -71,7 +72,7 @@ TrainOutcome train_on_ranks(const MpiTask& task, std::size_t split_number, std::
   const sheafnn::Split& split = task.whole.splits[split_number];
   sheafnn::TrainOptions options = task.train;
   options.seed = seed;
-  Model model(std::get<Options>(task.models), seed);
+  Model model = model_on<Model>(task.whole, std::get<Options>(task.models), seed);
   const sheafnn::Index outputs = model.options().classes;
   const std::optional<sheafnn::TrainingState> state = task.state(split_number, outputs);
   mpi::OwnStates states;

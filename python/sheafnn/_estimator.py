@@ -20,6 +20,9 @@ from .sheaf import BundleMaps, LearnedSheaf, NodeMaps, read_learned
 
 E = TypeVar("E", bound="SheafEstimator")
 
+#: What a network learns of targets: loss, number of targets, base rates of counts, number of ordered classes.
+TargetKind = tuple[str, int, list[float], int]
+
 
 class Interrupted(UserWarning):
     """Warns that Ctrl-C ended a training with ``on_interrupt="keep"``; the model has the parameters of the best epoch so far."""
@@ -94,6 +97,7 @@ class SheafEstimator(BaseEstimator):
         maps: str = "special-orthogonal",
         stalk_dim: int = 3,
         *,
+        loss: str | None = None,
         preset: str = "auto",
         channels: int | None = None,
         layers: int | None = None,
@@ -121,6 +125,7 @@ class SheafEstimator(BaseEstimator):
         self.model = model
         self.maps = maps
         self.stalk_dim = stalk_dim
+        self.loss = loss
         self.preset = preset
         self.channels = channels
         self.layers = layers
@@ -284,9 +289,9 @@ class SheafEstimator(BaseEstimator):
         return Dataset._of_codes(edges, X, *no_labels, [(seen, held, [])], "training data", (), own), 0
 
     def _fit_targets(
-        self, data: Dataset, split: int | None, number: int, targets: np.ndarray, multilabel: bool, level: int
-    ) -> np.ndarray:
-        """Trains on targets, n x k with NaN where unknown. Returns the predictions of all nodes.
+        self, data: Dataset, split: int | None, number: int, targets: np.ndarray, kind: TargetKind, level: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Trains on targets, n x k with NaN where unknown. Returns the predictions of all nodes as ``_predict_targets``.
 
         :param split: what ``split_`` becomes
         """
@@ -294,10 +299,9 @@ class SheafEstimator(BaseEstimator):
             raise ValueError(f"search: {self.search!r} is not allowed; the settings of a search are compared by classes")
         if device_number(self.device) >= 0:
             raise ValueError(f"device: {self.device!r} is not allowed; only classes are trained on CUDA devices")
-        columns = targets.shape[1]
         with Progress(self.progress, self.callback) as report:
             model, result, history, predictions = _core.train_targets(
-                data._core, number, targets, multilabel, columns, self.model, self.maps, self.stalk_dim, self.preset,
+                data._core, number, np.ascontiguousarray(targets), kind, self.model, self.maps, self.stalk_dim, self.preset,
                 *self._network_and_training(), self._seed(), report, self.on_interrupt == "keep",
             )
         self.n_features_in_ = data.feature_count
@@ -310,16 +314,16 @@ class SheafEstimator(BaseEstimator):
         self.result_ = result
         self.history_ = history
         self.n_iter_ = result["epochs"]
-        self.n_targets_ = columns
+        self.n_targets_ = targets.shape[1]
         if result["stop_reason"] == "interrupted":
             warnings.warn(interruption(result), Interrupted, stacklevel=level)
         return predictions
 
-    def _predict_targets(self, X: Any, edges: Any, multilabel: bool) -> np.ndarray:
-        """Means or probabilities, n x k."""
+    def _predict_targets(self, X: Any, edges: Any, kind: TargetKind) -> tuple[np.ndarray, np.ndarray | None]:
+        """Expected numbers or probabilities, n x k (of K ordered classes n x K), and standard deviations where the loss has them."""
         check_is_fitted(self)
         data = self._graph_data(X, edges)
-        return self.model_.predict_targets(data._core, self.n_targets_, multilabel, *self._sampling())
+        return self.model_.predict_targets(data._core, kind, *self._sampling())
 
     def _network_and_training(self) -> tuple[dict[str, str], dict[str, str]]:
         """All options as texts."""

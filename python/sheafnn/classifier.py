@@ -19,6 +19,7 @@ from ._estimator import (
     Interrupted,
     Progress,
     SheafEstimator,
+    TargetKind,
     device_number,
     in_cross_validation,
     interruption,
@@ -58,6 +59,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; cooperative and bundle networks
         ignore it
     :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5
+    :param loss: None: a class of each node, or several labels of each node where ``y`` is n x C. ``"ordinal"``: classes that are
+        numbers are ordered, and thresholds of one scale divide them
     :param preset: ``"auto"``, ``"small"``, ``"citation"``, ``"heterophilic"``, ``"large"``, ``"dense"`` or ``"none"``
     :param channels: number of feature channels per stalk coordinate, 1 to 1024
     :param layers: number of diffusion layers, 1 to 64; networks in continuous time have no layers
@@ -108,7 +111,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
       was skipped; ``best_params_``, the name, model, maps and stalk_dim that were chosen;
     - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty;
     - ``multilabel_``, whether each node has several labels, n x C numbers 0 and 1. Predictions are n x C then, and there is no
-      uncertainty. In ``result_`` and ``history_``, accuracy is the share of right labels.
+      uncertainty. In ``result_`` and ``history_``, accuracy is the share of right labels;
+    - ``ordinal_``, whether the classes are ordered. There is no uncertainty then, and ``sheaf_use_`` is None.
 
     >>> import sheafnn
     >>> data = sheafnn.karate_club()
@@ -118,6 +122,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     """
 
     multilabel_ = False  #: whether each node has several labels
+    ordinal_ = False  #: whether the classes are ordered
 
     def fit(
         self,
@@ -148,6 +153,9 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """
         for attribute in ("search_", "best_params_"):  # of an earlier fit
             self.__dict__.pop(attribute, None)
+        if self.loss is not None:
+            _checks.choice("loss", self.loss, ("ordinal",))
+            return self._fit_ordinal(X, y, edges, train, validation, split, missing_labels)
         if _has_several_labels(y):
             return self._fit_several(X, y, edges, train, validation, split, missing_labels)
         plan = self._plan(X, y, edges, train, validation, split, missing_labels)
@@ -171,17 +179,42 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
         own = isinstance(X, Dataset)
         data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=4)
-        predictions = self._fit_targets(data, number if own else None, number, targets, multilabel=True, level=4)
-        self.multilabel_ = True
+        kind = ("multilabel", targets.shape[1], [], 2)
+        predictions, _ = self._fit_targets(data, number if own else None, number, targets, kind, level=4)
+        self.multilabel_, self.ordinal_ = True, False
         self.__dict__.pop("uncertainty_", None)
         self.classes_ = np.arange(targets.shape[1])
         self.transduction_ = (predictions > 0.5).astype(int)
         return self
 
+    def _fit_ordinal(
+        self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int, missing_labels: Any
+    ) -> "SheafClassifier":
+        """Trains on ordered classes."""
+        self._check_options()
+        data = self._checked_data(X, y, edges, train, validation, split, missing_labels)
+        if data.classes.dtype.kind not in "iufb":
+            raise ValueError(f"loss: 'ordinal' is not allowed; the order of the classes {data.classes[:3].tolist()} … is not known: give numbers")
+        own = isinstance(X, Dataset)
+        targets = np.where(data.codes < 0, np.nan, data.codes.astype(float))[:, None]
+        kind = ("ordinal", 1, [], len(data.classes))
+        predictions, _ = self._fit_targets(data, split if own else None, split if own else 0, targets, kind, level=4)
+        self.multilabel_, self.ordinal_ = False, True
+        self.__dict__.pop("uncertainty_", None)
+        self.classes_ = data.classes
+        self.transduction_ = self.classes_[predictions.argmax(axis=1)]
+        return self
+
+    def _kind(self) -> TargetKind:
+        """What a network with several labels or ordered classes learns."""
+        return ("ordinal", 1, [], len(self.classes_)) if self.ordinal_ else ("multilabel", len(self.classes_), [], 2)
+
     def _plan(
         self, X: Any, y: Any, edges: Any, train: Any, validation: Any, split: int, missing_labels: Any
     ) -> "_Plan":
         """What fit() was given, checked."""
+        if self.loss is not None:
+            raise ValueError(f"loss: {self.loss!r} is not allowed; only classes without an order are trained together")
         self._check_options()
         seed = self._seed()
         data = self._checked_data(X, y, edges, train, validation, split, missing_labels)
@@ -204,7 +237,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """Takes what a training gave. Returns what is to be warned of."""
         model, result, history, prediction = outcome
         data = plan.data
-        self.multilabel_ = False
+        self.multilabel_ = self.ordinal_ = False
         self.classes_ = data.classes
         self.n_features_in_ = data.feature_count
         self.trained_with_edges_ = data.edge_count > 0
@@ -234,7 +267,9 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         :raises ValueError: features without ``edges`` for a network that was trained with edges
         """
         check_is_fitted(self)
-        return self._predict_targets(X, edges, True) if self.multilabel_ else self.uncertainty(X, edges).probabilities
+        if self.multilabel_ or self.ordinal_:
+            return self._predict_targets(X, edges, self._kind())[0]
+        return self.uncertainty(X, edges).probabilities
 
     def predict(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
         """The most probable class of every node of a graph; ``predict_proba`` takes the same arguments."""
@@ -249,6 +284,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         check_is_fitted(self)
         if self.multilabel_:
             raise ValueError("uncertainty: not available for networks with several labels of each node; predict_proba gives their probabilities")
+        if self.ordinal_:
+            raise ValueError("uncertainty: not available for networks with ordered classes; predict_proba gives their probabilities")
         data = self._graph_data(X, edges)
         return Uncertainty(**self.model_.predict(data._core, *self._sampling()))
 
@@ -330,6 +367,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         check_is_fitted(self)
         if self.multilabel_:
             return self._save(path, {"targets": "multilabel"})
+        if self.ordinal_:
+            return self._save(path, {"targets": "ordinal", **class_notes(self.classes_)})
         self._save(path, class_notes(self.classes_))
 
     @classmethod
@@ -339,8 +378,10 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         :param parameters: parameters of the constructor that predictions depend on: predict_samples, random_state, threads
         :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
-        self = cls._loaded(path, parameters, ("classes", "multilabel"))
-        self.multilabel_ = "targets" in self.model_.metadata
+        self = cls._loaded(path, parameters, ("classes", "multilabel", "ordinal"))
+        kind = self.model_.metadata.get("targets")
+        self.multilabel_, self.ordinal_ = kind == "multilabel", kind == "ordinal"
+        self.loss = "ordinal" if self.ordinal_ else None
         self.classes_ = np.arange(self.n_targets_) if self.multilabel_ else classes_of(os.fspath(path), self.model_)
         return self
 
@@ -479,7 +520,7 @@ def class_notes(classes: np.ndarray) -> dict[str, str]:
 def classes_of(path: str, model: Any) -> np.ndarray:
     """The classes of a file, with the type that they were given."""
     metadata, names = model.metadata, model.class_names
-    count = int(metadata["classes"])
+    count = int(metadata["classes"]) + (metadata.get("targets") == "ordinal")  # thresholds lie between classes
     if "class_data" in metadata:
         try:
             classes = np.frombuffer(bytes.fromhex(metadata["class_data"]), np.dtype(metadata["class_dtype"])).copy()

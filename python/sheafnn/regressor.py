@@ -8,24 +8,29 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _checks
-from ._estimator import _UNSAID, SheafEstimator, in_cross_validation, node_weights, target_array
+from . import _checks, _core
+from ._estimator import _UNSAID, SheafEstimator, TargetKind, in_cross_validation, node_weights, target_array
 from ._masks import node_numbers, plain
 from .dataset import Dataset
+
+_LOSSES = ("squared", "gaussian", "poisson")
 
 
 class SheafRegressor(RegressorMixin, SheafEstimator):
     """Predicts real numbers for the nodes of a graph with a sheaf neural network.
 
     The parameters are the parameters of :class:`~sheafnn.SheafClassifier`, except that ``search`` must stay None and ``device``
-    must stay "cpu". The network is trained on targets that are shifted and scaled to mean 0 and deviation 1, with a Gaussian
-    likelihood of deviation 1.
+    must stay "cpu".
 
-    After ``fit``: ``n_features_in_``, ``feature_names_in_``, ``n_iter_``, ``n_targets_``, ``result_``, ``history_`` and
+    :param loss: ``"squared"`` (or None): numbers with a normal distribution of deviation 1. ``"gaussian"``: the variance of each
+        node and target is learned as well. ``"poisson"``: counts, of which the rates are learned. Numbers are shifted and scaled
+        to mean 0 and deviation 1 before; counts are not
+
+    After ``fit``: ``loss_``, the name of the loss, and ``n_features_in_``, ``feature_names_in_``, ``n_iter_``, ``n_targets_``, ``result_``, ``history_`` and
     ``feature_treatment_`` as in SheafClassifier, where accuracy means R²; losses and R² refer to the scaled targets. Also
-    ``target_mean_`` and ``target_scale_`` of each target, and ``transduction_``, the predictions for the graph of the training.
+    ``target_mean_`` and ``target_scale_`` of each target (0 and 1 for counts), ``base_rates_``, the mean counts, and ``transduction_``, the predictions for the graph of the training.
     ``sheaf_use_`` is None.
 
     >>> import numpy, sheafnn
@@ -50,6 +55,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         self._check_options()
+        loss = _LOSSES[0] if self.loss is None else _checks.choice("loss", self.loss, _LOSSES)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if isinstance(X, Dataset):
@@ -74,22 +80,97 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         without = np.flatnonzero(np.isnan(seen).all(axis=0))
         if without.size:
             raise ValueError(f"y: target {without[0]} is not known of any node to train on")
-        mean = np.nanmean(seen, axis=0)
-        scale = np.nanstd(seen, axis=0)
-        scale[~(scale > 0)] = 1
-        predictions = self._fit_targets(data, number if of_dataset else None, number, (targets - mean) / scale, multilabel=False, level=3)
+        if loss == "poisson":
+            _check_counts(own)
+            rates = np.nanmean(seen, axis=0)
+            rates[~(rates > 0)] = 1
+            mean, scale = np.zeros(targets.shape[1]), np.ones(targets.shape[1])
+        else:
+            rates = np.empty(0)
+            mean = np.nanmean(seen, axis=0)
+            scale = np.nanstd(seen, axis=0)
+            scale[~(scale > 0)] = 1
+        kind = (loss, targets.shape[1], rates.tolist(), 2)
+        predictions, _ = self._fit_targets(data, number if of_dataset else None, number, (targets - mean) / scale, kind, level=3)
+        self.loss_, self.base_rates_ = loss, rates
         self.target_mean_, self.target_scale_ = mean, scale
         self.one_axis_ = own.ndim == 1
         self.transduction_ = self._unscaled(predictions)
         return self
 
-    def predict(self, X: Any, edges: Any = _UNSAID) -> np.ndarray:
+    def predict(self, X: Any, edges: Any = _UNSAID, return_std: bool = False) -> Any:
         """The targets of every node of a graph, n or n x k as in ``fit``: means over ``predict_samples`` samples of the posterior.
 
         :param X: a Dataset; or n x p features, dense or sparse
         :param edges: with features: as for ``fit``; for a network that was trained with edges, you must give this argument
+        :param return_std: return (means, standard deviations). With the loss "gaussian" these are the deviations of the
+            mixture of the samples: the learned variance and the variance of the means; with "poisson" the square roots of the
+            rates
+        :raises ValueError: ``return_std`` with the loss "squared"
         """
-        return self._unscaled(self._predict_targets(X, edges, False))
+        check_is_fitted(self)
+        if return_std and self.loss_ == "squared":
+            raise ValueError("return_std: True is not allowed; the loss 'squared' learns no deviations, 'gaussian' does")
+        means, deviations = self._predict_targets(X, edges, self._kind())
+        if not return_std or deviations is None:
+            return self._unscaled(means)
+        return self._unscaled(means), self._shaped(deviations * self.target_scale_)
+
+    def predict_interval(
+        self, X: Any, y: Any = None, edges: Any = _UNSAID, nodes: Any = None, coverage: float = 0.9, method: str = "conformal"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """An interval for the target of every node, which contains it with probability ``coverage``.
+
+        Conformal intervals need nodes with known targets that served neither to train nor to choose the network. If these
+        nodes and the others are exchangeable, the coverage is right whatever the network. The validation nodes chose the best
+        epoch, so that intervals from them are a little too narrow.
+
+        :param X: a Dataset; or n x p features, dense or sparse
+        :param y: targets as in ``fit``, NaN where unknown; "posterior" does not need them
+        :param edges: with features: as for ``predict``
+        :param nodes: mask or numbers of the nodes that decide the widths. None: for a Dataset, the validation nodes of the split
+            that the network was trained on
+        :param coverage: between 0 and 1
+        :param method: ``"conformal"``: intervals of one width for each target. ``"normalised"``: widths in proportion to the
+            standard deviations of ``predict``. ``"posterior"``: central intervals of the mixture of the posterior samples, right
+            if the network is. The last two need the loss "gaussian" or "poisson"
+        :return: lower and upper bounds, n or n x k as in ``fit``; infinite where there are too few nodes. Bounds of counts are
+            whole numbers and belong to the interval
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        """
+        check_is_fitted(self)
+        coverage = _checks.any_number("coverage", coverage)
+        _checks.choice("method", method, ("conformal", "normalised", "posterior"))
+        if method != "conformal" and self.loss_ == "squared":
+            raise ValueError(f"method: {method!r} is not allowed; the loss 'squared' learns no deviations, 'gaussian' does")
+        if method == "posterior":
+            data = self._graph_data(X, edges)
+            lower, upper = self.model_.target_intervals(data._core, self._kind(), coverage, *self._sampling())
+            return self._unscaled(lower), self._unscaled(upper)
+        means, deviations = self._predict_targets(X, edges, self._kind())
+        if y is None:
+            raise ValueError(f"y: None is not allowed; method {method!r} needs known targets")
+        truth = target_array(y, len(means))
+        if truth.shape != self._shaped(means).shape:
+            raise ValueError(f"y: shape {truth.shape} is not allowed; the network predicts {self._shaped(means).shape}")
+        if nodes is None:
+            nodes = self._validation_nodes(X)
+        chosen = np.ascontiguousarray(node_numbers(nodes, len(means), "nodes"), np.int32)
+        scaled = (truth.reshape(means.shape) - self.target_mean_) / self.target_scale_
+        sizes = deviations if method == "normalised" and deviations is not None else np.empty((0, means.shape[1]))
+        lower, upper = _core.residual_intervals(means, sizes, np.ascontiguousarray(scaled), chosen, coverage)
+        lower, upper = self._unscaled(lower), self._unscaled(upper)
+        return (np.maximum(np.ceil(lower), 0), np.floor(upper)) if self.loss_ == "poisson" else (lower, upper)
+
+    def _validation_nodes(self, X: Any) -> np.ndarray:
+        """The nodes that chose the epoch."""
+        number = getattr(self, "split_", None)
+        if not isinstance(X, Dataset) or number is None or number >= len(X.splits) or len(X.splits[number].validation) == 0:
+            raise ValueError("nodes: None is not allowed; name nodes with known targets that the network was not trained on")
+        return X.splits[number].validation
+
+    def _kind(self) -> TargetKind:
+        return self.loss_, self.n_targets_, self.base_rates_.tolist(), 2
 
     def score(self, X: Any, y: Any = None, edges: Any = _UNSAID, nodes: Any = None, sample_weight: Any = None) -> float:
         """R² of the nodes; for several targets, the mean of their R².
@@ -118,8 +199,9 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trained network to a safetensors file."""
-        more = {"targets": "numbers", "target_axes": "1" if self.one_axis_ else "2"}
-        for name in ("target_mean", "target_scale"):
+        check_is_fitted(self)
+        more = {"targets": "numbers", "target_axes": "1" if self.one_axis_ else "2", "target_loss": self.loss_}
+        for name in ("target_mean", "target_scale", "base_rates"):
             more[name] = np.ascontiguousarray(getattr(self, f"{name}_"), "<f8").tobytes().hex()
         self._save(path, more)
 
@@ -134,20 +216,35 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         metadata = self.model_.metadata
         try:
             self.one_axis_ = metadata["target_axes"] == "1"
-            for name in ("target_mean", "target_scale"):
-                values = np.frombuffer(bytes.fromhex(metadata[name]), "<f8").copy()
-                if values.shape != (self.n_targets_,) or not np.isfinite(values).all():
-                    raise ValueError(f"{name}: {values} is not allowed; expected {self.n_targets_} finite numbers")
+            self.loss_ = _checks.choice("target_loss", metadata.get("target_loss", _LOSSES[0]), _LOSSES)
+            self.loss = self.loss_
+            if self.loss_ == "gaussian":
+                self.n_targets_ //= 2  # the network has outputs of means and of variances
+            for name in ("target_mean", "target_scale", "base_rates"):
+                values = np.frombuffer(bytes.fromhex(metadata.get(name, "") if name == "base_rates" else metadata[name]), "<f8").copy()
+                count = self.n_targets_ if name != "base_rates" or self.loss_ == "poisson" else 0
+                if values.shape != (count,) or not np.isfinite(values).all():
+                    raise ValueError(f"{name}: {values} is not allowed; expected {count} finite numbers")
                 setattr(self, f"{name}_", values)
         except (KeyError, ValueError) as error:
             raise RuntimeError(f"{os.fspath(path)}: {error}") from None
         return self
 
     def _unscaled(self, predictions: np.ndarray) -> np.ndarray:
-        own = predictions * self.target_scale_ + self.target_mean_
-        return own[:, 0] if self.one_axis_ else own
+        return self._shaped(predictions * self.target_scale_ + self.target_mean_)
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        """n x k numbers as the targets were given."""
+        return values[:, 0] if self.one_axis_ else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _check_counts(y: np.ndarray) -> None:
+    wrong = np.argwhere(~(np.isnan(y) | ((y >= 0) & (y == np.floor(y)))))
+    if len(wrong):
+        place = tuple(wrong[0])
+        raise ValueError(f"y[{', '.join(map(str, place))}]: {y[place]} is not allowed; counts are 0, 1, 2, …, or NaN where unknown")

@@ -20,6 +20,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sheafnn/bsnn/any_target_loss.hpp>
 #include <sheafnn/bsnn/epoch_report.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/presets.hpp>
@@ -216,86 +217,117 @@ nb::list train_on_device(const Dataset& data, const std::vector<Run>& runs, cons
   return r;
 }
 
-/// A loss of targets, and the arrays that it looks at.
-struct Targets {
-  std::vector<std::int8_t> labels;
-  std::vector<double> numbers;
-  TargetLoss loss;
-};
+/// What a network learns of targets that are not the labels of the data, as Python names it.
+struct TargetKind {
+  sheafnn::TargetLoss loss;
+  Index columns;                   ///< k
+  std::vector<double> base_rates;  ///< of counts
+  Index classes;                   ///< of ordered classes
 
-/// \param targets      n × k; NaN where unknown
-/// \param multilabel   0 and 1; otherwise numbers, of which a network learns the mean
-[[nodiscard]] Targets targets_of(const Input<double>& targets, bool multilabel) {
-  const auto rows = static_cast<Index>(targets.shape(0)), columns = static_cast<Index>(targets.shape(1));
-  std::vector<double> numbers = vector_of(targets);
-  std::vector<std::int8_t> labels;
-  if (multilabel) {
-    for (const double x : numbers) labels.push_back(std::isnan(x) ? std::int8_t{-1} : static_cast<std::int8_t>(x));
+  [[nodiscard]] sheafnn::AnyTargetLoss of(std::vector<double> values) const {
+    return {loss, {std::move(values), columns, base_rates, classes}};
   }
-  // Vectors keep their memory when they are moved.
-  const TargetLoss loss =
-      multilabel
-          ? TargetLoss(sheafnn::Multilabel(sheafnn::MatrixView<const std::int8_t>(labels.data(), rows, columns)))
-          : TargetLoss(sheafnn::Regression(sheafnn::MatrixView<const double>(numbers.data(), rows, columns)));
-  return {std::move(labels), std::move(numbers), loss};
+  /// For predictions of n nodes.
+  [[nodiscard]] sheafnn::AnyTargetLoss unknown(Index nodes) const {
+    return {loss, {{}, columns, base_rates, classes}, nodes};
+  }
+};
+/// The name of a loss, k, base rates and the number of classes.
+using TargetTuple = std::tuple<std::string, Index, std::vector<double>, Index>;
+
+[[nodiscard]] TargetKind kind_of(const TargetTuple& t) {
+  return {sheafnn::parse_name<sheafnn::TargetLoss>("loss", std::get<0>(t)), std::get<1>(t), std::get<2>(t),
+          std::get<3>(t)};
 }
 
-nb::object predictions_of(std::vector<double> values, const Dataset& data) {
-  const auto n = static_cast<std::size_t>(data.node_count());
+nb::object rows_of(std::vector<double> values, Index rows) {
+  const auto n = static_cast<std::size_t>(rows);
   return nb::cast(to_numpy(std::move(values), {n, values.size() / std::max<std::size_t>(n, 1)}));
+}
+/// Expected numbers or probabilities, and standard deviations or None.
+nb::tuple predictions_of(const std::vector<double>& predictions, const sheafnn::AnyTargetLoss& loss, Index rows) {
+  const sheafnn::MatrixView<const double> view(predictions.data(), rows, loss.outputs());
+  std::vector<double> deviations = loss.deviations(view);
+  return nb::make_tuple(rows_of(loss.expectations(view), rows),
+                        deviations.empty() ? nb::none() : rows_of(std::move(deviations), rows));
 }
 
 /// Trains on targets instead of the data's labels.
 ///
-/// \param outputs  k, or 2 k where a regression learns deviations as well
+/// \param targets  n × k; NaN where unknown
 /// \return         the model, its figures, its epochs, and its predictions of all nodes in the best epoch
 nb::tuple train_targets(const Dataset& data, std::size_t split_number, const Input<double>& targets,
-                        bool multilabel, Index outputs, const std::string& model, const std::string& maps,
+                        const TargetTuple& kind, const std::string& model, const std::string& maps,
                         int stalk_dimension, const std::string& preset, const Texts& network,
                         const Texts& training, std::uint64_t seed, const nb::object& report,
                         bool keep_interrupted) {
   const sheafnn::Split& split = split_of(data, split_number);
   const TargetModelEntry& entry = find_target_model(model, maps_of(model, maps), stalk_dimension);
-  Settings settings = make_settings(data, split, model, maps, preset, network, training, outputs);
+  const sheafnn::AnyTargetLoss loss = kind_of(kind).of(vector_of(targets));
+  Settings settings = make_settings(data, split, model, maps, preset, network, training, loss.outputs());
   settings.training.seed = seed;
-  const Targets own = targets_of(targets, multilabel);
   Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
   settings.training.on_epoch = std::ref(supervisor);
   sheafnn::TrainResult result;
   TargetOutcome outcome;
   {
     const GilRelease release;
-    outcome =
-        entry.train({data, split, own.loss, settings.network, settings.training, programs::is_bayesian(model)},
-                    result);
+    outcome = entry.train({data, split, TargetLoss(loss), settings.network, settings.training,
+                           programs::is_bayesian(model)},
+                          result);
   }
   supervisor.check_signals();
   programs::TrainOutcome figures;
   figures.parameters = outcome.parameters;
   return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)),
                         result_of(result, figures, settings.preset, supervisor.interrupted()),
-                        history_of(result.history), predictions_of(std::move(outcome.predictions), data));
+                        history_of(result.history), predictions_of(outcome.predictions, loss, data.node_count()));
 }
 
-/// \param columns  k
-nb::object predict_targets(const Model& model, const Dataset& data, Index columns, bool multilabel, Index samples,
-                           std::uint64_t seed, std::uint32_t epoch, int threads) {
-  std::vector<double> values;
-  {
-    const GilRelease release;
-    sheafnn::check_feature_names(data.feature_names, model.feature_names());
-    const std::vector<double> none(static_cast<std::size_t>(data.node_count() * columns),
-                                   std::numeric_limits<double>::quiet_NaN());
-    const std::vector<std::int8_t> no_labels(none.size(), -1);
-    const TargetLoss loss = multilabel
-                                ? TargetLoss(sheafnn::Multilabel({no_labels.data(), data.node_count(), columns}))
-                                : TargetLoss(sheafnn::Regression({none.data(), data.node_count(), columns}));
-    const auto& info = model.info();
-    values =
-        find_target_model(info.model, model.maps(), info.stalk_dimension)
-            .predict(model.path(), model.file(), model.bayesian(), data, loss, {samples, seed, epoch, threads});
-  }
-  return predictions_of(std::move(values), data);
+/// What the network of a model predicts, n × outputs.
+///
+/// \param samples  where the predictions of every posterior sample are written instead, or null
+std::vector<double> raw_predictions(const Model& model, const Dataset& data, const sheafnn::AnyTargetLoss& loss,
+                                    const sheafnn::PredictOptions& options,
+                                    std::vector<double>* samples = nullptr) {
+  const GilRelease release;
+  sheafnn::check_feature_names(data.feature_names, model.feature_names());
+  const auto& info = model.info();
+  return find_target_model(info.model, model.maps(), info.stalk_dimension)
+      .predict(model.path(), model.file(), model.bayesian(), data, TargetLoss(loss, samples), options);
+}
+/// \return  as predictions_of()
+nb::tuple predict_targets(const Model& model, const Dataset& data, const TargetTuple& kind, Index samples,
+                          std::uint64_t seed, std::uint32_t epoch, int threads) {
+  const sheafnn::AnyTargetLoss loss = kind_of(kind).unknown(data.node_count());
+  return predictions_of(raw_predictions(model, data, loss, {samples, seed, epoch, threads}), loss,
+                        data.node_count());
+}
+nb::tuple bounds_of(sheafnn::uncertainty::Intervals intervals, Index rows) {
+  return nb::make_tuple(rows_of(std::move(intervals.lower), rows), rows_of(std::move(intervals.upper), rows));
+}
+/// \return  lower and upper bounds of the predictive mixture, n × k
+nb::tuple target_intervals(const Model& model, const Dataset& data, const TargetTuple& kind, double coverage,
+                           Index samples, std::uint64_t seed, std::uint32_t epoch, int threads) {
+  const sheafnn::AnyTargetLoss loss = kind_of(kind).unknown(data.node_count());
+  std::vector<double> all;
+  raw_predictions(model, data, loss, {samples, seed, epoch, threads}, &all);
+  const auto one = static_cast<std::size_t>(std::max<Index>(data.node_count() * loss.outputs(), 1));
+  return bounds_of(loss.intervals(all, static_cast<Index>(std::max<std::size_t>(all.size() / one, 1)), coverage),
+                   data.node_count());
+}
+/// Conformal intervals of all rows, with thresholds from the targets of some.
+///
+/// \param deviations  rows × k, or empty: absolute residuals
+/// \return            lower and upper bounds, rows × k
+nb::tuple residual_intervals(const Input<double>& predictions, const Input<double>& deviations,
+                             const Input<double>& targets, const Input<std::int32_t>& nodes, double coverage) {
+  namespace uncertainty = sheafnn::uncertainty;
+  const std::vector<double> thresholds =
+      uncertainty::residual_thresholds(span_of(targets), span_of(predictions), span_of(deviations),
+                                       static_cast<Index>(predictions.shape(1)), span_of(nodes), coverage);
+  return bounds_of(uncertainty::residual_intervals(span_of(predictions), span_of(deviations), thresholds),
+                   static_cast<Index>(predictions.shape(0)));
 }
 
 nb::dict row_of(const sheafnn::SearchRow& row) {
@@ -405,6 +437,7 @@ void bind_model(nb::module_& module) {
              return prediction_of(p, static_cast<std::size_t>(p.class_count));
            })
       .def("predict_targets", &predict_targets)
+      .def("target_intervals", &target_intervals)
       .def("learned", [](const Model& model, const Dataset& data, Index samples, std::uint64_t seed,
                          std::uint32_t epoch, int threads, Index layer) {
         sheafnn::io::Bytes bytes;
@@ -429,7 +462,9 @@ void bind_model(nb::module_& module) {
   module.def("train_on_device", &train_on_device, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
   module.def("train_targets", &train_targets, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+             nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  module.def("residual_intervals", &residual_intervals);
+  module.attr("target_loss_names") = names_of(sheafnn::target_loss_names);
   module.attr("has_device_models") = programs::has_device_models();
 }
 

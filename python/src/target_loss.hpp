@@ -1,60 +1,48 @@
 /// \file
-/// Losses of targets that are not classes, chosen at run time, so every network is compiled once for all losses.
+/// TargetLoss: a loss of targets as models see it, with its functions in target_loss.cpp. The files that train models include
+/// no loss of targets: how g++ fuses floating-point operations depends on what else a file compiles, and models have to
+/// compute what the programs compute.
 #pragma once
 
 #include <cstdint>
-#include <sheafnn/bsnn/losses.hpp>
+#include <sheafnn/bsnn/loss.hpp>
 #include <span>
 #include <string_view>
-#include <variant>
+#include <vector>
+
+namespace sheafnn {
+class AnyTargetLoss;
+}
 
 namespace python {
 
-/// A sheafnn::Regression or a sheafnn::Multilabel; a Loss (bsnn/loss.hpp) as these are.
+/// A view of a sheafnn::AnyTargetLoss; a Loss (bsnn/loss.hpp) as that is, of models in single precision.
 class TargetLoss {
  public:
   static constexpr std::string_view name = "targets";
+  using Outputs = sheafnn::MatrixView<float>;
+  using Nodes = std::span<const std::int32_t>;
 
-  explicit TargetLoss(const sheafnn::Regression& loss) : loss_(loss) {}
-  explicit TargetLoss(const sheafnn::Multilabel& loss) : loss_(loss) {}
+  /// \param samples  where predict() writes what every sample predicts, one n × C after the other; or null
+  explicit TargetLoss(const sheafnn::AnyTargetLoss& loss, std::vector<double>* samples = nullptr)
+      : loss_(&loss), samples_(samples) {}
 
-  void validate(sheafnn::Index nodes, sheafnn::Index outputs) const {
-    std::visit([&](const auto& own) { own.validate(nodes, outputs); }, loss_);
-  }
-  [[nodiscard]] bool known(sheafnn::Index u) const noexcept {
-    const auto* regression = std::get_if<sheafnn::Regression>(&loss_);
-    return regression != nullptr ? regression->known(u) : std::get_if<sheafnn::Multilabel>(&loss_)->known(u);
-  }
-  template <class S>
-  double value_and_derivative(sheafnn::Execution execution, const sheafnn::MatrixView<S>& outputs,
-                              const sheafnn::NodeSelection& rows, std::span<const std::int32_t> nodes,
-                              double share, const sheafnn::MatrixView<S>& bar) const {
-    return std::visit(
-        [&](const auto& own) { return own.value_and_derivative(execution, outputs, rows, nodes, share, bar); },
-        loss_);
-  }
-  template <class S>
-  void node_losses(sheafnn::Execution execution, const sheafnn::MatrixView<S>& outputs,
-                   const sheafnn::NodeSelection& rows, std::span<const std::int32_t> nodes,
-                   std::span<double> losses) const {
-    std::visit([&](const auto& own) { own.node_losses(execution, outputs, rows, nodes, losses); }, loss_);
-  }
-  [[nodiscard]] double mean_loss(const sheafnn::NodeSelection& rows, std::span<const std::int32_t> nodes,
-                                 std::span<const double> losses) const {
-    return std::visit([&](const auto& own) { return own.mean_loss(rows, nodes, losses); }, loss_);
-  }
-  template <class S>
-  void predict(sheafnn::Execution execution, const sheafnn::MatrixView<S>& outputs,
-               const sheafnn::NodeSelection& rows, const sheafnn::MatrixView<double>& predictions) const {
-    std::visit([&](const auto& own) { own.predict(execution, outputs, rows, predictions); }, loss_);
-  }
-  [[nodiscard]] sheafnn::Score score(const sheafnn::MatrixView<const double>& predictions,
-                                     std::span<const std::int32_t> nodes) const {
-    return std::visit([&](const auto& own) { return own.score(predictions, nodes); }, loss_);
-  }
+  void validate(sheafnn::Index nodes, sheafnn::Index outputs) const;
+  [[nodiscard]] bool known(sheafnn::Index u) const;
+  double value_and_derivative(sheafnn::Execution execution, const Outputs& outputs,
+                              const sheafnn::NodeSelection& rows, Nodes nodes, double share,
+                              const Outputs& bar) const;
+  void node_losses(sheafnn::Execution execution, const Outputs& outputs, const sheafnn::NodeSelection& rows,
+                   Nodes nodes, std::span<double> losses) const;
+  [[nodiscard]] double mean_loss(const sheafnn::NodeSelection& rows, Nodes nodes,
+                                 std::span<const double> losses) const;
+  void predict(sheafnn::Execution execution, const Outputs& outputs, const sheafnn::NodeSelection& rows,
+               const sheafnn::MatrixView<double>& predictions) const;
+  [[nodiscard]] sheafnn::Score score(const sheafnn::MatrixView<const double>& predictions, Nodes nodes) const;
 
  private:
-  std::variant<sheafnn::Regression, sheafnn::Multilabel> loss_;
+  const sheafnn::AnyTargetLoss* loss_;
+  std::vector<double>* samples_;
 };
 
 }  // namespace python

@@ -147,6 +147,128 @@ def test_bad_labels(karate):
         SheafClassifier("nsd", "diagonal", 2).fit(karate, np.zeros((34, 2)), missing_labels=["NA"])
 
 
+@pytest.fixture(scope="module")
+def two_kinds():
+    """600 nodes of two kinds on a ring each, which features name: a normal number of each kind's deviation, and a count."""
+    random = np.random.default_rng(5)
+    kind = np.arange(600) % 2
+    edges = np.stack([np.arange(600), (np.arange(600) + 2) % 600], axis=1)
+    numbers = 50 + 10 * np.where(kind == 0, 1 + 0.2 * random.normal(size=600), -1 + 0.9 * random.normal(size=600))
+    counts = random.poisson(np.where(kind == 0, 2.0, 9.0)).astype(float)
+    order = random.permutation(600)
+    parts = order[:360], order[360:480], order[480:]  # training, calibration, test
+    return np.eye(2)[kind], edges, kind, numbers, counts, parts
+
+
+def fitted(task, loss, y):
+    features, edges, _, _, _, (train, _, _) = task
+    model = SheafRegressor(
+        "bsnn", "diagonal", 2, loss=loss, epochs=200, preset="none", channels=4, layers=1, learning_rate=0.02, weight_decay=0.0, dropout=0.0,
+        input_dropout=0.0, kl_weight=0.0, feature_treatment="none",
+    )
+    return model.fit(features, y, edges=edges, train=train, validation=[])
+
+
+def test_learned_deviations_and_intervals(two_kinds):
+    features, edges, kind, y, _, (_, held, test) = two_kinds
+    model = fitted(two_kinds, "gaussian", y)
+    assert model.loss_ == "gaussian" and model.n_targets_ == 1
+    mean, std = model.predict(features, edges=edges, return_std=True)
+    assert (mean == model.predict(features, edges=edges)).all() and mean.shape == std.shape == (600,)
+    for own, m, sigma in (0, 60, 2), (1, 40, 9):
+        assert np.abs(mean[kind == own] - m).max() < 2
+        assert np.abs(std[kind == own] / sigma - 1).max() < 0.25
+    widths = {}
+    for method in "conformal", "normalised", "posterior":
+        lower, upper = model.predict_interval(features, y, edges=edges, nodes=held, coverage=0.9, method=method)
+        covered = (lower <= y) & (y <= upper)
+        assert abs(covered[test].mean() - 0.9) < 0.11, method  # 4 deviations of 120 nodes
+        widths[method] = [np.median((upper - lower)[kind == own]) for own in (0, 1)]
+    assert widths["conformal"][0] == pytest.approx(widths["conformal"][1])
+    for method in "normalised", "posterior":
+        assert widths[method][1] / widths[method][0] == pytest.approx(4.5, rel=0.35)
+    z = 1.6448536
+    assert widths["posterior"][1] == pytest.approx(2 * z * np.median(std[kind == 1]), rel=0.02)
+    lower, upper = model.predict_interval(features, y, edges=edges, nodes=held[:3])
+    assert (lower == -np.inf).all() and (upper == np.inf).all()
+
+
+def test_counts(two_kinds):
+    features, edges, kind, _, y, (_, held, test) = two_kinds
+    model = fitted(two_kinds, "poisson", np.where(np.arange(600) % 9 == 0, np.nan, y))
+    rates, std = model.predict(features, edges=edges, return_std=True)
+    for own, rate in (0, 2), (1, 9):
+        assert np.abs(rates[kind == own] / rate - 1).max() < 0.2
+    assert std == pytest.approx(np.sqrt(rates))
+    assert model.base_rates_.shape == (1,) and model.target_scale_.tolist() == [1]
+    for method in "conformal", "normalised", "posterior":
+        lower, upper = model.predict_interval(features, y, edges=edges, nodes=held, method=method)
+        assert (lower == np.floor(lower)).all() and (upper == np.floor(upper)).all() and lower.min() >= 0
+        assert ((lower <= y) & (y <= upper))[test].mean() > 0.79
+
+
+@pytest.mark.parametrize("loss", ["gaussian", "poisson"])
+def test_files_of_other_losses(task, tmp_path, loss):
+    data, y = task
+    if loss == "poisson":
+        y = np.round(np.abs(y))
+    model = SheafRegressor("bsnn", "diagonal", 2, loss=loss, epochs=5).fit(data, y)
+    model.save(tmp_path / "model.safetensors")
+    loaded = SheafRegressor.load(tmp_path / "model.safetensors")
+    assert loaded.loss_ == loss and loaded.n_targets_ == 2 and loaded.loss == loss
+    for a, b in zip(model.predict(data, return_std=True), loaded.predict(data, return_std=True)):
+        assert a.shape == (300, 2) and (a == b).all()
+    for method in "conformal", "posterior":
+        for a, b in zip(model.predict_interval(data, y, method=method), loaded.predict_interval(data, y, method=method)):
+            assert (a == b).all()
+
+
+def test_ordered_classes(two_kinds, tmp_path):
+    features, edges, kind, _, _, (train, _, test) = two_kinds
+    random = np.random.default_rng(6)
+    stars = np.array([1, 3, 7])[[random.choice(3, p=((0.7, 0.2, 0.1), (0.1, 0.3, 0.6))[k]) for k in kind]]
+    model = SheafClassifier("nsd", "diagonal", 2, loss="ordinal", epochs=150, learning_rate=0.02, dropout=0.0, input_dropout=0.0, feature_treatment="none")
+    model.fit(features, stars, edges=edges, train=train, validation=[])
+    p = model.predict_proba(features, edges=edges)
+    assert model.classes_.tolist() == [1, 3, 7] and model.ordinal_ and p.shape == (600, 3)
+    assert p.sum(axis=1) == pytest.approx(1) and p.min() >= 0
+    for own, truth in (0, (0.7, 0.2, 0.1)), (1, (0.1, 0.3, 0.6)):
+        assert np.abs(p[kind == own] - truth).max() < 0.15
+    assert (model.predict(features, edges=edges) == model.classes_[p.argmax(axis=1)]).all()
+    assert model.score(features, stars, edges=edges, nodes=test) > 0.5
+    model.save(tmp_path / "model.safetensors")
+    loaded = SheafClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.ordinal_ and loaded.classes_.tolist() == [1, 3, 7]
+    assert (loaded.predict_proba(features, edges=edges) == p).all()
+    with pytest.raises(ValueError, match="uncertainty: not available for networks with ordered classes"):
+        model.uncertainty(features, edges=edges)
+    with pytest.raises(ValueError, match="loss: 'ordinal' is not allowed; the order of the classes .* is not known"):
+        clone(model).fit(features, np.where(kind == 0, "low", "high"), edges=edges)
+
+
+def test_bad_losses(karate):
+    y = np.arange(34.0)
+    with pytest.raises(ValueError, match="loss"):
+        SheafRegressor("nsd", "diagonal", 2, loss="ordinal").fit(karate, y)
+    with pytest.raises(ValueError, match="loss"):
+        SheafClassifier("nsd", "diagonal", 2, loss="gaussian").fit(karate)
+    with pytest.raises(ValueError, match=r"y\[3\]: 3.5 is not allowed; counts are 0, 1, 2"):
+        SheafRegressor("nsd", "diagonal", 2, loss="poisson").fit(karate, np.where(y == 3, 3.5, y))
+    squared = SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(karate, y)
+    lower, upper = squared.predict_interval(karate, y, coverage=0.5)
+    assert lower.shape == (34,) and (lower < upper).all()
+    for call, message in [
+        (lambda: squared.predict(karate, return_std=True), "return_std: True is not allowed; the loss 'squared' learns no deviations"),
+        (lambda: squared.predict_interval(karate, y, method="posterior"), "method: 'posterior' is not allowed; the loss 'squared' learns"),
+        (lambda: squared.predict_interval(karate), "y: None is not allowed; method 'conformal' needs known targets"),
+        (lambda: squared.predict_interval(karate, y, coverage=1), "coverage: 1 is not allowed; must be above 0 and below 1"),
+        (lambda: squared.predict_interval(karate, y[:3]), r"y: shape \(3,\) is not allowed"),
+        (lambda: squared.predict_interval(karate.features, y, edges=karate.edges), "nodes: None is not allowed; name nodes"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
 @pytest.mark.parametrize("labels", ["numbers", "one", "several"])
 def test_warnings_name_the_users_line(random, labels):
     x = random.normal(size=(20, 3))

@@ -358,7 +358,7 @@ def test_predictions_of_the_library(kind, maps, d, options, tmp_path):
     theirs = model.predict(data._core, 1, 7, 0, 1)["probabilities"]
     with torch.no_grad():
         outputs = net(x, e).double()
-    np.testing.assert_array_equal(outputs, model.predict_targets(data._core, data.class_count, False, 1, 7, 0, 1))
+    np.testing.assert_array_equal(outputs, model.predict_targets(data._core, ("squared", data.class_count, [], 2), 1, 7, 0, 1)[0])
     net.step = 0
     torch.testing.assert_close(net(x, e).double(), outputs, rtol=1e-5, atol=1e-5)  # a backward pass may follow
     # The library's softmax is one of floats.

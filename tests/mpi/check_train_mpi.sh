@@ -42,7 +42,7 @@ cp "$work/shards.st" "$work/first.st"
 train 2 sharded_on --resume "$work/shards.st" --checkpoint "$work/shards.st" --shard-above 0 ||
   complain "shards on another number of ranks: $(cat "$work/sharded_on.out")"
 [ "$(shards | wc -w)" = 2 ] && [[ "$(shards)" == *"-of2.0.npy "*"-of2.1.npy " ]] || complain "not two shards: $(shards)"
-# Networks of continuous time and cooperative ones with directed arcs and batch norm: the same losses on any number of ranks.
+# Networks of continuous time, with attention, and cooperative ones with directed arcs and batch norm: the same losses on any number of ranks.
 # usage: train_both NAME OPTION...
 train_both() {
   local name=$1
@@ -52,6 +52,7 @@ train_both() {
 }
 network=(--maps diagonal)
 train_both flow --model bflow
+train_both attention --layers 2 --layer attention --attention-heads 2 --random-attention
 network=(--layers 2)
 train_both cooperative --model bcsnn --directed --batch-norm --node-learner sage
 network=(--maps diagonal --layers 2)
@@ -76,7 +77,7 @@ with open(f"{sys.argv[1]}/again.safetensors", "rb") as file:
     header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
 saved = json.loads(header["__metadata__"]["sheaf_use"])
 assert saved == {key: value for key, value in reports["three"]["splits"][0]["sheaf"].items() if key != "warning"}
-for kind in ("flow", "cooperative"):
+for kind in ("flow", "cooperative", "attention"):
     one, three = (json.load(open(f"{sys.argv[1]}/{kind}_{ranks}.json")) for ranks in ("one", "three"))
     assert three["bytes_per_epoch"] > 0
     check_sheaf(three["splits"][0]["sheaf"], one["splits"][0]["sheaf"])

@@ -40,7 +40,14 @@ inline constexpr std::pair<Fault, const char*> filter_faults[] = {
     {Fault::stale_scales, "scalings of the halo are not fetched"},
     {Fault::lost_scales, "derivatives of the halo's scalings are not given back"},
     {Fault::own_degrees, "degrees of the halo in the part"}};
-/// Of cooperative networks whose learners look at neighbours.
+/// Of networks with attention, whose parts take derivatives of cut edges through their own arcs.
+inline constexpr std::pair<Fault, const char*> attention_faults[] = {
+    {Fault::stale_halo, "rows of the halo are not fetched"},
+    {Fault::lost_sums, "derivatives of the halo are not given back"},
+    {Fault::own_noise, "noise at the part's own numbers of arcs"},
+    {Fault::own_masks, "dropout at the part's own numbers of nodes"},
+    {Fault::no_sum, "gradients are not added up"}};
+/// Of cooperative networks whose learners look at neighbours, and of bundle networks.
 inline constexpr std::pair<Fault, const char*> cooperative_faults[] = {
     {Fault::stale_halo, "rows of the halo are not fetched"},
     {Fault::own_masks, "noise and dropout at the part's own numbers of nodes"},

@@ -17,117 +17,25 @@
 #include <string_view>
 #include <vector>
 
-#include "faulty_exchange.hpp"
 #include "network_passes.hpp"
 #include "own_layers.hpp"
+#include "part_steps.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed.hpp"
 #include "sheafnn/every_layer.hpp"
 #include "sheafnn/flow.hpp"
-#include "sheafnn/graph/synthetic.hpp"
 #include "sheafnn/layers.hpp"
 #include "tiny_task.hpp"
 
 namespace test_distributed {
 
-namespace mpi = sheafnn::distributed;
+using namespace part_steps;
 using sheafnn::Bsnn;
 using sheafnn::Diagonal;
 using sheafnn::GeneralLinear;
-using sheafnn::Index;
 using sheafnn::Nsd;
 using sheafnn::SpecialOrthogonal;
-
-mpi::Communicator& ranks() {
-  static auto* const world = new mpi::Communicator;  // MPI ends before static objects do
-  return *world;
-}
-
-/// Does it hold on all ranks? What is checked on one alone, the others would not report.
-bool everywhere(bool here) {
-  const std::vector<std::int32_t> answers = ranks().all<std::int32_t>(here ? 1 : 0);
-  return std::find(answers.begin(), answers.end(), 0) == answers.end();
-}
-
-sheafnn::Dataset dataset() {
-  sheafnn::Dataset data = sheafnn::synthetic({.nodes = 90,
-                                              .classes = 3,
-                                              .features = 20,
-                                              .words = 4,
-                                              .degree = 5,
-                                              .homophily = 0.4,
-                                              .splits = 1,
-                                              .seed = 3});
-  std::vector<sheafnn::Edge> listed;  // one way, the other, or both
-  for (const sheafnn::Edge edge : data.graph.edges()) {
-    const double choice = tiny::number(18, static_cast<Index>(listed.size()));
-    if (choice < 0.4) listed.push_back(edge);
-    if (choice > -0.3) listed.push_back({edge.v, edge.u});
-  }
-  data.graph = sheafnn::Graph(data.node_count(), listed);
-  std::vector<double> of_arcs;
-  for (Index i = 0; i < 2 * data.graph.arc_count(); ++i) of_arcs.push_back(tiny::number(17, i));
-  data.graph.set_arc_features(of_arcs, 2);
-  for (std::size_t u = 0; u < data.labels.size(); u += 7) data.labels[u] = -1;
-  return data;
-}
-
-/// Nodes of random owners; every rank owns one at least.
-mpi::Partition random_partition(Index nodes, std::uint64_t seed) {
-  mpi::Partition r{ranks().size(), {}};
-  for (Index u = 0; u < nodes; ++u) {
-    const double uniform = (tiny::number(seed, u) + 1) / 2;
-    r.owner.push_back(u < r.parts ? static_cast<std::int32_t>(u) : static_cast<std::int32_t>(uniform * r.parts));
-  }
-  return r;
-}
-
-struct Step {
-  sheafnn::Elbo elbo;
-  std::vector<double> gradient;
-};
-
-/// What a training step is made of.
-template <class Options>
-struct SettingOf {
-  std::string name;
-  Options model;
-  double input_dropout = 0.4, dropout = 0.3;
-  sheafnn::KlEstimator kl_estimator = sheafnn::KlEstimator::automatic;
-  Index samples = 1;
-};
-using Setting = SettingOf<sheafnn::ModelOptions>;
-
-template <class Model, class Loss>
-Step step(const Model& model, const sheafnn::Graph& graph, const sheafnn::NodeFeatures& features, const Loss& loss,
-          std::span<const std::int32_t> train, const SettingOf<typename Model::Options>& setting) {
-  sheafnn::Network<Model> network(model, graph, features);
-  sheafnn::ForwardPass<double> pass{.seed = 5, .epoch = 6, .training = true};
-  pass.input_dropout = setting.input_dropout;
-  pass.dropout = setting.dropout;
-  pass.nodes = train;
-  Step r;
-  r.elbo = sheafnn::elbo(network, pass, loss, train, {0.3, setting.kl_estimator, setting.samples});
-  r.gradient.assign(network.gradient().begin(), network.gradient().end());
-  return r;
-}
-
-/// Largest difference of two steps, the gradient's relative to the largest derivative of each parameter.
-template <class Model>
-double difference(const Model& model, const Step& a, const Step& b) {
-  double worst = std::max(std::abs(a.elbo.loss - b.elbo.loss), std::abs(a.elbo.kl - b.elbo.kl));
-  for (const sheafnn::layers::ParameterInfo& info : model.parameters().info()) {
-    double size = 0, apart = 0;
-    for (Index i = info.offset; i < info.offset + info.size; ++i) {
-      const std::size_t k = static_cast<std::size_t>(i);
-      size = std::max(size, std::abs(b.gradient[k]));
-      apart = std::max(apart, std::abs(a.gradient[k] - b.gradient[k]));
-    }
-    worst = std::max(worst, size > 0 ? apart / std::max(size, 1e-3) : apart);
-  }
-  return std::isfinite(worst) ? worst : 1e300;
-}
 
 template <class Model>
 std::vector<Setting> settings() {
@@ -179,38 +87,6 @@ std::vector<Setting> settings() {
   return r;
 }
 
-template <class Model>
-void check_steps(const std::vector<SettingOf<typename Model::Options>>& settings) {
-  const sheafnn::Dataset data = dataset();
-  const sheafnn::Split& split = data.splits[0];
-  std::vector<mpi::Partition> partitions = {mpi::metis_partition(ranks(), data.graph),
-                                            random_partition(data.node_count(), 1)};
-  for (const auto& setting : settings) {
-    Model model(setting.model, 7);
-    tiny::disturb(model.parameters(), 8, 0.2);
-    const Step expected =
-        step(model, data.graph, data.features, sheafnn::Classification(data.labels), split.train, setting);
-    for (const mpi::Partition& partition : partitions) {
-      mpi::DistributedData part(ranks(), data, partition);
-      const std::vector<std::int32_t> train = part.owned(split.train);
-      const mpi::PartClassification loss(part, train);
-      const Step got = step(model, part.graph(), part.features(), loss, train, setting);
-      const double apart = difference(model, got, expected);
-      CAPTURE(Model::kind);
-      CAPTURE(Model::Family::name);
-      CAPTURE(setting.name);
-      CAPTURE(apart);
-      CHECK(everywhere(apart < 1e-12));
-      // The same bits in another run and on all ranks.
-      const Step again = step(model, part.graph(), part.features(), loss, train, setting);
-      std::vector<double> of_root = got.gradient;
-      ranks().broadcast(std::span<double>(of_root));
-      CHECK(everywhere(again.gradient == got.gradient && again.elbo.loss == got.elbo.loss &&
-                       of_root == got.gradient));
-    }
-  }
-}
-
 TEST_CASE("steps of deterministic networks are those of one process") {
   check_steps<Nsd<Diagonal<2>, double>>(settings<Nsd<Diagonal<2>, double>>());
   check_steps<Nsd<SpecialOrthogonal<3>, double>>(settings<Nsd<SpecialOrthogonal<3>, double>>());
@@ -239,7 +115,7 @@ TEST_CASE("steps of networks with a layer of one's own are those of one process"
   check_steps<own_layers::Mixed<sheafnn::PointMass<SpecialOrthogonal<2>>>>(both);
 }
 
-TEST_CASE("steps of convolutions, waves and copresheaves equal the steps of one process; attention needs a whole graph") {
+TEST_CASE("steps of other layers equal the steps of one process") {
   const auto setting = [](const char* name, sheafnn::LayerForm form) {
     Setting r{name, {.features = 20, .channels = 3, .layers = 3, .classes = 3}};
     r.model.layer = form;
@@ -250,20 +126,26 @@ TEST_CASE("steps of convolutions, waves and copresheaves equal the steps of one 
                               setting("wave", sheafnn::LayerForm::wave),
                               setting("copresheaf", sheafnn::LayerForm::copresheaf)};
   for (std::size_t i = 0; i < 2; ++i) all[i].model.add_lp = all[i].model.add_hp = true;
+  const auto attention = [&](const char* name, const sheafnn::AttentionOptions& options) {
+    all.push_back(setting(name, sheafnn::LayerForm::attention));
+    all.back().model.attention = options;
+  };
+  attention("attention", {.heads = 2, .width = 3});
+  attention("transported residual attention", {.heads = 3, .width = 2, .transported = true, .residual = true});
+  attention("normalised random attention", {.heads = 5, .width = 2, .normalised = true, .random = true});
+  attention("all of it, one sheaf",
+            {.heads = 2, .width = 2, .transported = true, .residual = true, .normalised = true, .random = true});
+  all.back().model.linear = true;
+  all.back().samples = 2;
+  const auto directed = [&](const char* name, const sheafnn::DirectedOptions& options) {
+    all.push_back(setting(name, sheafnn::LayerForm::directed));
+    all.back().model.directed = options;
+  };
+  directed("directed", {.charge = 0.2, .imaginary_weights = true});
+  directed("random phases", {.charge = 0.1, .imaginary_start = false, .random = true});
+  all.back().samples = 2;
   check_steps<sheafnn::AnyNsd<SpecialOrthogonal<3>, double>>(all);
   check_steps<sheafnn::AnyBsnn<GeneralLinear<2>, double>>(all);
-
-  const sheafnn::Dataset data = dataset();
-  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 1));
-  using Model = sheafnn::AnyNsd<SpecialOrthogonal<3>, double>;
-  const Model attention(setting("", sheafnn::LayerForm::attention).model);
-  bool refused = false;
-  try {
-    sheafnn::Network<Model> network(attention, part.graph(), part.features());
-  } catch (const std::invalid_argument& e) {
-    refused = std::string_view(e.what()).find("attention is not allowed; needs a whole graph") != std::string_view::npos;
-  }
-  CHECK(everywhere(refused));
 }
 
 /// Settings of cooperative networks.
@@ -336,44 +218,29 @@ TEST_CASE("steps of networks of continuous time are those of one process") {
 }
 
 TEST_CASE("the comparison sees every rule that is broken") {
-  const sheafnn::Dataset data = dataset();
-  mpi::DistributedData part(ranks(), data, random_partition(data.node_count(), 2));
-  const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
-  const mpi::PartClassification loss(part, train);
-  mpi::LocalPart own = mpi::local_part(data.graph, random_partition(data.node_count(), 2), ranks().rank());
-  const sheafnn::NodeFeatures features = mpi::part_features(data.features, own.numbers);
-  mpi::RowExchange exchange(ranks(), own.numbers, own.neighbours);
-  const auto check = [&]<class Model>(Model model, const SettingOf<typename Model::Options>& setting,
-                                      const auto& faults) {
-    tiny::disturb(model.parameters(), 8, 0.2);
-    const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
-                               data.splits[0].train, setting);
-    for (const auto& broken : faults) {
-      const std::string name = broken.second;
-      CAPTURE(name);
-      test::FaultyExchange faulty(exchange, broken.first);
-      sheafnn::Graph graph = own.graph;
-      graph.set_part(&faulty);
-      const double apart = difference(model, step(model, graph, features, loss, train, setting), expected);
-      CAPTURE(apart);
-      if (ranks().size() > 1) CHECK_FALSE(everywhere(apart < 1e-6));
-    }
-  };
   using Model = Bsnn<GeneralLinear<2>, double>;
   Setting setting = settings<Model>().front();
-  check(Model(setting.model, 7), setting, test::faults);
+  check_faults(Model(setting.model, 7), setting, test::faults);
   setting.model.add_lp = true;
   setting.model.filter.basis = sheafnn::PolynomialBasis::chebyshev;
-  check(Model(setting.model, 7), setting, test::filter_faults);
+  check_faults(Model(setting.model, 7), setting, test::filter_faults);
   const auto cooperative = cooperative_settings(true);
   const auto check_cooperative = [&](const auto& of, const auto& faults) {
-    check(sheafnn::Bcsnn<2, double>(of.model, 7), of, faults);
+    check_faults(sheafnn::Bcsnn<2, double>(of.model, 7), of, faults);
   };
   check_cooperative(cooperative[1], test::cooperative_faults);  // sage
   check_cooperative(cooperative[2], test::batch_norm_faults);
   check_cooperative(cooperative[3], test::directed_faults);
   using Flow = sheafnn::BayesianSheafFlow<GeneralLinear<2>, double>;
-  check(Flow(flow_settings(true)[1].model, 7), flow_settings(true)[1], test::flow_faults);
+  check_faults(Flow(flow_settings(true)[1].model, 7), flow_settings(true)[1], test::flow_faults);
+  using Layers = sheafnn::AnyBsnn<GeneralLinear<2>, double>;
+  setting = settings<Model>().front();
+  setting.model.layer = sheafnn::LayerForm::attention;
+  setting.model.attention = {.heads = 2, .width = 2, .transported = true, .random = true};
+  check_faults(Layers(setting.model, 7), setting, test::attention_faults);
+  setting.model.layer = sheafnn::LayerForm::directed;
+  setting.model.directed.random = true;
+  check_faults(Layers(setting.model, 7), setting, test::faults);
 }
 
 TEST_CASE("partitions and what they cost") {
@@ -597,6 +464,17 @@ TEST_CASE("a training of a deep network is that of one process") {
   sheafnn::ModelOptions architecture = {.features = 20, .channels = 5, .layers = 6, .classes = 3};
   architecture.residual = {.form = sheafnn::ResidualForm::initial, .alpha = 0.2, .theta = 1};
   check_training<Nsd<Diagonal<2>, double>>(architecture);
+}
+
+TEST_CASE("a training of other layers is the training of one process") {
+  sheafnn::ModelOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  architecture.layer = sheafnn::LayerForm::attention;
+  architecture.attention = {.heads = 2, .width = 3};
+  check_training<sheafnn::AnyNsd<SpecialOrthogonal<3>, double>>(architecture);
+  architecture.attention = {.heads = 2, .width = 3, .transported = true, .random = true};
+  check_training<sheafnn::AnyNsd<SpecialOrthogonal<3>, double>>(architecture);
+  architecture.layer = sheafnn::LayerForm::directed;
+  check_training<sheafnn::AnyNsd<SpecialOrthogonal<3>, double>>(architecture);
 }
 
 TEST_CASE("a training with a layer of one's own is that of one process") {

@@ -35,8 +35,8 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   /// Computes the eigenpairs if the expansion is `spectral`.
   ///
   /// \param features  n × p
-  /// \throws std::invalid_argument  features that do not fit the model or the graph, a graph without nodes, or one that is a
-  ///                                part of another
+  /// \throws std::invalid_argument  features that do not fit the model or the graph, a graph without nodes, or a part of a graph if
+  ///                                the expansion is `spectral` or `limit`
   /// \throws std::runtime_error     eigenpairs that do not converge
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Base(model, graph, features, execution) {}

@@ -27,8 +27,7 @@ struct BundleOptions {
                                     .maps = "rotations per node and bundle",
                                     .own_maps = "bundle",
                                     .least_stalk_dimension = 2,
-                                    .batched = false,
-                                    .distributed = false};
+                                    .batched = false};
 
   Index features = 0;  ///< p, number of input features
   Index channels = 1;  ///< f, feature channels per coordinate of a bundle

@@ -1,12 +1,12 @@
 /// \file
-/// BundleSteps: the layers and buffers of a bundle network, and the steps of its passes.
+/// BundleSteps: the layers and buffers of a bundle network, and the steps of its passes. On a part of a graph (graph/graph_part.hpp)
+/// all rows are those of owned nodes, but for the encoder's, which has empty rows of the halo.
 #pragma once
 
 #include <algorithm>
 #include <stdexcept>
 #include <vector>
 
-#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/bsnn/bundle_model.hpp"
 #include "sheafnn/bsnn/forward_pass.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
@@ -14,6 +14,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
+#include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/layers/bundle_layer.hpp"
 #include "sheafnn/layers/bundle_learner.hpp"
 #include "sheafnn/layers/bundle_rotations.hpp"
@@ -21,6 +22,7 @@
 #include "sheafnn/layers/heat_operator.hpp"
 #include "sheafnn/layers/layer_norm.hpp"
 #include "sheafnn/layers/readout_head.hpp"
+#include "sheafnn/nn/element_runs.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
 namespace sheafnn::detail {
@@ -32,7 +34,7 @@ struct BundleSteps {
   static constexpr bool is_sampled = Bayesian;
 
   BundleSteps(const Model& of, const Graph& on, const NodeFeatures& features, Execution with)
-      : BundleSteps(of, on, seen_features(of.options(), whole(on), features), with) {}
+      : BundleSteps(of, on, seen_features(of.options(), on, features), with) {}
   /// \param seen  the features after the model's feature plan
   BundleSteps(const Model& of, const Graph& on, const SeenFeatures& seen, Execution with)
       : model(of),
@@ -40,25 +42,26 @@ struct BundleSteps {
         execution(with),
         input(seen.features),
         encoder(input, on, of.hidden_width(), Activation::gelu),
-        hidden(on.node_count(), of.hidden_width()),
+        hidden(on.own_node_count(), of.hidden_width()),
         mean(on, AdjacencyNormalisation::random_walk, false),
         heat(with, on, of.options().heat(), of.options().bundles, D * of.options().channels),
         point(*of.options().parametrisation),
-        work(on.node_count(), 2 * std::max(of.hidden_width(), of.options().learner_width)),
-        norm(on.node_count(), of.hidden_width()),
-        output(on.node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
-        selected(on.node_count() * of.hidden_width()),
-        raw_bar(on.node_count() * of.learner().outputs) {
+        work(on.own_node_count(), 2 * std::max(of.hidden_width(), of.options().learner_width)),
+        norm(on.own_node_count(), of.hidden_width()),
+        output(on.own_node_count(), of.hidden_width(), of.options().classes, of.options().readout_layers - 1),
+        selected(on.own_node_count() * of.hidden_width()),
+        raw_bar(on.own_node_count() * of.learner().outputs) {
     const BundleOptions& o = of.options();
-    const Index n = on.node_count();
+    const Index n = on.own_node_count();
     for (std::size_t l = 0; l < of.layout().learners.size(); ++l) learners.emplace_back(mean, of.learner());
     for (Index l = 0; l < o.layers; ++l) {
       layers.emplace_back(n, o.bundles, o.channels,
                           BundleLayerOptions{o.mixing, o.layer_norm, o.residual, o.activation});
     }
-    if constexpr (Bayesian) posterior.emplace_back(n * o.bundles, *o.parametrisation);
-    for (Buffer<S>* one : {&bar, &x_bar, &embedding_bar}) one->resize(n * of.hidden_width());
+    if constexpr (Bayesian) posterior.emplace_back(n, o.bundles, *o.parametrisation, on.part());
+    for (Buffer<S>* one : {&bar, &x_bar, &embedding_bar}) one->resize(on.node_count() * of.hidden_width());
     gradient.resize(of.parameters().size());
+    if (on.part() != nullptr) address_masks(on.part()->numbers(), seen.first_entry);
   }
   BundleSteps(const BundleSteps&) = delete;
   BundleSteps& operator=(const BundleSteps&) = delete;
@@ -70,22 +73,24 @@ struct BundleSteps {
     return l == 0 ? hidden.output() : layers[static_cast<std::size_t>(l - 1)].output();
   }
   [[nodiscard]] FeatureView<const S> features_after(Index count) const {
-    return {features(count).data(), graph.node_count(), model.coordinates(), model.options().channels};
+    return {features(count).data(), node_count(), model.coordinates(), model.options().channels};
   }
+  /// Nodes with rows: on a part of a graph the owned ones.
+  [[nodiscard]] Index node_count() const noexcept { return graph.own_node_count(); }
   [[nodiscard]] MatrixView<S> matrix(Buffer<S>& buffer) const noexcept {
-    return {buffer.data(), graph.node_count(), model.hidden_width()};
+    return {buffer.data(), node_count(), model.hidden_width()};
   }
 
   void set_pass(const ForwardPass<S>& of) {
     check_pass(of, graph.node_count());
     if constexpr (Bayesian) {
-      check_noise(of, graph.node_count() * model.options().bundles * Model::Posterior::noise_size, layer_count());
+      check_noise(of, node_count() * model.options().bundles * Model::Posterior::noise_size, layer_count());
     } else {
       require(of.noise.empty(), "noise", of.noise.size(), "nothing is random in this model");
     }
     kept = false;  // buffers of an earlier draw belong to another pass
     pass = of;
-    nodes = of.nodes.empty() ? NodeSelection(graph.node_count()) : NodeSelection(of.nodes);
+    nodes = of.nodes.empty() ? NodeSelection(node_count()) : NodeSelection(of.nodes);
     bind(pass.keeps());
   }
   /// Points the views at the parameters, and at the gradient before a training pass.
@@ -103,7 +108,7 @@ struct BundleSteps {
   /// Computes X_1 and, for Bayesian models, the distributions of the rotations.
   void embed() {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.keeps());
-    const MatrixView<const S> x(encoder.output.data(), graph.node_count(), model.hidden_width());
+    const MatrixView<const S> x(encoder.output.data(), node_count(), model.hidden_width());
     hidden.forward(execution, x, pass.of_hidden());
     if constexpr (Bayesian) {
       learn(0, 0);
@@ -185,7 +190,8 @@ struct BundleSteps {
                            matrix(embedding_bar), weights_bar.learners[0]);
     }
     hidden.backward_in_place(execution, matrix(embedding_bar));
-    encoder.backward(execution, matrix(embedding_bar), weights_bar.encoder);
+    encoder.backward(execution, {embedding_bar.data(), graph.node_count(), model.hidden_width()},
+                     weights_bar.encoder);
   }
   [[nodiscard]] double mean_kl() {
     if constexpr (Bayesian) {
@@ -231,12 +237,20 @@ struct BundleSteps {
   /// layers.
   static constexpr Index hidden_dropouts = 64;
 
-  static const Graph& whole(const Graph& graph) {
-    require(graph.part() == nullptr, "graph", "a part of a larger one", "bundle networks need a whole one");
-    return graph;
+  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
+    const auto rows = runs_of_rows(part, model.hidden_width());
+    const auto learned = runs_of_rows(part, model.learner().width);
+    encoder.linear.entry_mask().set_runs(
+        runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    hidden.mask().set_runs(rows);
+    for (BundleLayer<D, S>& layer : layers) layer.for_masks([&](DropoutMask& mask) { mask.set_runs(rows); });
+    for (BundleLearner<S>& learner : learners) {
+      learner.for_masks([&](DropoutMask& mask) { mask.set_runs(learned); });
+    }
   }
   [[nodiscard]] MatrixView<S> raw_bar_view() noexcept {
-    return {raw_bar.data(), graph.node_count(), model.learner().outputs};
+    return {raw_bar.data(), node_count(), model.learner().outputs};
   }
   /// The numbers of a learner, with its dropouts.
   void learn(Index l, Index number) {

@@ -6,7 +6,8 @@
 ///     using Model = sheafnn::BconnNsd<3>;   // F_a = möb(U_a, κ_a) M_a around the connection M, κ_a learned per arc
 ///
 /// A model holds no sheaf: a network computes the sheaf from its own graph and its features after the feature plan. The
-/// same data give the same sheaf. Networks: network.hpp. Source: Sheaf Neural Networks with Connection Laplacians
+/// same data give the same sheaf. On a part of a graph, the parts gather the whole graph and all features on each of them, and
+/// share the work. Networks: network.hpp. Source: Sheaf Neural Networks with Connection Laplacians
 /// (Barbero et al., arXiv 2206.08702); math: "Connections".
 #pragma once
 
@@ -23,6 +24,8 @@
 #include "sheafnn/bsnn/connection_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph_part.hpp"
+#include "sheafnn/graph/whole_graph.hpp"
 #include "sheafnn/sheaf/connection.hpp"
 
 namespace sheafnn::detail {
@@ -31,18 +34,24 @@ namespace sheafnn::detail {
 template <class Family>
 class ConnectionCache {
  public:
-  /// Unchecked: all calls have equal options.
+  /// The sheaf over this graph, or over the whole that it is a part of. Unchecked: all calls have equal options.
   [[nodiscard]] CellularSheaf<Family> sheaf(const Graph& graph, const NodeFeatures& features,
                                             const ConnectionOptions& options) {
     const std::lock_guard lock(mutex_);
+    if (graph.part() == nullptr) return of_whole(graph, features, options, nullptr);
+    // Parts have the same whole, so all of them find the sheaf here or none does.
+    return of_whole(whole_graph(graph), whole_features(graph, features), options, graph.part());
+  }
+
+ private:
+  [[nodiscard]] const CellularSheaf<Family>& of_whole(const Graph& graph, const NodeFeatures& features,
+                                                      const ConnectionOptions& options, GraphPart* part) {
     if (!sheaf_ || !same(graph, features)) {
-      sheaf_.emplace(connection_sheaf<Family>(graph, features, options, hardware_threads()));
+      sheaf_.emplace(connection_sheaf<Family>(graph, features, options, hardware_threads(), part));
       features_ = features;
     }
     return *sheaf_;
   }
-
- private:
   [[nodiscard]] bool same(const Graph& graph, const NodeFeatures& features) const {
     const Graph& of = sheaf_->graph();
     const auto equal = [](const auto& a, const auto& b) {
@@ -105,11 +114,11 @@ class ConnectionModel : public detail::ConnectionBase<D, Bayesian, S> {
     options_.feature_plan = plan;
     Base::set_feature_plan(std::move(plan));
   }
-  /// The maps of a graph with these features, which have gone through the feature plan.
+  /// The maps of a graph with these features, which have gone through the feature plan. On a part of a graph: the maps of the whole;
+  /// all parts call this.
   ///
-  /// \throws std::invalid_argument  a part of a larger graph, or as connection_sheaf()
+  /// \throws std::invalid_argument  as connection_sheaf()
   [[nodiscard]] Posterior posterior_of(const Graph& graph, const NodeFeatures& features) const {
-    require(graph.part() == nullptr, "graph", "a part of a larger graph", "connections are over whole graphs");
     Posterior r(cache_->sheaf(graph, features, options_.connection));
     detail::set_posterior(options_, r);
     return r;

@@ -20,8 +20,7 @@ struct ConnectionModelOptions : ModelOptions {
                                     .maps = "maps computed from features",
                                     .own_maps = "connection",
                                     .learned_maps = false,
-                                    .batched = false,
-                                    .distributed = false};
+                                    .batched = false};
 
   ConnectionOptions connection = {};
 

@@ -21,6 +21,7 @@
 #include "sheafnn/layers/activated_encoder.hpp"
 #include "sheafnn/layers/readout_head.hpp"
 #include "sheafnn/layers/sheaf_convolution.hpp"
+#include "sheafnn/nn/element_runs.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
 
 namespace sheafnn::detail {
@@ -87,6 +88,7 @@ struct ConvolutionSteps {
       x_bar.resize(embedding_bar.size());
     }
     gradient.resize(of.parameters().size());
+    if (on.part() != nullptr) address_masks(on.part()->numbers(), seen.first_entry);
   }
   ConvolutionSteps(const ConvolutionSteps&) = delete;
   ConvolutionSteps& operator=(const ConvolutionSteps&) = delete;
@@ -249,6 +251,16 @@ struct ConvolutionSteps {
   bool kept = false, closed_form = true, first_sample = true;
 
  private:
+  /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
+  void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
+    const auto entries = runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); });
+    if (encoder) encoder->linear.entry_mask().set_runs(entries);
+    for (Index l = 0; l < layer_count(); ++l) {
+      const Index width = Family::stalk_dimension * model.options().widths[static_cast<std::size_t>(l)];
+      layer(l).mask().set_runs(l == 0 && !encoder ? entries : runs_of_rows(part, width));
+    }
+  }
+
   const S *bound_ = nullptr, *bound_gradient_ = nullptr;  ///< where the views point
 };
 

@@ -278,7 +278,8 @@ struct CooperativeParts {
   ActivatedEncoder<S> encoder;
   std::optional<ActivatedEncoder<S>> learner_encoder;
   std::vector<NodeLearnerPair<S>> learners;  ///< one per layer, or one for all layers: learns_per_layer()
-  std::vector<VariationalNodeMaps<D, S>> posteriors;  ///< one per pair of learners in Bayesian models, otherwise empty
+  std::vector<VariationalNodeMaps<D, S>>
+      posteriors;                             ///< one per pair of learners in Bayesian models, otherwise empty
   std::vector<NodeMapRows<D, S>> given_maps;  ///< one element per layer; empty: the model's maps
   ReadoutHead<S> output;
   NodeMapsGradient<D, S> maps_gradient;
@@ -302,15 +303,10 @@ struct CooperativeParts {
 
   /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
-    const Index h = model.hidden_width(), g = model.options().learner_width;
-    const auto rows = std::make_shared<ElementRuns>(), learned = std::make_shared<ElementRuns>(),
-               entries = std::make_shared<ElementRuns>();
-    for (std::size_t u = 0; u < static_cast<std::size_t>(part.own); ++u) {
-      rows->add(part.node[u] * h, h);
-      learned->add(part.node[u] * g, g);
-      entries->add(first_entry[u], input.row_size(static_cast<Index>(u)));
-    }
-    encoder.linear.entry_mask().set_runs(entries);
+    const auto rows = runs_of_rows(part, model.hidden_width());
+    const auto learned = runs_of_rows(part, model.options().learner_width);
+    encoder.linear.entry_mask().set_runs(
+        runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
     for (Stage& stage : stages) {
       stage.mask.set_runs(rows);
       stage.layer.mask().set_runs(rows);

@@ -19,6 +19,7 @@
 #include "sheafnn/bsnn/loss_parts.hpp"
 #include "sheafnn/bsnn/pass_checks.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/special_functions.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/nn/activation.hpp"
@@ -158,6 +159,46 @@ template <class T>
                                        std::span<const std::int32_t> nodes, std::span<const double> losses) {
   const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
   return sum / static_cast<double>(known_target_count(targets, rows, nodes));
+}
+
+/// 1 − Σ (y − μ)²/Σ (y − ȳ)² over the known numbers y of the nodes, with μ in the same columns of the predictions; 0 where
+/// the numbers do not differ.
+[[nodiscard]] inline double explained_share(const MatrixView<const double>& targets,
+                                            const MatrixView<const double>& predictions,
+                                            std::span<const std::int32_t> nodes) {
+  double count = 0, mean = 0, residual = 0, spread = 0;
+  const NodeSelection all(targets.rows());
+  for_known_targets(targets, all, nodes, [&](double y, Index u, Index c) {
+    const double difference = predictions(u, c) - y;
+    residual += difference * difference;
+    mean += y;
+    ++count;
+  });
+  mean /= count;
+  for_known_targets(targets, all, nodes, [&](double y, Index, Index) { spread += (y - mean) * (y - mean); });
+  return spread > 0 ? 1 - residual / spread : 0;
+}
+
+/// Checks targets, n × k; `limit` says in messages which numbers allowed(y) accepts.
+///
+/// \throws std::invalid_argument  another number of rows than nodes, or a number that is not allowed
+template <class Allowed>
+void check_number_targets(const MatrixView<const double>& targets, Index nodes, std::string_view limit,
+                          const Allowed& allowed) {
+  if (targets.rows() != nodes) {
+    throw_invalid_argument("rows of targets", targets.rows(), concat("must equal the number of nodes, ", nodes));
+  }
+  for (Index u = 0; u < nodes; ++u) {
+    for (Index c = 0; c < targets.columns(); ++c) {
+      if (std::isnan(targets(u, c)) || (std::isfinite(targets(u, c)) && allowed(targets(u, c)))) continue;
+      throw_invalid_argument(concat("targets(", u, ", ", c, ")"), targets(u, c),
+                             concat("must be ", limit, ", or NaN where unknown"));
+    }
+  }
+}
+/// The same check for finite numbers.
+inline void check_number_targets(const MatrixView<const double>& targets, Index nodes) {
+  check_number_targets(targets, nodes, "finite", [](double) { return true; });
 }
 
 /// Whether any target of node u is known.

@@ -1,5 +1,6 @@
 /// \file
-/// Losses of node outputs: classification, multilabel classification, regression. To write your own loss, see loss.hpp.
+/// Losses of node outputs: classification, multilabel classification, regression; counts and others are in
+/// target_losses.hpp. To write your own loss, see loss.hpp.
 ///
 /// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
 /// a NodeSelection; in all functions the loss is a mean over the nodes in `nodes` whose target is known.
@@ -15,6 +16,7 @@
 
 #include "sheafnn/bsnn/loss.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/core/special_functions.hpp"
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/node_selection.hpp"
@@ -237,7 +239,8 @@ class Multilabel {
 /// Real targets y ∈ R^k per node with Gaussian noise: −log N(y; μ, σ²), mean over the known numbers.
 ///
 /// With C = k, the outputs are μ, and σ is given. With C = 2k, the second half of the outputs is log σ, which is
-/// learned. Unchecked: as for Classification.
+/// learned; predictions are then means of log σ over the samples. Gaussian (target_losses.hpp) predicts the moments of
+/// the mixture instead. Unchecked: as for Classification.
 class Regression {
  public:
   static constexpr std::string_view name = "regression";
@@ -252,21 +255,10 @@ class Regression {
   /// \throws std::invalid_argument  targets of another shape, or infinite ones
   void validate(Index nodes, Index outputs) const {
     const Index k = targets_.columns();
-    if (targets_.rows() != nodes) {
-      throw_invalid_argument("rows of targets", targets_.rows(),
-                             detail::concat("must equal the number of nodes, ", nodes));
-    }
+    detail::check_number_targets(targets_, nodes);
     if (outputs != k && outputs != 2 * k) {
       throw_invalid_argument("outputs", outputs,
                              detail::concat("must be ", k, " (means), or ", 2 * k, " (means and log deviations)"));
-    }
-    for (Index u = 0; u < nodes; ++u) {
-      for (Index c = 0; c < k; ++c) {
-        if (std::isinf(targets_(u, c))) {
-          throw_invalid_argument(detail::concat("targets(", u, ", ", c, ")"), targets_(u, c),
-                                 "must be finite, or NaN where unknown");
-        }
-      }
     }
   }
   [[nodiscard]] bool known(Index u) const noexcept { return detail::has_known_target(targets_, u); }
@@ -281,7 +273,7 @@ class Regression {
     detail::for_known_targets(targets_, rows, nodes, [&](double y, Index row, Index c) {
       const double log_sigma = log_deviation(outputs, row, c);
       const double z = residual_of(outputs, y, row, c);
-      sum += 0.5 * z * z + log_sigma + half_log_two_pi;
+      sum += 0.5 * z * z + log_sigma + detail::half_log_two_pi;
       bar(row, c) = static_cast<S>(factor * z * std::exp(-log_sigma));
       if (learns_deviation(outputs.columns())) {
         bar(row, targets_.columns() + c) = static_cast<S>(factor * (1 - z * z));
@@ -294,7 +286,7 @@ class Regression {
                    std::span<const std::int32_t> nodes, std::span<double> losses) const {
     detail::add_entry_losses(targets_, rows, nodes, losses, [&](double y, Index row, Index c) {
       const double z = residual_of(outputs, y, row, c);
-      return 0.5 * z * z + log_deviation(outputs, row, c) + half_log_two_pi;
+      return 0.5 * z * z + log_deviation(outputs, row, c) + detail::half_log_two_pi;
     });
   }
   [[nodiscard]] SHEAFNN_NOINLINE double mean_loss(const NodeSelection& rows, std::span<const std::int32_t> nodes,
@@ -314,24 +306,18 @@ class Regression {
   /// Mean −log N and R² = 1 − Σ (y − μ)²/Σ (y − ȳ)² over all numbers.
   [[nodiscard]] Score score(const MatrixView<const double>& predictions,
                             std::span<const std::int32_t> nodes) const {
-    double loss = 0, count = 0, mean = 0, residual = 0, spread = 0;
+    double loss = 0, count = 0;
     const NodeSelection all(targets_.rows());
-    const auto for_entries = [&](const auto& body) { detail::for_known_targets(targets_, all, nodes, body); };
-    for_entries([&](double y, Index u, Index c) {
+    detail::for_known_targets(targets_, all, nodes, [&](double y, Index u, Index c) {
       const double log_sigma = log_deviation(predictions, u, c);
-      const double difference = predictions(u, c) - y, z = difference * std::exp(-log_sigma);
-      loss += 0.5 * z * z + log_sigma + half_log_two_pi;
-      residual += difference * difference;
-      mean += y;
+      const double z = (predictions(u, c) - y) * std::exp(-log_sigma);
+      loss += 0.5 * z * z + log_sigma + detail::half_log_two_pi;
       ++count;
     });
-    mean /= count;
-    for_entries([&](double y, Index, Index) { spread += (y - mean) * (y - mean); });
-    return {loss / count, spread > 0 ? 1 - residual / spread : 0};
+    return {loss / count, detail::explained_share(targets_, predictions, nodes)};
   }
 
  private:
-  static constexpr double half_log_two_pi = 0.91893853320467274178;
   [[nodiscard]] bool learns_deviation(Index outputs) const noexcept { return outputs == 2 * targets_.columns(); }
   template <class S>
   [[nodiscard]] double log_deviation(const MatrixView<S>& outputs, Index row, Index c) const {

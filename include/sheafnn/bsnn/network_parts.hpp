@@ -77,6 +77,7 @@ struct NetworkParts {
     }
     const LayerReads reads = layers.reads();
     if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
+    if (reads.own_arcs) source.stack().take_own_arcs();
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
       buffer->resize(graph.node_count() * shape.row());
     }
@@ -209,15 +210,12 @@ struct NetworkParts {
   }
   /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
-    const auto rows = std::make_shared<ElementRuns>(), entries = std::make_shared<ElementRuns>();
-    for (std::size_t u = 0; u < static_cast<std::size_t>(part.own); ++u) {
-      rows->add(part.node[u] * shape.row(), shape.row());
-      entries->add(first_entry[u], input.row_size(static_cast<Index>(u)));
-    }
-    embedding.entry_mask().set_runs(entries);
-    embedding.mask().set_runs(rows);
+    const auto rows = runs_of_rows(part, shape.row()), learned = runs_of_rows(part, model.layout().learner.inputs);
+    embedding.entry_mask().set_runs(
+        runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    embedding.mask().set_runs(runs_of_rows(part, embedding_width()));
     layers.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
-    source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
+    source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(learned); });
   }
   /// Some layers have I − Δ in place of Δ, so that the low pass averages with the opposite sign.
   static DiffusionShape<S> shape_of(const typename Model::Options& options, const Graph& on) {

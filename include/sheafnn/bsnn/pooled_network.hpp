@@ -39,12 +39,16 @@ class PooledPart {
   using Model = PooledModel<NodeModel>;
 
   /// \param graphs  empty: all. Unchecked: numbers of graphs are in range
+  /// \throws std::invalid_argument  some of the graphs, with layers that draw something
   PooledPart(const Model& model, const Graph& whole, const SeenFeatures& seen,
              std::span<const std::int32_t> graphs)
       : graphs_(graphs.begin(), graphs.end()) {
     const bool all = graphs.empty();
     SeenFeatures own;
     if (!all) {
+      const LayerSetting setting = model.node_model().layer_setting();
+      require(!layers::draws(setting.form, setting.attention, setting.directed), "layer", to_string(setting.form),
+              "layers that draw something need all graphs in one step");
       selected_.emplace(whole, seen.features, graphs, sees_edges(model.options()));
       own = {selected_->features(), selected_->numbers().first_entry};
     }

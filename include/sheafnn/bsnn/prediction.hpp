@@ -121,4 +121,39 @@ template <class Model, Loss<typename Model::Scalar> LossType>
   return sums;
 }
 
+/// What a loss predicts from the outputs of every posterior sample: their mean is predict_targets().
+///
+/// \param loss  as for predict_targets()
+/// \returns     K × n × C, row-major; deterministic models have K = 1
+/// \throws std::invalid_argument  as predict()
+template <class Model, Loss<typename Model::Scalar> LossType>
+[[nodiscard]] std::vector<double> sample_targets(const Model& model, const GraphOf<Model>& graph,
+                                                 const NodeFeatures& features, const LossType& loss,
+                                                 const PredictOptions& options = {}) {
+  const Index n = detail::output_rows<Model>(graph), outputs = model.options().classes;
+  loss.validate(n, outputs);
+  std::vector<double> samples;
+  detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const auto& sample) {
+    const std::size_t end = samples.size();
+    samples.resize(end + static_cast<std::size_t>(n * outputs), 0.0);
+    loss.predict(network.execution(), sample, network.nodes(),
+                 MatrixView<double>(samples.data() + end, n, outputs));
+  });
+  return samples;
+}
+
+/// Central intervals of the predictive mixture of the posterior samples, which contain a number with probability
+/// `coverage` if the model is right. math: "Intervals of numbers" (6.13).
+///
+/// \param loss  the loss of the training, Gaussian or Poisson (target_losses.hpp); its targets are not read
+/// \returns     uncertainty::Intervals with bounds, n × k
+/// \throws std::invalid_argument  as predict(), or a coverage outside (0, 1)
+template <class Model, Loss<typename Model::Scalar> LossType>
+[[nodiscard]] auto predict_intervals(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
+                                     const LossType& loss, double coverage, const PredictOptions& options = {}) {
+  const std::vector<double> samples = sample_targets(model, graph, features, loss, options);
+  const Index one = detail::output_rows<Model>(graph) * model.options().classes;
+  return loss.intervals(samples, one > 0 ? static_cast<Index>(samples.size()) / one : 1, coverage);
+}
+
 }  // namespace sheafnn

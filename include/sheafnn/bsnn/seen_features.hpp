@@ -16,6 +16,7 @@
 #include "sheafnn/graph/fit_features.hpp"
 #include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/graph/selected_graphs.hpp"
+#include "sheafnn/graph/whole_graph.hpp"
 
 namespace sheafnn::detail {
 
@@ -51,17 +52,10 @@ template <class Options, class GraphType>
     r.first_entry = numbers.first_entry;
     return r;
   }
-  // Entries of every node of the whole: sums of whole numbers, which are exact.
-  std::vector<double> sizes(static_cast<std::size_t>(numbers.total_nodes));
-  const auto row = [&](Index u) { return static_cast<std::size_t>(numbers.node[static_cast<std::size_t>(u)]); };
-  for (Index u = 0; u < numbers.own; ++u) {
-    const std::size_t i = static_cast<std::size_t>(u);
-    sizes[row(u)] = static_cast<double>(r.features.offsets()[i + 1] - r.features.offsets()[i]);
+  const std::vector<Index> offsets = whole_offsets(*part, r.features);
+  for (std::size_t u = 0; u < static_cast<std::size_t>(numbers.own); ++u) {
+    r.first_entry.push_back(offsets[static_cast<std::size_t>(numbers.node[u])]);
   }
-  part->sum(std::span<double>(sizes), {});
-  double before = 0;
-  for (double& size : sizes) before += std::exchange(size, before);
-  for (Index u = 0; u < numbers.own; ++u) r.first_entry.push_back(static_cast<Index>(sizes[row(u)]));
   return r;
 }
 

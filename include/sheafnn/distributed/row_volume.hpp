@@ -36,8 +36,13 @@ namespace detail {
 
 /// Sheaves of a training step and of an evaluation.
 template <class Model>
-[[nodiscard]] std::pair<Index, Index> draws(const Model&, const TrainOptions& options) {
-  if (!Model::bayesian || !sheaf::is_learned<typename Model::Family>) return {1, 1};
+[[nodiscard]] std::pair<Index, Index> draws(const Model& model, const TrainOptions& options) {
+  bool random = Model::bayesian && sheaf::is_learned<typename Model::Family>;
+  if constexpr (requires { model.options().attention; }) {
+    const auto& of = model.options();
+    random = random || layers::draws(*of.layer, of.attention, of.directed);
+  }
+  if (!random) return {1, 1};
   return {options.training_samples, options.samples};
 }
 /// Projections of all sheaf learners.
@@ -68,11 +73,12 @@ void add_projections(const Model& model, Index exchanges, RowVolume& r) {
 ///
 ///     epochs · s (T + K_s)   copies of scalings, and where maps are learned   epochs · s T   sums of their derivatives
 ///
-/// with K_s samples per evaluation. A layer of one's own is counted as a diffusion layer: one Δ per layer. Unchecked:
-/// numbers of at least 1.
+/// with K_s samples per evaluation. Complex features have 2h numbers. Attention with K heads exchanges besides every h numbers K
+/// numbers of scores, or h where scores read transported features. A layer of one's own is counted as a diffusion layer: one Δ per
+/// layer. Unchecked: numbers of at least 1.
 template <class Model>
 [[nodiscard]] RowVolume training_volume(const Model& model, Index epochs, const TrainOptions& options) {
-  const Index layers = model.options().layers, width = model.hidden_width();
+  const Index layers = model.options().layers, width = model.row();
   const auto [step_samples, samples] = detail::draws(model, options);
   RowVolume r;
   r.exchanges = epochs * layers * (2 * step_samples + samples);
@@ -87,8 +93,15 @@ template <class Model>
     r.exchanges += copies;
     r.numbers += copies * sheaf::BlockSizes<typename Model::Family>::gram;
   }
+  if (*model.options().layer == LayerForm::attention) {
+    const AttentionOptions& attention = model.options().attention;
+    r.numbers += r.exchanges * (attention.transported ? width : attention.heads);
+    r.exchanges *= 2;
+  }
   const bool shared = *model.options().separate_encoder;
-  detail::add_projections(model, (shared ? epochs + 1 : 2 * epochs) + epochs, r);
+  const Index passes =
+      Model::bayesian ? (shared ? epochs + 1 : 2 * epochs) + epochs : epochs * (2 * step_samples + samples);
+  detail::add_projections(model, passes, r);
   return r;
 }
 

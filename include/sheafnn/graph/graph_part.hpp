@@ -12,7 +12,8 @@
 ///   - Half of the derivative of a cut edge's block belongs to each of both parts.
 ///   - Derivatives with respect to copies are added to their owners' derivatives (give_back()). If a layer reads the
 ///     scalings of both ends of an edge (filters), scalings are copied, too. Each part then takes the derivatives
-///     through its own arc of a cut edge, in place of half of both arcs.
+///     through its own arc of a cut edge, in place of half of both arcs. Attention does the same, whose weights of an
+///     arc only the owner of its source knows.
 ///   - Noise and dropout masks belong to the node's, feature's or arc's number in the whole graph.
 #pragma once
 

@@ -6,6 +6,8 @@
 /// Unchecked: numbers of nodes, and rows of as many numbers as features of the shape have.
 #pragma once
 
+#include <algorithm>
+
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/kernels/block.hpp"
@@ -30,6 +32,24 @@ class ArcTransports {
   template <class Visit>
   SHEAFNN_INLINE void for_arcs(Index u, const Visit& visit) const {
     detail::for_neighbours<true>(arcs_->targets().data(), arcs_->first_arc(u), arcs_->first_arc(u + 1), u, visit);
+  }
+  /// Calls visit(number, v, transport) for the arcs u → v of node u and for the node itself, whose number is behind all arcs.
+  /// transport(x, y) sets y = Q_uv x, or x itself for v = u.
+  template <class Visit>
+  SHEAFNN_INLINE void for_terms(const SheafBlocks<Family, S>& sheaf, Index u, const Visit& visit) const {
+    for_arcs(u, [&]<bool Before>(Index arc) {
+      visit(arc, arcs_->target(arc), [&](const auto* x, auto* y) {
+        kernels::block_times<D, Sizes::transport, Before>(sheaf.transport_block(arcs_->edge_of(arc)), x, y);
+      });
+    });
+    visit(arcs_->arc_count() + u, u, [](const auto* x, auto* y) { std::copy_n(x, D, y); });
+  }
+  /// ⟨a, b⟩ over the coordinates and channels of a tile.
+  template <class T>
+  [[nodiscard]] SHEAFNN_INLINE static S sum_of_products(const T* a, const T* b) {
+    T sum = a[0] * b[0];
+    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i];
+    return reduce_add(sum);
   }
   /// sum = weight(u's number, true) w_u + Σ over arcs a = u → v of weight(a, false) Q_uv w_v. The number of a node is behind all
   /// arcs.

@@ -7,8 +7,9 @@
 /// with its backward pass. Â_uv is the transport Q_uv = F_aᵀ F_rev of arc a = u → v, and Â_uu = I; with the option
 /// `normalised` Â = I − Δ, which is S_u Q_uv S_v and S_u². Λ is in attention_scores.hpp; scores read X̃, of the first layer X. With
 /// the option `transported` they read Â_uv x_v in place of x_v: t_uv = ⟨q, Â_uv x_v⟩.
-/// With identity maps, D = 1, A = I and one head it is a layer of GAT. Source: math: "Sheaf attention" (3.46, 3.47, 3.49); Barbero et
-/// al. 2022, Sheaf Attention Networks.
+/// With identity maps, D = 1, A = I and one head it is a layer of GAT. On a part of a graph, arcs from owned nodes are computed, and
+/// what they add to derivatives at nodes of the halo goes to the owners. Source: math: "Sheaf attention" (3.46, 3.47, 3.49);
+/// Barbero et al. 2022, Sheaf Attention Networks.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +18,11 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/kernels/block.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
-#include "sheafnn/layers/arc_transports.hpp"
 #include "sheafnn/layers/attention_scores.hpp"
+#include "sheafnn/layers/attention_transports.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 
@@ -28,13 +30,14 @@ namespace sheafnn::layers {
 
 /// math: "Sheaf attention" (3.47).
 template <RestrictionMapFamily Family, class S>
-class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTransports<Family, S> {
+class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, AttentionTransports<Family, S> {
   using Base = WeightedLayer<Family, S, AttentionWeights>;
   using Base::graph_, Base::diffusion_, Base::setting_, Base::weights_, Base::weights_bar_, Base::nodes_,
       Base::output_;
-  using Transports = ArcTransports<Family, S>;
-  using Transports::for_arcs, Transports::gather, Transports::scale, Transports::add_scale_bar,
-      Transports::normalised;
+  using Transports = AttentionTransports<Family, S>;
+  using Transports::for_terms, Transports::gather, Transports::scale, Transports::add_scale_bar,
+      Transports::normalised, Transports::transported, Transports::moved, Transports::moved_source,
+      Transports::query_sum, Transports::moved_back, Transports::source_back, Transports::scores;
   using Sizes = BlockSizes<Family>;
   static constexpr int D = Family::stalk_dimension;
   static constexpr bool learned = is_learned<Family>;
@@ -46,26 +49,20 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   [[nodiscard]] static bool suits(const LayerSetting& of) { return of.form == form; }
   /// `graph` and `diffusion` must outlive the layer.
   ///
-  /// \throws std::invalid_argument  a shape of another graph or family, fixed filters, a graph that is a part of another
+  /// \throws std::invalid_argument  a shape of another graph or family, fixed filters
   AttentionLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& setting)
       : Base(graph, diffusion, setting),
-        Transports(graph, diffusion, setting.attention.normalised),
-        dropping_(graph.node_count(), diffusion.coordinates, diffusion.channels, false, false),
-        mixing_(graph.node_count(), diffusion.coordinates, diffusion.channels, setting.diffusion.left,
+        Transports(graph, diffusion, setting.attention),
+        dropping_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, false, false),
+        mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, setting.diffusion.left,
                 setting.diffusion.right),
-        scores_(graph, setting.attention, diffusion.row()),
-        chunks_(detail::chunks_of_groups(graph.node_count())),
-        partial_(chunks_.count * (scores_.partial_size() + 1)),
+        chunks_(detail::chunks_of_groups(graph.own_node_count())),
+        partial_(chunks_.count * (scores().partial_size() + 1)),
         weight_bar_(graph.arc_count() + graph.node_count()) {
     this->require_no_filters(form);
-    this->require_whole_graph(form);
     setting_.diffusion.residual = false;  // there is no ε
     const Index size = graph.node_count() * diffusion.row();
-    if (normalised()) {
-      scaled_.resize(size);
-      gathered_.resize(size);
-    }
-    if (normalised() && transported()) scaled_source_.resize(size);
+    if (normalised()) gathered_.resize(size);
     if (transported()) source_bar_.resize(size);
     if (residual()) change_.resize(size);
   }
@@ -74,9 +71,9 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
 
   [[nodiscard]] DropoutMask& mask() noexcept override { return dropping_.mask(); }
   [[nodiscard]] LayerReads reads() const noexcept override {
-    return {.scores = setting_.attention.random ? setting_.attention.heads : 0};
+    return {.scores = setting_.attention.random ? setting_.attention.heads : 0, .own_arcs = true};
   }
-  [[nodiscard]] double kl() const override { return scores_.kl(); }
+  [[nodiscard]] double kl() const override { return scores().kl(); }
 
   /// \throws std::invalid_argument  see Layer; also weights of another shape
   void forward(const LayerCall<Family, S>& call) override {
@@ -89,16 +86,13 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
       mixing_.forward(execution, weights_.mixing, dropping_.output(), {}, true, [](Index, Index, const S*) {});
     }
     source_ = setting_.number == 0 ? x : dropping_.output();
-    if (normalised()) detail::scale_features(execution, *graph_, *diffusion_, call.sheaf, y(), scaled_.data());
-    if (normalised() && transported()) {
-      detail::scale_features(execution, *graph_, *diffusion_, call.sheaf, source_, scaled_source_.data());
-    }
-    scores_.begin(execution, weights_, source_, call.noise);
-    parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
+    Transports::move(call, y(), source_);
+    scores().begin(execution, weights_, source_, transported(), call.noise);
+    parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
       for_nodes(begin, end, [&](Index u, Index index) {
         if (index < 0 && !setting_.attention.random) return;  // the KL term is a mean over all scores
-        if (transported()) set_transported(call.sheaf, u);
-        scores_.attend(u, transported(), index >= 0);
+        if (transported()) Transports::set_transported(call.sheaf, u);
+        scores().attend(u, transported(), index >= 0);
         if (index >= 0) move_to(call, u, index);
       });
     });
@@ -112,7 +106,8 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data(),
              *const work = call.scratch[1].data();
     scores_backward(call);
-    parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
+    if (graph_->part() != nullptr) give_back(call);
+    parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) move_back(call, u);
     });
     mixing_.backward(execution, weights_.mixing, nullptr, y_bar, work, weights_bar_.mixing);
@@ -120,17 +115,14 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     if (!of_first) features_backward(execution, work);
     dropping_.backward(execution, {}, residual() ? detail::unit_gain<S>.data() : nullptr, work, x_bar, {});
     if (of_first) features_backward(execution, x_bar);
+    detail::clear_halo(*graph_, x_bar, diffusion_->row());
     finish_weights(call.kl_weight);
   }
 
  private:
-  [[nodiscard]] bool transported() const { return setting_.attention.transported; }
   [[nodiscard]] bool residual() const { return setting_.attention.residual; }
   [[nodiscard]] const S* y() const { return mixing_.output(); }
-  /// The Y that moves along arcs, and the input of the scores. Both are scaled by S if Â is normalised.
-  [[nodiscard]] const S* moved() const { return normalised() ? scaled_.data() : y(); }
-  [[nodiscard]] const S* moved_source() const { return normalised() ? scaled_source_.data() : source_; }
-  [[nodiscard]] S* scale_sum(Index chunk) { return partial_.data() + chunk * (scores_.partial_size() + 1); }
+  [[nodiscard]] S* scale_sum(Index chunk) { return partial_.data() + chunk * (scores().partial_size() + 1); }
 
   /// use(u, index) for nodes [begin, end), with their index among the nodes of the pass or −1.
   template <class Use>
@@ -141,53 +133,6 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
       use(u, there ? index++ : Index{-1});
     }
   }
-  /// Σ_k bar_k q_k scaled by S_u, a tile.
-  template <class T, class Tile>
-  SHEAFNN_INLINE void query_sum(const Tile& c, const SheafBlocks<Family, S>& sheaf, Index u, const S* bar,
-                                T* sum) const {
-    T plain[D], query[D];
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) plain[i] = T(S(0));
-    for (Index k = 0; k < scores_.heads(); ++k) {
-      detail::load_coordinates<D>(c, scores_.query(k) + c, diffusion_->channels, query);
-      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) plain[i] += T(bar[k]) * query[i];
-    }
-    scale(sheaf, u, plain, sum);
-  }
-
-  /// visit(score, v, transport) for the scores of node u, where transport(x, y) sets y = Q_uv x, or x itself for v = u.
-  template <class Visit>
-  SHEAFNN_INLINE void for_scores(const SheafBlocks<Family, S>& sheaf, Index u, const Visit& visit) const {
-    for_arcs(u, [&]<bool Before>(Index arc) {
-      visit(arc, graph_->target(arc), [&](const auto* x, auto* y) {
-        kernels::block_times<D, Sizes::transport, Before>(sheaf.transport_block(graph_->edge_of(arc)), x, y);
-      });
-    });
-    visit(scores_.own(u), u, [](const auto* x, auto* y) { std::copy_n(x, D, y); });
-  }
-  /// t_uv of the scores of node u.
-  void set_transported(const SheafBlocks<Family, S>& sheaf, Index u) {
-    const Index f = diffusion_->channels, row = diffusion_->row();
-    for_scores(sheaf, u, [&](Index score, Index v, const auto& transport) {
-      S* const to = scores_.transported(score);
-      std::fill_n(to, scores_.heads(), S(0));
-      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
-        T x[D], transported[D], read[D], query[D];
-        detail::load_coordinates<D>(c, moved_source() + v * row + c, f, x);
-        transport(x, transported);
-        scale(sheaf, u, transported, read);
-        for (Index k = 0; k < scores_.heads(); ++k) {
-          detail::load_coordinates<D>(c, scores_.query(k) + c, f, query);
-          to[k] += sum_of_products(query, read);
-        }
-      });
-    });
-  }
-  template <class T>
-  [[nodiscard]] SHEAFNN_INLINE static S sum_of_products(const T* a, const T* b) {
-    T sum = a[0] * b[0];
-    SHEAFNN_UNROLL for (int i = 1; i < D; ++i) sum += a[i] * b[i];
-    return reduce_add(sum);
-  }
   /// X'_u.
   void move_to(const LayerCall<Family, S>& call, Index u, Index index) {
     const Index f = diffusion_->channels, row = diffusion_->row();
@@ -196,7 +141,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
       const Index in = u * row + c;
       T sum[D], m[D];
       gather(
-          c, call.sheaf, u, moved(), [&](Index score, bool) { return scores_.weight(score); }, sum);
+          c, call.sheaf, u, moved(), [&](Index score, bool) { return scores().weight(score); }, sum);
       if (normalised()) detail::store_coordinates<D>(c, sum, f, gathered_.data() + in);
       scale(call.sheaf, u, sum, m);
       for (int i = 0; i < D; ++i) {
@@ -212,16 +157,17 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
 
   /// From X̄' to M̄ scaled by S in scratch[1], in x_bar the derivative of X as far as it is added, ē, and the sums of chunks.
   void scores_backward(const LayerBackwardCall<Family, S>& call) {
-    const double scores = static_cast<double>(std::max<Index>(1, weight_bar_.size() * scores_.heads()));
-    const S kl_share = static_cast<S>(call.kl_weight / scores);
+    const S kl_share = static_cast<S>(call.kl_weight / static_cast<double>(scores().total() * scores().heads()));
     chunks_.for_each(call.execution, [&](Index chunk, Index begin, Index end) {
       S *const scale_bar = scale_sum(chunk), *const partial = scale_bar + 1;
-      std::fill_n(scale_bar, scores_.partial_size() + 1, S(0));
+      std::fill_n(scale_bar, scores().partial_size() + 1, S(0));
       for_nodes(begin, end, [&](Index u, Index index) {
         end_backward(call, u, index);
         if (index >= 0) weights_backward(call, u);
-        scale_bar[0] += scores_.backward(u, weight_bar_.data(), index >= 0, kl_share);
-        if (transported()) queries_backward(call, u, partial + scores_.heads() * diffusion_->row());
+        scale_bar[0] += scores().backward(u, weight_bar_.data(), index >= 0, kl_share);
+        if (transported())
+          Transports::queries_backward(call.sheaf, call.sheaf_gradient, u,
+                                       partial + scores().heads() * diffusion_->row());
       });
     });
   }
@@ -260,46 +206,57 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   /// Λ̄ of the scores of u.
   void weights_backward(const LayerBackwardCall<Family, S>& call, Index u) {
     const Index f = diffusion_->channels, row = diffusion_->row();
-    for_scores(call.sheaf, u, [&](Index score, Index v, const auto& transport) {
+    for_terms(call.sheaf, u, [&](Index score, Index v, const auto& transport) {
       S sum = S(0);
       detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
         T bar[D], w[D], moved_here[D];
         detail::load_coordinates<D>(c, call.scratch[1].data() + u * row + c, f, bar);
         detail::load_coordinates<D>(c, moved() + v * row + c, f, w);
         transport(w, moved_here);
-        sum += sum_of_products(bar, moved_here);
+        sum += Transports::sum_of_products(bar, moved_here);
       });
       weight_bar_[score] = sum;
     });
   }
-  /// q̄_k += S_u κ̄_k and S̄_u += κ̄_k q_kᵀ, κ̄_k = ē_u^k ξ_u + Σ ē_uv^k Q_uv ξ_v with ξ what scores read.
-  void queries_backward(const LayerBackwardCall<Family, S>& call, Index u, S* query_bar) {
-    const Index f = diffusion_->channels, row = diffusion_->row();
-    for (Index k = 0; k < scores_.heads(); ++k) {
-      detail::for_tiles<S>(0, f, [&]<class T>(auto c) {
-        T sum[D], scaled[D], to[D];
-        gather(
-            c, call.sheaf, u, moved_source(), [&](Index score, bool) { return scores_.score_bar(score)[k]; }, sum);
-        scale(call.sheaf, u, sum, scaled);
-        S* const at = query_bar + k * row + c;
-        detail::load_coordinates<D>(c, at, f, to);
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) to[i] += scaled[i];
-        detail::store_coordinates<D>(c, to, f, at);
-        add_scale_bar(call.sheaf_gradient, c, u, sum, scores_.query(k));
-      });
-    }
+  /// On a part of a graph: the sums moved_back() and source_back() at nodes of the halo are added to the owners' rows of
+  /// scratch[0] and source_bar_, which begin with 0.
+  void give_back(const LayerBackwardCall<Family, S>& call) {
+    const Index own = graph_->own_node_count(), f = diffusion_->channels, row = diffusion_->row();
+    S *const y_bar = call.scratch[0].data(), *const r_bar = call.scratch[1].data();
+    detail::clear_halo(*graph_, r_bar, row);
+    std::fill_n(y_bar, own * row, S(0));
+    if (transported()) std::fill_n(source_bar_.data(), own * row, S(0));
+    parallel_for(call.execution, graph_->node_count() - own, 16, [&](Index begin, Index end) {
+      for (Index u = own + begin; u < own + end; ++u) {
+        detail::for_arc_tiles<S, D>(0, f, [&]<class T>(auto c) {
+          T sum[D];
+          moved_back(call.sheaf, c, u, r_bar, sum);
+          detail::store_coordinates<D>(c, sum, f, y_bar + u * row + c);
+          if (!transported()) return;
+          source_back(call.sheaf, c, u, sum);
+          detail::store_coordinates<D>(c, sum, f, source_bar_.data() + u * row + c);
+        });
+      }
+    });
+    detail::give_halo_back(*graph_, y_bar, row);
+    if (transported()) detail::give_halo_back(*graph_, source_bar_.data(), row);
   }
-
+  /// On a part of a graph, sum += what give_back() has added to a row.
+  template <class T, class Tile>
+  SHEAFNN_INLINE void add_given(const Tile& c, const S* row, T* sum) const {
+    if (graph_->part() == nullptr) return;
+    T given[D];
+    detail::load_coordinates<D>(c, row + c, diffusion_->channels, given);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) sum[i] += given[i];
+  }
   /// Ȳ_u in scratch[0], the derivative of what scores read of u, and of the blocks of u and of its edges to larger nodes.
   void move_back(const LayerBackwardCall<Family, S>& call, Index u) {
     const Index f = diffusion_->channels, row = diffusion_->row();
-    const S* const r_bar = call.scratch[1].data();
     detail::for_arc_tiles<S, D>(0, f, [&]<class T>(auto c) {
       const Index in = u * row + c;
       T w_bar[D], out[D];
-      gather(
-          c, call.sheaf, u, r_bar,
-          [&](Index score, bool own) { return scores_.weight(own ? score : graph_->reverse(score)); }, w_bar);
+      moved_back(call.sheaf, c, u, call.scratch[1].data(), w_bar);
+      add_given(c, call.scratch[0].data() + u * row, w_bar);
       scale(call.sheaf, u, w_bar, out);
       add_scale_bar(call.sheaf_gradient, c, u, w_bar, y() + u * row);
       if (residual()) {
@@ -320,19 +277,13 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   /// Of what scores of other nodes, and of u itself, read of u.
   template <class T, class Tile>
   void source_backward(const LayerBackwardCall<Family, S>& call, const Tile& c, Index u) {
-    const Index f = diffusion_->channels;
+    S* const row = source_bar_.data() + u * diffusion_->row();
     T sum[D], out[D];
-    query_sum<T>(c, call.sheaf, u, scores_.score_bar(scores_.own(u)), sum);
-    for_arcs(u, [&]<bool Before>(Index arc) {
-      T other[D];
-      query_sum<T>(c, call.sheaf, graph_->target(arc), scores_.score_bar(graph_->reverse(arc)), other);
-      kernels::add_block_times<D, Sizes::transport, Before, false>(call.sheaf.transport_block(
-                                                                       graph_->edge_of(arc)),
-                                                                   other, sum);
-    });
+    source_back(call.sheaf, c, u, sum);
+    add_given(c, row, sum);
     scale(call.sheaf, u, sum, out);
     add_scale_bar(call.sheaf_gradient, c, u, sum, source_ + u * diffusion_->row());
-    detail::store_coordinates<D>(c, out, f, source_bar_.data() + u * diffusion_->row() + c);
+    detail::store_coordinates<D>(c, out, diffusion_->channels, row + c);
   }
   /// L̄_uv = −Q̄_uv of an arc u → v: −Λ_uv r̄_u w_vᵀ − Λ_vu w_u r̄_vᵀ, and the same of scores.
   template <class T, class Tile>
@@ -349,15 +300,15 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
     load(moved(), v, other);
     load(moved(), u, here);
     load(call.scratch[1].data(), v, other_bar);
-    multiply(-scores_.weight(arc), bar);
-    multiply(-scores_.weight(back), here);
+    multiply(-scores().weight(arc), bar);
+    multiply(-scores().weight(back), here);
     kernels::channel_products<D, Sizes::transport>(bar, other, here, other_bar, block_bar,
                                                    call.accumulate || c > 0);
     if (!transported()) return;
-    query_sum<T>(c, call.sheaf, u, scores_.score_bar(arc), bar);
+    query_sum(c, call.sheaf, u, scores().score_bar(arc), bar);
     load(moved_source(), v, other);
     load(moved_source(), u, here);
-    query_sum<T>(c, call.sheaf, v, scores_.score_bar(back), other_bar);
+    query_sum(c, call.sheaf, v, scores().score_bar(back), other_bar);
     multiply(S(-1), bar);
     multiply(S(-1), here);
     kernels::channel_products<D, Sizes::transport>(bar, other, here, other_bar, block_bar, true);
@@ -366,9 +317,10 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   /// Adds the derivative through the scores to rows of all nodes, and to the sums of chunks.
   void features_backward(Execution execution, S* to) {
     const Index row = diffusion_->row();
+    if (!transported()) scores().add_arcs(execution);
     chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
-        scores_.features_backward(u, source_ + u * row, to + u * row, transported(), scale_sum(chunk) + 1);
+        scores().features_backward(u, source_ + u * row, to + u * row, transported(), scale_sum(chunk) + 1);
       }
       if (transported())
         detail::add_array(1, (end - begin) * row, source_bar_.data() + begin * row, to + begin * row);
@@ -377,21 +329,18 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, ArcTra
   void finish_weights(double kl_weight) {
     S* const total = partial_.data();
     for (Index chunk = 1; chunk < chunks_.count; ++chunk) {
-      for (Index k = 0; k <= scores_.partial_size(); ++k) total[k] += scale_sum(chunk)[k];
+      for (Index k = 0; k <= scores().partial_size(); ++k) total[k] += scale_sum(chunk)[k];
     }
-    scores_.add_scale(total[0], kl_weight, weights_bar_);
-    scores_.add_partial(total + 1, weights_, weights_bar_);
+    scores().add_scale(total[0], kl_weight, weights_bar_);
+    scores().add_partial(total + 1, weights_, weights_bar_);
   }
 
   FeatureMixing<S> dropping_;  ///< X̃ = dropout(X)
   FeatureMixing<S> mixing_;    ///< Y
-  AttentionScores<S> scores_;
   NodeChunks chunks_;
   Buffer<S> partial_;          ///< per chunk of nodes: the derivative of log σ, and sums of p̄ and q̄
   Buffer<S> weight_bar_;       ///< Λ̄ of every score
-  Buffer<S> scaled_;           ///< S Y
   Buffer<S> gathered_;         ///< M before its own S
-  Buffer<S> scaled_source_;    ///< S times what scores read
   Buffer<S> source_bar_;       ///< derivative of what scores read, where it is transported
   Buffer<S> change_;           ///< ELU(M − Y)
   const S* source_ = nullptr;  ///< what scores read

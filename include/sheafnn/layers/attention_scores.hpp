@@ -8,6 +8,8 @@
 /// Without transport t_uv = t_v; a layer that transports features sets t_uv itself. The noise σ ε is there with the option
 /// `random`, and with it KL(N(e, σ²) ‖ N(0, 1)), the mean over all scores. A score of node u is one of its arcs or, behind the
 /// arcs of all nodes, its own: their number is own(u). Source: math: "Sheaf attention" (3.46, 3.48).
+///
+/// On a part of a graph the scores of owned nodes are computed, with t of the halo from its owners. The other scores stay 0.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer_setting.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/noise.hpp"
@@ -78,6 +81,12 @@ class AttentionScores {
         noise_(options.random ? score_.size() : 0) {}
 
   [[nodiscard]] Index heads() const noexcept { return heads_; }
+  /// Scores of all nodes, in the whole graph if this is a part.
+  [[nodiscard]] Index total() const noexcept {
+    const GraphPart* part = graph_->part();
+    if (part == nullptr) return graph_->arc_count() + graph_->node_count();
+    return 2 * part->numbers().total_edges + part->numbers().total_nodes;
+  }
   /// The number of a node's score of itself.
   [[nodiscard]] Index own(Index u) const noexcept { return graph_->arc_count() + u; }
   /// q_k.
@@ -89,8 +98,9 @@ class AttentionScores {
   /// After backward(): ē of a score, K numbers.
   [[nodiscard]] const S* score_bar(Index score) const noexcept { return share_.data() + score * heads_; }
 
-  /// Keys, queries and s, t of a pass. \param x  n × h
-  void begin(Execution execution, const AttentionWeights<const S>& weights, const S* x, const Noise<S>& noise) {
+  /// Keys, queries and s, t of a pass. \param x  own nodes × h \param transported  t is not read
+  void begin(Execution execution, const AttentionWeights<const S>& weights, const S* x, bool transported,
+             const Noise<S>& noise) {
     const Index g = weights.vector.columns() / 2;
     for (Index k = 0; k < heads_; ++k) {
       S *const key = keys_.data() + k * width_, *const query = queries_.data() + k * width_;
@@ -103,7 +113,7 @@ class AttentionScores {
         for (Index j = 0; j < width_; ++j) query[j] += b * row[j];
       }
     }
-    parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
+    parallel_for(execution, graph_->own_node_count(), 16, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) {
         for (Index k = 0; k < heads_; ++k) {
           own_[u * heads_ + k] = dot(keys_.data() + k * width_, x + u * width_);
@@ -111,6 +121,7 @@ class AttentionScores {
         }
       }
     });
+    if (!transported) detail::fetch_halo(*graph_, other_.data(), heads_);
     if (!random_) return;
     scale_ = std::exp(weights.log_scale[0]);
     set_noise(execution, noise);
@@ -146,13 +157,13 @@ class AttentionScores {
       });
     }
   }
-  /// The mean over all scores of ½(e² + σ² − 1) − log σ; 0 where they are not random.
+  /// The mean over all scores of ½(e² + σ² − 1) − log σ; 0 where they are not random. On a part of a graph, its share.
   [[nodiscard]] double kl() const {
     if (!random_) return 0;
     double sum = 0;
-    for (const S e : score_) sum += static_cast<double>(e) * static_cast<double>(e);
+    for (const S e : score_) sum += static_cast<double>(e) * static_cast<double>(e);  // 0 unless owned
     const double s = static_cast<double>(scale_);
-    return 0.5 * (sum / static_cast<double>(score_.size()) + s * s - 1) - std::log(s);
+    return own_share() * (0.5 * (sum / static_cast<double>(own_count() * heads_) + s * s - 1) - std::log(s));
   }
 
   /// From the derivatives of Λ at node u to ē. \param bar  of every score; u's are read
@@ -182,21 +193,33 @@ class AttentionScores {
   }
   /// Derivatives of log σ from sums of what backward() returns.
   void add_scale(S sum, double kl_weight, const AttentionWeights<S>& weights_bar) const {
-    if (random_) weights_bar.log_scale[0] += sum + static_cast<S>(kl_weight) * (scale_ * scale_ - S(1));
+    if (random_)
+      weights_bar.log_scale[0] += sum + static_cast<S>(kl_weight * own_share()) * (scale_ * scale_ - S(1));
   }
   /// Room of one chunk of nodes in `partial`: sums of p̄ and q̄.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * heads_ * width_; }
-  /// Adds Σ_k s̄_u^k p_k + t̄_u^k q_k to the row x_bar of node u, and s̄ x_u, t̄ x_u to the sums of p̄, q̄. Without transport t̄
-  /// comes from ē of all arcs that end at u; with it the layer has q̄ and its part of x̄.
+  /// t̄ of all nodes, in the place of t, from ē of all arcs that end at a node. Sums of the halo go to their owners.
+  void add_arcs(Execution execution) {
+    parallel_for(execution, graph_->node_count(), 16, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) {
+        for (Index k = 0; k < heads_; ++k) {
+          S bar = share_[own(u) * heads_ + k];
+          for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
+            bar += share_[graph_->reverse(arc) * heads_ + k];
+          }
+          other_[u * heads_ + k] = bar;
+        }
+      }
+    });
+    detail::give_halo_back(*graph_, other_.data(), heads_);
+  }
+  /// Adds Σ_k s̄_u^k p_k + t̄_u^k q_k to the row x_bar of node u, and s̄ x_u, t̄ x_u to the sums of p̄, q̄. Without transport
+  /// add_arcs() came before; with it the layer has q̄ and its part of x̄.
   void features_backward(Index u, const S* x, S* x_bar, bool transported, S* partial) const {
     for (Index k = 0; k < heads_; ++k) {
       add_products(own_[u * heads_ + k], keys_.data() + k * width_, x, x_bar, partial + k * width_);
       if (transported) continue;
-      S bar = share_[own(u) * heads_ + k];
-      for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) {
-        bar += share_[graph_->reverse(arc) * heads_ + k];
-      }
-      add_products(bar, query(k), x, x_bar, partial + (heads_ + k) * width_);
+      add_products(other_[u * heads_ + k], query(k), x, x_bar, partial + (heads_ + k) * width_);
     }
   }
   /// From sums of p̄ and q̄ to the derivatives of W and a.
@@ -225,6 +248,22 @@ class AttentionScores {
     for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) use(arc);
     use(own(u));
   }
+  /// Scores of this process's nodes, and their share of all.
+  [[nodiscard]] Index own_count() const {
+    const Index nodes = graph_->own_node_count();
+    return graph_->first_arc(nodes) + nodes;
+  }
+  [[nodiscard]] double own_share() const {
+    return static_cast<double>(own_count()) / static_cast<double>(total());
+  }
+  /// The number of a score in the whole graph, at which its noise lies.
+  [[nodiscard]] std::uint32_t address(Index score) const {
+    if (graph_->part() == nullptr) return static_cast<std::uint32_t>(score);
+    const PartNumbers& part = graph_->part()->numbers();
+    const Index node = score - graph_->arc_count();
+    if (node < 0) return part.arc[static_cast<std::size_t>(score)];
+    return static_cast<std::uint32_t>(2 * part.total_edges + part.node[static_cast<std::size_t>(node)]);
+  }
   [[nodiscard]] S noisy(Index score, Index k) const {
     const Index at = score * heads_ + k;
     return random_ ? score_[at] + scale_ * noise_[at] : score_[at];
@@ -241,7 +280,7 @@ class AttentionScores {
       i.store(sum + i, i.load(sum + i) + T(bar) * i.load(x + i));
     });
   }
-  /// Noise of all scores, W scores at a time. Score i of the stream is number i, its heads are draws.
+  /// Noise of all scores, W scores at a time. Score i of the whole graph is number i of the stream, its heads are draws.
   void set_noise(Execution execution, const Noise<S>& noise) {
     if (noise.values != nullptr) {
       std::copy_n(noise.values, noise_.size(), noise_.data());
@@ -254,7 +293,7 @@ class AttentionScores {
     parallel_for(execution, (count + W - 1) / W, 16, [&](Index begin, Index end) {
       for (Index first = begin * W; first < end * W && first < count; first += W) {
         std::uint32_t ids[W];
-        for (int lane = 0; lane < W; ++lane) ids[lane] = static_cast<std::uint32_t>(first + lane);
+        for (int lane = 0; lane < W; ++lane) ids[lane] = address(std::min(first + lane, count - 1));
         for (Index k = 0; k < heads_; k += 4) {
           const NormalBlock<P> block =
               normals_from_words<P>(noise.stream.words(Word::load(ids), static_cast<std::uint32_t>(k / 4)));
@@ -274,7 +313,7 @@ class AttentionScores {
   Index heads_, width_;
   bool random_;
   Buffer<S> keys_, queries_;  ///< p_k and q_k
-  Buffer<S> own_, other_;     ///< s and t, K numbers per node; after backward() s̄
+  Buffer<S> own_, other_;     ///< s and t, K numbers per node; after backward() s̄, after add_arcs() t̄
   Buffer<S> score_;           ///< e without noise, K numbers per score
   Buffer<S> share_;           ///< softmax of each head; after backward() ē
   Buffer<S> mean_;            ///< Λ

@@ -63,6 +63,13 @@ class BundleLayer {
   /// X' of the last forward(), n × h.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return rows(output_); }
 
+  /// Calls use(mask) for the masks of all dropouts, whose rows have h numbers.
+  template <class Use>
+  void for_masks(const Use& use) {
+    use(dropout_.mask());
+    if (forward_) use(forward_->mask());
+  }
+
   /// Computes output() from x, which must not change until backward().
   ///
   /// \param hidden, after  dropouts of the hidden units of FF, and of V

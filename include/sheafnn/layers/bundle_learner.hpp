@@ -74,6 +74,13 @@ class BundleLearner {
                                    : convolutions_.back().output();
   }
 
+  /// Calls use(mask) for the masks of all dropouts, whose rows have g numbers.
+  template <class Use>
+  void for_masks(const Use& use) {
+    for (FeedForward<S>& one : forward_) use(one.mask());
+    for (DropoutLayer<S>& one : dropouts_) use(one.mask());
+  }
+
   /// Computes raw() from x, which must not change until backward().
   ///
   /// \param dropout_of  dropout_of(k): that with number k, 0 … 2 · layers

@@ -6,7 +6,8 @@
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations
 ///
 /// Rotations come from a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
-/// bundles" (9.3), "Bayesian bundles" (9.8). Unchecked: numbers of blocks, and that views and maps are of one bundle.
+/// bundles" (9.3), "Bayesian bundles" (9.8). On a part of a graph the rotations are those of owned nodes, noise lies at their
+/// numbers in the whole, and means are the part's share. Unchecked: numbers of blocks, and that views and maps are of one bundle.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/layers/bundle_maps.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/posterior/cayley.hpp"
@@ -95,10 +97,14 @@ class VariationalBundle {
   static constexpr int W = lanes<S>;
   using P = Pack<S, W>;
 
-  VariationalBundle(Index rotations, rotation::RotationParametrisation parametrisation)
+  /// \param part  null: of a whole graph
+  VariationalBundle(Index nodes, Index bundles, rotation::RotationParametrisation parametrisation,
+                    const GraphPart* part = nullptr)
       : q_{parametrisation, {}, SheafActivation::identity, SpreadRange::published},
         unit_(Raw::unit(parametrisation)),
-        count_(rotations),
+        count_(nodes * bundles),
+        bundles_(bundles),
+        part_(part),
         parameter_(blocks() * Q::parameter_size * W),
         gradient_(blocks() * Q::gradient_size * W),
         block_sum_(blocks()) {}
@@ -123,7 +129,7 @@ class VariationalBundle {
         SHEAFNN_UNROLL for (int k = 0; k < Q::noise_size; ++k) uniform[k] = rows[Q::noise_index(k)];
       } else {
         std::uint32_t number[W];
-        for (int lane = 0; lane < W; ++lane) number[lane] = static_cast<std::uint32_t>(block * W + lane);
+        for (int lane = 0; lane < W; ++lane) number[lane] = address(std::min(block * W + lane, count_ - 1));
         q_.draw_noise(stream, Pack<std::uint32_t, W>::load(number), uniform);
       }
       typename BundleMaps<D, S>::Matrix rotation;
@@ -198,7 +204,16 @@ class VariationalBundle {
   [[nodiscard]] const S* gradient(Index block) const noexcept {
     return gradient_.data() + block * Q::gradient_size * W;
   }
-  [[nodiscard]] double per_rotation(double weight) const noexcept { return weight / static_cast<double>(count_); }
+  [[nodiscard]] double per_rotation(double weight) const noexcept {
+    const Index all = part_ == nullptr ? count_ : part_->numbers().total_nodes * bundles_;
+    return weight / static_cast<double>(all);
+  }
+  /// The number of a rotation in the whole graph, at which its noise lies.
+  [[nodiscard]] std::uint32_t address(Index i) const noexcept {
+    if (part_ == nullptr) return static_cast<std::uint32_t>(i);
+    const Index node = part_->numbers().node[static_cast<std::size_t>(i / bundles_)];
+    return static_cast<std::uint32_t>(node * bundles_ + i % bundles_);
+  }
   template <class Body>
   void for_blocks(Execution execution, const Body& body) const {
     parallel_for(execution, blocks(), 4, [&](Index begin, Index end) {
@@ -224,7 +239,8 @@ class VariationalBundle {
 
   Q q_;
   S unit_;
-  Index count_;
+  Index count_, bundles_;
+  const GraphPart* part_;
   Buffer<S> parameter_, gradient_;  ///< by block and number, a pack each
   Buffer<double> block_sum_;
 };

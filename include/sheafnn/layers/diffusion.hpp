@@ -118,14 +118,15 @@ void scale_rows(const DiffusionShape<S>& shape, const SheafBlocks<Family, S>& sh
   });
 }
 
-/// W = S Y: features scaled per node, as apply_laplacian() takes them.
+/// W = S Y of own nodes: features scaled per node, as apply_laplacian() takes them. On a part of a graph the rows of the halo are
+/// fetched after it.
 ///
-/// \param y, w  n × d' × f
+/// \param y, w  own nodes × d' × f
 template <class Family, class S>
 void scale_features(Execution execution, const Graph& graph, const DiffusionShape<S>& shape,
                     const SheafBlocks<Family, S>& sheaf, const S* y, S* w) {
   const Index row = shape.row();
-  parallel_for(execution, graph.node_count(), 16, [&](Index begin, Index end) {
+  parallel_for(execution, graph.own_node_count(), 16, [&](Index begin, Index end) {
     scale_rows<Family>(shape, sheaf, begin, end - begin, y + begin * row, w + begin * row);
   });
 }

@@ -17,6 +17,7 @@
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/directed_laplacian.hpp"
 #include "sheafnn/layers/feature_mixing.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/nn/complex_activation.hpp"
@@ -38,22 +39,21 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   [[nodiscard]] static bool suits(const LayerSetting& of) { return of.form == form; }
   /// `graph` and `diffusion` must outlive the layer. \param diffusion  has 2f channels
   ///
-  /// \throws std::invalid_argument  a shape of another graph or family, or of an odd number of channels, fixed filters, a graph that is a
-  ///                                part of another
+  /// \throws std::invalid_argument  a shape of another graph or family, or of an odd number of channels, fixed filters
   DirectedLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& setting)
       : Base(graph, diffusion, setting),
         laplacian_(graph, diffusion, setting.directed),
-        dropping_(graph.node_count(), D, diffusion.channels, false, false),
-        mixing_{{graph.node_count(), D, half(), setting.diffusion.left, setting.diffusion.right},
-                {graph.node_count(), D, half(), setting.diffusion.left, setting.diffusion.right}},
-        chunks_(detail::chunks_of_groups(graph.node_count())),
+        dropping_(graph.own_node_count(), D, diffusion.channels, false, false),
+        mixing_{{graph.own_node_count(), D, half(), setting.diffusion.left, setting.diffusion.right},
+                {graph.own_node_count(), D, half(), setting.diffusion.left, setting.diffusion.right}},
+        chunks_(detail::chunks_of_groups(graph.own_node_count())),
         parts_(output_.size()),
         mixed_(output_.size()),
         scaled_(output_.size()),
         diffused_(output_.size()),
         partial_(chunks_.count * D) {
     this->require_no_filters(form);
-    this->require_whole_graph(form);
+
     require(diffusion.channels % 2 == 0, "channels of the shape", diffusion.channels,
             "complex features have an even number");
     setting_.channels = half();
@@ -77,23 +77,9 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
     detail::scale_features(call.execution, *graph_, *diffusion_, call.sheaf, mixed_.data(), scaled_.data());
     S gain[D];
     gains(gain);
-    parallel_for(call.execution, nodes_.count(), 16, [&](Index begin, Index end) {
-      detail::for_tiles<S>(0, half(), [&]<class T>(auto c) {
-        T r[2][D], z[2][D], x[2][D];
-        for (Index index = begin; index < end; ++index) {
-          const Index u = nodes_[index], at = index * row() + c;
-          laplacian_.apply(c, call.sheaf, u, scaled_.data(), r);
-          laplacian_.store(c, r, diffused_.data() + at);
-          laplacian_.scale(call.sheaf, u, r, z);
-          laplacian_.load(c, input_ + u * row() + c, x);
-          SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-            T step[2] = {z[0][i], z[1][i]};
-            if (setting_.diffusion.activation) activate(setting_.directed.activation, step);
-            for (int part = 0; part < 2; ++part) x[part][i] = kernels::gated(T(gain[i]), x[part][i], step[part]);
-          }
-          laplacian_.store(c, x, output_.data() + at);
-        }
-      });
+    detail::with_halo(*graph_, nodes_, scaled_.data(), row(), [&](Index from, Index to) {
+      parallel_for(call.execution, to - from, 16,
+                   [&](Index begin, Index end) { diffuse(call, gain, from + begin, from + end); });
     });
   }
   /// \throws std::invalid_argument  see Layer; also weights of another shape
@@ -106,17 +92,9 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
     gains(gain);
     end_backward(call, gain);
     S *const y_bar = call.scratch[0].data(), *const r_bar = call.scratch[1].data();
-    parallel_for(call.execution, graph_->node_count(), 16, [&](Index begin, Index end) {
-      detail::for_tiles<S>(0, half(), [&]<class T>(auto c) {
-        T w_bar[2][D], bar[2][D], y[2][D];
-        for (Index u = begin; u < end; ++u) {
-          laplacian_.apply_backward(c, call.sheaf, u, scaled_.data(), r_bar, call.sheaf_gradient,
-                                    call.accumulate || c > 0, w_bar);
-          laplacian_.load(c, mixed_.data() + u * row() + c, y);
-          laplacian_.add_products(w_bar, y, call.sheaf_gradient.scale_bar, u, true);
-          laplacian_.scale(call.sheaf, u, w_bar, bar);
-          laplacian_.store(c, bar, y_bar + u * row() + c);
-        }
+    detail::with_halo(*graph_, NodeSelection(graph_->node_count()), r_bar, row(), [&](Index from, Index to) {
+      parallel_for(call.execution, to - from, 16, [&](Index begin, Index end) {
+        diffuse_backward(call, from + begin, from + end, r_bar, y_bar);
       });
     });
     if (setting_.directed.random) {
@@ -124,6 +102,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
     }
     mix_backward(call.execution, y_bar, r_bar);
     dropping_.backward(call.execution, {}, gain, y_bar, call.x_bar.data(), {});
+    detail::clear_halo(*graph_, call.x_bar.data(), row());
   }
 
  private:
@@ -146,6 +125,41 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   void put_part(Index count, int part, const S* real, S* complex) const {
     for (Index k = 0; k < count * D; ++k)
       std::copy_n(real + k * half(), half(), complex + (2 * k + part) * half());
+  }
+
+  /// X' of the nodes with indices [begin, end).
+  void diffuse(const LayerCall<Family, S>& call, const S* gain, Index begin, Index end) {
+    detail::for_tiles<S>(0, half(), [&]<class T>(auto c) {
+      T r[2][D], z[2][D], x[2][D];
+      for (Index index = begin; index < end; ++index) {
+        const Index u = nodes_[index], at = index * row() + c;
+        laplacian_.apply(c, call.sheaf, u, scaled_.data(), r);
+        laplacian_.store(c, r, diffused_.data() + at);
+        laplacian_.scale(call.sheaf, u, r, z);
+        laplacian_.load(c, input_ + u * row() + c, x);
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+          T step[2] = {z[0][i], z[1][i]};
+          if (setting_.diffusion.activation) activate(setting_.directed.activation, step);
+          for (int part = 0; part < 2; ++part) x[part][i] = kernels::gated(T(gain[i]), x[part][i], step[part]);
+        }
+        laplacian_.store(c, x, output_.data() + at);
+      }
+    });
+  }
+  /// Ȳ of nodes [begin, end) and the derivatives of blocks and phases. \param r_bar  from end_backward()
+  void diffuse_backward(const LayerBackwardCall<Family, S>& call, Index begin, Index end, const S* r_bar,
+                        S* y_bar) {
+    detail::for_tiles<S>(0, half(), [&]<class T>(auto c) {
+      T w_bar[2][D], bar[2][D], y[2][D];
+      for (Index u = begin; u < end; ++u) {
+        laplacian_.apply_backward(c, call.sheaf, u, scaled_.data(), r_bar, call.sheaf_gradient,
+                                  call.accumulate || c > 0, w_bar);
+        laplacian_.load(c, mixed_.data() + u * row() + c, y);
+        laplacian_.add_products(w_bar, y, call.sheaf_gradient.scale_bar, u, true);
+        laplacian_.scale(call.sheaf, u, w_bar, bar);
+        laplacian_.store(c, bar, y_bar + u * row() + c);
+      }
+    });
   }
 
   /// Y.
@@ -177,7 +191,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
           },
           own_bar, part == 0 ? weights_bar_.real : weights_bar_.imaginary);
     }
-    parallel_for(execution, graph_->node_count(), 64, [&](Index begin, Index end) {
+    parallel_for(execution, graph_->own_node_count(), 64, [&](Index begin, Index end) {
       for (int part = 0; part < 2; ++part) {
         put_part(end - begin, part, part_in(work, part) + begin * D * half(), y_bar + begin * row());
       }

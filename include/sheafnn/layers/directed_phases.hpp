@@ -2,8 +2,9 @@
 /// DirectedPhases: the phases e^{iφ_a} of the arcs of directed layers, with φ_a = 2π q θ_a for θ_a =
 /// direction_of(graph, a), and the random phases of the option `random`: of every edge {u, v}, u < v, φ is drawn from
 /// a wrapped Cauchy distribution C_2(R(2π q θ), κ) with one concentration κ of the layer, and −φ is the angle of the
-/// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. Source: math: "Directed sheaves" (3.52,
-/// 3.57); the posterior is posterior/cayley.hpp with D = 2.
+/// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. On a part of a graph φ belongs to the arc from
+/// the node with the smaller number in the whole graph, and the KL term is the part's share. Source: math: "Directed
+/// sheaves" (3.52, 3.57); the posterior is posterior/cayley.hpp with D = 2.
 ///
 /// Unchecked: sizes of arrays, that a draw came before its backward pass.
 #pragma once
@@ -61,13 +62,13 @@ class DirectedPhases {
     concentration_ = detail::concentration(range, raw);
     parallel_for(execution, graph_->edge_count(), 64, [&](Index begin, Index end) {
       for (Index e = begin; e < end; ++e) {
-        const Index arc = graph_->forward_arc(e), reverse = graph_->reverse(arc);
+        const Index arc = drawn_arc(e), reverse = graph_->reverse(arc);
         S uniform[Posterior::noise_size], parameters[Posterior::parameter_size];
         if (noise.values != nullptr) {
           const S* const row = noise.values + arc * noise_size;
           for (int k = 0; k < Posterior::noise_size; ++k) uniform[k] = row[Posterior::noise_index(k)];
         } else {
-          posterior_.draw_noise<S>(noise.stream, static_cast<std::uint32_t>(arc), uniform);
+          posterior_.draw_noise<S>(noise.stream, address(arc), uniform);
         }
         set_parameters(arc, parameters);
         Map map;
@@ -83,17 +84,21 @@ class DirectedPhases {
     if (!random_) return 0;
     S parameters[Posterior::parameter_size];
     set_parameters(centred, parameters);
-    return static_cast<double>(posterior_.kl(parameters));
+    return own_share() * static_cast<double>(posterior_.kl(parameters));
   }
   /// The derivative of every edge's φ, which the layer's backward pass writes; null where phases are not random.
   [[nodiscard]] S* angle_bar() noexcept { return random_ ? angle_bar_.data() : nullptr; }
   /// From angle_bar() to the derivative of κ before its activation. \param kl_weight  factor of kl() in the loss
   [[nodiscard]] S backward(Execution execution, double kl_weight) {
+    if (graph_->part() != nullptr) {  // both parts have the whole derivative of a cut edge
+      for (const std::int32_t e : graph_->part()->numbers().cut) angle_bar_[e] *= S(0.5);
+    }
     chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
       S gradient[Posterior::gradient_size] = {};
       for (Index e = begin; e < end; ++e) {
-        const Index arc = graph_->forward_arc(e);
-        const S cosine_part = cosine(arc), sine_part = sine(arc), half_bar = S(0.5) * angle_bar_[e];
+        const Index arc = drawn_arc(e);
+        const S sign = arc == graph_->forward_arc(e) ? S(1) : S(-1);  // angle_bar() is of the forward arc
+        const S cosine_part = cosine(arc), sine_part = sine(arc), half_bar = S(0.5) * sign * angle_bar_[e];
         Map map, map_bar;  // dR/dφ has the norm √2
         map << cosine_part, -sine_part, sine_part, cosine_part;
         map_bar << -half_bar * sine_part, -half_bar * cosine_part, half_bar * cosine_part, -half_bar * sine_part;
@@ -105,7 +110,7 @@ class DirectedPhases {
     });
     S parameters[Posterior::parameter_size], gradient[Posterior::gradient_size] = {};
     set_parameters(centred, parameters);
-    posterior_.kl_backward(parameters, static_cast<S>(kl_weight), gradient);
+    posterior_.kl_backward(parameters, static_cast<S>(kl_weight * own_share()), gradient);
     S sum = gradient[Posterior::gradient_size - 1];
     for (Index chunk = 0; chunk < chunks_.count; ++chunk) sum += partial_[chunk];
     return sum * concentration_.slope;
@@ -113,6 +118,22 @@ class DirectedPhases {
 
  private:
   static constexpr Index centred = -1;
+  /// The number of an arc in the whole graph, at which its noise lies.
+  [[nodiscard]] std::uint32_t address(Index arc) const {
+    if (graph_->part() == nullptr) return static_cast<std::uint32_t>(arc);
+    return graph_->part()->numbers().arc[static_cast<std::size_t>(arc)];
+  }
+  /// The arc of an edge whose phase is drawn: the one from the node with the smaller number in the whole graph.
+  [[nodiscard]] Index drawn_arc(Index edge) const {
+    const Index arc = graph_->forward_arc(edge), reverse = graph_->reverse(arc);
+    return address(arc) < address(reverse) ? arc : reverse;
+  }
+  /// The part's share of a term that belongs to the whole graph.
+  [[nodiscard]] double own_share() const {
+    const GraphPart* part = graph_->part();
+    if (part == nullptr) return 1;
+    return static_cast<double>(part->numbers().own) / static_cast<double>(part->numbers().total_nodes);
+  }
   /// The rotation around which an arc's phase is drawn, if it is random, and κ.
   void set_parameters(Index arc, S* parameters) const {
     const S cosine_part = arc < 0 ? S(1) : centre_[2 * arc], sine_part = arc < 0 ? S(0) : centre_[2 * arc + 1];

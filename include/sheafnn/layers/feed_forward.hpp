@@ -19,6 +19,8 @@ class FeedForward {
   /// Y of the last forward(), n × outputs.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return output_.output(); }
   [[nodiscard]] Index width() const noexcept { return hidden_.outputs(); }
+  /// The mask of the dropout of the hidden units.
+  [[nodiscard]] DropoutMask& mask() noexcept { return dropout_.mask(); }
 
   /// Computes output() from x, which must not change until backward().
   ///

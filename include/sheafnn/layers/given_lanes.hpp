@@ -1,10 +1,12 @@
 /// \file
 /// A given sheaf in the order of EdgeBlocks: maps and edge weights, lanes-innermost, in a layer's precision; and GivenCentre,
-/// the given maps that draws of a posterior deviate from (posterior/around_given.hpp).
+/// the given maps that draws of a posterior deviate from (posterior/around_given.hpp). Blocks of a part of a graph take from the
+/// sheaf over the whole what belongs to their arcs.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
+#include <cstdint>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/small_matrix.hpp"
@@ -22,11 +24,23 @@ void load_given_maps(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blo
   for (Index block = 0; block < blocks.block_count(); ++block) {
     for (int side = 0; side < 2; ++side) {
       S* to = maps(block, side);
+      std::uint32_t arcs[W];
+      blocks.noise_addresses(block, side, arcs);
       for (int lane = 0; lane < W; ++lane) {
-        const auto& map = from.map(blocks.arcs(block, side)[lane]);
+        const auto& map = from.map(arcs[lane]);
         for (int k = 0; k < size; ++k) to[k * W + lane] = static_cast<S>(map.data()[k]);
       }
     }
+  }
+}
+/// Calls use(place, edge) for all lanes, with the number of the lane's edge in the graph of a given sheaf. Unchecked: as above.
+template <class S, class Use>
+void for_given_edges(const Graph& given, const EdgeBlocks<S>& blocks, const Use& use) {
+  constexpr int W = EdgeBlocks<S>::width;
+  for (Index block = 0; block < blocks.block_count(); ++block) {
+    std::uint32_t arcs[W];
+    blocks.noise_addresses(block, 0, arcs);
+    for (int lane = 0; lane < W; ++lane) use(block * W + lane, given.edge_of(arcs[lane]));
   }
 }
 /// The edge weights; empty if all are 1. Unchecked: as above.
@@ -34,14 +48,24 @@ template <class S, class Family>
 [[nodiscard]] Buffer<S> given_weights(const CellularSheaf<Family>& from, const EdgeBlocks<S>& blocks) {
   Buffer<S> weights;
   if constexpr (may_have_edge_weights<Family>) {
-    const Index last = blocks.edge_count() - 1;
     bool all_one = true;
-    for (Index e = 0; e <= last; ++e) all_one = all_one && from.edge_weight(e) == 1;
+    for_given_edges(from.graph(), blocks, [&](Index, Index e) { all_one = all_one && from.edge_weight(e) == 1; });
     if (all_one) return weights;
     weights.resize(blocks.block_count() * EdgeBlocks<S>::width);
-    for (Index i = 0; i < weights.size(); ++i) weights[i] = static_cast<S>(from.edge_weight(std::min(i, last)));
+    for_given_edges(from.graph(), blocks,
+                    [&](Index i, Index e) { weights[i] = static_cast<S>(from.edge_weight(e)); });
   }
   return weights;
+}
+/// The labels of the blocks' edges. Unchecked: as above.
+template <class S, class Family>
+[[nodiscard]] EdgeLabels given_labels(const AroundGiven<Family>& around, const EdgeBlocks<S>& blocks) {
+  const EdgeLabels& all = around.labels();
+  EdgeLabels r{std::vector<std::int32_t>(static_cast<std::size_t>(blocks.edge_count())), all.count};
+  for_given_edges(around.centre()[0].graph(), blocks, [&](Index i, Index e) {
+    if (i < blocks.edge_count()) r.of_edge[static_cast<std::size_t>(i)] = all.of_edge[static_cast<std::size_t>(e)];
+  });
+  return r;
 }
 
 }  // namespace sheafnn::detail

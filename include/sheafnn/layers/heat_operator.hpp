@@ -6,7 +6,8 @@
 ///
 /// A series is a sum over powers that has one buffer, term ← M term (heat_coefficients.hpp), and goes over strips of channels
 /// whose rows of all nodes stay near; eigenpairs are two dense products (heat_spectrum.hpp). X, Y are n × (B · row), the
-/// numbers of bundle b at [b · row, (b + 1) · row). Source: math: "Heat on a flat bundle" (9.4), (9.7).
+/// numbers of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes, and a series fetches the
+/// rows of the halo before every power. Source: math: "Heat on a flat bundle" (9.4), (9.7).
 #pragma once
 
 #include <algorithm>
@@ -34,22 +35,25 @@ class HeatOperator {
  public:
   /// \param graph  must outlive it
   /// \param row    numbers of a bundle at a node, d · f
-  /// \throws std::runtime_error  eigenpairs that do not converge
+  /// \throws std::invalid_argument  eigenpairs or a limit on a part of a graph
+  /// \throws std::runtime_error     eigenpairs that do not converge
   HeatOperator(Execution execution, const Graph& graph, const HeatOptions& options, Index bundles, Index row)
       : options_(options),
         bundles_(bundles),
         row_(row),
         adjacency_(graph, options.normalisation, options.self_loops),
         coefficients_(options_of_series(options), bundles),
-        chunks_{graph.node_count(), std::clamp<Index>(graph.node_count() / 64, 1, 64)} {
-    const Index n = graph.node_count();
+        chunks_{graph.own_node_count(), std::clamp<Index>(graph.own_node_count() / 64, 1, 64)} {
+    const bool series = options.expansion != HeatExpansion::spectral && options.expansion != HeatExpansion::limit;
+    require(series || graph.part() == nullptr, "expansion", to_string(options.expansion),
+            "needs a whole graph: ranks have parts of one");
     if (options.expansion == HeatExpansion::spectral) {
       spectrum_.emplace(execution, graph, options, options.terms);
       for (Buffer<S>* one : {&projected_, &projected_bar_}) one->resize(pairs() * width());
     } else if (options.expansion == HeatExpansion::limit) {
       limit_.emplace(adjacency_, options.normalisation);
     } else {
-      for (Buffer<S>* one : {&term_, &next_}) one->resize(n * strip);
+      for (Buffer<S>* one : {&term_, &next_}) one->resize(adjacency_.rows() * strip);
       partial_.resize(chunks_.count * strip);
       factor_.resize(strip);
     }
@@ -124,6 +128,10 @@ class HeatOperator {
     for (Index first = 0; first < width(); first += strip) {
       const Index count = std::min(strip, width() - first);
       for (Index k = 0; k <= coefficients_.degree(); ++k) {
+        if (GraphPart* const part = adjacency_.part(); part != nullptr && k > 0) {
+          part->begin_fetch(term_.data(), strip);
+          part->end_fetch();
+        }
         const bool used = coefficients_.used(k);
         for (Index c = 0; used && c < count; ++c) {
           factor_[c] = static_cast<S>(coefficients_(k, (first + c) / row_));

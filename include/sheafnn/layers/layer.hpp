@@ -75,17 +75,18 @@ struct LayerBackwardCall {
 
 /// What a layer reads besides X_l at its nodes and their neighbours.
 struct LayerReads {
-  bool first = false;   ///< X_1
-  bool scales = false;  ///< scalings of the neighbours' blocks, which parts of a graph exchange
-  bool before = false;  ///< X_{l−1}
-  bool maps = false;    ///< the map of every arc, SheafBlocks::arc_map()
-  bool blocks = true;   ///< blocks of the Laplacian
-  Index scores = 0;     ///< numbers of noise for every arc and every node, of layers that draw something
+  bool first = false;     ///< X_1
+  bool scales = false;    ///< scalings of the neighbours' blocks, which parts of a graph exchange
+  bool before = false;    ///< X_{l−1}
+  bool maps = false;      ///< the map of every arc, SheafBlocks::arc_map()
+  bool blocks = true;     ///< blocks of the Laplacian
+  Index scores = 0;       ///< numbers of noise for every arc and every node, of layers that draw something
+  bool own_arcs = false;  ///< on a part of a graph, cut edges have derivatives through the part's own arcs alone
 
   /// What the two read together. Takes any.
   [[nodiscard]] LayerReads with(const LayerReads& other) const noexcept {
-    return {first || other.first, scales || other.scales, before || other.before,
-            maps || other.maps,   blocks || other.blocks, std::max(scores, other.scores)};
+    return {first || other.first,   scales || other.scales,         before || other.before,    maps || other.maps,
+            blocks || other.blocks, std::max(scores, other.scores), own_arcs || other.own_arcs};
   }
 };
 
@@ -169,10 +170,6 @@ class WeightedLayer : public Layer<Family, S> {
   void require_no_filters(LayerForm form) const {
     require(diffusion_->filters == 0, "fixed filters", diffusion_->filters,
             detail::concat("the layer ", to_string(form), " has none"));
-  }
-  /// \throws std::invalid_argument  a graph that is a part of another, naming the form of the layer
-  void require_whole_graph(LayerForm form) const {
-    require(graph_->part() == nullptr, "layer", to_string(form), "needs a whole graph: ranks have parts of one");
   }
   template <class T>
   SHEAFNN_NOINLINE void check_features(const FeatureView<T>& x, std::string_view name) const {

@@ -1,8 +1,10 @@
 /// \file
 /// NormalisedAdjacency: products of rows of features with Â = D^{-1/2} A D^{-1/2} or D^{-1} A, or with Âᵀ, where A is the
-/// adjacency matrix of a graph, with or without self-loops, and D its row sums. Rows of nodes without neighbours are 0.
+/// adjacency matrix of a graph, with or without self-loops, and D its row sums. Rows of nodes without neighbours are 0. On a part of
+/// a graph there are rows of the owned nodes, and row sums are the whole's.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -24,8 +26,8 @@ class NormalisedAdjacency {
   /// \param graph  undirected; must outlive it
   NormalisedAdjacency(const Graph& graph, AdjacencyNormalisation normalisation, bool self_loops)
       : arcs_(arc_lists(graph)), self_loops_(self_loops) {
-    for (Buffer<S>* one : {&left_, &right_}) one->resize(nodes());
-    for (Index u = 0; u < nodes(); ++u) {
+    for (Buffer<S>* one : {&left_, &right_}) one->resize(rows());
+    for (Index u = 0; u < rows(); ++u) {
       const double d = degree(u), inverse = d > 0 ? 1 / d : 0;
       const bool symmetric = normalisation == AdjacencyNormalisation::symmetric;
       left_[u] = static_cast<S>(symmetric ? std::sqrt(inverse) : inverse);
@@ -35,10 +37,13 @@ class NormalisedAdjacency {
   NormalisedAdjacency(const Graph&&, AdjacencyNormalisation, bool) = delete;  // it would dangle
 
   [[nodiscard]] Index nodes() const noexcept { return arcs_.nodes; }
+  /// Nodes whose rows a product reads: on a part of a graph also the halo's.
+  [[nodiscard]] Index rows() const noexcept { return arcs_.rows(); }
+  [[nodiscard]] GraphPart* part() const noexcept { return arcs_.part; }
   [[nodiscard]] NeighbourLists neighbours() const noexcept { return arcs_.out; }
   /// The row sum of A.
   [[nodiscard]] double degree(Index u) const noexcept {
-    return static_cast<double>(arcs_.out.degree(u)) + (self_loops_ ? 1 : 0);
+    return static_cast<double>(arcs_.in_degree(u)) + (self_loops_ ? 1 : 0);  // as many leave it
   }
   [[nodiscard]] bool self_loops() const noexcept { return self_loops_; }
 
@@ -46,7 +51,7 @@ class NormalisedAdjacency {
   /// `row` has the tiles' numbers.
   ///
   /// \param transposed  Âᵀ x instead
-  /// \param x           rows of `width` numbers, `stride` apart
+  /// \param x           rows() rows of `width` numbers, `stride` apart
   template <class Use>
   void product_rows(bool transposed, Index begin, Index end, const S* x, Index stride, Index width,
                     const Use& use) const {
@@ -69,11 +74,14 @@ class NormalisedAdjacency {
       });
     }
   }
-  /// y = (y +) Â x, or Âᵀ x. \param x, y  n rows of as many numbers; they do not overlap
+  /// y = (y +) Â x, or Âᵀ x. On a part of a graph all parts call it, one product at a time.
+  ///
+  /// \param x, y  n rows of as many numbers; they do not overlap
   void multiply(Execution execution, bool transposed, const MatrixView<const S>& x, const MatrixView<S>& y,
                 bool accumulate) const {
+    const MatrixView<const S> read = with_halo(execution, x);
     parallel_for(execution, nodes(), 16, [&](Index begin, Index end) {
-      product_rows(transposed, begin, end, x.data(), x.stride(), x.columns(),
+      product_rows(transposed, begin, end, read.data(), read.stride(), read.columns(),
                    [&]<class T, int Tiles>(Index u, auto c, const T(&row)[Tiles]) SHEAFNN_INLINE_LAMBDA {
                      S* to = y.row(u).data() + c;
                      SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
@@ -84,9 +92,23 @@ class NormalisedAdjacency {
   }
 
  private:
+  /// x, on a part of a graph with the rows of the halo.
+  [[nodiscard]] MatrixView<const S> with_halo(Execution execution, const MatrixView<const S>& x) const {
+    if (part() == nullptr) return x;
+    const Index width = x.columns();
+    if (fetched_.size() < rows() * width) fetched_.resize(rows() * width);
+    parallel_for(execution, nodes(), 64, [&](Index begin, Index end) {
+      for (Index u = begin; u < end; ++u) std::copy_n(x.row(u).data(), width, fetched_.data() + u * width);
+    });
+    part()->begin_fetch(fetched_.data(), width);
+    part()->end_fetch();
+    return {fetched_.data(), rows(), width};
+  }
+
   ArcLists arcs_;
   bool self_loops_;
-  Buffer<S> left_, right_;  ///< l and r
+  Buffer<S> left_, right_;     ///< l and r
+  mutable Buffer<S> fetched_;  ///< on a part of a graph: what a product reads
 };
 
 }  // namespace sheafnn::layers

@@ -153,8 +153,10 @@ class SheafBlocks {
   void fetch_scales() {
     if (graph_->part() == nullptr) return;
     detail::fetch_halo(*graph_, scalings_.scales(), Index{Sizes::gram});
-    has_halo_scales_ = true;
+    has_halo_scales_ = own_arcs_ = true;
   }
+  /// On a part of a graph, backward() then expects of cut edges what flows through the part's own arcs.
+  void take_own_arcs() noexcept { own_arcs_ = true; }
 
   /// Computes the derivatives of the maps and gradient.weight_bar (added to) from the derivatives of L's blocks and of
   /// S. Lanes without an edge get meaningless numbers.
@@ -172,11 +174,8 @@ class SheafBlocks {
       });
       return;
     }
-    if (has_halo_scales_) {
-      detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
-    } else {
-      share_cut_edges(gradient);
-    }
+    if (has_halo_scales_) detail::give_halo_back(*graph_, gradient.scale_bar.data(), Index{Sizes::gram});
+    if (!own_arcs_) share_cut_edges(gradient);
     scalings_.backward(execution, graph_->own_node_count(), gradient.scale_bar.data(), gradient.degree_bar.data());
     parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
       for (Index block = begin; block < end; ++block) backward_block(block, weight, gradient, use);
@@ -244,6 +243,7 @@ class SheafBlocks {
   Buffer<S> transport_;
   Buffer<S> arc_map_;
   bool has_halo_scales_ = false;  ///< fetch_scales()
+  bool own_arcs_ = false;         ///< take_own_arcs()
   bool has_blocks_ = true;        ///< choose_parts()
 };
 

@@ -2,7 +2,8 @@
 /// SheafConvolution: X' = act(Q (I ⊗ A) dropout(X) Bᵀ + b), Q = I − Δ, from c to c' channels, with its backward pass.
 ///
 /// Mixing is one product per node, of its row of X with W, W_{(j,k),(i,l)} = A_ij B_lk; without A, of every stalk coordinate
-/// with Bᵀ. The first layer of a network may read sparse features. Shapes: X n × d × c, A d × d, B c' × c, b c'.
+/// with Bᵀ. The first layer of a network may read sparse features. Shapes: X n × d × c, A d × d, B c' × c, b c'. On a part of a graph
+/// rows of the halo are computed from what is there; only what LaplacianStep reads of them has meaning.
 /// Source: Sheaf Neural Networks (Hansen and Gebhart, arXiv 2012.06333); math: "Convolutions on given sheaves".
 #pragma once
 
@@ -186,9 +187,10 @@ class SheafConvolution {
     check(weights);
     check(weights_bar);
     const Index f = options_.outputs, row = shape_.row();
+    const Index count = nodes_.lower_bound(graph_->own_node_count());  // rows of own nodes
     // D = act′ ∘ X̄′;  b̄ = Σ D;  Ȳ = D − Δ D.
     S* const bar = scratch_.data();
-    parallel_for(execution, nodes_.count(), 16, [&](Index begin, Index end) {
+    parallel_for(execution, count, 16, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         const S* slope = slope_.data() + nodes_[i] * row;
         detail::for_tiles<S>(0, row, [&]<class T>(auto c) {
@@ -198,7 +200,7 @@ class SheafConvolution {
     });
     if (options_.bias) {
       for (Index c = 0; c < f; ++c) zero_[c] = S(0);
-      detail::add_column_sums(nodes_.count() * D, f, bar, f, zero_.data());
+      detail::add_column_sums(count * D, f, bar, f, zero_.data());
       for (Index c = 0; c < f; ++c) {
         weights_bar.bias[static_cast<std::size_t>(c)] -= zero_[c];
         zero_[c] = S(0);
@@ -213,7 +215,7 @@ class SheafConvolution {
                     .first_bar = {},
                     .scratch = {view(output_), view(diffused())}},
                    {bar, nodes_.count(), D, f}, y_bar);
-    for (Index i = 0; i < nodes_.count(); ++i) {
+    for (Index i = 0; i < count; ++i) {
       S* to = y_bar.data() + nodes_[i] * row;
       detail::for_tiles<S>(0, row,
                            [&]<class T>(auto c) { c.store(to + c, c.load(to + c) - c.load(bar + i * row + c)); });

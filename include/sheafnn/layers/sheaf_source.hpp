@@ -49,6 +49,10 @@ class SheafStack {
     for (SheafBlocks<Family, S>& sheaf : sheaves_) sheaf.choose_parts(maps, blocks);
     gradient_.map_bar.resize(maps && is_learned<Family> ? graph.arc_count() * BlockSizes<Family>::map : 0);
   }
+  /// See SheafBlocks::take_own_arcs(), of all sheaves.
+  void take_own_arcs() noexcept {
+    for (SheafBlocks<Family, S>& sheaf : sheaves_) sheaf.take_own_arcs();
+  }
 
  private:
   std::vector<SheafBlocks<Family, S>> sheaves_;

@@ -138,7 +138,9 @@ VariationalSource<Posterior, S, Maps>::VariationalSource(const GraphType& graph,
       posterior_(blocks, posterior),
       centre_(graph, blocks, posterior) {
   if constexpr (is_around_given<Posterior>) {
-    if (learner.labels > 0) labelled_.emplace(blocks, posterior.labels(), Index{Draws::spread_size});
+    if (learner.labels > 0) {
+      labelled_.emplace(blocks, detail::given_labels(posterior, blocks), Index{Draws::spread_size});
+    }
   }
 }
 

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
 namespace sheafnn::layers {
@@ -73,5 +75,24 @@ class ElementRuns {
   std::vector<Index> first_ = {0};
   std::vector<Index> number_;
 };
+
+/// The rows of `width` numbers of the nodes that a part of a graph owns, in an array with a row for every node of the whole. Takes any
+/// width.
+[[nodiscard]] inline std::shared_ptr<const ElementRuns> runs_of_rows(const PartNumbers& part, Index width) {
+  const auto r = std::make_shared<ElementRuns>();
+  for (Index u = 0; u < part.own; ++u) r->add(part.node[static_cast<std::size_t>(u)] * width, width);
+  return r;
+}
+/// The stored features of these nodes, in the stored features of the whole. Unchecked: sizes of the arguments.
+///
+/// \param first_entry  number of the first one of every owned node \param row_size  row_size(u) is their number
+template <class RowSize>
+[[nodiscard]] std::shared_ptr<const ElementRuns> runs_of_entries(const PartNumbers& part,
+                                                                 const std::vector<Index>& first_entry,
+                                                                 const RowSize& row_size) {
+  const auto r = std::make_shared<ElementRuns>();
+  for (Index u = 0; u < part.own; ++u) r->add(first_entry[static_cast<std::size_t>(u)], row_size(u));
+  return r;
+}
 
 }  // namespace sheafnn::layers

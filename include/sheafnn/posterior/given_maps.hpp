@@ -51,10 +51,15 @@ class GivenMaps {
                 ? "the model has one sheaf"
                 : detail::concat("must be 1, for all layers, or ", of_model, ", one per sheaf of the model"));
   }
-  /// \throws std::invalid_argument  a sheaf over another graph than this one, or a part of a larger graph
+  /// Sheaves of a part of a graph are over the whole.
+  ///
+  /// \throws std::invalid_argument  a sheaf over another graph than this one, or than the whole that it is a part of
   void check_graph(const Graph& graph) const;
 
  private:
+  /// \throws std::invalid_argument  an arc of the part that the whole has not
+  static void check_arcs(const Graph& graph, const Graph& whole, std::string_view sheaf);
+
   std::shared_ptr<const Sheaves> sheaves_;
 };
 
@@ -64,18 +69,37 @@ template <class Family>
 inline constexpr bool has_given_maps<GivenMaps<Family>> = true;
 
 template <RestrictionMapFamily Family>
+void GivenMaps<Family>::check_arcs(const Graph& graph, const Graph& whole, std::string_view sheaf) {
+  const PartNumbers& numbers = graph.part()->numbers();
+  for (Index arc = 0; arc < graph.arc_count(); ++arc) {
+    const Index number = numbers.arc[static_cast<std::size_t>(arc)];
+    const Index u = numbers.node[static_cast<std::size_t>(graph.source(arc))],
+                v = numbers.node[static_cast<std::size_t>(graph.target(arc))];
+    if (whole.source(number) == u && whole.target(number) == v) continue;
+    throw_invalid_argument(detail::concat("arc ", number, " of ", sheaf),
+                           detail::concat(whole.source(number), " – ", whole.target(number)),
+                           detail::concat("the network's graph has ", u, " – ", v));
+  }
+}
+
+template <RestrictionMapFamily Family>
 void GivenMaps<Family>::check_graph(const Graph& graph) const {
-  require(graph.part() == nullptr, "graph", "a part of a larger graph", "given maps are over whole graphs");
+  const GraphPart* part = graph.part();
   for (Index s = 0; s < count(); ++s) {
     const Graph& over = (*this)[s].graph();
     const auto check = [&](std::string_view what, Index found, Index expected) {
       if (found == expected) return;
       throw_invalid_argument(detail::concat(what, " of sheaves[", s, "]"), found,
-                             detail::concat("the network's graph has ", expected));
+                             detail::concat("the network's graph has ", expected,
+                                            part == nullptr ? "" : ": ranks get a sheaf over the whole graph"));
     };
-    if (&over == &graph) continue;
-    check("nodes", over.node_count(), graph.node_count());
-    check("edges", over.edge_count(), graph.edge_count());
+    if (&over == &graph && part == nullptr) continue;
+    check("nodes", over.node_count(), part == nullptr ? graph.node_count() : part->numbers().total_nodes);
+    check("edges", over.edge_count(), part == nullptr ? graph.edge_count() : part->numbers().total_edges);
+    if (part != nullptr) {
+      check_arcs(graph, over, detail::concat("sheaves[", s, "]"));
+      continue;
+    }
     for (Index e = 0; e < graph.edge_count(); ++e) {
       const Edge found = over.edge(e), expected = graph.edge(e);
       if (found == expected) continue;

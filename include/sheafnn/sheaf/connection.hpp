@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_part.hpp"
 #include "sheafnn/random/stream.hpp"
 #include "sheafnn/sheaf/cellular_sheaf.hpp"
 #include "sheafnn/sheaf/families/orthogonal.hpp"
@@ -97,6 +99,31 @@ template <class Real>
   return u * svd.matrixV().transpose();
 }
 
+/// The edges whose maps one part of a graph computes.
+class OwnEdges {
+ public:
+  /// \param graph  the whole \param part  null: there are no parts
+  OwnEdges(const Graph& graph, const GraphPart* part) {
+    if (part == nullptr) return;
+    starts_.resize(static_cast<std::size_t>(graph.node_count()));
+    reads_.resize(starts_.size());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(part->numbers().own); ++i) {
+      const Index u = part->numbers().node[i];
+      starts_[static_cast<std::size_t>(u)] = reads_[static_cast<std::size_t>(u)] = true;
+      for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
+        if (graph.target(a) > u) reads_[static_cast<std::size_t>(graph.target(a))] = true;
+      }
+    }
+  }
+  /// Does the part compute the maps of edges to larger nodes than u?
+  [[nodiscard]] bool starts_at(Index u) const { return starts_.empty() || starts_[static_cast<std::size_t>(u)]; }
+  /// Does it need the frame of u?
+  [[nodiscard]] bool reads(Index u) const { return reads_.empty() || reads_[static_cast<std::size_t>(u)]; }
+
+ private:
+  std::vector<bool> starts_, reads_;
+};
+
 /// Most numbers of the frames that are written out at a time: 256 MiB in all, two blocks of nodes.
 inline constexpr Index frame_numbers = Index{1} << 24;
 
@@ -107,12 +134,16 @@ namespace sheafnn::sheaf {
 /// O_uv of all edges. Frames are written out for two blocks of nodes at a time, so that memory does not grow with n p d.
 ///
 /// \param block_nodes  nodes of a block; 0: as many as fit into 128 MiB
+/// \param part         null: all edges. Otherwise all parts of the graph call this, and each computes the maps of the edges
+///                     whose smaller node it owns; the parts put them together
 /// \throws std::invalid_argument  block_nodes below 0
 template <class Real>
 [[nodiscard]] Transports connection_transports(const BasicLocalFrames<Real>& frames, bool special,
-                                               Execution execution = {}, Index block_nodes = 0) {
+                                               Execution execution = {}, Index block_nodes = 0,
+                                               GraphPart* part = nullptr) {
   require_between("block_nodes", block_nodes, 0, Index{1} << 31);
   const Graph& graph = frames.graph();
+  const detail::OwnEdges own_edges(graph, part);
   const Index n = graph.node_count(), d = frames.dimension();
   const Index fit = std::max<Index>(1, detail::frame_numbers / (d * frames.features()));
   const Index block = block_nodes > 0 ? block_nodes : fit;
@@ -121,7 +152,9 @@ template <class Real>
   const auto frames_of = [&](Index first) {
     Frames of(static_cast<std::size_t>(std::min(block, n - first)));
     parallel_for(execution, static_cast<Index>(of.size()), 1, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) of[static_cast<std::size_t>(i)] = frames.frame(first + i);
+      for (Index i = begin; i < end; ++i) {
+        if (own_edges.reads(first + i)) of[static_cast<std::size_t>(i)] = frames.frame(first + i);
+      }
     });
     return of;
   };
@@ -130,6 +163,7 @@ template <class Real>
     for (Index second = first; second < n; second += block) {
       bool joined = false;
       for (Index u = first; u < first + static_cast<Index>(own.size()); ++u) {
+        if (!own_edges.starts_at(u)) continue;
         for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1) && !joined; ++a) {
           joined = graph.target(a) > u && graph.target(a) / block == second / block;
         }
@@ -140,6 +174,7 @@ template <class Real>
       parallel_for(execution, static_cast<Index>(own.size()), 1, [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i) {
           const Index u = first + i;
+          if (!own_edges.starts_at(u)) continue;
           for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
             const Index v = graph.target(a);
             if (v < u || v / block != second / block) continue;
@@ -154,6 +189,7 @@ template <class Real>
       });
     }
   }
+  if (part != nullptr) part->sum(std::span<double>(r.values), {});  // of one number and zeros
   return r;
 }
 
@@ -209,11 +245,12 @@ template <RestrictionMapFamily Family>
 /// network does so.
 ///
 /// \tparam Family  Orthogonal<D>, or SpecialOrthogonal<D>, which needs options.special
+/// \param part     see connection_transports(); the graph and the features are the whole's
 /// \throws std::invalid_argument  features of another number of nodes or fewer than D, maps that the family refuses
 template <RestrictionMapFamily Family>
 [[nodiscard]] CellularSheaf<Family> connection_sheaf(const Graph& graph, const NodeFeatures& features,
                                                      const ConnectionOptions& options = {},
-                                                     Execution execution = {}) {
+                                                     Execution execution = {}, GraphPart* part = nullptr) {
   constexpr int D = Family::stalk_dimension;
   const auto shared = std::make_shared<const Graph>(graph);
   const Stream stream{.seed = static_cast<std::uint64_t>(options.seed), .purpose = Purpose::sheaf_noise};
@@ -229,7 +266,7 @@ template <RestrictionMapFamily Family>
     return options.special ? random(SpecialOrthogonal<D>()) : random(Family());
   }
   const LocalFrames frames(*shared, features, D, options.gauge);
-  return sheaf_of_transports<Family>(shared, connection_transports(frames, options.special, execution));
+  return sheaf_of_transports<Family>(shared, connection_transports(frames, options.special, execution, 0, part));
 }
 
 }  // namespace sheafnn::sheaf
