@@ -191,7 +191,7 @@ class Network<PooledModel<NodeModel>> {
     // epoch.
     std::unique_ptr<detail::PooledPart<NodeModel>>& part = parts_[pass.training ? 0 : 1];
     if (part == nullptr || !part->is_of(graphs)) {
-      part.reset();
+      // Made before the old part is freed, so that the allocator keeps its pages: mini-batches change with every step.
       part = std::make_unique<detail::PooledPart<NodeModel>>(model_, graph_, seen_, graphs);
     }
     part->network().set_execution(execution_);
