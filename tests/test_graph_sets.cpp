@@ -216,9 +216,10 @@ TEST_CASE("graph sets: errors of tables name file, line, column and value") {
         "graphs.csv:1: column 'label' is the first column, which holds the names of the graphs"}},
       {"graphs.csv", {"", "graphs.csv: is empty; expected a header line and one line per graph"}},
   };
-  for (const auto& [file, expected] : cases) {
-    CAPTURE(expected.first);
-    CHECK(error_of(file, expected.first) == expected.second);
+  for (const auto& one : cases) {
+    const std::string& text = one.second.first;
+    CAPTURE(text);
+    CHECK(error_of(one.first, text) == one.second.second);
   }
   CHECK(error_of("graphs.csv", "molecule,label\nwater,a\nneon,NA\nhydrogen,b\n")
             .starts_with(
