@@ -36,7 +36,7 @@ foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Bundle_${d})
   list(APPEND sheafnn_usual_models Bundle_${d})
 endforeach()
-set(sheafnn_mpi_models ${sheafnn_all_models})  # those that the ranks of MPI know
+set(sheafnn_mpi_models ${sheafnn_all_models})  # what the ranks of MPI know
 set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING
     "Models the programs contain, as FAMILY:D or FAMILY_D")
 string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")

@@ -9,6 +9,7 @@
 #include "batch_gradient.hpp"
 #include "mixing_layers.hpp"
 #include "refusal.hpp"
+#include "sheafnn/bsnn/pooled_model.hpp"
 #include "sheafnn/every_layer.hpp"
 #include "training_comparison.hpp"
 
@@ -113,6 +114,22 @@ TEST_CASE(
   training_comparison::compare_training_of(Rotations(options_of(LayerForm::copresheaf, small), 3), training, bound,
                                            data);
   training_comparison::compare_seeds<Waves>(wave, data);
+}
+
+TEST_CASE("copresheaves have neither fixed filters nor a Laplacian for harmonic pooling") {
+  ModelOptions o = small_options();
+  o.layers = 7;
+  o.add_lp = true;
+  batch::HostExecutor executor;
+  CHECK(test::message_of([&] {
+          static_cast<void>(
+              batch_checks::run_batch<Among<PointMass<Diagonal<2>>>>(executor, small_problem(), o, {}));
+        }) == "fixed filters: 1 is not allowed; the layer copresheaf has none");
+  PooledOptions pooled;
+  static_cast<ModelOptions&>(pooled) = options_of(LayerForm::copresheaf);
+  pooled.pooling = Pooling::harmonic;
+  CHECK(test::message_of([&] { static_cast<void>(PooledModel<AnyNsd<Identity<2>, double>>(pooled)); }) ==
+        "layer: copresheaf is not allowed; harmonic pooling reads a Laplacian, and copresheaves have none");
 }
 
 TEST_CASE("batches of models with all layers refuse the layers that they lack") {

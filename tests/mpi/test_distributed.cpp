@@ -829,6 +829,38 @@ TEST_CASE("owned nodes that make no split are refused") {
   refused("split.train: ");
 }
 
+/// The first layer is a polynomial filter, the others are diffusion layers.
+template <class Family, class S>
+using FirstFilter = sheafnn::LayerWhere<sheafnn::layers::PolynomialDiffusionLayer<Family, S>,
+                                        [](const sheafnn::layers::LayerSetting& of) { return of.number == 0; }>;
+template <class Family, class S>
+using OtherDiffusion = sheafnn::LayerWhere<sheafnn::layers::DiffusionLayer<Family, S>,
+                                           [](const sheafnn::layers::LayerSetting& of) { return of.number != 0; }>;
+
+TEST_CASE("layers with other derivatives of edges between parts are refused beside each other") {
+  const sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
+  using Family = sheafnn::Identity<2>;
+  using Model = sheafnn::SheafModel<Family, sheafnn::PointMass<Family>, double,
+                                    sheafnn::LayerKinds<FirstFilter, OtherDiffusion>>;
+  const Model model({.features = 20,
+                     .channels = 3,
+                     .layers = 3,
+                     .classes = 3,
+                     .filter = {.basis = sheafnn::PolynomialBasis::chebyshev, .degree = 2}},
+                    1);
+  const auto stack = [&](const sheafnn::Graph& graph) {
+    const sheafnn::layers::DiffusionShape<double> shape(graph, 2, false, false, 3);
+    static_cast<void>(sheafnn::detail::LayerStack<Family, double>(model, graph, shape));
+  };
+  stack(data.graph);
+  CHECK_THROWS_WITH_AS(stack(part.graph()),
+                       doctest::Contains(
+                           "layer: 2 is not allowed; on parts of a graph it cannot stand beside layers "
+                           "with attention or a filter"),
+                       std::invalid_argument);
+}
+
 TEST_CASE("a network on arcs of its own is refused on a part of a graph") {
   const sheafnn::Dataset data = dataset();
   mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));

@@ -35,6 +35,7 @@ class BatchCopresheafLayer {
         end_{activation},
         number_(static_cast<std::uint32_t>(number)),
         mixing_(layout.layers[number], parameters, shape, batch, sums) {
+    layers::require_no_filters(shape.coordinates - Family::stalk_dimension, layers::LayerForm::copresheaf);
     const auto array = [&](Index instances) {
       return Array<Executor, S>(executor, "layers", instances * shape.size());
     };

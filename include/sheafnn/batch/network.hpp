@@ -256,11 +256,12 @@ class BatchNetwork<Executor, Model> {
   /// From the derivative of the logits to X̄_l and F̄^l, l = L … 1, then to H̄, Q's parameters and the encoder's weights.
   void backward(const Pass& pass, bool closed_form, bool drop) {
     parts_.clear_bars(executor_, pass);
-    const bool direct = parts_.enters_last_layer();
     const std::size_t top = parts_.layers.size() - 1;
+    auto* const entered = parts_.enters_last_layer() ? parts_.layers[top].diffusion() : nullptr;
+    const bool direct = entered != nullptr;
     if (direct) {
-      parts_.layers[top].diffusion()->enter(parts_.layer_call(executor_, pass, top, false, top),
-                                            parts_.output->logits_bar(parts_.view), parts_.x_bar.data());
+      entered->enter(parts_.layer_call(executor_, pass, top, false, top), parts_.output->logits_bar(parts_.view),
+                     parts_.x_bar.data());
     } else {
       parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
       parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());

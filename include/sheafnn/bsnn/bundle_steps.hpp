@@ -1,6 +1,6 @@
 /// \file
 /// BundleSteps: the layers and buffers of a bundle network, and the steps of its passes. On a part of a graph (graph/graph_part.hpp)
-/// all rows are those of owned nodes, but for the encoder's, which has empty rows of the halo.
+/// all rows belong to owned nodes, but for the encoder's, which has empty rows of the halo.
 #pragma once
 
 #include <algorithm>
@@ -82,7 +82,7 @@ struct BundleSteps {
   }
 
   void set_pass(const ForwardPass<S>& of) {
-    check_pass(of, graph.node_count());
+    check_pass(of, node_count());
     if constexpr (Bayesian) {
       check_noise(of, node_count() * model.options().bundles * Model::Posterior::noise_size, layer_count());
     } else {

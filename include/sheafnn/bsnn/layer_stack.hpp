@@ -2,6 +2,7 @@
 /// LayerKinds: the kinds of layers that networks of a model may have, and LayerStack: the layers of a network.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -87,7 +88,9 @@ void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index c
       weights.declare(list, of);
       if constexpr (std::is_same_v<decltype(weights), DiffusionWeights<ParameterSlot>>) {
         at.layers.push_back(weights);
-      } else if constexpr (requires { weights.mixing; }) {
+      } else if constexpr (requires {
+                             { weights.mixing } -> std::same_as<DiffusionWeights<ParameterSlot>&>;
+                           }) {
         at.layers.push_back(weights.mixing);
       } else {
         at.layers.emplace_back();
@@ -102,6 +105,7 @@ template <class Family, class S>
 class LayerStack {
  public:
   /// \param graph, shape  must outlive the stack
+  /// \throws std::invalid_argument  on a part of a graph, kinds of layers that cannot stand beside each other
   template <class Model>
   LayerStack(const Model& model, const Graph& graph, const DiffusionShape<S>& shape) {
     LayerSetting of = model.layer_setting();
@@ -109,6 +113,8 @@ class LayerStack {
     // All parts of a graph must make the same choice, since they exchange rows of the recomputed terms.
     if (graph.part() == nullptr) of.terms = choose_terms(of.filter, model.options().normalisation, bytes);
     const Layer<Family, S>* before = nullptr;
+    Index own = -1,
+          sharing = -1;  // a layer that takes the derivatives of its own arcs, and one that shares cut edges
     for (of.number = 0; of.number < model.options().layers; ++of.number) {
       std::unique_ptr<Layer<Family, S>> layer;
       Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
@@ -120,12 +126,22 @@ class LayerStack {
         }
       });
       before = layer.get();
-      reads_ = reads_.with(layer->reads());
+      const LayerReads reads = layer->reads();
+      if (reads.own_arcs || reads.scales)
+        own = of.number;
+      else if (reads.blocks)
+        sharing = of.number;
+      reads_ = reads_.with(reads);
       if (model.options().layer_norm) {
         layer = std::make_unique<NormedLayer<Family, S>>(std::move(layer), graph.node_count(), shape.row());
       }
       layers_.push_back(std::move(layer));
     }
+    if (graph.part() == nullptr || own < 0 || sharing < 0) return;
+    throw_invalid_argument(
+        "layer", sharing,
+        "on parts of a graph it cannot stand beside layers with attention or a filter, whose edges "
+        "between parts have other derivatives");
   }
 
   [[nodiscard]] Index count() const noexcept { return static_cast<Index>(layers_.size()); }

@@ -208,7 +208,7 @@ template <class T>
   return std::any_of(row.begin(), row.end(), [](T target) { return is_known(target); });
 }
 
-/// The numbers of the rows, copied without gaps, because a loss may concern only some columns.
+/// Sets all numbers to 0, row by row, since rows may have gaps.
 template <class S>
 void fill_zero(const MatrixView<S>& m) {
   for (Index i = 0; i < m.rows(); ++i) std::fill_n(m.data() + i * m.stride(), m.columns(), S(0));

@@ -38,7 +38,7 @@ class PooledModel {
   /// a of attention is uniform in ±1/√h.
   ///
   /// \throws std::invalid_argument  as SheafModel; an option out of range; harmonic pooling with another normalisation than
-  ///                                augmented or block, whose eigenvalues may exceed 2, without edges, or of complex features
+  ///                                augmented or block, whose eigenvalues may exceed 2, without edges, of complex features, or of copresheaves
   explicit PooledModel(const PooledOptions& options, std::uint64_t seed = 0, const Posterior& posterior = {})
       : PooledModel(detail::LayoutOnly{}, options, posterior) {
     parameters().initialise(seed);
@@ -52,6 +52,8 @@ class PooledModel {
       detail::require_edges(options_);
       require(layers::parts_of(options_.layer) == 1, "layer", to_string(*options_.layer),
               "harmonic pooling reads real features");
+      require(options_.layer != layers::LayerForm::copresheaf, "layer", "copresheaf",
+              "harmonic pooling reads a Laplacian, and copresheaves have none");
       require(options.normalisation == Normalisation::augmented || options.normalisation == Normalisation::block,
               "normalisation", to_string(options.normalisation), "harmonic pooling needs augmented or block");
     }

@@ -101,7 +101,7 @@ template <class Model>
 /// What a loss predicts from the outputs, averaged over the posterior samples: class probabilities (Classification), a
 /// probability for each label (Multilabel), means (Regression), or what your own loss defines.
 ///
-/// \param loss  the loss of the training; its targets are not read
+/// \param loss  the loss of the training; its targets are checked and do not count
 /// \returns     n × C, row-major
 /// \throws std::invalid_argument  as predict()
 template <class Model, Loss<typename Model::Scalar> LossType>
@@ -145,7 +145,8 @@ template <class Model, Loss<typename Model::Scalar> LossType>
 /// Central intervals of the predictive mixture of the posterior samples, which contain a number with probability
 /// `coverage` if the model is right. math: "Intervals of numbers" (6.13).
 ///
-/// \param loss  the loss of the training, Gaussian or Poisson (target_losses.hpp); its targets are not read
+/// \param loss  the loss of the training, Gaussian or Poisson (target_losses.hpp); its targets are checked and do
+///              not count
 /// \returns     uncertainty::Intervals with bounds, n × k
 /// \throws std::invalid_argument  as predict(), or a coverage outside (0, 1)
 template <class Model, Loss<typename Model::Scalar> LossType>

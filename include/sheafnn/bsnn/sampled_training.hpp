@@ -1,12 +1,14 @@
 /// \file
-/// train_on_samples(), predict_on_samples(): networks on drawn neighbours, for graphs that do not fit into memory with a network's features, or not
-/// at all. A step takes TrainOptions::batch_size labelled nodes and sees their sample_neighbours():
+/// train_on_samples(), predict_on_samples(): networks on drawn neighbours, for graphs that do not fit into memory with a
+/// network's features, or not at all. A step takes TrainOptions::batch_size labelled nodes and sees their
+/// sample_neighbours():
 ///
 ///     an epoch: the training nodes in a random order, batch_size at a time;   θ ← Adam(θ, ∇L(θ; sample, its targets))
 ///
-/// A network of L layers reads neighbours at distances up to L, and its normalisation the degrees of these. So with L + 1
-/// fan-outs of 0, all neighbours, the outputs of the targets are the outputs on the whole graph. Predictions of validation
-/// and test nodes see samples, too, the same ones in every epoch.
+/// Where every layer learns a sheaf, a layer reads neighbours at distance 2, whose degrees normalise. So with 2L fan-outs of
+/// 0, all neighbours, a deterministic network of L layers gives its targets the outputs on the whole graph. The noise of
+/// posteriors and layers lies at the sample's own numbers. Predictions of validation and test nodes see samples, too, the
+/// same ones in every epoch.
 ///
 /// Source: Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, 2017, algorithm 2.
 #pragma once
@@ -100,10 +102,13 @@ TrainResult train_on_samples(Model& model, const GraphRows& rows, const Split& s
                              const SamplingOptions& sampling = {}, const TrainOptions& options = {}) {
   validate(sampling);
   validate(options);
-  validate(split, rows.node_count(), "split");
-  const Split drawn = {split.train, detail::some_of(split.validation, sampling.evaluated, options.seed),
-                       detail::some_of(split.test, sampling.evaluated, options.seed)};
-  const detail::EvaluatedNodes evaluated(rows, drawn);
+  detail::check_targets(Classification(rows.labels()), rows.node_count(), model.options().classes, split, "split");
+  const auto some = [&](const std::vector<std::int32_t>& nodes) {
+    return detail::some_of(labelled_nodes(rows.labels(), nodes), sampling.evaluated, options.seed);
+  };
+  const Split drawn = {split.train, some(split.validation), some(split.test)};
+  const detail::EvaluatedNodes evaluated(rows, drawn,
+                                         options.batch_size > 0 ? options.batch_size : rows.node_count());
   detail::SampleSource source(rows, drawn, evaluated, sampling, options);
   return detail::train_on_subgraphs(model, rows, drawn, evaluated, source, options);
 }

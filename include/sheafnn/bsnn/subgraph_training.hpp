@@ -39,7 +39,7 @@ class SubgraphSource {
   virtual Index begin_epoch(Index epoch) = 0;
   /// \param step  of all epochs, for random numbers \param number  of the epoch's step
   [[nodiscard]] virtual SubgraphBatch training(std::uint32_t step, Index number) = 0;
-  /// Nodes to predict, in all subgraphs of evaluations together.
+  /// Number of subgraphs that are predicted; their targets together are EvaluatedNodes::node.
   [[nodiscard]] virtual Index evaluations() const = 0;
   [[nodiscard]] virtual SubgraphBatch evaluation(Index number) = 0;
 };
@@ -50,11 +50,15 @@ struct EvaluatedNodes {
   std::vector<std::int32_t> labels;
   Split split;  ///< its train is empty
 
-  /// Validation and test nodes; training nodes if there are neither.
-  EvaluatedNodes(const GraphRows& rows, const Split& of) {
+  /// Validation and test nodes. If there are neither, training nodes, to check that predictions are finite.
+  ///
+  /// \param most  of these training nodes
+  EvaluatedNodes(const GraphRows& rows, const Split& of, Index most = std::numeric_limits<Index>::max()) {
     std::merge(of.validation.begin(), of.validation.end(), of.test.begin(), of.test.end(),
                std::back_inserter(node));
-    if (node.empty()) node = of.train;
+    if (node.empty()) {
+      node.assign(of.train.begin(), of.train.begin() + std::min(static_cast<Index>(of.train.size()), most));
+    }
     for (const std::int32_t u : node) labels.push_back(rows.labels()[static_cast<std::size_t>(u)]);
     for (const std::int32_t u : of.validation) split.validation.push_back(static_cast<std::int32_t>(number(u)));
     for (const std::int32_t u : of.test) split.test.push_back(static_cast<std::int32_t>(number(u)));
@@ -128,8 +132,9 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
                               .input_dropout = options.input_dropout,
                               .dropout = options.dropout,
                               .nodes = batch.targets};
-    const Elbo objective = elbo(network, pass, Classification(batch.graph.labels), batch.targets,
-                                {report.kl_weight, options.kl_estimator, options.training_samples});
+    const Elbo objective =
+        elbo(network, pass, Classification(batch.graph.labels), batch.targets,
+             {report.kl_weight, options.kl_estimator, options.training_samples, options.sample_loss});
     const bool stepped = adam.step_count > 0;
     check_finite(objective, report.epoch, stepped);
     const bool finite = adam.step(network.execution(), parameters, network.gradient(), options.weight_decay,

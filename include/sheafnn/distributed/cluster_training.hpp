@@ -125,6 +125,7 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
   validate(parts, data.node_count());
   validate(split, data.node_count(), "split");
   require_between("parts_per_step", parts_per_step, 1, parts.parts);
+  require(options.batch_size == 0, "batch_size", options.batch_size, "a step takes parts_per_step parts");
   const sheafnn::detail::EvaluatedNodes evaluated(rows, split);
   detail::ClusterSource source(rows, parts, parts_per_step, split, evaluated, options.seed);
   return sheafnn::detail::train_on_subgraphs(model, rows, split, evaluated, source, options);

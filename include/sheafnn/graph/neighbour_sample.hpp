@@ -4,8 +4,8 @@
 ///     V_0 = targets,   V_h = ⋃ over u ∈ V_{h−1} of k_h drawn neighbours of u,   without nodes of earlier distances
 ///
 /// The drawn arcs are the edges of the subgraph, in both directions. Neighbours of u are drawn without replacement, each set
-/// with the same probability, from the random numbers at the address (seed, step, h, u). They depend on nothing else:
-/// neither on the other targets nor on threads or ranks.
+/// with the same probability, from the random numbers at the address (seed, step, h, u). Other targets matter through the
+/// distance h alone, and threads and ranks not at all.
 ///
 /// Source: Hamilton, Ying and Leskovec, Inductive representation learning on large graphs, 2017, algorithm 2; the draws are
 /// Floyd's (Bentley and Floyd, 1987).

@@ -45,13 +45,17 @@ class FolderRows final : public GraphRows {
       features_ = columns.integer(0);
       sparse_.emplace(numbers(folder / "features_indptr.npy", nodes_ + 1),
                       numbers(folder / "features_indices.npy"), MappedArray(folder / "features_values.npy"));
+      if (sparse_->values.dimensions() != 1) {
+        detail::fail(sparse_->values.name(), sparse_->values.dimensions(), " dimensions; must have one");
+      }
       if (sparse_->values.rows() != sparse_->indices.rows()) {
         detail::fail(sparse_->values.name(), sparse_->values.rows(), " entries; must be ",
                      sparse_->indices.rows());
       }
       check_ends(sparse_->indptr, sparse_->indices);
     }
-    if (features_ < 0 || features_ > most) detail::fail(folder.string(), features_, " columns of features");
+    if (features_ < 0 || features_ > most)
+      detail::fail(folder.string(), features_, " columns of features; must be between 0 and ", most);
     read_labels(folder);
     read_masks(folder);
   }

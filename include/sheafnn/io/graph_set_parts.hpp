@@ -68,8 +68,12 @@ void take_graph_labels(GraphSet& set, const std::vector<std::string>& texts, con
     negative = negative || sheafnn::detail::trimmed(text) == "-1";
     names.insert(sheafnn::detail::trimmed(text));
   }
+  names.erase("");  // unknown
   if (negative && names == std::set<std::string_view>{"-1", "1"}) {
-    for (std::int32_t& code : labels.codes) code = code < 0 ? 0 : 1;
+    for (std::size_t g = 0; g < texts.size(); ++g) {
+      const std::string_view text = sheafnn::detail::trimmed(texts[g]);
+      labels.codes[g] = text.empty() ? -1 : text == "1" ? 1 : 0;
+    }
     labels.class_names = {"-1", "1"};
   }
   set.labels = std::move(labels.codes);

@@ -78,7 +78,7 @@ struct NodePlaces {
   return r;
 }
 
-/// Gives the arcs the numbers of their edges. An arc that is not listed has those of its reverse.
+/// Gives the arcs the numbers of their edges. An arc that is not listed has the numbers of its reverse.
 inline void take_edge_columns(Graph& graph, const EdgeList& list, const std::vector<Edge>& placed) {
   const std::size_t count = list.names.size();
   if (count == 0) return;

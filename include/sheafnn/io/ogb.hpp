@@ -1,6 +1,6 @@
 /// \file
 /// Node classification tasks in the raw form that the Open Graph Benchmark (Hu et al., NeurIPS 2020) publishes: a folder
-/// with compressed tables, as ogbn-arxiv and ogbn-products, or with .npz files, as ogbn-papers100M.
+/// with compressed tables, as ogbn-arxiv and ogbn-products, or with .npz files. Graphs have fewer than 2³⁰ edges.
 #pragma once
 
 #include <algorithm>
@@ -89,6 +89,10 @@ class OgbTable {
   return r;
 }
 
+[[noreturn]] inline void refuse_edge_features(const std::string& where) {
+  fail(where, "features of edges are not read; write edges.csv with them");
+}
+
 /// Labels as texts; "nan" is an unknown one.
 [[nodiscard]] inline std::string label_text(std::string_view text) {
   return text == "nan" || text == "NaN" ? std::string() : std::string(text);
@@ -146,6 +150,7 @@ inline void read_ogb_tables(const std::filesystem::path& raw, Dataset& data, std
 
 inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std::vector<std::string>& labels) {
   const NpzArchive archive(raw / "data.npz");
+  if (archive.contains("edge_feat")) refuse_edge_features(archive.file() + ": edge_feat");
   const NpyArray counts = archive.array("num_nodes_list");
   constexpr Index most = std::numeric_limits<std::int32_t>::max();
   const std::vector<std::int64_t> nodes = counts.values<std::int64_t>();
@@ -171,7 +176,9 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
   if (!std::filesystem::exists(raw / "node-label.npz", error)) return;
   const NpyArray classes = ogb_matrix(NpzArchive(raw / "node-label.npz"), "node_label", n, 1);
   for (const double label : classes.values<double>()) {
-    if (!std::isnan(label) && std::trunc(label) != label) fail(classes.where(), label, " is not a class");
+    if (!std::isnan(label) && (std::trunc(label) != label || std::abs(label) >= 1e9)) {
+      fail(classes.where(), label, " is not a class, a number below 1000000000");
+    }
     labels.push_back(std::isnan(label) ? std::string() : std::to_string(static_cast<std::int64_t>(label)));
   }
 }
@@ -226,8 +233,7 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
     const std::filesystem::path raw = folder / "raw";
     const bool arrays = std::filesystem::exists(raw / "data.npz", error);
     if (detail::OgbTable::exists(raw / "edge-feat")) {
-      detail::fail((raw / "edge-feat.csv.gz").string(),
-                   "features of edges are not read; write edges.csv with them");
+      detail::refuse_edge_features((raw / "edge-feat.csv.gz").string());
     }
     arrays ? detail::read_ogb_arrays(raw, data, labels) : detail::read_ogb_tables(raw, data, labels);
     if (!labels.empty()) {

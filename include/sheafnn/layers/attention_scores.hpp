@@ -40,7 +40,8 @@ struct AttentionWeights {
   WeightVector<T> log_scale;   ///< log σ, one number; empty unless scores are random
 
   /// W and a uniform in ±1/√inputs, log σ = −2. Unchecked: the options are resolved.
-  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const LayerSetting& of) {
+  SHEAFNN_NOINLINE void declare(ParameterList<T>& list, LayerSetting of) {
+    of.diffusion.residual = false;  // other layers of the network may have ε
     mixing.declare(list, of);
     const std::string number = std::exchange(list.suffix, "");
     const Index k = of.attention.heads, g = of.attention.width, h = of.coordinates * of.channels;

@@ -53,7 +53,6 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
         diffused_(output_.size()),
         partial_(chunks_.count * D) {
     this->require_no_filters(form);
-
     require(diffusion.channels % 2 == 0, "channels of the shape", diffusion.channels,
             "complex features have an even number");
     setting_.channels = half();

@@ -129,7 +129,7 @@ class HeatOperator {
       const Index count = std::min(strip, width() - first);
       for (Index k = 0; k <= coefficients_.degree(); ++k) {
         if (GraphPart* const part = adjacency_.part(); part != nullptr && k > 0) {
-          part->begin_fetch(term_.data(), strip);
+          part->begin_fetch(term_.data(), count);
           part->end_fetch();
         }
         const bool used = coefficients_.used(k);
@@ -145,7 +145,7 @@ class HeatOperator {
                                   S* sum = to.data() + u * to.stride() + first + c;
                                   const S* paired = Paired ? with.data() + u * with.stride() + first + c : nullptr;
                                   SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
-                                    c.store(t, next_.data() + u * strip + c, value[t]);
+                                    c.store(t, next_.data() + u * count + c, value[t]);
                                     if (!used) continue;
                                     const T part = c.load(t, factor_.data() + c) * value[t];
                                     c.store(t, sum, k == 0 ? part : c.load(t, sum) + part);
@@ -181,12 +181,12 @@ class HeatOperator {
   template <class Take>
   void next_terms(bool transposed, Index begin, Index end, Index count, const Take& take) const {
     const bool of_laplacian = coefficients_.of_laplacian();
-    adjacency_.product_rows(transposed, begin, end, term_.data(), strip, count,
+    adjacency_.product_rows(transposed, begin, end, term_.data(), count, count,
                             [&]<class T, int Tiles>(Index u, auto c, const T(&row)[Tiles]) SHEAFNN_INLINE_LAMBDA {
                               T value[Tiles];
                               SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) {
                                 value[t] =
-                                    of_laplacian ? row[t] - c.load(t, term_.data() + u * strip + c) : row[t];
+                                    of_laplacian ? row[t] - c.load(t, term_.data() + u * count + c) : row[t];
                               }
                               take.template operator()<T, Tiles>(u, c, value);
                             });

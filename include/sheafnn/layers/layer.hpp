@@ -167,10 +167,7 @@ class WeightedLayer : public Layer<Family, S> {
   }
 
   /// \throws std::invalid_argument  fixed filters, naming a form of layers that does not support them
-  void require_no_filters(LayerForm form) const {
-    require(diffusion_->filters == 0, "fixed filters", diffusion_->filters,
-            detail::concat("the layer ", to_string(form), " has none"));
-  }
+  void require_no_filters(LayerForm form) const { layers::require_no_filters(diffusion_->filters, form); }
   template <class T>
   SHEAFNN_NOINLINE void check_features(const FeatureView<T>& x, std::string_view name) const {
     require_shape(x, graph_->node_count(), diffusion_->coordinates, diffusion_->channels, name);

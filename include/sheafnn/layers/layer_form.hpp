@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/nn/complex_activation.hpp"
@@ -33,6 +34,11 @@ inline constexpr std::array<std::string_view, 6> layer_form_names = {"diffusion"
 /// May layers of a form have fixed filters, and have rotations learned edge weights by default? Takes any form.
 [[nodiscard]] constexpr bool has_fixed_filters(LayerForm form) {
   return form == LayerForm::diffusion || form == LayerForm::convolution || form == LayerForm::wave;
+}
+/// \param filters  fixed ones of the features \throws std::invalid_argument  there are some. Takes any form.
+SHEAFNN_NOINLINE inline void require_no_filters(Index filters, LayerForm form) {
+  require(filters == 0, "fixed filters", filters,
+          sheafnn::detail::concat("the layer ", to_string(form), " has none"));
 }
 /// Do batches, and with them CUDA devices, have layers of a form? Takes any form.
 [[nodiscard]] constexpr bool is_batched(LayerForm form) {

@@ -75,6 +75,8 @@ void GivenMaps<Family>::check_arcs(const Graph& graph, const Graph& whole, std::
     const Index number = numbers.arc[static_cast<std::size_t>(arc)];
     const Index u = numbers.node[static_cast<std::size_t>(graph.source(arc))],
                 v = numbers.node[static_cast<std::size_t>(graph.target(arc))];
+    require(number < whole.arc_count(), "arc", number,
+            detail::concat("the graph of ", sheaf, " has ", whole.arc_count(), " arcs"));
     if (whole.source(number) == u && whole.target(number) == v) continue;
     throw_invalid_argument(detail::concat("arc ", number, " of ", sheaf),
                            detail::concat(whole.source(number), " – ", whole.target(number)),
@@ -91,7 +93,8 @@ void GivenMaps<Family>::check_graph(const Graph& graph) const {
       if (found == expected) return;
       throw_invalid_argument(detail::concat(what, " of sheaves[", s, "]"), found,
                              detail::concat("the network's graph has ", expected,
-                                            part == nullptr ? "" : ": ranks get a sheaf over the whole graph"));
+                                            part == nullptr ? ""
+                                                            : ": parts of a graph get a sheaf over the whole"));
     };
     if (&over == &graph && part == nullptr) continue;
     check("nodes", over.node_count(), part == nullptr ? graph.node_count() : part->numbers().total_nodes);

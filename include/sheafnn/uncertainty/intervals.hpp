@@ -202,7 +202,7 @@ namespace sheafnn::uncertainty {
 /// The intervals μ ± τ_c s of all rows.
 ///
 /// \param thresholds  k numbers τ, as residual_thresholds() returns them
-/// \throws std::invalid_argument  sizes that do not match, or a negative threshold
+/// \throws std::invalid_argument  sizes that do not match, a negative threshold, or a deviation that is not positive
 [[nodiscard]] inline Intervals residual_intervals(std::span<const double> predictions,
                                                   std::span<const double> deviations,
                                                   std::span<const double> thresholds) {
@@ -210,6 +210,9 @@ namespace sheafnn::uncertainty {
   require(predictions.size() % thresholds.size() == 0, "predictions", predictions.size(),
           detail::concat("must be a multiple of ", thresholds.size()));
   if (!deviations.empty()) require_size(deviations, static_cast<Index>(predictions.size()), "deviations");
+  for (std::size_t i = 0; i < deviations.size(); ++i) {
+    require(deviations[i] > 0, ArgumentName({}, "deviations", i), deviations[i], "must be positive");
+  }
   for (std::size_t c = 0; c < thresholds.size(); ++c) {
     require(thresholds[c] >= 0, ArgumentName({}, "thresholds", c), thresholds[c], "must be at least 0");
   }
