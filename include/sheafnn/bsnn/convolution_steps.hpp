@@ -60,7 +60,7 @@ struct ConvolutionSteps {
   using Family = typename Model::Family;
   using Posterior = typename Model::Posterior;
   using S = typename Model::Scalar;
-  using Layer = SheafConvolution<Family, S>;
+  using Layer = layers::SheafConvolution<Family, S>;
   using Source = std::conditional_t<Model::bayesian, VariationalSource<Posterior, S>, GivenSource<Family, S>>;
   static constexpr bool is_sampled = Model::bayesian;
 
