@@ -118,6 +118,7 @@ TEST_CASE(
 
 TEST_CASE("copresheaves have neither fixed filters nor a Laplacian for harmonic pooling") {
   ModelOptions o = small_options();
+  o.layer = LayerForm::diffusion;
   o.layers = 7;
   o.add_lp = true;
   batch::HostExecutor executor;
