@@ -123,7 +123,9 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/bsnn/connection_model.hpp>
 #include <sheafnn/bsnn/pooled_network.hpp>
+#include <sheafnn/bsnn/sampled_training.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
+#include <sheafnn/bsnn/target_losses.hpp>
 #include <sheafnn/convolution.hpp>
 #include <sheafnn/cooperative.hpp>
 #include <sheafnn/hypergraph.hpp>
