@@ -179,7 +179,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
         own = isinstance(X, Dataset)
         data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=4)
-        kind = ("multilabel", targets.shape[1], [], 2)
+        kind: TargetKind = ("multilabel", targets.shape[1], [], 2)
         predictions, _ = self._fit_targets(data, number if own else None, number, targets, kind, level=4)
         self.multilabel_, self.ordinal_ = True, False
         self.__dict__.pop("uncertainty_", None)
@@ -197,7 +197,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             raise ValueError(f"loss: 'ordinal' is not allowed; the order of the classes {data.classes[:3].tolist()} … is not known: give numbers")
         own = isinstance(X, Dataset)
         targets = np.where(data.codes < 0, np.nan, data.codes.astype(float))[:, None]
-        kind = ("ordinal", 1, [], len(data.classes))
+        kind: TargetKind = ("ordinal", 1, [], len(data.classes))
         predictions, _ = self._fit_targets(data, split if own else None, split if own else 0, targets, kind, level=4)
         self.multilabel_, self.ordinal_ = False, True
         self.__dict__.pop("uncertainty_", None)
