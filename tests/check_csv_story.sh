@@ -125,7 +125,7 @@ grep -qE '^ +0 +8 +- ' more.txt || fail "the training did not go on: $(cat more.
 # The example of docs/data.md, as it stands there; its edge list repeats nothing.
 mkdir example
 for file in edges nodes; do
-  awk -v title="\`$file.csv\`:" '/^## Delimited/ {exit} index($0, title) {wait = 1} /^```$/ {on = 0} on; /^```csv$/ && wait {on = 1; wait = 0}' \
+  awk -v title="\`$file.csv\` says" '/^## Delimited/ {exit} index($0, title) {wait = 1} /^```$/ {on = 0} on; /^```csv$/ && wait {on = 1; wait = 0}' \
     "$root/docs/data.md" > example/$file.csv
   [ "$(wc -l < example/$file.csv)" -ge 10 ] || fail "docs/data.md has no $file.csv"
 done
