@@ -6,7 +6,6 @@
 ///     large_graph big --fan-outs 10,5 --batch-size 512 --steps 100 --evaluated 10000 --epochs 5
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <sheafnn/bsnn/model.hpp>
 #include <sheafnn/bsnn/sampled_training.hpp>
 #include <sheafnn/io/folder_rows.hpp>
@@ -51,8 +50,7 @@ void train(const Settings& s, const sheafnn::io::FolderRows& rows) {
   std::printf("best epoch %td: test accuracy %.1f %%, test loss %.4f; %.2f s an epoch\n", result.best_epoch,
               100 * result.test_accuracy, result.test_nll, result.epoch_seconds);
   if (s.save.empty()) return;
-  const std::filesystem::path folder = s.folder;
-  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  const std::string name = sheafnn::io::folder_name(s.folder);
   sheafnn::io::write_safetensors(
       s.save,
       sheafnn::io::to_tensors(model, {{"dataset", name}, {"best_epoch", std::to_string(result.best_epoch)}}));

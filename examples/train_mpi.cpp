@@ -138,8 +138,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     piece = std::move(read.piece);
     own = std::move(read.own);
     by_parts = read.by_parts;
-    const std::filesystem::path path = s.dataset;
-    data.name = (path.has_filename() ? path : path.parent_path()).filename().string();
+    data.name = sheafnn::io::folder_name(s.dataset);
     data.class_count = std::max<Index>(2, piece.class_count);
     data.splits.resize(1);
   } else {

@@ -366,7 +366,7 @@ TEST_CASE("what is wrong in a folder is named") {
                                       "; offsets must not decrease and end at ", arcs));
   CHECK(message([](const Folder& folder) {
           folder.write<std::int64_t>("indptr", std::vector<std::int64_t>{0, 1});
-        }) == sheafnn::detail::concat("indptr.npy: entry 1 is 1; must be ", arcs));
+        }) == sheafnn::detail::concat("indptr.npy: entry 1 is 1; must be ", arcs, ", the entries of indices.npy"));
   CHECK(message([&](const Folder& folder) {
           std::vector<std::int32_t> labels = task().labels;
           labels[7] = -2;

@@ -464,7 +464,6 @@ void bind_model(nb::module_& module) {
   module.def("train_targets", &train_targets, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
   module.def("residual_intervals", &residual_intervals);
-  module.attr("target_loss_names") = names_of(sheafnn::target_loss_names);
   module.attr("has_device_models") = programs::has_device_models();
 }
 

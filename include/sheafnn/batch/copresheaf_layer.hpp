@@ -12,6 +12,7 @@
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -24,31 +25,24 @@ class BatchCopresheafLayer {
  public:
   static constexpr bool reads_first = false, reads_before = false, reads_maps = true;
 
-  /// \param number  of the layer, which is one of `layout`
-  BatchCopresheafLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,
-                       const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
-                       const BatchFilter<Executor, S>&, const ResidualOptions&,
-                       const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout,
-                       PartialSums& sums)
-      : graph_(graph),
-        shape_(shape),
-        end_{activation},
-        number_(static_cast<std::uint32_t>(number)),
-        mixing_(layout.layers[number], parameters, shape, batch, sums) {
-    layers::require_no_filters(shape.coordinates - Family::stalk_dimension, layers::LayerForm::copresheaf);
-    const auto array = [&](Index instances) {
-      return Array<Executor, S>(executor, "layers", instances * shape.size());
-    };
-    if (dropout) dropped_ = array(batch.training_instances());
-    mean_ = array(batch.instances());
-    if (mixing_.has_right()) product_ = array(batch.instances());
-    change_ = array(batch.instances());
-    output_ = array(batch.instances());
-    const Index f = shape.channels;
-    const RowChunks rows{shape.nodes * batch.training_copies * shape.coordinates};
-    bias_ = parameters.info(parameters.find(sheafnn::detail::concat("bias.", number))).offset;
-    bias_sums_ = sums.reserve(rows.count(), f);
-    sums.assign(bias_, f, bias_sums_, rows.count(), f);
+  /// \throws std::invalid_argument  fixed filters
+  explicit BatchCopresheafLayer(const BatchLayerSetting<Executor, S>& of)
+      : graph_(of.graph),
+        shape_(of.shape),
+        end_{of.activation},
+        number_(static_cast<std::uint32_t>(of.number)),
+        mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
+    layers::require_no_filters(of.shape.coordinates - Family::stalk_dimension, layers::LayerForm::copresheaf);
+    if (of.dropout) dropped_ = of.features(of.batch.training_instances());
+    mean_ = of.features(of.batch.instances());
+    if (mixing_.has_right()) product_ = of.features(of.batch.instances());
+    change_ = of.features(of.batch.instances());
+    output_ = of.features(of.batch.instances());
+    const Index f = of.shape.channels;
+    const RowChunks rows{of.shape.nodes * of.batch.training_copies * of.shape.coordinates};
+    bias_ = of.parameters.info(of.parameters.find(sheafnn::detail::concat("bias.", of.number))).offset;
+    bias_sums_ = of.sums.reserve(rows.count(), f);
+    of.sums.assign(bias_, f, bias_sums_, rows.count(), f);
   }
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }

@@ -16,6 +16,7 @@
 #include "sheafnn/batch/initial_residual_layer.hpp"
 #include "sheafnn/batch/layer_call.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/polynomial_layer.hpp"
 #include "sheafnn/batch/right_transposes.hpp"
@@ -33,22 +34,18 @@ class BatchDiffusionLayer {
   static constexpr bool reads_before = false, reads_maps = false;
 
   BatchDiffusionLayer() = default;
-  /// \param number  of the layer, which is one of `layout`
-  /// \param filter  the network's, which must outlive the layer
-  BatchDiffusionLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,
-                      const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
-                      const BatchFilter<Executor, S>& filter, const ResidualOptions& residual,
-                      const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout,
-                      PartialSums& sums)
-      : graph_(graph),
-        shape_(shape),
-        filter_(&filter),
-        number_(static_cast<std::uint32_t>(number)),
-        activation_(activation) {
+  explicit BatchDiffusionLayer(const BatchLayerSetting<Executor, S>& of)
+      : graph_(of.graph),
+        shape_(of.shape),
+        filter_(&of.filter),
+        number_(static_cast<std::uint32_t>(of.number)),
+        activation_(of.activation) {
+    const auto& [number, executor, graph, shape, layout, activation, filter, residual, parameters, batch, dropout,
+                 sums] = of;
     const layers::DiffusionWeights<layers::ParameterSlot>& layer = layout.layers[number];
-    const auto array = [&] { return Array<Executor, S>(executor, "layers", batch.instances() * shape.size()); };
+    const auto array = [&of] { return of.features(of.batch.instances()); };
     epsilon_ = layer.epsilon >= 0 ? parameters.info(layer.epsilon).offset : Index{-1};
-    if (dropout) dropped_ = Array<Executor, S>(executor, "layers", batch.training_instances() * shape.size());
+    if (dropout) dropped_ = of.features(batch.training_instances());
     initial_ = BatchInitialResidual<Executor, Family, S>(executor, residual, static_cast<Index>(number),
                                                          static_cast<Index>(layout.layers.size()), graph, shape,
                                                          layer.right >= 0, batch);

@@ -14,6 +14,7 @@
 #include "sheafnn/batch/block_gradient_kernels.hpp"
 #include "sheafnn/batch/flow_kernels.hpp"
 #include "sheafnn/batch/layer_call.hpp"
+#include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/network.hpp"
 #include "sheafnn/bsnn/flow_model.hpp"
@@ -33,42 +34,37 @@ class BatchFlowLayer {
 
   /// \throws std::invalid_argument  steps that are chosen by tolerances, or options out of range
   template <class Model>
-  BatchFlowLayer(const Model& model, std::size_t number, Executor& executor, const GraphView<S>& graph,
-                 const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
-                 const BatchFilter<Executor, S>&, const ResidualOptions&,
-                 const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool, PartialSums& sums)
-      : graph_(graph),
-        shape_(shape),
-        function_{activation, model.options().negate_inside ? S(-1) : S(1)},
-        mixing_(layout.layers[number], parameters, shape, batch, sums) {
-    const layers::FlowIntegration of = sheafnn::detail::checked_for<S>(model.options().integration());
-    require(of.method != FlowMethod::dormand_prince, "method", to_string(of.method),
+  BatchFlowLayer(const Model& model, const BatchLayerSetting<Executor, S>& of)
+      : graph_(of.graph),
+        shape_(of.shape),
+        function_{of.activation, model.options().negate_inside ? S(-1) : S(1)},
+        mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
+    const BatchSize& batch = of.batch;
+    const layers::FlowIntegration steps = sheafnn::detail::checked_for<S>(model.options().integration());
+    require(steps.method != FlowMethod::dormand_prince, "method", to_string(steps.method),
             "its steps depend on the features, and a batch needs steps known before: choose runge-kutta or euler, "
             "or train the models one by one");
-    method_ = sheafnn::detail::tableau(of.method);
-    h_ = static_cast<S>(of.equal_step());
-    steps_ = of.fixed_steps;
-    const auto array = [&](Index instances) {
-      return Array<Executor, S>(executor, "layers", instances * shape.size());
-    };
-    for (int i = 0; i < method_.stages; ++i) slopes_.push_back(array(batch.instances()));
-    for (Array<Executor, S>& turn : turns_) turn = array(batch.instances());
-    if (batch.trains()) states_ = array(batch.training_instances() * steps_);
+    method_ = sheafnn::detail::tableau(steps.method);
+    h_ = static_cast<S>(steps.equal_step());
+    steps_ = steps.fixed_steps;
+    for (int i = 0; i < method_.stages; ++i) slopes_.push_back(of.features(batch.instances()));
+    for (Array<Executor, S>& turn : turns_) turn = of.features(batch.instances());
+    if (batch.trains()) states_ = of.features(batch.training_instances() * steps_);
     const auto add_step = [&](Index instances) {
       for (int i = 0; i < method_.stages; ++i) {
         Stage& stage = stages_.emplace_back();
-        if (i > 0) stage.x = array(instances);
-        if (mixing_.has_right()) stage.product = array(instances);
-        if (mixing_.has_left()) stage.mixed = array(instances);
-        stage.scaled = array(instances);
-        stage.diffused = array(instances);
+        if (i > 0) stage.x = of.features(instances);
+        if (mixing_.has_right()) stage.product = of.features(instances);
+        if (mixing_.has_left()) stage.mixed = of.features(instances);
+        stage.scaled = of.features(instances);
+        stage.diffused = of.features(instances);
       }
     };
     add_step(batch.instances());
     if (!batch.trains()) return;
     constexpr Index arrays = 5;  // of a stage
     const Index of_step =
-        method_.stages * arrays * static_cast<Index>(sizeof(S)) * batch.training_copies * shape.size();
+        method_.stages * arrays * static_cast<Index>(sizeof(S)) * batch.training_copies * of.shape.size();
     kept_ = std::min(steps_, static_cast<Index>(layers::flow_stage_memory) / std::max<Index>(of_step, 1));
     for (Index k = 0; k < kept_; ++k) add_step(batch.training_instances());
   }

@@ -15,6 +15,7 @@
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/laplacian_kernels.hpp"
 #include "sheafnn/batch/layer_scratch.hpp"
+#include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -32,38 +33,32 @@ class BatchLaplacianLayer {
   static constexpr bool reads_first = Equation::with_first, reads_before = Equation::with_before,
                         reads_maps = false;
 
-  /// \param number  of the layer, whose weights are named after it
-  BatchLaplacianLayer(std::size_t number, Executor& executor, const GraphView<S>& graph,
-                      const FeatureShape<S>& shape, const ModelLayout& layout, bool activation,
-                      const BatchFilter<Executor, S>&, const ResidualOptions&,
-                      const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout,
-                      PartialSums& sums)
-      : graph_(graph),
-        shape_(shape),
-        number_(static_cast<std::uint32_t>(number)),
-        activation_(activation),
-        mixing_(layout.layers[number], parameters, shape, batch, sums) {
-    const auto array = [&](Index instances) {
-      return Array<Executor, S>(executor, "layers", instances * shape.size());
-    };
-    if (dropout) dropped_ = array(batch.training_instances());
-    if (mixing_.has_right()) product_ = array(batch.instances());
-    if (mixing_.has_left()) mixed_ = array(batch.instances());
-    scaled_ = array(batch.instances());
-    if constexpr (sheaf::is_learned<Family>) diffused_ = array(batch.instances());
-    z_ = array(batch.training_instances());
-    direct_ = array(batch.training_instances());
-    output_ = array(batch.instances());
+  explicit BatchLaplacianLayer(const BatchLayerSetting<Executor, S>& of)
+      : graph_(of.graph),
+        shape_(of.shape),
+        number_(static_cast<std::uint32_t>(of.number)),
+        activation_(of.activation),
+        mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
+    const FeatureShape<S>& shape = of.shape;
+    const BatchSize& batch = of.batch;
+    if (of.dropout) dropped_ = of.features(batch.training_instances());
+    if (mixing_.has_right()) product_ = of.features(batch.instances());
+    if (mixing_.has_left()) mixed_ = of.features(batch.instances());
+    scaled_ = of.features(batch.instances());
+    if constexpr (sheaf::is_learned<Family>) diffused_ = of.features(batch.instances());
+    z_ = of.features(batch.training_instances());
+    direct_ = of.features(batch.training_instances());
+    output_ = of.features(batch.instances());
     if constexpr (Sums::kinds > 0) {
       const Index chunks = RowChunks{shape.nodes * batch.training_copies}.count(), row = shape.row();
       const Index stride = Sums::kinds * row;
-      sums_ = sums.reserve(chunks, stride);
+      sums_ = of.sums.reserve(chunks, stride);
       // The partial sums of kind k make `size` weights, of which each has `inner` sums.
       const auto assign = [&](int k, std::string_view name, Index size, Index inner, bool tanh) {
         const layers::ParameterInfo& info =
-            parameters.info(parameters.find(sheafnn::detail::concat(name, ".", number)));
+            of.parameters.info(of.parameters.find(sheafnn::detail::concat(name, ".", of.number)));
         if (k == 0) weights_ = info.offset;  // the others follow it
-        sums.assign(info.offset, size, sums_ + k * row, chunks, stride, inner, tanh);
+        of.sums.assign(info.offset, size, sums_ + k * row, chunks, stride, inner, tanh);
       };
       if constexpr (Equation::count > 0) {
         for (int k = 0; k < Equation::count; ++k) {

@@ -13,6 +13,7 @@
 #include "sheafnn/batch/copresheaf_layer.hpp"
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/laplacian_layer.hpp"
+#include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/bsnn/layer_stack.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/copresheaf_layer.hpp"
@@ -112,11 +113,9 @@ class BatchLayer {
  public:
   static constexpr bool drops = true;  ///< some of its input
 
-  /// \param number  of the layer
-  /// \param made    what constructors of layers get
-  template <class... Made>
-  BatchLayer(const Model& model, std::size_t number, Made&&... made)
-      : layer_(make(setting(model, number), number, std::forward<Made>(made)...)) {}
+  /// \throws std::invalid_argument  options that batches lack
+  BatchLayer(const Model& model, const BatchLayerSetting<Executor, S>& of)
+      : layer_(make(setting(model, of.number), of)) {}
 
   /// use(layer) for the layer, whatever its kind is.
   template <class Use>
@@ -161,15 +160,15 @@ class BatchLayer {
     r.number = static_cast<Index>(number);
     return r;
   }
-  template <class... Made>
-  [[nodiscard]] static Variant make(const layers::LayerSetting& of, std::size_t number, Made&&... made) {
+  [[nodiscard]] static Variant make(const layers::LayerSetting& of,
+                                    const BatchLayerSetting<Executor, S>& in_batch) {
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
       if constexpr (is_refused_by_name<Kind>) {
         throw_invalid_argument("layer", to_string(Kind::form), "batches and CUDA devices have no such layers");
       } else {
         if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
-        r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, number, made...);
+        r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, in_batch);
       }
     });
     return std::move(*r);

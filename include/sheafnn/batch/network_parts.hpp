@@ -273,8 +273,9 @@ struct NetworkParts {
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(model, l, executor, g, shape, layout, options.activation, filter, options.residual, p,
-                          batch, dropout, sums);
+      layers.emplace_back(model,
+                          BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation, filter,
+                                                         options.residual, p, batch, dropout, sums});
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
     if constexpr (Layer::reads_maps) {

@@ -25,9 +25,8 @@ struct EdgePrediction : uncertainty::SampledPrediction {
 
 /// What is predicted for each of T pairs of nodes: is there a link?
 struct LinkPrediction : uncertainty::SampledPrediction {
-  std::vector<double> link;  ///< T: the probability, the second column of `probabilities`
-  std::vector<std::int32_t>
-      ranking;  ///< T: the pairs, the most probable first; ties keep their order
+  std::vector<double> link;           ///< T: the probability, the second column of `probabilities`
+  std::vector<std::int32_t> ranking;  ///< T: the pairs, the most probable first; ties keep their order
 };
 
 namespace detail {
@@ -41,7 +40,7 @@ void for_sampled_scores(const Model& model, const GraphOf<Model>& graph, const N
   require(!pairs.empty(), "pairs", 0, "at least one is needed");
   PairScorer<Model> scorer;
   bool begun = false;
-  for_sampled_outputs(model, graph, features, options, [&](auto& network, const auto& outputs) {
+  for_sampled_outputs(model, graph, features, {}, options, [&](auto& network, const auto& outputs) {
     if (!begun) scorer.begin(network, head, {pairs.begin(), pairs.end()});
     begun = true;
     use(scorer.scores(network, outputs), scorer.row_of());

@@ -100,9 +100,6 @@ struct NetworkSteps : NetworkParts<ModelType> {
     if (!shares_sheaf && this->layers.reads().maps && this->layers.reads().blocks) {
       this->source.gradient().clear();  // a layer overwrites the derivatives of maps, or of blocks
       shares_sheaf = true;
-    } else if (last && sheaf_gradient_begun &&
-               this->layers.reads().maps) {  // derivatives of blocks are there alone
-      this->source.gradient().map_bar.fill(S(0));
     }
     kl_of_layers += sample_share() * this->layers[l].kl();
     this->layers[l].backward({execution,

@@ -97,6 +97,7 @@ class PooledPart {
       network_->accumulate_features(bar);
       return;
     }
+    network_->sheaf_source().gradient().map_bar.fill(S(0));  // layers add to it, and the pooling reads no maps
     harmonic_->backward({.execution = network_->execution(),
                          .sheaf = last_sheaf(),
                          .sheaf_gradient = network_->sheaf_source().gradient(),

@@ -36,17 +36,19 @@ struct Prediction : uncertainty::SampledPrediction {
 
 namespace detail {
 
-/// Calls use(network, outputs) for every sample's raw outputs, n × C, which are finite.
+/// Calls use(network, outputs) for every sample's raw outputs, which are finite: of all nodes, n × C, or of some.
+///
+/// \param nodes  increasing; empty: all
 template <class Model, class Use>
 void for_sampled_outputs(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
-                         const PredictOptions& options, const Use& use) {
+                         std::span<const std::int32_t> nodes, const PredictOptions& options, const Use& use) {
   using S = typename Model::Scalar;
   require_between("samples", options.samples, 1, 32768);
   require(options.threads >= 0, "threads", options.threads,
           "must be at least 0 (0: as many as the graph is worth)");
   Network<Model> network(model, graph, features,
                          options.threads > 0 ? options.threads : suggested_threads(model, graph));
-  network.begin({.seed = options.seed, .epoch = options.epoch});
+  network.begin({.seed = options.seed, .epoch = options.epoch, .nodes = nodes});
   network.draw_samples(options.samples, [&](const MatrixView<S>& outputs) {
     for (Index u = 0; u < outputs.rows(); ++u) {
       for (Index c = 0; c < outputs.columns(); ++c) {
@@ -59,21 +61,17 @@ void for_sampled_outputs(const Model& model, const GraphOf<Model>& graph, const 
   });
 }
 
-}  // namespace detail
-
-/// Predicts the class of every node of a graph, which need not be the graph of the training. The probabilities are the
-/// softmax of the model's outputs, as in a Classification. For other losses there is predict_targets().
-///
-/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
-/// \throws std::invalid_argument  an option out of range, features that do not fit, or outputs that are not finite
+/// predict() of some nodes, with a row for each. \param nodes  increasing; empty: all
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
-                                 const PredictOptions& options = {}) {
+[[nodiscard]] Prediction predict_nodes(const Model& model, const GraphOf<Model>& graph,
+                                       const NodeFeatures& features, std::span<const std::int32_t> nodes,
+                                       const PredictOptions& options) {
   using S = typename Model::Scalar;
-  const Index n = detail::output_rows<Model>(graph), classes = model.options().classes;
+  const Index n = nodes.empty() ? output_rows<Model>(graph) : static_cast<Index>(nodes.size());
+  const Index classes = model.options().classes;
   uncertainty::SampledPredictionBuilder builder(n, classes);
   std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
-  detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const MatrixView<S>& outputs) {
+  for_sampled_outputs(model, graph, features, nodes, options, [&](auto& network, const MatrixView<S>& outputs) {
     layers::log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
     for (Index u = 0; u < n; ++u) {
       for (Index c = 0; c < classes; ++c) {
@@ -86,9 +84,22 @@ template <class Model>
   static_cast<uncertainty::SampledPrediction&>(r) = builder.result();
   r.class_count = classes;
   for (Index u = 0; u < n; ++u) {
-    r.label.push_back(static_cast<std::int32_t>(detail::most_probable(r.probabilities, classes, u)));
+    r.label.push_back(static_cast<std::int32_t>(most_probable(r.probabilities, classes, u)));
   }
   return r;
+}
+
+}  // namespace detail
+
+/// Predicts the class of every node of a graph, which need not be the graph of the training. The probabilities are the
+/// softmax of the model's outputs, as in a Classification. For other losses there is predict_targets().
+///
+/// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
+/// \throws std::invalid_argument  an option out of range, features that do not fit, or outputs that are not finite
+template <class Model>
+[[nodiscard]] Prediction predict(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
+                                 const PredictOptions& options = {}) {
+  return detail::predict_nodes(model, graph, features, {}, options);
 }
 
 /// The same for the graph and features of a dataset.
@@ -113,7 +124,7 @@ template <class Model, Loss<typename Model::Scalar> LossType>
   std::vector<double> sums(static_cast<std::size_t>(n * outputs), 0.0);
   const MatrixView<double> view(sums.data(), n, outputs);
   Index samples = 0;
-  detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const auto& sample) {
+  detail::for_sampled_outputs(model, graph, features, {}, options, [&](auto& network, const auto& sample) {
     loss.predict(network.execution(), sample, network.nodes(), view);
     ++samples;
   });
@@ -133,7 +144,7 @@ template <class Model, Loss<typename Model::Scalar> LossType>
   const Index n = detail::output_rows<Model>(graph), outputs = model.options().classes;
   loss.validate(n, outputs);
   std::vector<double> samples;
-  detail::for_sampled_outputs(model, graph, features, options, [&](auto& network, const auto& sample) {
+  detail::for_sampled_outputs(model, graph, features, {}, options, [&](auto& network, const auto& sample) {
     const std::size_t end = samples.size();
     samples.resize(end + static_cast<std::size_t>(n * outputs), 0.0);
     loss.predict(network.execution(), sample, network.nodes(),

@@ -50,20 +50,16 @@ class SampleSource final : public SubgraphSource {
         seed_(options.seed) {}
 
   Index begin_epoch(Index epoch) override {
-    batches_ = target_batches(train_, size_, seed_, epoch);
-    const Index count = static_cast<Index>(batches_.size());
+    order_ = target_order(train_, seed_, epoch);
+    const Index count = target_batch_count(order_, size_);
     return sampling_->steps > 0 ? std::min(sampling_->steps, count) : count;
   }
   [[nodiscard]] SubgraphBatch training(std::uint32_t step, Index number) override {
-    return sample(batches_[static_cast<std::size_t>(number)], step);
+    return sample(target_batch(order_, size_, number), step);
   }
-  [[nodiscard]] Index evaluations() const override {
-    return (static_cast<Index>(evaluated_->node.size()) + size_ - 1) / size_;
-  }
+  [[nodiscard]] Index evaluations() const override { return target_batch_count(evaluated_->node, size_); }
   [[nodiscard]] SubgraphBatch evaluation(Index number) override {
-    const std::size_t first = static_cast<std::size_t>(number * size_),
-                      count = std::min(static_cast<std::size_t>(size_), evaluated_->node.size() - first);
-    return sample(std::span(evaluated_->node).subspan(first, count), step_of_evaluations);
+    return sample(target_batch(evaluated_->node, size_, number), step_of_evaluations);
   }
 
  private:
@@ -79,14 +75,14 @@ class SampleSource final : public SubgraphSource {
   std::vector<std::int32_t> train_;
   Index size_;
   std::uint64_t seed_;
-  std::vector<std::vector<std::int32_t>> batches_;
+  std::vector<std::int32_t> order_;  ///< of the epoch
 };
 
 /// At most `most` of the nodes, increasing; 0: all.
 [[nodiscard]] inline std::vector<std::int32_t> some_of(const std::vector<std::int32_t>& nodes, Index most,
                                                        std::uint64_t seed) {
   if (most == 0 || static_cast<Index>(nodes.size()) <= most) return nodes;
-  return target_batches(nodes, most, seed, std::numeric_limits<std::uint32_t>::max()).front();
+  return target_batch(target_order(nodes, seed, step_of_evaluations), most, 0);
 }
 
 }  // namespace detail
@@ -133,20 +129,18 @@ template <class Model>
   }
   Prediction r;
   r.class_count = model.options().classes;
-  const std::size_t classes = static_cast<std::size_t>(r.class_count), size = static_cast<std::size_t>(together);
+  const std::size_t size = static_cast<std::size_t>(together);
   for (std::size_t first = 0; first < nodes.size(); first += size) {
     const auto targets = nodes.subspan(first, std::min(size, nodes.size() - first));
     const Subgraph sample = sample_neighbours(rows, targets, fan_outs, options.seed, detail::step_of_evaluations);
-    const Prediction of_sample = predict(model, sample.graph, sample.features, options);
-    for (const std::int32_t local : sample.local(targets)) {
-      const std::size_t u = static_cast<std::size_t>(local);
-      const auto row = of_sample.probabilities.begin() + static_cast<std::ptrdiff_t>(u * classes);
-      r.probabilities.insert(r.probabilities.end(), row, row + static_cast<std::ptrdiff_t>(classes));
-      r.entropy.push_back(of_sample.entropy[u]);
-      r.epistemic_variance.push_back(of_sample.epistemic_variance[u]);
-      r.mutual_information.push_back(of_sample.mutual_information[u]);
-      r.label.push_back(of_sample.label[u]);
-    }
+    const Prediction part =
+        detail::predict_nodes(model, sample.graph, sample.features, sample.local(targets), options);
+    const auto append = [](auto& to, const auto& more) { to.insert(to.end(), more.begin(), more.end()); };
+    append(r.probabilities, part.probabilities);
+    append(r.entropy, part.entropy);
+    append(r.epistemic_variance, part.epistemic_variance);
+    append(r.mutual_information, part.mutual_information);
+    append(r.label, part.label);
   }
   return r;
 }

@@ -82,7 +82,9 @@ template <class Model>
 
 /// See the file comment; when this throws, the model is as it was. Evaluates the nodes of the split that `evaluated` has.
 ///
-/// \throws std::invalid_argument  an option out of range or one that there is not here (resume, on_checkpoint, a metric of
+/// Unchecked: that options are in range, and that labels and split fit the model (check_targets()).
+///
+/// \throws std::invalid_argument  an option that there is not here (resume, on_checkpoint, a metric of
 ///         classes as stop_on), or data that do not fit the model
 /// \throws std::runtime_error     a diverged training, or rows that cannot be read
 template <class Model>
@@ -90,9 +92,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
                                const EvaluatedNodes& evaluated, SubgraphSource& source,
                                const TrainOptions& options) {
   using S = typename Model::Scalar;
-  validate(options);
   const Index outputs = model.options().classes;
-  check_targets(Classification(rows.labels()), rows.node_count(), outputs, split, "split");
   require(options.resume == nullptr && !options.on_checkpoint, "resume, on_checkpoint", "given",
           "a training on subgraphs has no checkpoints");
   require(!is_metric(options.stop_on), "stop_on", to_string(options.stop_on),

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,20 +12,22 @@
 
 namespace sheafnn::detail {
 
-/// Groups of at most `size` nodes in an order that seed and epoch decide; the nodes of a group increase.
-///
-/// \param nodes  with a known target \param size  at least 1
-[[nodiscard]] inline std::vector<std::vector<std::int32_t>> target_batches(std::vector<std::int32_t> nodes,
-                                                                           Index size, std::uint64_t seed,
-                                                                           Index epoch) {
-  std::vector<std::vector<std::int32_t>> r;
+/// The nodes in an order that seed and epoch decide.
+[[nodiscard]] inline std::vector<std::int32_t> target_order(std::vector<std::int32_t> nodes, std::uint64_t seed,
+                                                            Index epoch) {
   shuffle(nodes, {seed, Purpose::batch_order, static_cast<std::uint32_t>(epoch)});
-  for (std::size_t begin = 0; begin < nodes.size(); begin += static_cast<std::size_t>(size)) {
-    const std::size_t end = std::min(begin + static_cast<std::size_t>(size), nodes.size());
-    r.emplace_back(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
-                   nodes.begin() + static_cast<std::ptrdiff_t>(end));
-    std::sort(r.back().begin(), r.back().end());
-  }
+  return nodes;
+}
+/// Groups of at most `size` nodes that an order has.
+[[nodiscard]] inline Index target_batch_count(const std::vector<std::int32_t>& order, Index size) {
+  return (static_cast<Index>(order.size()) + size - 1) / size;
+}
+/// Such a group; its nodes increase. Unchecked: its number.
+[[nodiscard]] inline std::vector<std::int32_t> target_batch(const std::vector<std::int32_t>& order, Index size,
+                                                            Index number) {
+  const Index begin = number * size, end = std::min(begin + size, static_cast<Index>(order.size()));
+  std::vector<std::int32_t> r(order.begin() + begin, order.begin() + end);
+  std::sort(r.begin(), r.end());
   return r;
 }
 

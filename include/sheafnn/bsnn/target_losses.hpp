@@ -222,13 +222,13 @@ class Poisson : public detail::NumberLoss<Poisson> {
     }
   }
 
-  /// λ − y log λ + log y!.
+  /// −log Poisson(y; λ) = λ − y log λ + log y!.
   template <class S, class Slope>
   [[nodiscard]] double entry(const MatrixView<S>& outputs, Index row, Index c, double y,
                              const Slope& slope) const {
     const double z = static_cast<double>(outputs(row, c)), rate = base_rate(c) * std::exp(z);
     slope(c, rate - y);
-    return rate - y * (std::log(base_rate(c)) + z) + detail::log_factorial(y);
+    return loss_of(y, rate, std::log(base_rate(c)) + z);
   }
   /// Rates, which are the expected counts.
   template <class S>
@@ -256,11 +256,15 @@ class Poisson : public detail::NumberLoss<Poisson> {
                             std::span<const std::int32_t> nodes) const {
     return mean_score(predictions, nodes, [&](double y, Index u, Index c) {
       const double rate = std::max(predictions(u, c), std::numeric_limits<double>::min());
-      return rate - y * std::log(rate) + detail::log_factorial(y);
+      return loss_of(y, rate, std::log(rate));
     });
   }
 
  private:
+  /// −log Poisson(y; λ).
+  [[nodiscard]] static double loss_of(double y, double rate, double log_rate) {
+    return rate - y * log_rate + detail::log_factorial(y);
+  }
   [[nodiscard]] double base_rate(Index c) const noexcept {
     return base_rates_.empty() ? 1.0 : base_rates_[static_cast<std::size_t>(c)];
   }

@@ -168,7 +168,8 @@ class TrainingRun {
     std::vector<std::int32_t> nodes;
     std::copy_if(split_.train.begin(), split_.train.end(), std::back_inserter(nodes),
                  [&](std::int32_t u) { return loss_.known(u); });
-    batches_ = target_batches(std::move(nodes), size, options_.seed, epoch);
+    const std::vector<std::int32_t> order = target_order(std::move(nodes), options_.seed, epoch);
+    for (Index b = 0; b < target_batch_count(order, size); ++b) batches_.push_back(target_batch(order, size, b));
   }
   /// Steps of an epoch.
   [[nodiscard]] Index step_count() const { return std::max<Index>(1, static_cast<Index>(batches_.size())); }

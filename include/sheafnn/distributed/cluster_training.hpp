@@ -123,7 +123,8 @@ TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition
   validate(options);
   const DatasetRows rows(data);
   validate(parts, data.node_count());
-  validate(split, data.node_count(), "split");
+  sheafnn::detail::check_targets(Classification(data.labels), data.node_count(), model.options().classes, split,
+                                 "split");
   require_between("parts_per_step", parts_per_step, 1, parts.parts);
   require(options.batch_size == 0, "batch_size", options.batch_size, "a step takes parts_per_step parts");
   const sheafnn::detail::EvaluatedNodes evaluated(rows, split);

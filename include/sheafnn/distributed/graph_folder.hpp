@@ -31,6 +31,7 @@
 #include "sheafnn/distributed/local_part.hpp"
 #include "sheafnn/distributed/npy_file.hpp"
 #include "sheafnn/graph/dataset.hpp"
+#include "sheafnn/io/graph_folder_files.hpp"
 
 namespace sheafnn::distributed {
 
@@ -45,36 +46,13 @@ struct FolderPiece {
 
 namespace detail {
 
-/// Opens an array of one dimension. \param rows  that it must have; −1: any number
-[[nodiscard]] inline NpyFile open_numbers(const std::filesystem::path& path, Index rows = -1) {
-  NpyFile file(path);
-  if (file.dimensions() != 1)
-    throw std::runtime_error(concat(file.name(), ": ", file.dimensions(), " dimensions; must have one"));
-  if (rows >= 0 && file.rows() != rows)
-    throw std::runtime_error(concat(file.name(), ": ", file.rows(), " entries; must be ", rows));
-  return file;
-}
-/// Refuses offsets that do not begin at 0 or end at the number of entries. Unchecked: that there is one.
-inline void check_ends(NpyFile& offsets, const NpyFile& entries) {
-  const Index last = offsets.rows() - 1;
-  for (const auto& [i, expected] : {std::pair(Index{0}, Index{0}), std::pair(last, entries.rows())}) {
-    const Index offset = offsets.at(i);
-    if (offset == expected) continue;
-    throw std::runtime_error(concat(offsets.name(), ": entry ", i, " is ", offset, "; must be ", expected,
-                                    i == last ? ", the entries of " : "", i == last ? entries.name() : ""));
-  }
-}
-/// The arrays of a folder's graph, indptr.npy and indices.npy, whose ends are checked.
-struct GraphFiles {
-  NpyFile indptr, indices;
+using GraphFiles = io::detail::GraphFiles<NpyFile>;
+using io::detail::check_ends;
 
-  explicit GraphFiles(const std::filesystem::path& folder)
-      : indptr(open_numbers(folder / "indptr.npy")), indices(open_numbers(folder / "indices.npy")) {
-    if (indptr.rows() < 1) throw std::runtime_error(indptr.name() + ": 0 entries; must be nodes + 1");
-    check_ends(indptr, indices);
-  }
-  [[nodiscard]] Index nodes() const noexcept { return indptr.rows() - 1; }
-};
+/// See io::detail::open_numbers().
+[[nodiscard]] inline NpyFile open_numbers(const std::filesystem::path& path, Index rows = -1) {
+  return io::detail::open_numbers<NpyFile>(path, rows);
+}
 
 /// The ranges of parts.npy, if it has ranges for this number of ranks; else empty.
 [[nodiscard]] inline std::vector<Index> ranges_of_parts(const std::filesystem::path& folder, Index nodes,
@@ -132,17 +110,9 @@ struct GraphFiles {
   r.total_nodes = indptr.rows() - 1;
   r.total_edges = indices.rows() / 2;
   const std::vector<std::int64_t> offsets = indptr.read<std::int64_t>(begin, end - begin + 1);
-  const auto refuse = [&](Index u, const std::string& why) {
-    throw std::runtime_error(concat(indices.name(), ": node ", u, " ", why));
-  };
   for (Index u = begin; u < end; ++u) {
     const std::size_t i = static_cast<std::size_t>(u - begin);
-    if (offsets[i] < 0 || offsets[i] > offsets[i + 1] || offsets[i + 1] > indices.rows()) {
-      throw std::runtime_error(concat(indptr.name(), ": entry ", u, " is ", offsets[i],
-                                      "; offsets must not decrease and "
-                                      "end at ",
-                                      indices.rows()));
-    }
+    io::detail::check_offsets(indptr.name(), u, offsets[i], offsets[i + 1], indices.rows());
     r.node.push_back(u);
     r.first_arc.push_back(offsets[i]);
     r.offset.push_back(offsets[i + 1] - offsets[0]);
@@ -150,12 +120,9 @@ struct GraphFiles {
   r.target = indices.read<std::int64_t>(offsets.front(), offsets.back() - offsets.front());
   for (std::size_t i = 0; i < r.node.size(); ++i) {
     for (Index k = r.offset[i]; k < r.offset[i + 1]; ++k) {
-      const Index v = r.target[static_cast<std::size_t>(k)];
-      if (v < 0 || v >= r.total_nodes)
-        refuse(r.node[i], concat("has a neighbour ", v, "; there are ", r.total_nodes, " nodes"));
-      if (v == r.node[i]) refuse(v, "has a self-loop");
-      if (k > r.offset[i] && r.target[static_cast<std::size_t>(k - 1)] >= v)
-        refuse(r.node[i], "has neighbours that do not increase");
+      const Index before = k > r.offset[i] ? r.target[static_cast<std::size_t>(k - 1)] : Index{-1};
+      io::detail::check_neighbour(indices.name(), r.node[i], r.target[static_cast<std::size_t>(k)], before,
+                                  r.total_nodes);
     }
   }
   return r;

@@ -38,6 +38,11 @@ namespace sheafnn::io {
 /// Content of a file.
 using Bytes = std::vector<unsigned char>;
 
+/// The name of a folder, whose path may end with a separator.
+[[nodiscard]] inline std::string folder_name(const std::filesystem::path& folder) {
+  return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+}
+
 namespace detail {
 
 /// Throws std::runtime_error saying "WHERE: PARTS…".

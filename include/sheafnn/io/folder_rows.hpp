@@ -20,6 +20,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph_rows.hpp"
 #include "sheafnn/io/file.hpp"
+#include "sheafnn/io/graph_folder_files.hpp"
 #include "sheafnn/io/mapped_array.hpp"
 
 namespace sheafnn::io {
@@ -29,30 +30,22 @@ class FolderRows final : public GraphRows {
  public:
   /// \throws std::runtime_error  a file that is missing, damaged or of another shape, type or length than the others, a
   ///         label or a mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns
-  explicit FolderRows(const std::filesystem::path& folder)
-      : indptr_(numbers(folder / "indptr.npy")), indices_(numbers(folder / "indices.npy")) {
-    if (indptr_.rows() < 1) detail::fail(indptr_.name(), "0 entries; must be nodes + 1");
-    nodes_ = indptr_.rows() - 1;
+  explicit FolderRows(const std::filesystem::path& folder) : graph_(folder) {
+    const Index nodes = node_count();
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
-    if (nodes_ > most) detail::fail(indptr_.name(), nodes_, " nodes; at most ", most, " are supported");
-    check_ends(indptr_, indices_);
+    if (nodes > most) detail::fail(graph_.indptr.name(), nodes, " nodes; at most ", most, " are supported");
     if (std::filesystem::exists(folder / "features.npy")) {
       dense_.emplace(folder / "features.npy");
-      if (dense_->rows() != nodes_) detail::fail(dense_->name(), dense_->rows(), " rows; must be ", nodes_);
+      if (dense_->rows() != nodes) detail::fail(dense_->name(), dense_->rows(), " rows; must be ", nodes);
       features_ = dense_->columns();
     } else {
-      const MappedArray columns = numbers(folder / "features_columns.npy", 1);
-      features_ = columns.integer(0);
-      sparse_.emplace(numbers(folder / "features_indptr.npy", nodes_ + 1),
-                      numbers(folder / "features_indices.npy"), MappedArray(folder / "features_values.npy"));
-      if (sparse_->values.dimensions() != 1) {
-        detail::fail(sparse_->values.name(), sparse_->values.dimensions(), " dimensions; must have one");
-      }
-      if (sparse_->values.rows() != sparse_->indices.rows()) {
-        detail::fail(sparse_->values.name(), sparse_->values.rows(), " entries; must be ",
-                     sparse_->indices.rows());
-      }
-      check_ends(sparse_->indptr, sparse_->indices);
+      const MappedNumbers columns = numbers(folder / "features_columns.npy", 1);
+      features_ = columns.at(0);
+      MappedNumbers entries = numbers(folder / "features_indices.npy");
+      const Index count = entries.rows();
+      sparse_.emplace(numbers(folder / "features_indptr.npy", nodes + 1), std::move(entries),
+                      detail::open_numbers<MappedArray>(folder / "features_values.npy", count));
+      detail::check_ends(sparse_->indptr, sparse_->indices);
     }
     if (features_ < 0 || features_ > most)
       detail::fail(folder.string(), features_, " columns of features; must be between 0 and ", most);
@@ -60,9 +53,9 @@ class FolderRows final : public GraphRows {
     read_masks(folder);
   }
 
-  [[nodiscard]] Index node_count() const override { return nodes_; }
+  [[nodiscard]] Index node_count() const override { return graph_.nodes(); }
   /// M, of undirected edges.
-  [[nodiscard]] Index edge_count() const { return indices_.rows() / 2; }
+  [[nodiscard]] Index edge_count() const { return graph_.indices.rows() / 2; }
   [[nodiscard]] Index feature_count() const override { return features_; }
   [[nodiscard]] std::span<const std::int32_t> labels() const override { return labels_; }
   [[nodiscard]] Index class_count() const override { return classes_; }
@@ -71,19 +64,14 @@ class FolderRows final : public GraphRows {
 
   /// \throws std::runtime_error  offsets that decrease or are out of range
   [[nodiscard]] Index degree(Index u) const override {
-    const auto [begin, end] = row_of(indptr_, indices_, u);
+    const auto [begin, end] = row_of(graph_.indptr, graph_.indices, u);
     return end - begin;
   }
   /// \throws std::runtime_error  a number that is no other node's, or neighbours that do not increase
   [[nodiscard]] Index neighbour(Index u, Index k) const override {
-    const Index at = indptr_.integer(u) + k, v = indices_.integer(at);
-    if (v < 0 || v >= nodes_) {
-      detail::fail(indices_.name(), "node ", u, " has a neighbour ", v, "; there are ", nodes_, " nodes");
-    }
-    if (v == u) detail::fail(indices_.name(), "node ", u, " has a self-loop");
-    if (k > 0 && indices_.integer(at - 1) >= v) {
-      detail::fail(indices_.name(), "node ", u, " has neighbours that do not increase");
-    }
+    const Index place = graph_.indptr.at(u) + k, v = graph_.indices.at(place);
+    detail::check_neighbour(graph_.indices.name(), u, v, k > 0 ? graph_.indices.at(place - 1) : Index{-1},
+                            node_count());
     return v;
   }
   /// \throws std::runtime_error  a value that is not finite, or columns that are out of range or do not increase
@@ -103,7 +91,7 @@ class FolderRows final : public GraphRows {
     const auto [begin, end] = row_of(sparse_->indptr, sparse_->indices, u);
     Index last = -1;
     for (Index k = begin; k < end; ++k) {
-      const Index column = sparse_->indices.integer(k);
+      const Index column = sparse_->indices.at(k);
       if (column <= last || column >= features_) {
         detail::fail(sparse_->indices.name(), "node ", u, " has a column ", column,
                      "; columns must increase and be below ", features_);
@@ -114,41 +102,26 @@ class FolderRows final : public GraphRows {
 
  private:
   struct SparseFeatures {
-    MappedArray indptr, indices, values;
-    SparseFeatures(MappedArray&& of_rows, MappedArray&& columns, MappedArray&& numbers)
+    MappedNumbers indptr, indices;
+    MappedArray values;
+    SparseFeatures(MappedNumbers&& of_rows, MappedNumbers&& columns, MappedArray&& numbers)
         : indptr(std::move(of_rows)), indices(std::move(columns)), values(std::move(numbers)) {}
   };
 
-  /// An array of whole numbers of one dimension. \param rows  that it must have; −1: any number
-  [[nodiscard]] static MappedArray numbers(const std::filesystem::path& path, Index rows = -1) {
-    MappedArray r(path);
-    if (r.dimensions() != 1) detail::fail(r.name(), r.dimensions(), " dimensions; must have one");
-    if (rows >= 0 && r.rows() != rows) detail::fail(r.name(), r.rows(), " entries; must be ", rows);
-    if (!r.whole()) detail::fail(r.name(), "has no whole numbers");
-    return r;
+  [[nodiscard]] static MappedNumbers numbers(const std::filesystem::path& path, Index rows = -1) {
+    return detail::open_numbers<MappedNumbers>(path, rows);
   }
-  static void check_ends(const MappedArray& offsets, const MappedArray& entries) {
-    const Index last = offsets.rows() - 1;
-    for (const auto& [i, expected] : {std::pair(Index{0}, Index{0}), std::pair(last, entries.rows())}) {
-      if (const Index offset = offsets.integer(i); offset != expected) {
-        detail::fail(offsets.name(), "entry ", i, " is ", offset, "; must be ", expected);
-      }
-    }
-  }
-  [[nodiscard]] static std::pair<Index, Index> row_of(const MappedArray& offsets, const MappedArray& entries,
+  [[nodiscard]] static std::pair<Index, Index> row_of(const MappedNumbers& offsets, const MappedNumbers& entries,
                                                       Index u) {
-    const Index begin = offsets.integer(u), end = offsets.integer(u + 1);
-    if (begin < 0 || begin > end || end > entries.rows()) {
-      detail::fail(offsets.name(), "entry ", u, " is ", begin, "; offsets must not decrease and end at ",
-                   entries.rows());
-    }
+    const Index begin = offsets.at(u), end = offsets.at(u + 1);
+    detail::check_offsets(offsets.name(), u, begin, end, entries.rows());
     return {begin, end};
   }
   void read_labels(const std::filesystem::path& folder) {
-    const MappedArray labels = numbers(folder / "labels.npy", nodes_);
-    labels_.reserve(static_cast<std::size_t>(nodes_));
-    for (Index u = 0; u < nodes_; ++u) {
-      const Index label = labels.integer(u);
+    const MappedNumbers labels = numbers(folder / "labels.npy", node_count());
+    labels_.reserve(static_cast<std::size_t>(node_count()));
+    for (Index u = 0; u < node_count(); ++u) {
+      const Index label = labels.at(u);
       if (label < -1 || label >= 1'000'000'000) {
         detail::fail(labels.name(), "entry ", u, " is ", label,
                      "; a label is -1 or a number of a class, below 1000000000");
@@ -158,11 +131,11 @@ class FolderRows final : public GraphRows {
     }
   }
   void read_masks(const std::filesystem::path& folder) {
-    std::vector<bool> taken(static_cast<std::size_t>(nodes_));
+    std::vector<bool> taken(static_cast<std::size_t>(node_count()));
     const auto read = [&](const char* name, std::vector<std::int32_t>& nodes) {
-      const MappedArray mask = numbers(folder / name, nodes_);
-      for (Index u = 0; u < nodes_; ++u) {
-        const Index in = mask.integer(u);
+      const MappedNumbers mask = numbers(folder / name, node_count());
+      for (Index u = 0; u < node_count(); ++u) {
+        const Index in = mask.at(u);
         if (in != 0 && in != 1) detail::fail(mask.name(), "entry ", u, " is ", in, "; must be 0 or 1");
         if (in == 0) continue;
         if (taken[static_cast<std::size_t>(u)]) detail::fail(mask.name(), "node ", u, " is in another mask, too");
@@ -175,10 +148,10 @@ class FolderRows final : public GraphRows {
     if (std::filesystem::exists(folder / "test_mask.npy")) read("test_mask.npy", split_.test);
   }
 
-  MappedArray indptr_, indices_;
+  detail::GraphFiles<MappedNumbers> graph_;
   std::optional<MappedArray> dense_;
   std::optional<SparseFeatures> sparse_;
-  Index nodes_ = 0, features_ = 0, classes_ = 1;
+  Index features_ = 0, classes_ = 1;
   std::vector<std::int32_t> labels_;
   Split split_;
 };

@@ -255,7 +255,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
     validate(data);
     return data;
   });
-  r.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  r.name = folder_name(folder);
   return r;
 }
 

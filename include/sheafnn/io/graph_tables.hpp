@@ -259,7 +259,7 @@ inline void take_graph_columns(GraphSet& set, NodeTable& graphs) {
     detail::fail(nodes.file, "column '", nodes.split_names.front(), "': sets of graphs belong into graphs.csv");
   }
   GraphSet set;
-  set.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  set.name = folder_name(folder);
   return detail::naming_file(folder.string(), [&] {
     const detail::NodePlaces places = detail::place_nodes(graphs, nodes);
     set.graph = detail::read_graph_edges(edges, graphs, nodes, places);

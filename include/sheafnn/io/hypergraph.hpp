@@ -131,7 +131,7 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
     if (hyperedges.empty()) detail::fail(name_or_path, "has no hyperedges.csv (.tsv, .txt)");
     if (nodes.empty()) detail::fail(name_or_path, "has hyperedges, but no nodes.csv (or .tsv)");
     HypergraphDataset data = load_hypergraph_csv(hyperedges, nodes, text, use);
-    data.name = (path.has_filename() ? path : path.parent_path()).filename().string();
+    data.name = folder_name(path);
     return data;
   }
   if (path.extension() == ".npz") return load_hypergraph_npz(path, use, text.missing_labels);

@@ -75,6 +75,13 @@ class MappedArray {
   /// Are its elements whole numbers or truth values?
   [[nodiscard]] bool whole() const noexcept { return header_.kind != 'f'; }
 
+  /// Element i of any type.
+  [[nodiscard]] double number(Index i) const noexcept {
+    if (whole()) return static_cast<double>(integer(i));
+    return header_.item_size == 4 ? load<float, double>(i) : load<double, double>(i);
+  }
+
+ protected:
   /// Element i. Unchecked: whole(), and that it fits.
   [[nodiscard]] Index integer(Index i) const noexcept {
     const bool sign = header_.kind == 'i';
@@ -89,11 +96,6 @@ class MappedArray {
         return sign ? load<std::int64_t, Index>(i) : load<std::uint64_t, Index>(i);
     }
   }
-  /// Element i of any type.
-  [[nodiscard]] double number(Index i) const noexcept {
-    if (whole()) return static_cast<double>(integer(i));
-    return header_.item_size == 4 ? load<float, double>(i) : load<double, double>(i);
-  }
 
  private:
   template <class Stored, class T>
@@ -107,6 +109,17 @@ class MappedArray {
   detail::NpyHeader header_;
   const unsigned char* begin_ = nullptr;
   std::size_t size_ = 0;
+};
+
+/// A mapped array of whole numbers or truth values. Unchecked: as MappedArray, and that numbers are below 2⁶³.
+class MappedNumbers : public MappedArray {
+ public:
+  /// \throws std::runtime_error  as MappedArray, or an array of fractions
+  explicit MappedNumbers(const std::filesystem::path& path) : MappedArray(path) {
+    if (!whole()) detail::fail(name(), "has no whole numbers");
+  }
+  /// Element i.
+  [[nodiscard]] Index at(Index i) const noexcept { return integer(i); }
 };
 
 }  // namespace sheafnn::io

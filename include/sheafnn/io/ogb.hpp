@@ -246,7 +246,7 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
     validate(data);
     return data;
   });
-  r.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  r.name = folder_name(folder);
   return r;
 }
 

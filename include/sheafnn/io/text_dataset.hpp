@@ -27,8 +27,8 @@ namespace sheafnn::io {
 
 /// How to read datasets in text files.
 struct TextOptions {
-  std::string label = "label";     ///< name of the label column
-  bool identity_features = false;  ///< one-hot node numbers (n × n) in place of what the files hold
+  std::string label = "label";        ///< name of the label column
+  bool identity_features = false;     ///< one-hot node numbers (n × n) in place of what the files hold
   MissingLabels missing_labels = {};  ///< texts that are unknown labels; see graph/labels.hpp
 };
 
@@ -141,9 +141,9 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
 
 /// \param read_graph  read_graph(table, n): the graph of a table of n nodes
 template <class GraphType, class ReadGraph>
-[[nodiscard]] NodeDataset<GraphType> read_text_tables(const std::string& where, std::string name, const TextFiles& files,
-                                                      const TextOptions& options, DatasetUse use,
-                                                      const ReadGraph& read_graph) {
+[[nodiscard]] NodeDataset<GraphType> read_text_tables(const std::string& where, std::string name,
+                                                      const TextFiles& files, const TextOptions& options,
+                                                      DatasetUse use, const ReadGraph& read_graph) {
   NodeDataset<GraphType> r = naming_file(where, [&] {
     NodeDataset<GraphType> data;
     NodeTable table;
@@ -168,9 +168,10 @@ template <class GraphType, class ReadGraph>
 }
 [[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
                                                const TextOptions& options, DatasetUse use) {
-  return read_text_tables<Graph>(where, std::move(name), files, options, use, [&](const NodeTable& table, Index n) {
-    return read_text_graph(files, table, n);
-  });
+  return read_text_tables<Graph>(where, std::move(name), files, options, use,
+                                 [&](const NodeTable& table, Index n) {
+                                   return read_text_graph(files, table, n);
+                                 });
 }
 }  // namespace detail
 
@@ -205,7 +206,7 @@ template <class GraphType, class ReadGraph>
                                    detail::find_one(folder, detail::node_files),
                                    detail::find_one(folder, detail::feature_files)};
   if (files.edges.empty()) detail::fail(folder.string(), "has no edges.csv (.tsv, .txt, .edgelist) or edges.mtx");
-  std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+  std::string name = folder_name(folder);
   return detail::read_text_dataset(folder.string(), std::move(name), files, options, use);
 }
 

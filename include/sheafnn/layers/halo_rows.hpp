@@ -13,10 +13,15 @@ namespace sheafnn::detail {
 
 /// Overwrites the rows of the halo with their owners' rows. \param rows  n × width
 template <class S>
+void fetch_halo(GraphPart* part, S* rows, Index width) {
+  if (part == nullptr) return;
+  part->begin_fetch(rows, width);
+  part->end_fetch();
+}
+/// The same.
+template <class S>
 void fetch_halo(const Graph& graph, S* rows, Index width) {
-  if (graph.part() == nullptr) return;
-  graph.part()->begin_fetch(rows, width);
-  graph.part()->end_fetch();
+  fetch_halo(graph.part(), rows, width);
 }
 
 /// Adds the rows of the halo to their owners' rows and sets them to 0. \param rows  n × width

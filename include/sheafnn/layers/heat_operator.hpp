@@ -20,6 +20,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/heat_coefficients.hpp"
 #include "sheafnn/layers/heat_limit.hpp"
 #include "sheafnn/layers/heat_spectrum.hpp"
@@ -128,10 +129,7 @@ class HeatOperator {
     for (Index first = 0; first < width(); first += strip) {
       const Index count = std::min(strip, width() - first);
       for (Index k = 0; k <= coefficients_.degree(); ++k) {
-        if (GraphPart* const part = adjacency_.part(); part != nullptr && k > 0) {
-          part->begin_fetch(term_.data(), count);
-          part->end_fetch();
-        }
+        if (k > 0) detail::fetch_halo(adjacency_.part(), term_.data(), count);
         const bool used = coefficients_.used(k);
         for (Index c = 0; used && c < count; ++c) {
           factor_[c] = static_cast<S>(coefficients_(k, (first + c) / row_));

@@ -14,6 +14,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/heat_options.hpp"
 #include "sheafnn/layers/neighbour_rows.hpp"
 
@@ -100,8 +101,7 @@ class NormalisedAdjacency {
     parallel_for(execution, nodes(), 64, [&](Index begin, Index end) {
       for (Index u = begin; u < end; ++u) std::copy_n(x.row(u).data(), width, fetched_.data() + u * width);
     });
-    part()->begin_fetch(fetched_.data(), width);
-    part()->end_fetch();
+    detail::fetch_halo(part(), fetched_.data(), width);
     return {fetched_.data(), rows(), width};
   }
 

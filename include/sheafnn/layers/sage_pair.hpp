@@ -15,6 +15,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/directed_arcs.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/limits.hpp"
 #include "sheafnn/layers/linear_pair.hpp"
 #include "sheafnn/layers/neighbour_rows.hpp"
@@ -98,11 +99,7 @@ class SagePair {
     self_.forward_rows(count, x, x_stride, z + first * row);
   }
   /// On a part of a graph: copies the rows of the halo, of `product` or of Z̄, from their owners.
-  void fetch(S* rows) const {
-    if (arcs_.part == nullptr) return;
-    arcs_.part->begin_fetch(rows, outputs());
-    arcs_.part->end_fetch();
-  }
+  void fetch(S* rows) const { detail::fetch_halo(arcs_.part, rows, outputs()); }
   /// z += mean over neighbours, at some nodes, after `product` is complete for all nodes.
   void finish_rows(Index first, Index count, const S* product, S* z) const {
     const Index row = outputs();
@@ -111,10 +108,11 @@ class SagePair {
       detail::for_tile_groups<S, 4>(row, [&]<class T, int Tiles>(auto c) {
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        detail::for_neighbour_rows<Tiles * T::width>(
-            arcs_.in, arcs_.nodes, u, product + c, row, [&](std::int32_t, const S* from) SHEAFNN_INLINE_LAMBDA {
-              SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += c.load(t, from);
-            });
+        detail::for_neighbour_rows<Tiles * T::width>(arcs_.in, arcs_.nodes, u, product + c, row,
+                                                     [&](std::int32_t, const S* from) SHEAFNN_INLINE_LAMBDA {
+                                                       SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] +=
+                                                           c.load(t, from);
+                                                     });
         S* to = z + u * row + c;
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) { c.store(t, to, c.load(t, to) + T(share) * sum[t]); }
       });
@@ -178,11 +176,12 @@ class SagePair {
       detail::for_tile_groups<S, 4>(row, [&]<class T, int Tiles>(auto c) {
         T sum[Tiles];
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] = T(S(0));
-        detail::for_neighbour_rows<Tiles * T::width>(
-            arcs_.out, arcs_.nodes, u, bar + c, row, [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
-              const T share = T(share_[v]);
-              SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] += share * c.load(t, from);
-            });
+        detail::for_neighbour_rows<Tiles * T::width>(arcs_.out, arcs_.nodes, u, bar + c, row,
+                                                     [&](std::int32_t v, const S* from) SHEAFNN_INLINE_LAMBDA {
+                                                       const T share = T(share_[v]);
+                                                       SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) sum[t] +=
+                                                           share * c.load(t, from);
+                                                     });
         SHEAFNN_UNROLL for (int t = 0; t < Tiles; ++t) c.store(t, product_bar + c, sum[t]);
       });
     }
