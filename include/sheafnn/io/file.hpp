@@ -38,7 +38,7 @@ namespace sheafnn::io {
 /// Content of a file.
 using Bytes = std::vector<unsigned char>;
 
-/// The name of a folder, whose path may end with a separator.
+/// The name of a folder, whose path may end with a separator. Takes any path.
 [[nodiscard]] inline std::string folder_name(const std::filesystem::path& folder) {
   return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
 }
