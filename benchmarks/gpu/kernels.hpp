@@ -162,7 +162,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   FloatArray weights = random_array(executor, D * D + D + f * f, 0.5f);
   const float *left = weights.data(), *epsilon = left + D * D, *right = epsilon + D;
   const int arc_lanes = graph.arc_lanes(n);
-  BatchSheaf<Executor, Family, float> sheaf(executor, graph, 1, 1, Normalisation::augmented);
+  BatchSheaf<Executor, Family, float> sheaf(executor, graph, 1, 1, Normalisation::augmented, {});
   FloatArray x = random_array(executor, n * h), x_bar = random_array(executor, n * h);
   FloatArray y = array(n * h), w = array(n * h), r = array(n * h), out = array(n * h);
   FloatArray product = array(n * h), segments = array(graph.segments * h);

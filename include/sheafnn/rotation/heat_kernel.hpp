@@ -16,6 +16,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/core/special_functions.hpp"
 #include "sheafnn/rotation/log_sine_ratio.hpp"
 #include "sheafnn/rotation/pi.hpp"
 
@@ -150,8 +151,7 @@ template <class T>
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline HeatKernel<T> heat_kernel_of_images(const HalfAngle<T>& half, const T& t) {
   using std::log;
-  constexpr double half_log_two_pi = 0.91893853320467274,
-                   log_two = 0.69314718055994531;
+  constexpr double log_two = 0.69314718055994531;
   constexpr double least = sizeof(scalar_of_t<T>) == 4 ? 1e-30 : 1e-300;
   const HeatImages<T> at(half, t);
   const T omega = at.omega, part = omega / t;

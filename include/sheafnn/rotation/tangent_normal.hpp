@@ -18,6 +18,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/pack.hpp"
 #include "sheafnn/core/small_matrix.hpp"
+#include "sheafnn/core/special_functions.hpp"
 #include "sheafnn/rotation/exponential.hpp"
 #include "sheafnn/rotation/exponential_jacobian.hpp"
 #include "sheafnn/rotation/skew.hpp"
@@ -99,7 +100,6 @@ template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T tangent_normal_constant(const RotationParameters<T, N>& sigma,
                                                           const RotationParameters<T, N>& epsilon) {
   using std::log;
-  constexpr double half_log_two_pi = 0.91893853320467274;
   T squared = T(0), logarithms = T(0);
   for (int k = 0; k < rotation_parameters<N>; ++k) {
     squared += epsilon(k) * epsilon(k);
