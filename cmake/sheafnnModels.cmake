@@ -145,7 +145,13 @@ function(sheafnn_model_library target)
   list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
   add_library(${target} STATIC ${parts})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/examples)
-  target_link_libraries(${target} PUBLIC sheafnn::sheafnn sheafnn::io)
+  # Losses of targets stand in a library behind the models'. Of an inline function that both contain, inlined into differently,
+  # the linker takes the first copy, so that models compute the same bits in every program.
+  if(NOT TARGET sheafnn_target_library)
+    sheafnn_model_objects(sheafnn_target_losses ${PROJECT_SOURCE_DIR}/examples/models/target_loss.cpp)
+    add_library(sheafnn_target_library STATIC $<TARGET_OBJECTS:sheafnn_target_losses>)
+  endif()
+  target_link_libraries(${target} PUBLIC sheafnn::sheafnn sheafnn::io sheafnn_target_library)
 endfunction()
 
 # usage: sheafnn_model_registry(TARGET MODEL...): compiles find_model() of models/registry.hpp into it, for these models

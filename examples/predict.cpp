@@ -1,6 +1,7 @@
 /// \file
-/// Predicts the class of every node of a graph with a trained model, with the uncertainty of each prediction. The
-/// graph need not be the one the model was trained on. --sheaf writes what was learned for other programs.
+/// Predicts the class of every node of a graph with a trained model, or the numbers that it learned in place of classes, with
+/// the uncertainty of each prediction. The graph need not be the one the model was trained on. --sheaf writes what was
+/// learned for other programs.
 #include <cmath>
 #include <cstdio>
 #include <numeric>
@@ -23,6 +24,9 @@
 #include "models/program.hpp"
 #include "models/registry.hpp"
 #include "models/sheaf_figures.hpp"
+#include "models/target_figures.hpp"
+#include "models/target_kind.hpp"
+#include "models/target_loss.hpp"
 
 namespace {
 
@@ -33,7 +37,62 @@ struct Settings {
   programs::DataOptions data;
   sheafnn::PredictOptions options{.samples = 20};
   sheafnn::Index sheaf_layer = 0;
+  std::optional<double> posterior_coverage;  ///< of intervals of the posterior; none: the conformal intervals of the model
 };
+
+/// Predicts numbers, several labels or ordered classes.
+void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoint,
+                     const sheafnn::io::CheckpointInfo& info, const programs::ModelEntry& entry,
+                     sheafnn::Index outputs) {
+  using programs::TargetKind;
+  sheafnn::require(s.sheaf.empty(), "--sheaf", s.sheaf, "the file holds classes; this network was trained on targets");
+  sheafnn::require(programs::parse_device(s.device) < 0, "--device", s.device,
+                   "networks that were trained on targets predict on the CPU only");
+  const TargetKind kind(s.model, checkpoint.metadata, outputs);
+  sheafnn::require(!s.posterior_coverage || kind.loss() == sheafnn::TargetLoss::gaussian ||
+                       kind.loss() == sheafnn::TargetLoss::poisson,
+                   "--posterior-coverage", s.posterior_coverage.value_or(0),
+                   sheafnn::detail::concat("the loss ", to_string(kind.loss()),
+                                           " has no intervals of the posterior; gaussian and poisson have"));
+  programs::DataOptions data_options = s.data;
+  data_options.text.targets = kind.names();
+  const sheafnn::Dataset data =
+      programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, data_options);
+  sheafnn::io::detail::naming_file(data.name, [&] {
+    sheafnn::check_feature_names(data.feature_names,
+                                 programs::checkpoint_feature_names(s.model, checkpoint.metadata));
+  });
+  const sheafnn::AnyTargetLoss loss = kind.unknown(data.node_count());
+  const auto predicted = [&](std::vector<double>* samples) {
+    return entry.predict_targets(s.model, checkpoint, programs::is_bayesian(info.model), data,
+                                 programs::TargetLoss(loss, samples), s.options);
+  };
+  const programs::TargetPrediction prediction = kind.read(predicted(nullptr));
+  sheafnn::uncertainty::Intervals intervals;
+  if (s.posterior_coverage) {
+    std::vector<double> samples;
+    static_cast<void>(predicted(&samples));
+    intervals = kind.posterior_intervals(samples, data.node_count(), *s.posterior_coverage);
+  } else if (kind.has_intervals()) {
+    intervals = kind.intervals(prediction);
+  }
+  if (!s.output.empty()) {
+    sheafnn::io::write_text(s.output, programs::target_csv(kind, prediction, intervals, data.node_names));
+  }
+  programs::print_dropped_pairs(data);
+  std::printf("%s: %td nodes, %s with %s maps, stalk dimension %d, %s targets: %s\n", data.name.c_str(),
+              data.node_count(), info.model.c_str(), std::string(programs::maps_of(info.model, info.maps)).c_str(),
+              info.stalk_dimension, std::string(to_string(kind.loss())).c_str(), programs::joined(kind.names()).c_str());
+  if (!intervals.lower.empty()) {
+    std::printf("intervals: %s, coverage %g\n", s.posterior_coverage ? "of the posterior" : "conformal, as in training",
+                s.posterior_coverage.value_or(kind.coverage()));
+  }
+  if (!kind.numeric() || data.targets.empty()) return;
+  const std::vector<programs::TargetFigures> figures = programs::target_figures(kind, data, prediction, intervals);
+  for (std::size_t c = 0; c < figures.size(); ++c) {
+    programs::print_target_figures(kind.names()[c], figures[c], s.posterior_coverage.value_or(kind.coverage()));
+  }
+}
 
 void run(const Settings& s) {
   programs::require_writable("--output", s.output);
@@ -43,8 +102,6 @@ void run(const Settings& s) {
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
-  sheafnn::require(!info.metadata.contains("targets"), "--model", s.model,
-                   "the network was not trained on one class per node; the Python package reads it");
   const std::optional<sheafnn::SheafUse> use = sheafnn::io::saved_sheaf_use(s.model, info.metadata);
   const auto [layers, classes] = programs::with_options_of(info.model, info.networks, [](const auto& options) {
     return std::pair(options.layers, options.classes);
@@ -55,6 +112,13 @@ void run(const Settings& s) {
   const programs::ModelEntry& entry = *sheafnn::io::detail::naming_file(s.model, [&] {
     return &programs::find_model(info.model, maps, info.stalk_dimension);
   });
+  if (const auto targets = checkpoint.metadata.find("targets"); targets != checkpoint.metadata.end()) {
+    sheafnn::require(targets->second != "links", "--model", s.model,
+                     "the network predicts links; the program links reads it (--load)");
+    return predict_numbers(s, checkpoint, info, entry, classes);
+  }
+  sheafnn::require(!s.posterior_coverage, "--posterior-coverage", s.posterior_coverage.value_or(0),
+                   "the network was trained on classes, which have no intervals");
   sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
@@ -111,7 +175,7 @@ void run(const Settings& s) {
 
 int main(int argc, char** argv) {
   Settings s;
-  CLI::App app("Predicts node classes and their uncertainty with a trained model.", "predict");
+  CLI::App app("Predicts node classes, or numbers on nodes, and their uncertainty with a trained model.", "predict");
   app.add_option("--model", s.model, ".safetensors file written by train --save")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   app.add_option("--samples", s.options.samples, "number of posterior samples to average, 1 to 32768")
@@ -121,6 +185,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--device", s.device, "device to predict on: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write the predictions to this CSV file, one line per node");
+  app.add_option("--posterior-coverage", s.posterior_coverage,
+                 "of networks trained with --loss gaussian or poisson: write intervals of the posterior that contain this "
+                 "share of the numbers, in place of the conformal intervals of the training");
   auto* sheaf = app.add_option("--sheaf", s.sheaf,
                                "write the learned sheaf or node maps, features and predictions to this .npz file; "
                                "a Bayesian model gives the mean of its posterior");

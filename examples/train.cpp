@@ -1,10 +1,11 @@
 /// \file
-/// Trains a Bayesian sheaf neural network, or another sheaf network, for node classification on the splits of a
-/// dataset, prints a table and, on request, writes a report, the models and checkpoints to go on from.
+/// Trains a Bayesian sheaf neural network, or another sheaf network, for node classification or numbers on nodes on the
+/// splits of a dataset, prints a table and, on request, writes a report, the models and checkpoints to go on from.
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -31,6 +32,8 @@
 #include "models/side_by_side.hpp"
 #include "models/split_checks.hpp"
 #include "models/started_on_ranks.hpp"
+#include "models/target_loss.hpp"
+#include "models/target_results.hpp"
 #include "models/train_results.hpp"
 #include "models/train_search.hpp"
 #include "models/train_settings.hpp"
@@ -54,6 +57,10 @@ struct Task {
   const programs::TrainingFolder* folder;  ///< null: no checkpoints
 
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
+  [[nodiscard]] bool has_targets() const { return !data.target_names.empty(); }
+  [[nodiscard]] programs::TargetKind targets(const Run& run) const {
+    return {sheafnn::parse_name<sheafnn::TargetLoss>("--loss", settings.loss), data, data.splits[run.split].train};
+  }
   [[nodiscard]] programs::NetworkOptions network() const {
     programs::NetworkOptions r = settings.networks;
     if (folder != nullptr) {
@@ -96,9 +103,22 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
     if (state) options.resume = &*state;
     options.on_checkpoint = [&](const sheafnn::TrainingState& now) { task.folder->save(run.split, now); };
   }
-  r.outcome = task.entry->train({task.data, task.data.splits[run.split], task.network(), options, task.bayesian(),
-                                 options.seed, task.keep()},
-                                r.result);
+  const sheafnn::Split& split = task.data.splits[run.split];
+  const auto train = [&](const programs::TargetLoss* loss) {
+    r.outcome = task.entry->train(
+        {task.data, split, task.network(), options, task.bayesian(), options.seed, task.keep(), loss}, r.result);
+  };
+  if (!task.has_targets()) {
+    train(nullptr);
+    return r;
+  }
+  r.targets = task.targets(run);
+  const sheafnn::AnyTargetLoss targets = r.targets->of(task.data);
+  const programs::TargetLoss loss(targets);
+  train(&loss);
+  r.target_prediction = r.targets->read(r.outcome.targets);
+  r.targets->fit_intervals(task.data, r.target_prediction, split.validation, task.settings.coverage);
+  r.targets->add_to(r.outcome.checkpoint.metadata);
   return r;
 }
 
@@ -215,9 +235,14 @@ std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, 
   if (s.resume.empty() && s.checkpoint.empty()) return {};
   sheafnn::require(s.resume.empty() || s.checkpoint.empty(), "--checkpoint", s.checkpoint,
                    "--resume writes its checkpoints into its own folder");
+  std::map<std::string, std::string> decisive =
+      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data, is_directed(s)));
+  if (!data.target_names.empty()) {
+    decisive["target"] = sheafnn::io::csv_record(data.target_names);
+    decisive["loss"] = s.loss;
+  }
   return std::make_optional<programs::TrainingFolder>(
-      s.resume.empty() ? s.checkpoint : s.resume, !s.resume.empty(), arguments,
-      programs::decisive_settings(s, data.name + " " + programs::fingerprint(data, is_directed(s))),
+      s.resume.empty() ? s.checkpoint : s.resume, !s.resume.empty(), arguments, decisive,
       std::map<std::string, std::string>{{"seed", std::to_string(s.train.seed)},
                                          {"seeds", s.seeds},
                                          {"splits", s.splits}});
@@ -264,9 +289,15 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
   const sheafnn::DegreeSummary degrees = sheafnn::degree_summary(data.graph);
   const std::optional<double> homophily = sheafnn::seen_homophily(data, data.splits.front());
   const std::string share = homophily ? programs::text("%.2f", *homophily) : "unknown";
-  std::printf("%s: %td nodes, %td edges, mean degree %.1f, homophily %s, %td features, %td classes\n",
-              data.name.c_str(), data.node_count(), data.graph.edge_count(), degrees.mean, share.c_str(),
-              data.features.given_columns(), data.class_count);
+  std::printf("%s: %td nodes, %td edges, mean degree %.1f, ", data.name.c_str(), data.node_count(),
+              data.graph.edge_count(), degrees.mean);
+  if (data.target_names.empty()) {
+    std::printf("homophily %s, %td features, %td classes\n", share.c_str(), data.features.given_columns(),
+                data.class_count);
+  } else {
+    std::printf("%td features, %s targets: %s\n", data.features.given_columns(), s.loss.c_str(),
+                programs::joined(data.target_names).c_str());
+  }
   if (preset) {
     const auto& t = s.train;
     std::string parts;
@@ -300,6 +331,12 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
               learner.c_str(), s.stalk_dimension, programs::channels(s), programs::depth(s).c_str());
 }
 
+std::unique_ptr<programs::Results> results_of(const TrainSettings& s, std::optional<sheafnn::Preset> preset,
+                                              const sheafnn::Dataset& data) {
+  if (data.target_names.empty()) return std::make_unique<programs::TrainResults>(s, preset);
+  return std::make_unique<programs::TargetResults>(s, preset, data);
+}
+
 /// \param arguments  arguments of the program, with the arguments of a resumed training
 /// \returns the exit code
 int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& arguments) {
@@ -325,6 +362,12 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "with --no-edges the network has no sheaf");
   const programs::ModelEntry* entry =
       searches ? nullptr : &programs::find_model(s.model, s.maps, s.stalk_dimension);
+  const bool targets = !s.data.text.targets.empty();
+  sheafnn::require(!targets || !searches, "--search", s.search, "settings are compared by classes; leave out --target");
+  sheafnn::require(!targets || device < 0, "--device", s.device, "targets (--target) are trained on the CPU only");
+  sheafnn::require(!targets || s.sheaf.empty(), "--sheaf", s.sheaf,
+                   "the file holds classes; leave out --target");
+  sheafnn::require(s.coverage > 0 && s.coverage < 1, "--coverage", s.coverage, "must be above 0 and below 1");
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
   Task task{s, data, runs_of(s, data), entry, nullptr};
   require_writable_files(task);
@@ -335,7 +378,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     task.entry = &programs::find_model(s.model, s.maps, s.stalk_dimension);
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  programs::set_sizes(s, data.feature_count(), data.class_count);
+  programs::set_sizes(s, data.feature_count(), targets ? task.targets(task.runs.front()).outputs() : data.class_count);
   task.entry->check(task.network(), task.bayesian());
   for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);
@@ -343,7 +386,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
 
   programs::set_feature_plan(s, data.features);
   print_task(s, data, preset);
-  programs::TrainResults results(s, preset);
+  const std::unique_ptr<programs::Results> own_results = results_of(s, preset, data);
+  programs::Results& results = *own_results;
   results.print_header();
   // If nothing else is written, the table is the only result, so it must be printed.
   const bool writes = !s.report.empty() || task.keep().model || task.keep().prediction || task.folder != nullptr;
@@ -393,8 +437,9 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
 int main(int argc, char** argv) {
   TrainSettings settings;
   std::vector<std::string> arguments;
-  CLI::App app("Trains a Bayesian sheaf neural network, or another sheaf network, for node classification.",
-               "train");
+  CLI::App app(
+      "Trains a Bayesian sheaf neural network, or another sheaf network, for node classification or numbers on nodes.",
+      "train");
   programs::add_options(app, settings);
   return programs::run_program_with(
       app,

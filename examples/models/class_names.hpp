@@ -50,15 +50,23 @@ template <class Data>
   return found == notes.end() ? std::vector<std::string>() : parse_class_names(file, found->second, class_count);
 }
 
+/// The texts of a CSV record in a checkpoint's metadata; empty if there is no such entry.
+///
+/// \throws std::runtime_error  naming the file and the key: a damaged record
+[[nodiscard]] inline std::vector<std::string> checkpoint_record(const std::string& file,
+                                                                const std::map<std::string, std::string>& notes,
+                                                                const std::string& key) {
+  const auto found = notes.find(key);
+  if (found == notes.end()) return {};
+  sheafnn::io::CsvReader record(file + ": " + key, {found->second.begin(), found->second.end()}, ',');
+  return record.next() ? record.fields() : std::vector<std::string>();
+}
 /// The names of the features of a checkpoint's training; empty if it has no names.
 ///
-/// \throws std::runtime_error  naming the file: a damaged record
+/// \throws as checkpoint_record()
 [[nodiscard]] inline std::vector<std::string> checkpoint_feature_names(
     const std::string& file, const std::map<std::string, std::string>& notes) {
-  const auto found = notes.find("feature_names");
-  if (found == notes.end()) return {};
-  sheafnn::io::CsvReader record(file + ": feature_names", {found->second.begin(), found->second.end()}, ',');
-  return record.next() ? record.fields() : std::vector<std::string>();
+  return checkpoint_record(file, notes, "feature_names");
 }
 
 /// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -263,6 +264,18 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   }
 }
 
+/// For every node 0 where one of its targets is known, otherwise -1.
+[[nodiscard]] inline std::vector<std::int32_t> known_targets(const sheafnn::Dataset& data) {
+  const std::size_t k = data.target_names.size();
+  std::vector<std::int32_t> r;
+  for (std::size_t i = 0; i < data.targets.size(); i += k) {
+    const auto first = data.targets.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool known = std::any_of(first, first + static_cast<std::ptrdiff_t>(k), [](double y) { return !std::isnan(y); });
+    r.push_back(known ? 0 : -1);
+  }
+  return r;
+}
+
 /// Loads what a model is trained on.
 ///
 /// \throws std::runtime_error, std::invalid_argument  bad input, or a dataset without splits when none are to be made
@@ -274,7 +287,11 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   sheafnn::require_between("--split-count", options.splits.count, 1, 1000);
   sheafnn::Dataset data =
       load(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training, options);
-  if (make) data.splits = sheafnn::random_splits(data.labels, data.class_count, options.splits);
+  if (make && data.target_names.empty()) {
+    data.splits = sheafnn::random_splits(data.labels, data.class_count, options.splits);
+  } else if (make) {
+    data.splits = sheafnn::random_splits(known_targets(data), 1, options.splits);
+  }
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
                    "training needs at least one; --make-splits 60/20/20 draws some");
   if (options.exchange_masks) {

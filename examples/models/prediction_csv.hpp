@@ -1,14 +1,18 @@
 /// \file
-/// Predictions as a CSV file, one line per node.
+/// Predictions as a CSV file, one line per node: of classes, or of targets in their place.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/io/csv.hpp>
+#include <sheafnn/uncertainty/intervals.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "models/target_kind.hpp"
 
 namespace programs {
 
@@ -30,6 +34,47 @@ namespace programs {
     out << sheafnn::io::csv_field(class_text(static_cast<std::size_t>(p.label[u])));
     for (std::size_t c = 0; c < classes; ++c) out << ',' << p.probabilities[u * classes + c];
     out << ',' << p.entropy[u] << ',' << p.mutual_information[u] << '\n';
+  }
+  return out.str();
+}
+
+/// node,name,TARGET,TARGET_std,TARGET_lower,TARGET_upper,… of numbers, without what a loss does not have. Of several labels
+/// there are their probabilities, of ordered classes TARGET, the most probable one, and p_CLASS,….
+///
+/// \param intervals  n × k, or empty
+[[nodiscard]] inline std::string target_csv(const TargetKind& kind, const TargetPrediction& p,
+                                            const sheafnn::uncertainty::Intervals& intervals,
+                                            const std::vector<std::string>& node_names) {
+  const std::vector<std::string>& names = kind.names();
+  const std::vector<double>& classes = kind.classes();
+  const std::size_t width = classes.empty() ? names.size() : classes.size(), n = p.expectations.size() / width;
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  const auto field = [&](const std::string& text) { out << ',' << sheafnn::io::csv_field(text); };
+  out << (node_names.empty() ? "node" : "node,name");
+  for (const std::string& name : names) {
+    field(name);
+    if (!p.deviations.empty()) field(name + "_std");
+    if (intervals.lower.empty()) continue;
+    field(name + "_lower");
+    field(name + "_upper");
+  }
+  for (const double value : classes) field(sheafnn::detail::concat("p_", value));
+  out << '\n';
+  for (std::size_t u = 0; u < n; ++u) {
+    out << u;
+    if (!node_names.empty()) field(node_names[u]);
+    if (!classes.empty()) {
+      const auto first = p.expectations.begin() + static_cast<std::ptrdiff_t>(u * width);
+      const auto most = std::max_element(first, first + static_cast<std::ptrdiff_t>(width));
+      out << ',' << classes[static_cast<std::size_t>(most - first)];
+    }
+    for (std::size_t i = u * width; i < (u + 1) * width; ++i) {
+      out << ',' << p.expectations[i];
+      if (!p.deviations.empty()) out << ',' << p.deviations[i];
+      if (!intervals.lower.empty()) out << ',' << intervals.lower[i] << ',' << intervals.upper[i];
+    }
+    out << '\n';
   }
   return out.str();
 }

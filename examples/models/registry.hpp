@@ -65,6 +65,8 @@ struct Keep {
   bool sheaf_use = false;   ///< figures that show whether its sheaf is used
 };
 
+class TargetLoss;
+
 /// One training run.
 struct TrainJob {
   const sheafnn::Dataset& data;
@@ -74,6 +76,7 @@ struct TrainJob {
   bool bayesian = true;
   std::uint64_t seed = 0;  ///< of the initial weights
   Keep keep;
+  const TargetLoss* loss = nullptr;  ///< of targets, in place of the classes of the labels; null: classes
 };
 
 /// What is left of it.
@@ -86,6 +89,7 @@ struct TrainOutcome {
   sheafnn::io::TensorFile checkpoint;                  ///< the trained model, if it was to be kept
   sheafnn::uncertainty::SampledPrediction prediction;  ///< of all nodes, in the best epoch; if it was to be kept
   std::optional<sheafnn::SheafUse> sheaf_use;  ///< with the score of the validation nodes; if it was to be kept
+  std::vector<double> targets;  ///< of a training on targets, their predictions in the best epoch: n × outputs
 };
 
 /// A network with a family of maps, or cooperative ones, and a stalk dimension.
@@ -101,6 +105,11 @@ struct ModelEntry {
   sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
                                  bool bayesian, const sheafnn::Dataset& data,
                                  const sheafnn::PredictOptions& options);
+  /// What the model of a checkpoint that was trained on targets predicts: n × outputs. `loss` need not know targets.
+  std::vector<double> (*predict_targets)(const std::filesystem::path& path,
+                                         const sheafnn::io::TensorFile& checkpoint, bool bayesian,
+                                         const sheafnn::Dataset& data, const TargetLoss& loss,
+                                         const sheafnn::PredictOptions& options);
   /// What the model of a checkpoint has learned and predicts (io::learned_arrays), and the figures of its training
   /// where the checkpoint has them.
   sheafnn::io::NpzWriter (*learned)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "models/data_options.hpp"
+
 namespace programs {
 
 /// Checks that a training on split i will find what it needs.
@@ -20,15 +22,19 @@ namespace programs {
 inline void require_trainable(const sheafnn::Dataset& data, std::size_t i, sheafnn::StopOn stop_on) {
   const sheafnn::Split& split = data.splits[i];
   const std::string name = sheafnn::detail::concat(data.name, ": splits[", i, "].");
+  const bool numbers = !data.target_names.empty();
+  const std::vector<std::int32_t> labels = numbers ? known_targets(data) : data.labels;
   const auto labelled = [&](const std::vector<std::int32_t>& nodes, const char* set) {
-    std::vector<std::int32_t> r = sheafnn::labelled_nodes(data.labels, nodes);
+    std::vector<std::int32_t> r = sheafnn::labelled_nodes(labels, nodes);
     sheafnn::require(!r.empty() || nodes.empty(), name + set, sheafnn::detail::concat(nodes.size(), " nodes"),
-                     "none of them has a known label");
+                     sheafnn::detail::concat("none of them has a known ", numbers ? "target" : "label"));
     return r;
   };
   labelled(split.train, "train");
   labelled(split.test, "test");
   const std::vector<std::int32_t> validation = labelled(split.validation, "validation");
+  sheafnn::require(!numbers || !is_metric(stop_on), "--stop-on", to_string(stop_on),
+                   "it is a metric of classes; choose loss or accuracy");
   const bool ranks = stop_on == sheafnn::StopOn::roc_auc || stop_on == sheafnn::StopOn::average_precision;
   if (!ranks || validation.empty()) return;
   const auto label = [&](std::int32_t u) { return data.labels[static_cast<std::size_t>(u)]; };

@@ -1,5 +1,6 @@
 /// \file
-/// What became of the trainings of one call of the program train: the rows of its table, and its report.
+/// What became of the trainings of one call of the program train: the rows of its table, and its report. Of classes here, of
+/// numbers in target_results.hpp.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "models/registry.hpp"
 #include "models/report.hpp"
 #include "models/sheaf_figures.hpp"
+#include "models/target_kind.hpp"
 #include "models/train_settings.hpp"
 
 namespace programs {
@@ -35,40 +37,120 @@ struct Training {
   sheafnn::TrainResult result;
   TrainOutcome outcome;
   bool begun = true;  ///< false: an interruption came first
+  std::optional<TargetKind> targets = {};  ///< of a training on targets
+  TargetPrediction target_prediction = {};
 };
 
-/// See the file comment.
-class TrainResults {
+/// What the results of all trainings have in common.
+class Results {
+ public:
+  Results(const TrainSettings& settings, std::optional<sheafnn::Preset> preset)
+      : settings_(settings), preset_(preset), show_seeds_(!settings.seeds.empty()) {}
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+  virtual ~Results() = default;
+
+  virtual void print_header() const = 0;
+  /// Adds a row and prints it.
+  virtual void add(const Run& run, const Training& training) = 0;
+  /// Prints means and standard deviations.
+  virtual void print_summary() const = 0;
+  /// \param arguments  of the program
+  /// \param signal     that interrupted it, or 0
+  /// \param error      why a training failed, after which no training follows; empty: no training failed
+  [[nodiscard]] virtual nlohmann::ordered_json report(const sheafnn::Dataset& data,
+                                                      const std::vector<std::string>& arguments, int signal,
+                                                      const std::string& error = "") const = 0;
+  /// Is there no row yet?
+  [[nodiscard]] bool empty() const noexcept { return epoch_seconds_.empty(); }
+
+ protected:
+  using Values = std::vector<double>;
+  /// Prints the first columns of a row.
+  void print_run(const Run& run, const sheafnn::TrainResult& result) const {
+    std::printf("%5zu  ", run.split);
+    if (show_seeds_) std::printf("%6llu  ", static_cast<unsigned long long>(run.seed));
+    std::printf("%10td  ", result.best_epoch);
+  }
+  /// Prints the last column of a row.
+  static void print_end(const sheafnn::TrainResult& result) {
+    std::printf("  %7.4f%s\n", result.epoch_seconds, is_interrupted(result) ? "  interrupted" : "");
+  }
+  /// Keeps the times and sizes of a training. \returns  what a report says of it first
+  [[nodiscard]] nlohmann::ordered_json add_training(const Run& run, const Training& training) {
+    const sheafnn::TrainResult& result = training.result;
+    epoch_seconds_.push_back(result.epoch_seconds);
+    train_seconds_.push_back(result.train_seconds);
+    evaluate_seconds_.push_back(result.evaluate_seconds);
+    parameters_ = training.outcome.parameters;
+    resolved_ = training.outcome.resolved;
+    nlohmann::ordered_json one = {
+        {"split", run.split},
+        {"best_epoch", result.best_epoch},
+        {"epochs", result.history.size()},
+        {"stopped_by", is_interrupted(result) ? "interruption" : to_string(result.stop_reason)}};
+    return one;
+  }
+  /// Keeps what a report says of a training.
+  void add_json(nlohmann::ordered_json one, const Run& run, const sheafnn::TrainResult& result) {
+    if (show_seeds_) one["seed"] = run.seed;
+    if (settings_.history) one["history"] = history_json(result.history, settings_.train.stop_on);
+    per_split_.push_back(std::move(one));
+  }
+  /// The beginning of a report: data, model and options.
+  [[nodiscard]] nlohmann::ordered_json first_json(const sheafnn::Dataset& data,
+                                                  const std::vector<std::string>& arguments, int signal,
+                                                  const std::string& error) const;
+  /// Its times and its number of parameters.
+  void add_last(nlohmann::ordered_json& report) const {
+    report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
+                                   {"train", summarise(train_seconds_).mean},
+                                   {"evaluate", summarise(evaluate_seconds_).mean}};
+    report["parameters"] = parameters_;
+  }
+  [[nodiscard]] const nlohmann::ordered_json& per_split() const noexcept { return per_split_; }
+  [[nodiscard]] double mean_epoch_seconds() const { return summarise(epoch_seconds_).mean; }
+
+  const TrainSettings& settings_;
+  std::optional<sheafnn::Preset> preset_;
+  bool show_seeds_;
+
+ private:
+  [[nodiscard]] static bool is_interrupted(const sheafnn::TrainResult& result) {
+    return result.stop_reason == sheafnn::StopReason::callback;
+  }
+  /// \param stop_on  its metric, where it is one, belongs to the history
+  [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history,
+                                                           sheafnn::StopOn stop_on);
+
+  RunFacts facts_{"train"};
+  Values epoch_seconds_, train_seconds_, evaluate_seconds_;
+  nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
+  sheafnn::Index parameters_ = 0;
+  NetworkOptions resolved_;
+};
+
+/// Of classes; see the file comment.
+class TrainResults final : public Results {
  public:
   TrainResults(const TrainSettings& settings, std::optional<sheafnn::Preset> preset)
-      : settings_(settings),
-        preset_(preset),
-        show_seeds_(!settings.seeds.empty()),
-        show_permuted_(has_learned_sheaf(settings)) {}
+      : Results(settings, preset), show_permuted_(has_learned_sheaf(settings)) {}
 
-  void print_header() const {
+  void print_header() const override {
     std::printf("split  %sbest epoch  ", show_seeds_ ? "  seed  " : "");
     if (is_metric(settings_.train.stop_on)) {
       std::printf("%s: validation    test  ", shown(settings_.train.stop_on).c_str());
     }
     std::printf("validation     test     NLL     ECE  %ss/epoch\n", show_permuted_ ? "permuted  " : "");
   }
-  /// Adds a row and prints it.
-  void add(const Run& run, const Training& training);
+  void add(const Run& run, const Training& training) override;
   /// Prints means and standard deviations, and what became of the sheaves.
-  void print_summary() const;
-
-  /// \param arguments  of the program
-  /// \param signal     that interrupted it, or 0
-  /// \param error      why a training failed, after which no training follows; empty: no training failed
+  void print_summary() const override;
   [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data,
                                               const std::vector<std::string>& arguments, int signal,
-                                              const std::string& error = "") const;
-  /// Is there no row yet?
-  [[nodiscard]] bool empty() const noexcept { return test_.empty(); }
+                                              const std::string& error = "") const override;
 
  private:
-  using Values = std::vector<double>;
   /// The two columns of the metric of --stop-on, if there is one, of validation and test nodes.
   void print_metric(double validation, double test, const char* unknown = "-") const {
     if (!is_metric(settings_.train.stop_on)) return;
@@ -93,35 +175,24 @@ class TrainResults {
   }
   /// Of all trainings: what is added to the loss by other maps, and how many trainings do not use their sheaf.
   [[nodiscard]] nlohmann::ordered_json sheaf_json() const;
-  /// \param stop_on  its metric, where it is one, belongs to the history
-  [[nodiscard]] static nlohmann::ordered_json history_json(const std::vector<sheafnn::EpochReport>& history,
-                                                           sheafnn::StopOn stop_on);
   void add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data, sheafnn::Index classes) const;
 
-  const TrainSettings& settings_;
-  std::optional<sheafnn::Preset> preset_;
-  bool show_seeds_, show_permuted_;
-  RunFacts facts_{"train"};
-  Values validation_, test_, nll_, ece_, epoch_seconds_, train_seconds_, evaluate_seconds_;
+  bool show_permuted_;
+  Values validation_, test_, nll_, ece_;
   Values validation_metric_, test_metric_, roc_auc_, average_precision_, macro_f1_, brier_;
   std::vector<sheafnn::SheafUse> sheaf_use_;  ///< of the trainings that have it
   std::vector<sheafnn::uncertainty::ReliabilityBin> reliability_;
   std::vector<sheafnn::Index> confusion_;  ///< C × C, of all rows; empty without test nodes
-  nlohmann::ordered_json per_split_ = nlohmann::ordered_json::array();
-  sheafnn::Index parameters_ = 0;
-  NetworkOptions resolved_;
 };
 
 inline void TrainResults::add(const Run& run, const Training& training) {
-  const auto& [result, outcome, begun] = training;
-  const bool interrupted = result.stop_reason == sheafnn::StopReason::callback;
-  std::printf("%5zu  ", run.split);
-  if (show_seeds_) std::printf("%6llu  ", static_cast<unsigned long long>(run.seed));
-  std::printf("%10td  ", result.best_epoch);
+  const sheafnn::TrainResult& result = training.result;
+  const TrainOutcome& outcome = training.outcome;
+  print_run(run, result);
   print_metric(result.validation_metric, result.test_metric);
   print_figures(result.validation_accuracy, result.test_accuracy, result.test_nll, result.test_ece);
   print_permuted(outcome.sheaf_use ? outcome.sheaf_use->permuted.rise : sheafnn::SheafUse::unknown);
-  std::printf("  %7.4f%s\n", result.epoch_seconds, interrupted ? "  interrupted" : "");
+  print_end(result);
   validation_.push_back(result.validation_accuracy);
   test_.push_back(result.test_accuracy);
   nll_.push_back(result.test_nll);
@@ -132,35 +203,25 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   average_precision_.push_back(result.test_average_precision);
   macro_f1_.push_back(result.test_macro_f1);
   brier_.push_back(result.test_brier);
-  epoch_seconds_.push_back(result.epoch_seconds);
-  train_seconds_.push_back(result.train_seconds);
-  evaluate_seconds_.push_back(result.evaluate_seconds);
-  parameters_ = outcome.parameters;
-  resolved_ = outcome.resolved;
   add_bins(reliability_, outcome.reliability);
   if (confusion_.empty()) confusion_.resize(outcome.confusion.size());
   for (std::size_t i = 0; i < outcome.confusion.size(); ++i) confusion_[i] += outcome.confusion[i];
-  nlohmann::ordered_json one = {{"split", run.split},
-                                {"best_epoch", result.best_epoch},
-                                {"epochs", result.history.size()},
-                                {"stopped_by", interrupted ? "interruption" : to_string(result.stop_reason)},
-                                {"validation_accuracy", result.validation_accuracy},
-                                {"validation_loss", result.validation_loss},
-                                {"test_accuracy", result.test_accuracy},
-                                {"nll", result.test_nll},
-                                {"ece", result.test_ece},
-                                {"roc_auc", result.test_roc_auc},
-                                {"average_precision", result.test_average_precision},
-                                {"macro_f1", result.test_macro_f1},
-                                {"brier", result.test_brier}};
+  nlohmann::ordered_json one = add_training(run, training);
+  one["validation_accuracy"] = result.validation_accuracy;
+  one["validation_loss"] = result.validation_loss;
+  one["test_accuracy"] = result.test_accuracy;
+  one["nll"] = result.test_nll;
+  one["ece"] = result.test_ece;
+  one["roc_auc"] = result.test_roc_auc;
+  one["average_precision"] = result.test_average_precision;
+  one["macro_f1"] = result.test_macro_f1;
+  one["brier"] = result.test_brier;
   if (is_metric(settings_.train.stop_on)) one["validation_metric"] = result.validation_metric;
-  if (show_seeds_) one["seed"] = run.seed;
   if (outcome.sheaf_use) {
     one["sheaf"] = sheaf_use_json(*outcome.sheaf_use);
     sheaf_use_.push_back(*outcome.sheaf_use);
   }
-  if (settings_.history) one["history"] = history_json(result.history, settings_.train.stop_on);
-  per_split_.push_back(std::move(one));
+  add_json(std::move(one), run, result);
 }
 
 inline void TrainResults::print_summary() const {
@@ -173,7 +234,7 @@ inline void TrainResults::print_summary() const {
   print_metric(metric.mean, test_metric.mean);
   print_figures(validation.mean, test.mean, nll.mean, ece.mean);
   print_permuted(permuted.mean);
-  std::printf("  %7.4f\n", summarise(epoch_seconds_).mean);
+  std::printf("  %7.4f\n", mean_epoch_seconds());
   std::printf("  std              %s", gap);
   print_metric(metric.deviation, test_metric.deviation, "");
   print_figures(validation.deviation, test.deviation, nll.deviation, ece.deviation, "");
@@ -193,8 +254,8 @@ inline nlohmann::ordered_json TrainResults::sheaf_json() const {
           {"warning", said.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(said)}};
 }
 
-inline nlohmann::ordered_json TrainResults::history_json(const std::vector<sheafnn::EpochReport>& history,
-                                                         sheafnn::StopOn stop_on) {
+inline nlohmann::ordered_json Results::history_json(const std::vector<sheafnn::EpochReport>& history,
+                                                    sheafnn::StopOn stop_on) {
   nlohmann::ordered_json r;
   for (const sheafnn::EpochReport& e : history) {
     r["loss"].push_back(e.loss);
@@ -223,9 +284,9 @@ inline void TrainResults::add_classes(nlohmann::ordered_json& report, const shea
   }
 }
 
-inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
-                                                   const std::vector<std::string>& arguments, int signal,
-                                                   const std::string& error) const {
+inline nlohmann::ordered_json Results::first_json(const sheafnn::Dataset& data,
+                                                  const std::vector<std::string>& arguments, int signal,
+                                                  const std::string& error) const {
   nlohmann::ordered_json report = data_json(data, settings_.data);
   report["model"] = settings_.model;
   report["maps"] = settings_.maps;
@@ -233,11 +294,19 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["interrupted"] = signal != 0;
   if (!error.empty()) report["error"] = as_utf8(error);
   report["run"] = facts_.json(arguments);
-  if (test_.empty()) return report;
+  if (empty()) return report;
   report["options"] = option_json(settings_, resolved_);
   report["features_treated"] = with_options_of(
       settings_.model, resolved_, [](const auto& options) { return options.feature_plan.describe(); });
   if (show_seeds_) report["options"].erase("seed");  // each training says its own
+  return report;
+}
+
+inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
+                                                   const std::vector<std::string>& arguments, int signal,
+                                                   const std::string& error) const {
+  nlohmann::ordered_json report = first_json(data, arguments, signal, error);
+  if (empty()) return report;
   report["test_accuracy"] = summary_json(test_);
   report["validation_accuracy"] = summary_json(validation_);
   report["ece"] = summary_of(ece_).mean;
@@ -248,12 +317,9 @@ inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
   report["brier"] = summary_json(brier_);
   if (is_metric(settings_.train.stop_on)) report["validation_metric"] = summary_json(validation_metric_);
   add_classes(report, data, data.class_count);
-  report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
-                                 {"train", summarise(train_seconds_).mean},
-                                 {"evaluate", summarise(evaluate_seconds_).mean}};
-  report["parameters"] = parameters_;
+  add_last(report);
   if (!sheaf_use_.empty()) report["sheaf"] = sheaf_json();
-  report["splits"] = per_split_;
+  report["splits"] = per_split();
   for (const sheafnn::uncertainty::ReliabilityBin& bin : reliability_) {
     report["reliability"].push_back(bin_json(bin));
   }

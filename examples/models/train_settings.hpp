@@ -12,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sheafnn/bsnn/any_target_loss.hpp>
 #include <sheafnn/bsnn/options.hpp>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
@@ -44,6 +45,8 @@ struct TrainSettings {
   NetworkOptions networks;  ///< of every kind
   sheafnn::TrainOptions train;
   bool batch_norm = false;  ///< --batch-norm
+  std::string loss = "squared";  ///< of --target
+  double coverage = 0.9;         ///< of intervals for numbers
   std::string splits, seeds, parallel = "none", device = "cpu";
   std::string report, save, sheaf, predictions;
   bool history = false;
@@ -143,8 +146,26 @@ inline void add_checkpoint_every(CLI::App& app, CLI::App& group, TrainSettings& 
 /// All options of the program train.
 inline void add_options(CLI::App& app, TrainSettings& s) {
   add_training_options(app, s);
+  const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
+  auto* targets = app.add_option_group("Targets", "numbers on nodes in place of classes; see docs/numbers.md");
+  auto* target = targets->add_option_function<std::string>(
+      "--target",
+      [&s](const std::string& words) { s.data.text.targets = parse_words("--target", words); },
+      "columns of nodes.csv, or keys of an .npz file, with numbers to learn in place of classes, separated by commas; "
+      "empty fields are unknown");
+  targets
+      ->add_option("--loss", s.loss,
+                   "what the numbers are: " + joined(sheafnn::target_loss_names) +
+                       "; gaussian learns the variance of each node too, multilabel takes 0 and 1, ordinal one column")
+      ->capture_default_str()
+      ->check(one_of({sheafnn::target_loss_names.begin(), sheafnn::target_loss_names.end()}))
+      ->needs(target);
+  targets
+      ->add_option("--coverage", s.coverage, "share of the numbers that conformal intervals shall contain, between 0 and 1")
+      ->capture_default_str()
+      ->needs(target);
   run->add_option("--search", s.search,
                   "try a dozen settings (networks, maps, depths) for this time, such as 60s, 5m or 1h, and train "
                   "the one with the best validation score; see docs/training.md");
@@ -244,7 +265,9 @@ inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSet
   sheafnn::TrainOptions train;
   set_network(app, s, preset, data.feature_count(), train);
   // The batch engine stops on loss or accuracy.
-  if (!s.device.starts_with("cuda")) train.stop_on = sheafnn::choose_stop_on(data, preset);
+  if (!s.device.starts_with("cuda") && data.target_names.empty()) {
+    train.stop_on = sheafnn::choose_stop_on(data, preset);
+  }
   set_others(app, train, s.train);
   return preset;
 }

@@ -48,6 +48,7 @@ namespace programs {
     add(std::array{static_cast<std::int8_t>(data.graph.listed(a))});
   }
   add(data.labels);
+  add(data.targets);
   // Numbers increase within a set. Where that does not show where one begins, a mark says so: for an empty set, and where
   // the numbers of the one before go on. The same nodes in other sets are another split.
   std::int32_t last = std::numeric_limits<std::int32_t>::max();

@@ -82,14 +82,8 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
             raise ValueError(f"y: target {without[0]} is not known of any node to train on")
         if loss == "poisson":
             _check_counts(own)
-            rates = np.nanmean(seen, axis=0)
-            rates[~(rates > 0)] = 1
-            mean, scale = np.zeros(targets.shape[1]), np.ones(targets.shape[1])
-        else:
-            rates = np.empty(0)
-            mean = np.nanmean(seen, axis=0)
-            scale = np.nanstd(seen, axis=0)
-            scale[~(scale > 0)] = 1
+        nodes = np.ascontiguousarray(data.splits[number].train, np.int32)
+        mean, scale, rates = _core.target_scaling(loss, np.ascontiguousarray(targets, float), nodes)
         kind = (loss, targets.shape[1], rates.tolist(), 2)
         predictions, _ = self._fit_targets(data, number if of_dataset else None, number, (targets - mean) / scale, kind, level=3)
         self.loss_, self.base_rates_ = loss, rates

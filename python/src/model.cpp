@@ -26,6 +26,7 @@
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/search_settings.hpp>
 #include <sheafnn/bsnn/search_training.hpp>
+#include <sheafnn/bsnn/target_scaling.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/npz_writer.hpp>
@@ -47,12 +48,12 @@
 #include "models/outcome.hpp"
 #include "models/registry.hpp"
 #include "models/sheaf_figures.hpp"
+#include "models/target_loss.hpp"
 #include "module.hpp"
 #include "options.hpp"
 #include "prediction.hpp"
 #include "settings.hpp"
 #include "supervisor.hpp"
-#include "target_models.hpp"
 #include "trained_model.hpp"
 
 namespace python {
@@ -252,6 +253,17 @@ nb::tuple predictions_of(const std::vector<double>& predictions, const sheafnn::
                         deviations.empty() ? nb::none() : rows_of(std::move(deviations), rows));
 }
 
+/// \param targets  n × k, NaN where unknown
+/// \return         means and scales, and base rates of counts
+nb::tuple target_scaling(const std::string& loss, const Input<double>& targets, const Input<std::int32_t>& nodes) {
+  const std::vector<double> values = vector_of(targets);
+  const sheafnn::TargetScaling r = sheafnn::TargetScaling::fit(
+      sheafnn::parse_name<sheafnn::TargetLoss>("loss", loss),
+      {values.data(), static_cast<Index>(targets.shape(0)), static_cast<Index>(targets.shape(1))}, span_of(nodes));
+  const auto array = [](const std::vector<double>& v) { return nb::cast(to_numpy(std::vector<double>(v), {v.size()})); };
+  return nb::make_tuple(array(r.mean), array(r.scale), array(r.base_rates));
+}
+
 /// Trains on targets instead of the data's labels.
 ///
 /// \param targets  n × k; NaN where unknown
@@ -262,26 +274,31 @@ nb::tuple train_targets(const Dataset& data, std::size_t split_number, const Inp
                         const Texts& training, std::uint64_t seed, const nb::object& report,
                         bool keep_interrupted) {
   const sheafnn::Split& split = split_of(data, split_number);
-  const TargetModelEntry& entry = find_target_model(model, maps_of(model, maps), stalk_dimension);
+  const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
   const sheafnn::AnyTargetLoss loss = kind_of(kind).of(vector_of(targets));
   Settings settings = make_settings(data, split, model, maps, preset, network, training, loss.outputs());
   settings.training.seed = seed;
   Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
   settings.training.on_epoch = std::ref(supervisor);
   sheafnn::TrainResult result;
-  TargetOutcome outcome;
+  programs::TrainOutcome outcome;
+  const programs::TargetLoss own(loss);
   {
     const GilRelease release;
-    outcome = entry.train({data, split, TargetLoss(loss), settings.network, settings.training,
-                           programs::is_bayesian(model)},
+    outcome = entry.train({.data = data,
+                           .split = split,
+                           .model = settings.network,
+                           .train = settings.training,
+                           .bayesian = programs::is_bayesian(model),
+                           .seed = seed,
+                           .keep = {.model = true},
+                           .loss = &own},
                           result);
   }
   supervisor.check_signals();
-  programs::TrainOutcome figures;
-  figures.parameters = outcome.parameters;
-  return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)),
-                        result_of(result, figures, settings.preset, supervisor.interrupted()),
-                        history_of(result.history), predictions_of(outcome.predictions, loss, data.node_count()));
+  const nb::dict figures = result_of(result, outcome, settings.preset, supervisor.interrupted());
+  return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)), figures, history_of(result.history),
+                        predictions_of(outcome.targets, loss, data.node_count()));
 }
 
 /// What the network of a model predicts, n × outputs.
@@ -293,8 +310,8 @@ std::vector<double> raw_predictions(const Model& model, const Dataset& data, con
   const GilRelease release;
   sheafnn::check_feature_names(data.feature_names, model.feature_names());
   const auto& info = model.info();
-  return find_target_model(info.model, model.maps(), info.stalk_dimension)
-      .predict(model.path(), model.file(), model.bayesian(), data, TargetLoss(loss, samples), options);
+  return programs::find_model(info.model, model.maps(), info.stalk_dimension)
+      .predict_targets(model.path(), model.file(), model.bayesian(), data, programs::TargetLoss(loss, samples), options);
 }
 /// \return  as predictions_of()
 nb::tuple predict_targets(const Model& model, const Dataset& data, const TargetTuple& kind, Index samples,
@@ -463,6 +480,7 @@ void bind_model(nb::module_& module) {
              nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
   module.def("train_targets", &train_targets, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  module.def("target_scaling", &target_scaling);
   module.def("residual_intervals", &residual_intervals);
   module.attr("has_device_models") = programs::has_device_models();
 }

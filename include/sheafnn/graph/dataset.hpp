@@ -38,8 +38,8 @@ enum class DatasetUse {
   prediction   ///< graph and features; labels where the file has some
 };
 
-/// A node classification task. A dataset that was loaded for prediction may lack labels; class_count is then 0. A
-/// dataset from a file without splits has no splits.
+/// A task on the nodes: classes, or numbers in their place. A dataset that was loaded for prediction may lack labels;
+/// class_count is then 0, as where there are targets. A dataset from a file without splits has no splits.
 ///
 /// \tparam GraphType  Graph, or Hypergraph
 template <class GraphType>
@@ -54,6 +54,9 @@ struct NodeDataset {
   std::vector<std::string> class_names = {};  ///< C, or empty: so are classes
   std::vector<std::string> feature_names =
       {};  ///< of the features' columns but indicators of missing values, or empty
+
+  std::vector<double> targets = {};            ///< n × k numbers to learn in place of labels, NaN where unknown; or empty
+  std::vector<std::string> target_names = {};  ///< k
 
   std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: no maps
 
@@ -177,9 +180,36 @@ inline void validate(const Split& split, Index n, std::string_view name) {
   check(split.test, "test");
 }
 
+namespace detail {
+
+/// Checks the labels of a dataset for training; validate().
+template <class GraphType>
+void check_labels(const NodeDataset<GraphType>& data) {
+  const Index n = data.node_count();
+  require(static_cast<Index>(data.labels.size()) == n, part_name(data, "labels"), data.labels.size(),
+          concat("must equal the number of nodes, ", n));
+  if (data.class_count < 2) {
+    const bool signs = data.class_names == std::vector<std::string>{"1"} &&
+                       std::find(data.labels.begin(), data.labels.end(), -1) != data.labels.end();
+    throw_invalid_argument(part_name(data, "class_count"), data.class_count,
+                           signs ? "at least two classes are needed (-1 means an unknown label: of the labels -1 "
+                                   "and 1, write 0 for -1)"
+                                 : "at least two classes are needed");
+  }
+  for (std::size_t u = 0; u < data.labels.size(); ++u) {
+    if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
+      throw_invalid_argument(part_name(data, concat("labels[", u, "]")), data.labels[u],
+                             concat("must be between 0 and ", data.class_count - 1,
+                                            ", or -1 where unknown"));
+    }
+  }
+}
+
+}  // namespace detail
+
 /// Checks that the parts of a dataset for training belong together.
 ///
-/// \throws std::invalid_argument  no nodes, no features, wrong number of rows, labels or names, a label that is neither
+/// \throws std::invalid_argument  no nodes, no features, wrong number of rows, labels, targets or names, a label that is neither
 ///         in [0, class_count) nor -1, or a split without training nodes or with an unsorted, overlapping or
 ///         out-of-range set
 template <class GraphType>
@@ -190,22 +220,12 @@ void validate(const NodeDataset<GraphType>& data) {
           "at least one is needed");
   require(data.features.rows() == n, detail::part_name(data, "feature rows"), data.features.rows(),
           detail::concat("must equal the number of nodes, ", n));
-  require(static_cast<Index>(data.labels.size()) == n, detail::part_name(data, "labels"), data.labels.size(),
-          detail::concat("must equal the number of nodes, ", n));
-  if (data.class_count < 2) {
-    const bool signs = data.class_names == std::vector<std::string>{"1"} &&
-                       std::find(data.labels.begin(), data.labels.end(), -1) != data.labels.end();
-    throw_invalid_argument(detail::part_name(data, "class_count"), data.class_count,
-                           signs ? "at least two classes are needed (-1 means an unknown label: of the labels -1 "
-                                   "and 1, write 0 for -1)"
-                                 : "at least two classes are needed");
-  }
-  for (std::size_t u = 0; u < data.labels.size(); ++u) {
-    if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
-      throw_invalid_argument(detail::part_name(data, detail::concat("labels[", u, "]")), data.labels[u],
-                             detail::concat("must be between 0 and ", data.class_count - 1,
-                                            ", or -1 where unknown"));
-    }
+  if (data.target_names.empty()) {
+    detail::check_labels(data);
+  } else {
+    require(data.targets.size() == static_cast<std::size_t>(n) * data.target_names.size(),
+            detail::part_name(data, "targets"), data.targets.size(),
+            detail::concat("must be the number of nodes, ", n, ", times ", data.target_names.size()));
   }
   const auto check_names = [&](const std::vector<std::string>& names, const char* member, Index count) {
     require(names.empty() || static_cast<Index>(names.size()) == count, detail::part_name(data, member),

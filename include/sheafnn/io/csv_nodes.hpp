@@ -35,6 +35,7 @@ struct NodeTable {
   std::vector<std::string> split_names;    ///< of these columns
   std::vector<std::string> feature_names;  ///< p
   NodeFeatures features;                   ///< n × p
+  std::vector<double> targets;             ///< n × k, for TableRules::targets; NaN where unknown
   std::vector<std::vector<std::string>>
       texts;  ///< for each of TableRules::texts: n fields, or none: no such column
 
@@ -65,6 +66,8 @@ struct TableRules {
   std::string label = "label";          ///< column of the classes; empty: none
   MissingLabels missing = {};           ///< texts that are unknown labels
   std::vector<std::string> texts = {};  ///< columns whose fields are kept: NodeTable::texts
+  std::vector<std::string> targets = {};  ///< columns of numbers to learn: NodeTable::targets
+  bool needs_targets = true;              ///< whether all of them have to be there
   std::string_view row = "node";        ///< what messages call a row
   bool numbered = false;  ///< a first column called as texts[0] holds these texts; rows have no names then
   /// Where sets belong, for messages.
@@ -73,7 +76,7 @@ struct TableRules {
 
 /// What the columns of a node table mean.
 struct NodeColumns {
-  enum class Role { name, label, split, feature, text };
+  enum class Role { name, label, split, feature, text, target };
   std::vector<std::string> names;
   std::vector<Role> roles;
   bool labelled = false;
@@ -87,13 +90,15 @@ struct NodeColumns {
   }
   NodeColumns(const CsvReader& header, const TableRules& rules) : names(header.fields()) {
     const std::string& label = rules.label;
-    const auto is_text = [&](const std::string& name) {
-      return std::find(rules.texts.begin(), rules.texts.end(), name) != rules.texts.end();
+    const auto is_in = [](const std::vector<std::string>& list, const std::string& name) {
+      return std::find(list.begin(), list.end(), name) != list.end();
     };
+    const auto is_text = [&](const std::string& name) { return is_in(rules.texts, name); };
     while (names.size() > 1 && names.back().empty()) names.pop_back();
     unnamed = header.fields().size() - names.size();
     const bool numbered = rules.numbered && names.front() == rules.texts.front();
-    if (!numbered && ((!label.empty() && names.front() == label) || is_text(names.front()))) {
+    if (!numbered && ((!label.empty() && names.front() == label) || is_text(names.front()) ||
+                      is_in(rules.targets, names.front()))) {
       fail(header.where(), "column '", printable(names.front()),
            "' is the first column, which holds the names of the ", rules.row, "s");
     }
@@ -104,13 +109,18 @@ struct NodeColumns {
         fail(header.where(), "columns ", same - names.begin() + 1, " and ", k + 1, " are both called '",
              printable(names[k]), "'");
       }
-      roles.push_back(k == 0 && !numbered         ? Role::name
-                      : is_text(names[k])         ? Role::text
-                      : names[k] == label         ? Role::label
-                      : is_split_column(names[k]) ? Role::split
-                                                  : Role::feature);
+      roles.push_back(k == 0 && !numbered             ? Role::name
+                      : is_text(names[k])             ? Role::text
+                      : is_in(rules.targets, names[k]) ? Role::target
+                      : names[k] == label             ? Role::label
+                      : is_split_column(names[k])     ? Role::split
+                                                      : Role::feature);
       if (roles.back() == Role::feature) refuse_set(header, names[k], rules);
       labelled = labelled || roles.back() == Role::label;
+    }
+    for (const std::string& target : rules.targets) {
+      if (!rules.needs_targets || is_in(names, target)) continue;
+      fail(header.where(), "no column is called '", printable(target), "' (--target names the columns of targets)");
     }
   }
 };
@@ -210,6 +220,8 @@ class NodeTableReader {
     table_.lines.push_back(csv_.line());
     std::size_t split = 0;
     std::int32_t feature = 0;
+    const std::size_t first_target = table_.targets.size();
+    table_.targets.resize(first_target + rules_.targets.size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t k = 0; k < count; ++k) {
       switch (columns_.roles[k]) {
         case Role::name:
@@ -225,11 +237,12 @@ class NodeTableReader {
         case Role::feature:
           add_feature(feature++, fields[k], k);
           break;
-        case Role::text: {
-          const auto text = std::find(rules_.texts.begin(), rules_.texts.end(), columns_.names[k]);
-          table_.texts[static_cast<std::size_t>(text - rules_.texts.begin())].push_back(fields[k]);
+        case Role::text:
+          table_.texts[place_of(rules_.texts, k)].push_back(fields[k]);
           break;
-        }
+        case Role::target:
+          table_.targets[first_target + place_of(rules_.targets, k)] = target_of(fields[k], k);
+          break;
       }
     }
     offsets_.push_back(static_cast<Index>(values_.size()));
@@ -244,19 +257,38 @@ class NodeTableReader {
     }
     (word->second == 0 ? split.train : word->second == 1 ? split.validation : split.test).push_back(node);
   }
-  void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
+  /// Where a list has the name of a column.
+  [[nodiscard]] std::size_t place_of(const std::vector<std::string>& list, std::size_t column) const {
+    return static_cast<std::size_t>(std::find(list.begin(), list.end(), columns_.names[column]) - list.begin());
+  }
+  /// A finite number, or NaN where it is missing. \param hint  the end of the message
+  template <class Hint>
+  [[nodiscard]] double number_of(const std::string& text, std::size_t column, const Hint& hint) const {
     double value = 0;
+    const bool is_number = parse_number(text, value);
+    if (!is_number && (text.empty() || sheafnn::detail::means_missing(text))) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    if (!is_number || std::isinf(value)) {
+      fail(where(column), "'", printable(text), "' is not a finite number", hint());
+    }
+    return value;
+  }
+  /// Words of --missing-labels are unknown targets too.
+  [[nodiscard]] double target_of(const std::string& text, std::size_t column) const {
+    const auto is_word = [&](const std::string& word) { return word == text; };
+    if (rules_.missing && std::any_of(rules_.missing->begin(), rules_.missing->end(), is_word)) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    return number_of(text, column, [] { return "; targets are numbers, empty where unknown"; });
+  }
+  void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     const auto hint = [&] {
       return columns_.labelled || rules_.label.empty() ? ""
                                                        : "; no column is called '" + printable(rules_.label) +
                                                              "' (--label names the column of the labels)";
     };
-    const bool is_number = parse_number(text, value);
-    if (!is_number && (text.empty() || sheafnn::detail::means_missing(text))) {
-      value = std::numeric_limits<double>::quiet_NaN();
-    } else if (!is_number || std::isinf(value)) {
-      fail(where(column), "'", printable(text), "' is not a finite number", hint());
-    }
+    const double value = number_of(text, column, hint);
     if (value == 0) return;
     column_of_.push_back(number);
     values_.push_back(value);

@@ -58,15 +58,17 @@ inline void add_prediction(NpzWriter& writer, const Prediction& prediction) {
   writer.add<double>("mutual_information", {n}, prediction.mutual_information);
 }
 
+/// Adds names as a CSV record in UTF-8, one number for each byte.
+inline void add_names(NpzWriter& writer, std::string_view key, const std::vector<std::string>& names) {
+  const std::string text = csv_record(names);
+  const std::vector<std::int32_t> bytes(reinterpret_cast<const unsigned char*>(text.data()),
+                                        reinterpret_cast<const unsigned char*>(text.data()) + text.size());
+  writer.add<std::int32_t>(key, {static_cast<Index>(bytes.size())}, bytes);
+}
 /// Adds the labels of a dataset and their names. \throws std::invalid_argument  as above
 inline void add_labels(NpzWriter& writer, const Dataset& data) {
   if (!data.labels.empty()) writer.add<std::int32_t>("labels", {data.node_count()}, data.labels);
-  if (!data.class_names.empty()) {
-    const std::string names = csv_record(data.class_names);
-    const std::vector<std::int32_t> bytes(reinterpret_cast<const unsigned char*>(names.data()),
-                                          reinterpret_cast<const unsigned char*>(names.data()) + names.size());
-    writer.add<std::int32_t>("class_names", {static_cast<Index>(bytes.size())}, bytes);
-  }
+  if (!data.class_names.empty()) add_names(writer, "class_names", data.class_names);
 }
 
 namespace detail {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -82,6 +83,39 @@ namespace detail {
   if (real && array.fits_float()) add(array.values<float>());
   if (real && !array.fits_float()) add(array.values<double>());
   return texts;
+}
+
+/// The numbers to learn of n nodes under some keys: n, n × 1 or n × k each, side by side.
+template <class GraphType>
+void take_targets(NodeDataset<GraphType>& data, const NpzArchive& archive, std::span<const std::string> keys,
+                  DatasetUse use) {
+  const Index n = data.features.rows();
+  std::vector<std::vector<double>> columns;
+  for (const std::string& key : keys) {
+    if (use == DatasetUse::prediction && !archive.contains(key)) {
+      columns.emplace_back(static_cast<std::size_t>(n), std::numeric_limits<double>::quiet_NaN());
+      data.target_names.push_back(key);
+      continue;
+    }
+    const NpyArray array = archive.array(key);
+    const std::vector<Index>& shape = array.shape();
+    if (shape.empty() || shape.size() > 2 || shape[0] != n || array.size() == 0) {
+      fail(array.where(), "has shape ", array.shape_text(), "; expected numbers of the ", n, " nodes");
+    }
+    const std::vector<double> values = array.values<double>();
+    const Index count = array.size() / n;
+    for (Index c = 0; c < count; ++c) {
+      std::vector<double>& column = columns.emplace_back();
+      for (Index u = 0; u < n; ++u) {
+        column.push_back(values[static_cast<std::size_t>(u * count + c)]);
+        if (std::isinf(column.back())) fail(array.where(), "[", u, "] is infinite; targets are numbers, NaN where unknown");
+      }
+      data.target_names.push_back(count == 1 ? key : sheafnn::detail::concat(key, "_", c));
+    }
+  }
+  for (Index u = 0; u < n; ++u) {
+    for (const std::vector<double>& column : columns) data.targets.push_back(column[static_cast<std::size_t>(u)]);
+  }
 }
 
 /// Graph from edges of shape m × 2, or 2 × m where m ≠ 2; two edges the other way round if `ends_first`.
@@ -287,17 +321,20 @@ inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph,
 /// Builds a dataset from an open archive.
 ///
 /// \param read_graph  read_graph(archive, n): its graph of n nodes
+/// \param targets     keys of the numbers to learn in place of labels; empty: labels
 template <class GraphType, class ReadGraph>
 [[nodiscard]] NodeDataset<GraphType> read_tables(const NpzArchive& archive, std::string name, DatasetUse use,
-                                                 const MissingLabels& missing, const ReadGraph& read_graph) {
+                                                 const MissingLabels& missing, const ReadGraph& read_graph,
+                                                 std::span<const std::string> targets = {}) {
   NodeDataset<GraphType> r = naming_file(archive.file(), [&] {
     NodeDataset<GraphType> data;
     const std::string features = key_or(archive, feature_keys, "node_features");
     data.features = plain_word(features).ends_with("data") ? read_sparse_features(archive, features)
                                                            : read_features(archive.array(features));
     const Index n = data.features.rows();
-    const std::string labels = key_or(archive, label_keys, "node_labels");
-    if (use != DatasetUse::prediction || archive.contains(labels)) {
+    take_targets(data, archive, targets, use);
+    const std::string labels = targets.empty() ? key_or(archive, label_keys, "node_labels") : "";
+    if (targets.empty() && (use != DatasetUse::prediction || archive.contains(labels))) {
       const std::string where = sheafnn::detail::concat(archive.file(), ": ", printable(labels));
       const auto place = [&](std::size_t u) { return sheafnn::detail::concat(where, "[", u, "]"); };
       take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place));
@@ -314,8 +351,9 @@ template <class GraphType, class ReadGraph>
 /// The same for a graph; see load_npz.
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
                                           DatasetUse use = DatasetUse::training,
-                                          const MissingLabels& missing = {}) {
-  return read_tables<Graph>(archive, std::move(name), use, missing, read_graph);
+                                          const MissingLabels& missing = {},
+                                          std::span<const std::string> targets = {}) {
+  return read_tables<Graph>(archive, std::move(name), use, missing, read_graph, targets);
 }
 
 }  // namespace detail
@@ -337,10 +375,13 @@ template <class GraphType, class ReadGraph>
 ///
 /// \param use      for prediction, labels may be missing; masks are looked at for training only
 /// \param missing  the texts that are unknown labels
+/// \param targets  keys of arrays (n, or n × k) of numbers to learn in place of labels: Dataset::targets. Labels are not read
+///                 then. For prediction the arrays may be missing
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training,
-                                      const MissingLabels& missing = {}) {
-  return detail::read_dataset(NpzArchive(path), path.stem().string(), use, missing);
+                                      const MissingLabels& missing = {},
+                                      std::span<const std::string> targets = {}) {
+  return detail::read_dataset(NpzArchive(path), path.stem().string(), use, missing, targets);
 }
 
 }  // namespace sheafnn::io

@@ -30,6 +30,8 @@ struct TextOptions {
   std::string label = "label";        ///< name of the label column
   bool identity_features = false;     ///< one-hot node numbers (n × n) in place of what the files hold
   MissingLabels missing_labels = {};  ///< texts that are unknown labels; see graph/labels.hpp
+  /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
+  std::vector<std::string> targets = {};
 };
 
 namespace detail {
@@ -63,8 +65,16 @@ inline constexpr std::array<std::string_view, 5> node_files = {"nodes.csv", "nod
 inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"};
 
 /// Nodes, labels and splits from a node table, or labels alone from a list.
-[[nodiscard]] inline NodeTable read_nodes(const std::filesystem::path& path, const TextOptions& options) {
-  if (path.extension() != ".txt") return read_node_table(CsvReader(path), options.label, options.missing_labels);
+[[nodiscard]] inline NodeTable read_nodes(const std::filesystem::path& path, const TextOptions& options,
+                                          DatasetUse use) {
+  if (path.extension() != ".txt") {
+    CsvReader csv(path);
+    return NodeTableReader(csv, {.label = options.label,
+                                 .missing = options.missing_labels,
+                                 .targets = options.targets,
+                                 .needs_targets = use != DatasetUse::prediction})
+        .read();
+  }
   NodeTable table;
   table.file = path.string();
   std::vector<std::string> texts;
@@ -123,10 +133,14 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   return options.identity_features ? NodeFeatures::identity(matrix.rows) : to_features(matrix);
 }
 
-/// Checks what training needs of labels and splits.
+/// Checks what training needs of labels, or else of targets, and of splits.
 inline void check_text_labels(const NodeTable& table, const std::string& where, const TextOptions& options,
                               DatasetUse use) {
-  if (table.labels.empty() && (use != DatasetUse::prediction || options.label != TextOptions().label)) {
+  if (!options.targets.empty()) {
+    if (table.targets.empty() && use != DatasetUse::prediction) {
+      fail(where, "has no columns of targets; nodes.csv would hold them");
+    }
+  } else if (table.labels.empty() && (use != DatasetUse::prediction || options.label != TextOptions().label)) {
     if (table.file.empty()) fail(where, "has no labels; nodes.csv or labels.txt would hold them");
     fail(table.file, "has no label column '", printable(options.label), "'; --label names another");
   }
@@ -147,17 +161,22 @@ template <class GraphType, class ReadGraph>
   NodeDataset<GraphType> r = naming_file(where, [&] {
     NodeDataset<GraphType> data;
     NodeTable table;
-    if (!files.nodes.empty()) table = read_nodes(files.nodes, options);
+    if (!files.nodes.empty()) table = read_nodes(files.nodes, options, use);
     if (files.nodes.empty() && files.features.empty()) {
       fail(where, "has edges, but neither nodes.csv (or .tsv) nor features.mtx");
     }
     check_text_labels(table, where, options, use);
     data.features = text_features(files, table, options);
     data.graph = read_graph(std::as_const(table), data.features.rows());
-    data.labels = std::move(table.labels);
-    data.class_count = static_cast<Index>(table.class_names.size());
     data.node_names = std::move(table.names);
-    data.class_names = std::move(table.class_names);
+    if (options.targets.empty()) {
+      data.labels = std::move(table.labels);
+      data.class_count = static_cast<Index>(table.class_names.size());
+      data.class_names = std::move(table.class_names);
+    } else {
+      data.targets = std::move(table.targets);
+      data.target_names = options.targets;
+    }
     if (!options.identity_features) data.feature_names = std::move(table.feature_names);
     if (use == DatasetUse::training) data.splits = std::move(table.splits);
     if (use != DatasetUse::prediction) validate(data);

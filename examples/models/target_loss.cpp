@@ -1,11 +1,11 @@
 /// \file
 /// The losses of targets, compiled once for all models.
-#include "target_loss.hpp"
+#include "models/target_loss.hpp"
 
 #include <cstddef>
 #include <sheafnn/bsnn/any_target_loss.hpp>
 
-namespace python {
+namespace programs {
 
 using sheafnn::Execution;
 using sheafnn::Index;
@@ -43,4 +43,4 @@ sheafnn::Score TargetLoss::score(const MatrixView<const double>& predictions, No
   return loss_->score(predictions, nodes);
 }
 
-}  // namespace python
+}  // namespace programs

@@ -14,7 +14,7 @@ namespace sheafnn {
 class AnyTargetLoss;
 }
 
-namespace python {
+namespace programs {
 
 /// A view of a sheafnn::AnyTargetLoss; a Loss (bsnn/loss.hpp) as that is, of models in single precision.
 class TargetLoss {
@@ -45,4 +45,4 @@ class TargetLoss {
   std::vector<double>* samples_;
 };
 
-}  // namespace python
+}  // namespace programs

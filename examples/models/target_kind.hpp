@@ -1,0 +1,286 @@
+/// \file
+/// TargetKind: what a network learns of columns of numbers in place of classes, from --target and --loss or from the metadata of
+/// a checkpoint, which the Python package reads and writes as well.
+///
+/// | metadata                               | what                                                                       |
+/// | -------------------------------------- | -------------------------------------------------------------------------- |
+/// | targets                                | numbers, multilabel or ordinal                                             |
+/// | target_loss                            | of numbers: squared, gaussian or poisson                                   |
+/// | target_names                           | k names, a CSV record                                                      |
+/// | target_mean, target_scale, base_rates  | TargetScaling, k doubles in hexadecimal bytes                              |
+/// | class_kind, class_dtype, class_data    | values of ordered classes, K numbers in hexadecimal bytes                  |
+/// | interval_coverage, interval_thresholds | conformal intervals from the validation nodes: coverage, and k thresholds  |
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <sheafnn/bsnn/any_target_loss.hpp>
+#include <sheafnn/bsnn/target_scaling.hpp>
+#include <sheafnn/core/errors.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/io/csv.hpp>
+#include <sheafnn/io/file.hpp>
+#include <sheafnn/uncertainty/intervals.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/class_names.hpp"
+
+namespace programs {
+
+using sheafnn::Index;
+
+/// What predictions of n nodes mean, in the numbers of the files.
+struct TargetPrediction {
+  std::vector<double> expectations;  ///< n × k; of ordered classes the probabilities, n × K
+  std::vector<double> deviations;    ///< n × k; empty for losses without
+};
+
+/// See the file comment.
+class TargetKind {
+ public:
+  /// Of a training.
+  ///
+  /// \param data   with targets, whose names and ordered classes it takes
+  /// \param train  training nodes, which decide the scaling
+  /// \throws std::invalid_argument  several columns of ordered classes, fewer than two of them, a target that no training node
+  ///         knows, or targets that the loss does not take
+  TargetKind(sheafnn::TargetLoss loss, const sheafnn::Dataset& data, const std::vector<std::int32_t>& train)
+      : loss_(loss), names_(data.target_names) {
+    if (loss == sheafnn::TargetLoss::ordinal) {
+      sheafnn::require(names_.size() == 1, "--target", names_.size(), "ordered classes are one column");
+      for (const double y : data.targets) {
+        if (!std::isnan(y)) classes_.push_back(y);
+      }
+      std::sort(classes_.begin(), classes_.end());
+      classes_.erase(std::unique(classes_.begin(), classes_.end()), classes_.end());
+      sheafnn::require(classes_.size() >= 2 && classes_.size() <= most_classes, "--target", names_.front(),
+                       sheafnn::detail::concat("it has ", classes_.size(), " different values; ordered classes are 2 to ",
+                                               most_classes));
+    }
+    try {
+      scaling_ = sheafnn::TargetScaling::fit(loss, view(data.targets), train);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(sheafnn::detail::concat(data.name, ": ", error.what()));
+    }
+    this->of(data).validate(data.node_count(), outputs());
+  }
+  /// Of a checkpoint. \throws std::runtime_error  naming the file: a part is missing or damaged
+  TargetKind(const std::string& file, const std::map<std::string, std::string>& notes, Index outputs) {
+    const std::string targets = note(file, notes, "targets");
+    sheafnn::io::detail::naming_file(file, [&] {
+      const auto found = notes.find("target_loss");
+      const std::string kind = targets != "numbers" ? targets : found == notes.end() ? "squared" : found->second;
+      loss_ = sheafnn::parse_name<sheafnn::TargetLoss>("target_loss", kind);
+    });
+    const Index k = loss_ == sheafnn::TargetLoss::gaussian  ? outputs / 2
+                    : loss_ == sheafnn::TargetLoss::ordinal ? 1
+                                                            : outputs;
+    const std::size_t count = static_cast<std::size_t>(k);
+    if (loss_ == sheafnn::TargetLoss::ordinal) {
+      classes_ = classes_of(file, notes, static_cast<std::size_t>(outputs) + 1);
+    }
+    names_ = checkpoint_record(file, notes, "target_names");
+    if (names_.empty()) {
+      for (std::size_t c = 0; c < count; ++c) names_.push_back("target_" + std::to_string(c));
+    }
+    const bool scaled = targets == "numbers";
+    scaling_.mean = scaled ? numbers<double>(file, notes, "target_mean") : std::vector<double>(count, 0.0);
+    scaling_.scale = scaled ? numbers<double>(file, notes, "target_scale") : std::vector<double>(count, 1.0);
+    if (loss_ == sheafnn::TargetLoss::poisson) scaling_.base_rates = numbers<double>(file, notes, "base_rates");
+    if (notes.contains("interval_thresholds")) {
+      coverage_ = numbers<double>(file, notes, "interval_coverage").at(0);
+      thresholds_ = numbers<double>(file, notes, "interval_thresholds");
+    }
+    const auto check = [&](const char* name, std::size_t size, std::size_t wanted) {
+      if (size != wanted) sheafnn::io::detail::fail(file, name, " has ", size, " entries; expected ", wanted);
+    };
+    check("target_names", names_.size(), count);
+    check("target_mean", scaling_.mean.size(), count);
+    check("target_scale", scaling_.scale.size(), count);
+    check("base_rates", scaling_.base_rates.size(), loss_ == sheafnn::TargetLoss::poisson ? count : 0);
+    if (!thresholds_.empty()) check("interval_thresholds", thresholds_.size(), count);
+  }
+
+  [[nodiscard]] sheafnn::TargetLoss loss() const noexcept { return loss_; }
+  /// Are they numbers that have a mean, and not labels or classes?
+  [[nodiscard]] bool numeric() const noexcept {
+    return loss_ != sheafnn::TargetLoss::multilabel && loss_ != sheafnn::TargetLoss::ordinal;
+  }
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+  /// Values of ordered classes, increasing; otherwise empty.
+  [[nodiscard]] const std::vector<double>& classes() const noexcept { return classes_; }
+  /// Outputs per node of the network.
+  [[nodiscard]] Index outputs() const { return unknown(0).outputs(); }
+
+  /// The loss with the targets of a dataset. Values that are no ordered class of a checkpoint are unknown.
+  [[nodiscard]] sheafnn::AnyTargetLoss of(const sheafnn::Dataset& data) const {
+    std::vector<double> values = scaling_.scaled(data.targets);
+    for (double& y : values) {
+      if (classes_.empty() || std::isnan(y)) continue;
+      const auto found = std::lower_bound(classes_.begin(), classes_.end(), y);
+      y = found != classes_.end() && *found == y ? static_cast<double>(found - classes_.begin())
+                                                 : std::numeric_limits<double>::quiet_NaN();
+    }
+    return {loss_, like(std::move(values))};
+  }
+  /// The loss of n nodes with unknown targets, for predictions.
+  [[nodiscard]] sheafnn::AnyTargetLoss unknown(Index nodes) const { return {loss_, like({}), nodes}; }
+
+  /// \param predictions  n × outputs, as predict_targets() returns them
+  [[nodiscard]] TargetPrediction read(const std::vector<double>& predictions) const {
+    const Index n = static_cast<Index>(predictions.size()) / outputs();
+    const sheafnn::AnyTargetLoss loss = unknown(0);
+    const sheafnn::MatrixView<const double> rows(predictions.data(), n, loss.outputs());
+    TargetPrediction r{loss.expectations(rows), loss.deviations(rows)};
+    if (!numeric()) return r;
+    r.expectations = scaling_.unscaled(std::move(r.expectations));
+    r.deviations = scaling_.unscaled_deviations(std::move(r.deviations));
+    return r;
+  }
+  /// Learns the thresholds of conformal intervals. math: "Intervals of numbers" (6.14).
+  ///
+  /// \param nodes  validation nodes; where there are none, or targets are no numbers, there are no intervals
+  void fit_intervals(const sheafnn::Dataset& data, const TargetPrediction& prediction,
+                     const std::vector<std::int32_t>& nodes, double coverage) {
+    coverage_ = coverage;
+    thresholds_.clear();
+    if (!numeric() || nodes.empty()) return;
+    thresholds_ = sheafnn::uncertainty::residual_thresholds(data.targets, prediction.expectations, prediction.deviations,
+                                                            static_cast<Index>(names_.size()), nodes, coverage);
+  }
+  [[nodiscard]] bool has_intervals() const noexcept { return !thresholds_.empty(); }
+  /// γ of these intervals.
+  [[nodiscard]] double coverage() const noexcept { return coverage_; }
+  /// Conformal intervals of all nodes, n × k; infinite where there were too few validation nodes.
+  [[nodiscard]] sheafnn::uncertainty::Intervals intervals(const TargetPrediction& prediction) const {
+    return sheafnn::uncertainty::residual_intervals(prediction.expectations, prediction.deviations, thresholds_);
+  }
+  /// Central intervals of the posterior's mixture, n × k. math: "Intervals of numbers" (6.13).
+  ///
+  /// \param samples  K × n × outputs, as sample_targets() returns them
+  [[nodiscard]] sheafnn::uncertainty::Intervals posterior_intervals(const std::vector<double>& samples, Index nodes,
+                                                                    double coverage) const {
+    const Index one = std::max<Index>(nodes * outputs(), 1);
+    sheafnn::uncertainty::Intervals r =
+        unknown(nodes).intervals(samples, static_cast<Index>(samples.size()) / one, coverage);
+    r.lower = scaling_.unscaled(std::move(r.lower));
+    r.upper = scaling_.unscaled(std::move(r.upper));
+    return r;
+  }
+
+  /// Adds what checkpoints store.
+  void add_to(std::map<std::string, std::string>& notes) const {
+    notes["targets"] = numeric() ? "numbers" : std::string(to_string(loss_));
+    notes["target_names"] = sheafnn::io::csv_record(names_);
+    if (numeric()) {
+      notes["target_axes"] = names_.size() == 1 ? "1" : "2";
+      notes["target_loss"] = to_string(loss_);
+      notes["target_mean"] = hexadecimal(scaling_.mean);
+      notes["target_scale"] = hexadecimal(scaling_.scale);
+      notes["base_rates"] = hexadecimal(scaling_.base_rates);
+    }
+    if (!classes_.empty()) {
+      notes["class_kind"] = "f";
+      notes["class_dtype"] = "<f8";
+      notes["class_data"] = hexadecimal(classes_);
+    }
+    if (thresholds_.empty()) return;
+    notes["interval_coverage"] = hexadecimal({coverage_});
+    notes["interval_thresholds"] = hexadecimal(thresholds_);
+  }
+
+ private:
+  static constexpr std::size_t most_classes = 100;
+
+  [[nodiscard]] sheafnn::MatrixView<const double> view(const std::vector<double>& values) const {
+    const Index k = static_cast<Index>(names_.size());
+    return {values.data(), static_cast<Index>(values.size()) / k, k};
+  }
+  [[nodiscard]] sheafnn::TargetNumbers like(std::vector<double> values) const {
+    return {std::move(values), static_cast<Index>(names_.size()), scaling_.base_rates,
+            static_cast<Index>(std::max<std::size_t>(classes_.size(), 2))};
+  }
+  [[nodiscard]] static std::string note(const std::string& file, const std::map<std::string, std::string>& notes,
+                                        const char* key) {
+    const auto found = notes.find(key);
+    if (found == notes.end()) sheafnn::io::detail::fail(file, "has no entry '", key, "' in its metadata");
+    return found->second;
+  }
+  /// Little-endian numbers as hexadecimal digits of their bytes.
+  [[nodiscard]] static std::string hexadecimal(const std::vector<double>& values) {
+    static_assert(std::endian::native == std::endian::little);
+    constexpr char digits[] = "0123456789abcdef";
+    std::string r;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
+    for (std::size_t i = 0; i < values.size() * sizeof(double); ++i) {
+      r += digits[bytes[i] / 16];
+      r += digits[bytes[i] % 16];
+    }
+    return r;
+  }
+  /// \tparam T  the type of the bytes \returns  them as finite doubles
+  template <class T>
+  [[nodiscard]] static std::vector<double> numbers(const std::string& file,
+                                                   const std::map<std::string, std::string>& notes, const char* key) {
+    const std::string text = note(file, notes, key);
+    const std::string_view digits = "0123456789abcdef";
+    if (text.size() % (2 * sizeof(T)) != 0 || text.find_first_not_of(digits) != std::string::npos) {
+      sheafnn::io::detail::fail(file, key, " is damaged; expected hexadecimal bytes of numbers");
+    }
+    std::vector<double> r;
+    for (std::size_t i = 0; i < text.size(); i += 2 * sizeof(T)) {
+      unsigned char bytes[sizeof(T)];
+      for (std::size_t b = 0; b < sizeof(T); ++b) {
+        bytes[b] = static_cast<unsigned char>(16 * digits.find(text[i + 2 * b]) + digits.find(text[i + 2 * b + 1]));
+      }
+      T value;
+      std::memcpy(&value, bytes, sizeof(T));
+      r.push_back(static_cast<double>(value));
+      const bool threshold = std::string_view(key) == "interval_thresholds";  // infinite where there are too few nodes
+      if (!std::isfinite(r.back()) && !threshold) sheafnn::io::detail::fail(file, key, " has a number that is not finite");
+    }
+    return r;
+  }
+  /// Values of ordered classes, or 0 … K − 1 where a file has none.
+  [[nodiscard]] static std::vector<double> classes_of(const std::string& file,
+                                                      const std::map<std::string, std::string>& notes,
+                                                      std::size_t count) {
+    std::vector<double> r;
+    if (!notes.contains("class_data")) {
+      for (std::size_t c = 0; c < count; ++c) r.push_back(static_cast<double>(c));
+      return r;
+    }
+    const std::string type = note(file, notes, "class_dtype");
+    if (type == "<f8") {
+      r = numbers<double>(file, notes, "class_data");
+    } else if (type == "<i8") {
+      r = numbers<std::int64_t>(file, notes, "class_data");
+    } else if (type == "<i4") {
+      r = numbers<std::int32_t>(file, notes, "class_data");
+    } else {
+      sheafnn::io::detail::fail(file, "class_dtype '", type, "' is not read; ordered classes are <f8, <i8 or <i4");
+    }
+    if (r.size() != count || !std::is_sorted(r.begin(), r.end())) {
+      sheafnn::io::detail::fail(file, "class_data has ", r.size(), " classes; expected ", count, " in increasing order");
+    }
+    return r;
+  }
+
+  sheafnn::TargetLoss loss_ = sheafnn::TargetLoss::squared;
+  std::vector<std::string> names_;
+  sheafnn::TargetScaling scaling_;
+  std::vector<double> classes_, thresholds_;
+  double coverage_ = 0.9;
+};
+
+}  // namespace programs
