@@ -287,11 +287,11 @@ void write_models(const Task& task, std::size_t i, const Training& training) {
 void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optional<sheafnn::Preset> preset) {
   programs::print_dropped_pairs(data);
   const sheafnn::DegreeSummary degrees = sheafnn::degree_summary(data.graph);
-  const std::optional<double> homophily = sheafnn::seen_homophily(data, data.splits.front());
-  const std::string share = homophily ? programs::text("%.2f", *homophily) : "unknown";
   std::printf("%s: %td nodes, %td edges, mean degree %.1f, ", data.name.c_str(), data.node_count(),
               data.graph.edge_count(), degrees.mean);
   if (data.target_names.empty()) {
+    const std::optional<double> homophily = sheafnn::seen_homophily(data, data.splits.front());
+    const std::string share = homophily ? programs::text("%.2f", *homophily) : "unknown";
     std::printf("homophily %s, %td features, %td classes\n", share.c_str(), data.features.given_columns(),
                 data.class_count);
   } else {

@@ -163,4 +163,74 @@ refuse "people/edges.csv:1: node 'person 500' is not in people/nodes.csv" "${qui
 sed -i '1s/.*/# who\twhom/' people/edges.csv
 echo 'person 1,nobody' >> people/edges.csv
 refuse "people/edges.csv:[0-9]+: node 'nobody' is not in people/nodes.csv" "${quick[@]}" --make-splits 60/20/20
+
+# Numbers in place of classes, some of them unknown: one column, or several.
+mkdir houses
+awk -v edges=houses/edges.csv -v nodes=houses/nodes.csv 'BEGIN {
+  print "house,age,rooms,price,visits,grade,sunny" > nodes
+  print "source,target" > edges
+  for (u = 0; u < 120; ++u) {
+    age = u * 7 % 10; rooms = 1 + u * 3 % 5
+    print "house " u "," age "," rooms "," (u % 9 == 8 ? "" : 100 + 20 * rooms - 3 * age) "," 2 * rooms "," \
+      1 + (rooms > 1) + (rooms > 3) "," (age > 5) > nodes
+    if (u > 0) print "house " u - 1 ",house " u > edges
+  }
+}'
+numbers=("$bin/train" --dataset houses --maps diagonal --stalk-dim 2 --channels 8 --layers 2 --epochs 120 --make-splits 60/20/20 --split-count 1)
+"${numbers[@]}" --target price,visits --loss gaussian --coverage 0.8 --save houses.safetensors --report houses.json \
+  --predictions houses.npz --checkpoint houses-states > houses.txt || fail "train on numbers"
+grep -q '^houses: 120 nodes, .* 4 features, gaussian targets: price, visits$' houses.txt || fail "another summary: $(cat houses.txt)"
+# R2 of the test nodes, and a line for each target with its conformal intervals.
+awk '/^ mean / {n++; if ($5 < 0.8) bad = 1} END {exit bad || n != 1}' houses.txt || fail "no numbers learned: $(cat houses.txt)"
+for target in price visits; do
+  grep -qE "^$target: mean absolute error .*; 80% intervals contain [0-9.]+%, mean width " houses.txt || fail "no line of $target"
+done
+"$bin/predict" --model houses.safetensors --dataset houses --output prices.csv > prices.txt || fail "predict numbers"
+head -n 1 prices.csv | grep -qxF 'node,name,price,price_std,price_lower,price_upper,visits,visits_std,visits_lower,visits_upper' ||
+  fail "another header: $(head -n 1 prices.csv)"
+# Graphs whose targets are unknown, and other columns than targets.
+cut -d , -f 1-3,6,7 houses/nodes.csv > unknown.csv
+mkdir unknown && mv unknown.csv unknown/nodes.csv && cp houses/edges.csv unknown
+"$bin/predict" --model houses.safetensors --dataset unknown --output unknown.csv > unknown.txt || fail "predict unknown numbers"
+cmp prices.csv unknown.csv || fail "targets change predictions"
+python3 - << 'END' || fail "the report, the table and the predictions differ"
+import csv, json, math
+report = json.load(open("houses.json"))
+assert report["loss"] == "gaussian" and report["targets"] == ["price", "visits"]
+known = {row["house"]: row for row in csv.DictReader(open("houses/nodes.csv"))}
+rows = [row for row in csv.DictReader(open("prices.csv"))]
+errors = [abs(float(known[row["name"]]["price"]) - float(row["price"])) for row in rows if known[row["name"]]["price"]]
+said = next(line for line in open("prices.txt") if line.startswith("price: "))
+assert math.isclose(float(said.split()[4].rstrip(",")), sum(errors) / len(errors), rel_tol=1e-3)
+assert all(float(row["price_lower"]) < float(row["price"]) < float(row["price_upper"]) for row in rows)
+assert report["errors"][0]["wanted_coverage"] == 0.8 and 0 < report["errors"][0]["coverage"]["mean"] <= 1
+END
+"$bin/predict" --model houses.safetensors --dataset houses --posterior-coverage 0.9 --output posterior.csv | \
+  grep -q '^intervals: of the posterior, coverage 0.9$' || fail "no intervals of the posterior"
+"$bin/train" --resume houses-states --epochs 125 --report resumed.json > resumed.txt || fail "resume numbers"
+grep -q '^price: mean absolute error ' resumed.txt || fail "resumed without targets: $(cat resumed.txt)"
+"${numbers[@]}" --target visits --loss poisson > counts.txt && grep -q '^visits: mean absolute error ' counts.txt || fail "counts"
+"${numbers[@]}" --target grade --loss ordinal --save grades.safetensors > /dev/null || fail "ordered classes"
+"$bin/predict" --model grades.safetensors --dataset houses --output grades.csv > /dev/null || fail "predict ordered classes"
+python3 - << 'END' || fail "ordered classes are not learned: $(head -n 3 grades.csv)"
+import csv
+rows = list(csv.DictReader(open("grades.csv")))
+truth = [row["grade"] for row in csv.DictReader(open("houses/nodes.csv"))]
+assert list(rows[0]) == ["node", "name", "grade", "p_1", "p_2", "p_3"]
+assert sum(row["grade"] == grade for row, grade in zip(rows, truth)) > 0.8 * len(truth)
+assert all(abs(sum(float(row[f"p_{k}"]) for k in (1, 2, 3)) - 1) < 1e-9 for row in rows)
+END
+"${numbers[@]}" --target sunny --loss multilabel > labels.txt && grep -q 'accuracy' labels.txt || fail "several labels"
+few=("${numbers[@]}" --report out.json --save out.safetensors)
+refuse "houses/nodes.csv:1: no column is called 'prize' " "${few[@]}" --target prize
+refuse "houses/nodes.csv:1: column 'house' is the first column" "${few[@]}" --target house
+refuse "loss requires --target" "${few[@]}" --loss gaussian
+refuse "stop-on: roc-auc .*choose loss or accuracy" "${few[@]}" --target price --stop-on roc-auc
+refuse "coverage: 1 is not allowed" "${few[@]}" --target price --coverage 1
+refuse "target: price .*ordered classes are 2 to 100|target: 2 .*ordered classes are one column" "${few[@]}" --target price,visits --loss ordinal
+refuse "sheaf: out.npz .*leave out --target" "${few[@]}" --target price --sheaf out.npz
+refuse "karate: has no targets 'price'" "$bin/train" --dataset karate --target price --report out.json
+refuse "posterior-coverage: 0.5 .*trained on classes" "$bin/predict" --model people-0.safetensors --dataset renamed --posterior-coverage 0.5
+sed -i '3s/^\([^,]*,[^,]*,[^,]*\),[^,]*/\1,many/' houses/nodes.csv
+refuse "houses/nodes.csv:3: column 'price': 'many' is not a finite number; targets are numbers" "${few[@]}" --target price
 echo "the story holds"

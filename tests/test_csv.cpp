@@ -1,6 +1,7 @@
 // Delimited text: records, edge lists, node tables, datasets in folders of text files, and messages with file and line.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -560,6 +561,33 @@ TEST_CASE("text folder: files cut anywhere or with a changed byte load or are re
   for (int k = 0; k < 400; ++k) both(edge_text, node_text, random(), static_cast<char>(random() % 256));
   CHECK(loaded > 50);
   CHECK(refused > 100);
+}
+
+TEST_CASE("text folder: columns of targets") {
+  const Folder folder("name,height,label,price,visits\na,1,x,2.5,3\nb,2,y,,4\nc,3,x,NA,-1\n", "a,b\nb,c\n");
+  io::TextOptions options{.targets = {"visits", "price"}};
+  const Dataset data = io::load_text_folder(folder.path(), options, DatasetUse::own_splits);
+  CHECK(data.target_names == Strings{"visits", "price"});
+  CHECK(data.labels.empty());
+  CHECK(data.class_count == 0);
+  CHECK(data.feature_names == Strings{"height"});  // the column of labels is no feature
+  REQUIRE(data.targets.size() == 6);
+  CHECK(data.targets[0] == 3);
+  CHECK(data.targets[1] == 2.5);
+  CHECK(data.targets[2] == 4);
+  CHECK(std::isnan(data.targets[3]));
+  CHECK(data.targets[4] == -1);
+  CHECK(std::isnan(data.targets[5]));
+  // Columns that are not there: unknown in a prediction.
+  options.targets = {"price", "weight"};
+  CHECK_THROWS_WITH(static_cast<void>(io::load_text_folder(folder.path(), options, DatasetUse::own_splits)),
+                    doctest::Contains("nodes.csv:1: no column is called 'weight'"));
+  const Dataset unknown = io::load_text_folder(folder.path(), options, DatasetUse::prediction);
+  CHECK(unknown.targets[0] == 2.5);
+  CHECK(std::isnan(unknown.targets[1]));
+  options.missing_labels = Strings{"-1"};
+  options.targets = {"visits"};
+  CHECK(std::isnan(io::load_text_folder(folder.path(), options, DatasetUse::own_splits).targets[2]));
 }
 
 TEST_CASE("classes are renumbered by the names of a model") {

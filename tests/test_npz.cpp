@@ -792,6 +792,32 @@ TEST_CASE("load_npz: for prediction, graph and features are enough") {
   }
 }
 
+TEST_CASE("load_npz: targets in place of labels") {
+  Arrays arrays = small_arrays();
+  arrays.erase("node_labels");
+  arrays["price"] = npy<double>({4}, {1.5, std::nan(""), 3, -1}, {"<f8"});
+  arrays["y"] = npy<double>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, {"<f8"});
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("small.npz", archive_of(arrays, {.deflate = true}));
+  const std::vector<std::string> keys = {"y", "price"};
+  const Dataset data = io::load_npz(path, DatasetUse::training, {}, keys);
+  CHECK(data.target_names == std::vector<std::string>{"y_0", "y_1", "price"});
+  CHECK(data.labels.empty());
+  CHECK(!data.splits.empty());
+  REQUIRE(data.targets.size() == 12);
+  CHECK(data.targets[2] == 1.5);
+  CHECK(data.targets[3] == 3);
+  CHECK(std::isnan(data.targets[5]));
+  const std::vector<std::string> none = {"prize"};
+  CHECK_NOTHROW(static_cast<void>(io::load_npz(path, DatasetUse::prediction, {}, none)));
+  CHECK_THROWS_WITH(static_cast<void>(io::load_npz(path, DatasetUse::training, {}, none)),
+                    doctest::Contains("key 'prize' is missing"));
+  arrays["price"] = npy<double>({3}, {1.5, 2, 3}, {"<f8"});
+  const std::filesystem::path few = folder.write("few.npz", archive_of(arrays, {.deflate = true}));
+  CHECK_THROWS_WITH(static_cast<void>(io::load_npz(few, DatasetUse::training, {}, keys)),
+                    doctest::Contains("price: has shape (3,); expected numbers of the 4 nodes"));
+}
+
 TEST_CASE("load_npz: files") {
   const test::TemporaryFolder folder;
   const std::filesystem::path path = folder.write("small.npz", archive_of(small_arrays(), {.deflate = true}));

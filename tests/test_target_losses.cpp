@@ -21,6 +21,7 @@
 #include "model_gradient.hpp"
 #include "refusal.hpp"
 #include "sheafnn/bsnn/any_target_loss.hpp"
+#include "sheafnn/bsnn/target_scaling.hpp"
 #include "sheafnn/bsnn/elbo.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
@@ -279,6 +280,33 @@ TEST_CASE("target losses refuse what does not fit") {
   CHECK(message_of([&] {
           static_cast<void>(squared.intervals(Numbers{0, 0}, 1, 0.9));
         }) == "loss: squared is not allowed; gaussian and poisson have intervals of the posterior");
+}
+
+TEST_CASE("scaling of targets") {
+  using sheafnn::TargetScaling;
+  const Numbers values = {1, 5, nan_number, 5, 4, nan_number, 100, 5};  // of 4 nodes; node 3 is no training node
+  const MatrixView<const double> targets(values.data(), 4, 2);
+  const Nodes train = {0, 1, 2};
+  const TargetScaling numbers = TargetScaling::fit(TargetLoss::gaussian, targets, train);
+  CHECK(numbers.mean == Numbers{2.5, 5});
+  CHECK(numbers.scale == Numbers{1.5, 1});  // a column of one value keeps its scale
+  CHECK(numbers.base_rates.empty());
+  const Numbers scaled = numbers.scaled(values);
+  CHECK(scaled[0] == -1);
+  CHECK(scaled[4] == 1);
+  CHECK(scaled[1] == 0);
+  CHECK(std::isnan(scaled[2]));
+  CHECK(numbers.unscaled(scaled)[6] == doctest::Approx(100).epsilon(1e-15));
+  CHECK(numbers.unscaled_deviations(Numbers{2, 2}) == Numbers{3, 2});
+  const TargetScaling counts = TargetScaling::fit(TargetLoss::poisson, targets, train);
+  CHECK(counts.mean == Numbers{0, 0});
+  CHECK(counts.scale == Numbers{1, 1});
+  CHECK(counts.base_rates == Numbers{2.5, 5});
+  const Numbers zeros(8, 0.0);
+  CHECK(TargetScaling::fit(TargetLoss::poisson, {zeros.data(), 4, 2}, train).base_rates == Numbers{1, 1});
+  const Nodes last = {2};
+  CHECK(test::message_of([&] { static_cast<void>(TargetScaling::fit(TargetLoss::squared, targets, last)); }) ==
+        "target: 1 is not allowed; it is not known of any training node");
 }
 
 TEST_CASE("a loss chosen at run time is its own loss") {

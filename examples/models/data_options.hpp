@@ -246,6 +246,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                                            sheafnn::DatasetUse use, const DataOptions& options) {
   refuse_unknown_planted(dataset);
   const bool planted = sheafnn::is_planted(dataset);
+  sheafnn::require(!planted || options.text.targets.empty(), "--target", dataset, "planted tasks have classes only");
   try {
     sheafnn::Dataset data = planted ? planted_data(dataset, options.planted)
                                     : sheafnn::io::load_dataset(dataset, synthetic, use, options.text);

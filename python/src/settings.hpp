@@ -10,7 +10,6 @@
 #include <sheafnn/bsnn/search_training.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
-#include <sheafnn/graph/statistics.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,11 +70,6 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
   return data.splits[number];
 }
 
-/// The preset for a graph whose nodes have targets: of targets there is no homophily.
-[[nodiscard]] inline sheafnn::Preset preset_of_targets(const sheafnn::Graph& graph) {
-  return sheafnn::choose_preset(graph.node_count(), {}, sheafnn::degree_summary(graph).mean);
-}
-
 /// \param outputs  of a network that is trained on targets; 0: the labels of the data are classes
 /// \param preset   a name, "none", or "auto": the preset for data and split; or "search: NAME", a setting of a search
 /// \throws std::invalid_argument  no such preset or option, or no value of it
@@ -92,7 +86,7 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
   } else if (preset != "none") {
     chosen = preset != "auto" ? sheafnn::parse_name<sheafnn::Preset>("preset", preset)
              : outputs == 0   ? sheafnn::choose_preset(data, split)
-                              : preset_of_targets(data.graph);
+                              : sheafnn::choose_preset(data.graph);
     if (outputs == 0) s.training.stop_on = sheafnn::choose_stop_on(data, *chosen);
     s.preset = to_string(*chosen);
   }

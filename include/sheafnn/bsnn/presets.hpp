@@ -81,13 +81,18 @@ inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citat
   if (degree >= 10) return Preset::dense;
   return n < 1000 ? Preset::small : Preset::heterophilic;
 }
+/// The preset for a graph whose nodes have targets: of targets there is no homophily.
+[[nodiscard]] inline Preset choose_preset(const Graph& graph, std::optional<double> homophily = {}) {
+  const double edges = static_cast<double>(graph.edge_count());
+  const double nodes = static_cast<double>(std::max<Index>(graph.node_count(), 1));
+  return choose_preset(graph.node_count(), homophily, 2 * edges / nodes);
+}
 /// The preset for a dataset, which depends on the labels of training and validation nodes only.
 ///
 /// \throws std::invalid_argument  as seen_homophily()
 [[nodiscard]] inline Preset choose_preset(const Dataset& data, const Split& split) {
-  const double edges = static_cast<double>(data.graph.edge_count());
-  const double nodes = static_cast<double>(std::max<Index>(data.node_count(), 1));
-  return choose_preset(data.node_count(), seen_homophily(data, split), 2 * edges / nodes);
+  if (!data.target_names.empty()) return choose_preset(data.graph);
+  return choose_preset(data.graph, seen_homophily(data, split));
 }
 
 /// The measure by which a training chooses its best epoch. It is the ROC AUC if there are two classes, and one class

@@ -30,7 +30,7 @@ namespace sheafnn::io {
 [[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {},
                                           DatasetUse use = DatasetUse::training, const TextOptions& text = {}) {
   const auto without_targets = [&](Dataset data) {
-    if (!text.targets.empty()) {
+    if (!text.targets.empty() && use != DatasetUse::prediction) {
       detail::fail(name_or_path, "has no targets '", detail::printable(text.targets.front()),
                    "'; folders with nodes.csv and .npz files have targets");
     }
