@@ -55,6 +55,7 @@ template <class Options>
   options.learner_width = defaults.learner_width;
   options.learner = defaults.learner;
   options.edge_features = defaults.edge_features;
+  if constexpr (requires { options.edge_types; }) options.edge_types = defaults.edge_types;
   options.sheaf_activation = defaults.sheaf_activation;
   return options;
 }

@@ -50,6 +50,10 @@ template <class Posterior, class Layers = void, class Options>
   if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) {
     require(!options.edge_weights.value_or(false), "edge_weights", true,
             "given sheaves have edge weights of their own");
+    if constexpr (requires { options.edge_types; }) {
+      require(options.edge_types.empty(), "edge_types", options.edge_types.size(),
+              "given sheaves have no learner with weights per type");
+    }
     options.edge_weights = false;
   }
   if constexpr (!requires(Posterior posterior) { posterior.sheaf_activation; }) {

@@ -2,10 +2,14 @@
 /// Options of the networks (architecture) and of one training step (dropout, KL term, samples).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
@@ -86,6 +90,9 @@ struct ModelOptions {
   bool augmented_filters = false;
   /// Use the edges of a graph; without them the network sees each node alone (math: "Networks without edges").
   bool use_edges = true;
+  /// Names of the edges' types, each of which has weights of the sheaf learner; Graph::edge_types() numbers them. Empty or
+  /// one: all edges have the same weights.
+  std::vector<std::string> edge_types = {};
   /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
   /// The equation of the layers (default: the equation of the first of the model's LayerKinds). Equations other than
@@ -110,6 +117,11 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "--edges",
          .since = "0.2"},
         options.use_edges...);
+  visit({.key = "edge_types",
+         .summary = "names of the edges' types, each with weights of the sheaf learner; the data decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.edge_types...);
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
   visit({.key = "layer",
@@ -153,6 +165,15 @@ SHEAFNN_NOINLINE inline void check_layer_form(const ModelOptions& options) {
   }
 }
 
+/// \throws std::invalid_argument  a name that is empty, or there twice
+SHEAFNN_NOINLINE inline void check_type_names(std::string_view option, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
+    require(!names[i].empty() && std::find(names.begin(), before, names[i]) == before, option,
+            concat('\'', names[i], '\''), "types need names that differ");
+  }
+}
+
 }  // namespace detail
 
 /// Does a family's chart have a rotation parametrisation?
@@ -183,6 +204,9 @@ template <RestrictionMapFamily Family>
           to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
   require(options.edge_features == 0 || sheaf::is_learned<Family>, "edge_features", options.edge_features,
           detail::concat(Family::name, " maps are not learned"));
+  require(options.edge_types.empty() || sheaf::is_learned<Family>, "edge_types", options.edge_types.size(),
+          detail::concat(Family::name, " maps are not learned"));
+  detail::check_type_names("edge_types", options.edge_types);
   const bool published = options.spread == SpreadRange::published;
   if (!options.sheaf_activation) options.sheaf_activation = detail::default_sheaf_activation(rotations, published);
   if (!options.parametrisation) options.parametrisation = detail::default_parametrisation(published);
