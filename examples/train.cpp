@@ -321,6 +321,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(),
                    "--every", s.train.checkpoint_every, "needs --checkpoint or --resume");
+  sheafnn::require(!searches || !s.data.text.edge_types, "--edge-types", "on", "--search has no networks with types");
   sheafnn::require(s.pairs().use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
                    "with --no-edges the network has no sheaf");
   const programs::ModelEntry* entry =
@@ -336,6 +337,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   programs::set_sizes(s, data.feature_count(), data.class_count);
+  programs::set_types(s, data);
   task.entry->check(task.network(), task.bayesian());
   for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);

@@ -164,6 +164,14 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   add_planted_options(app, data.planted);
 }
 
+/// The types of edges, for programs that train.
+inline void add_type_options(CLI::App& app, DataOptions& data) {
+  app.get_option_group(text_group)
+      ->add_flag("--edge-types", data.text.edge_types,
+                 "the column type of edges.csv tells the types of edges, each of which has weights of the sheaf "
+                 "learner (default: off)");
+}
+
 /// Checks that what looks like the name of a planted task, and is no file or folder, is one.
 ///
 /// \throws std::invalid_argument  it is not; names the planted tasks

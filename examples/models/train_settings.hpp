@@ -88,6 +88,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   // An option that is given twice has the last value: --resume puts the old arguments in front of the new ones.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_dataset_options(app, s.dataset, s.synthetic, s.data);
+  add_type_options(app, s.data);
   add_split_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   app.add_option("--preset", s.preset,
@@ -254,6 +255,20 @@ inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index 
   for_each_kind(s.networks, [&](auto& options) {
     options.features = features;
     options.classes = classes;
+  });
+}
+
+/// Gives the network the names of the graph's types.
+///
+/// \throws std::invalid_argument  a network that has no weights per type
+inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
+  with_network(s, [&](auto& options) {
+    if constexpr (requires { options.edge_types; }) {
+      options.edge_types = data.edge_type_names;
+    } else {
+      sheafnn::require(data.edge_type_names.empty(), "--edge-types", "on",
+                       "the model " + s.model + " has no weights per type of edges");
+    }
   });
 }
 

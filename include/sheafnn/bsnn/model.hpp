@@ -54,6 +54,7 @@ template <class Posterior, class Layers = void, class Options>
       require(options.edge_types.empty(), "edge_types", options.edge_types.size(),
               "given sheaves have no learner with weights per type");
     }
+    refuse_types(options, "given sheaves have stalks of one dimension");
     options.edge_weights = false;
   }
   if constexpr (!requires(Posterior posterior) { posterior.sheaf_activation; }) {
@@ -74,6 +75,10 @@ void set_posterior(const Options& options, Posterior& posterior) {
     require(*options.sheaf_activation <= SheafActivation::elu, "sheaf_activation",
             to_string(*options.sheaf_activation),
             "means are deviations from given maps: choose tanh, identity or elu");
+  }
+  if constexpr (!is_point_mass<Posterior> && !can_leave_out<Posterior>) {
+    require(!has_own_stalks(options, Posterior::family::stalk_dimension), "stalks",
+            "a dimension below the stalk dimension", concat("the posterior ", Posterior::name, " is of whole maps"));
   }
   if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = *options.parametrisation;
   if constexpr (requires { posterior.spread = options.spread; }) posterior.spread = options.spread;

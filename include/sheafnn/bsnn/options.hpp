@@ -2,15 +2,14 @@
 /// Options of the networks (architecture) and of one training step (dropout, KL term, samples).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sheafnn/bsnn/edge_types.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
 #include "sheafnn/core/config.hpp"
@@ -93,6 +92,12 @@ struct ModelOptions {
   /// Names of the edges' types, each of which has weights of the sheaf learner; Graph::edge_types() numbers them. Empty or
   /// one: all edges have the same weights.
   std::vector<std::string> edge_types = {};
+  /// Names of the nodes' types, which Graph::node_types() numbers, and the dimension of their stalks, 1 … D. Maps are then
+  /// d_e × d_v: diagonal and general linear maps alone. Empty: all nodes have D.
+  std::vector<std::string> node_types = {};
+  std::vector<Index> stalks = {};
+  /// Dimensions of the stalks of edges for each of edge_types, 1 … D. Empty: all edges have D.
+  std::vector<Index> edge_stalks = {};
   /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
   /// The equation of the layers (default: the equation of the first of the model's LayerKinds). Equations other than
@@ -122,6 +127,21 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "",
          .since = "0.2"},
         options.edge_types...);
+  visit({.key = "node_types",
+         .summary = "names of the nodes' types, each with stalks of its own; the data decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.node_types...);
+  visit({.key = "stalks",
+         .summary = "stalk dimension of each type of nodes; the data and --stalks decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.stalks...);
+  visit({.key = "edge_stalks",
+         .summary = "stalk dimension of each type of edges; the data and --edge-stalks decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.edge_stalks...);
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
   visit({.key = "layer",
@@ -165,15 +185,6 @@ SHEAFNN_NOINLINE inline void check_layer_form(const ModelOptions& options) {
   }
 }
 
-/// \throws std::invalid_argument  a name that is empty, or there twice
-SHEAFNN_NOINLINE inline void check_type_names(std::string_view option, const std::vector<std::string>& names) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
-    require(!names[i].empty() && std::find(names.begin(), before, names[i]) == before, option,
-            concat('\'', names[i], '\''), "types need names that differ");
-  }
-}
-
 }  // namespace detail
 
 /// Does a family's chart have a rotation parametrisation?
@@ -206,7 +217,10 @@ template <RestrictionMapFamily Family>
           detail::concat(Family::name, " maps are not learned"));
   require(options.edge_types.empty() || sheaf::is_learned<Family>, "edge_types", options.edge_types.size(),
           detail::concat(Family::name, " maps are not learned"));
-  detail::check_type_names("edge_types", options.edge_types);
+  detail::check_types(options, Family::stalk_dimension);
+  if (detail::has_own_stalks(options, Family::stalk_dimension)) {
+    detail::check_own_stalks(options, sheaf::may_be_residual<Family>, Family::name);
+  }
   const bool published = options.spread == SpreadRange::published;
   if (!options.sheaf_activation) options.sheaf_activation = detail::default_sheaf_activation(rotations, published);
   if (!options.parametrisation) options.parametrisation = detail::default_parametrisation(published);

@@ -3,10 +3,12 @@
 /// edges and nodes have in the whole.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +42,19 @@ struct TypesOf {
 };
 
 namespace detail {
+
+/// The number of each text among the sorted names, which are all different texts.
+[[nodiscard]] inline std::vector<std::int32_t> numbered_names(const std::vector<std::string>& texts,
+                                                              std::vector<std::string>& names) {
+  names = texts;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::vector<std::int32_t> r;
+  for (const std::string& text : texts) {
+    r.push_back(static_cast<std::int32_t>(std::lower_bound(names.begin(), names.end(), text) - names.begin()));
+  }
+  return r;
+}
 
 /// Gives arcs, edges and nodes of a graph the features and types that they have in a whole. Takes any graphs.
 ///
