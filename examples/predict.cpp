@@ -55,13 +55,14 @@ void run(Settings s) {
   const programs::ModelEntry& entry = *sheafnn::io::detail::naming_file(s.model, [&] {
     return &programs::find_model(info.model, maps, info.stalk_dimension);
   });
-  const std::vector<std::string> edge_types = programs::edge_types_of(info.model, info.networks);
+  const auto [edge_types, node_types] = programs::types_of(info.model, info.networks);
   s.data.text.edge_types = !edge_types.empty();
+  s.data.text.node_types = !node_types.empty();
   sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names, classes);
-  sheafnn::renumber_edge_types(data, edge_types);
+  sheafnn::renumber_types(data, edge_types, node_types);
   sheafnn::io::detail::naming_file(data.name, [&] {
     sheafnn::check_feature_names(data.feature_names,
                                  programs::checkpoint_feature_names(s.model, checkpoint.metadata));

@@ -321,7 +321,9 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(),
                    "--every", s.train.checkpoint_every, "needs --checkpoint or --resume");
-  sheafnn::require(!searches || !s.data.text.edge_types, "--edge-types", "on", "--search has no networks with types");
+  s.data.text.node_types = !s.data.stalks.empty();
+  sheafnn::require(!searches || !(s.data.text.edge_types || s.data.text.node_types), "--search", "given",
+                   "it has no networks with --edge-types or --stalks");
   sheafnn::require(s.pairs().use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
                    "with --no-edges the network has no sheaf");
   const programs::ModelEntry* entry =

@@ -58,14 +58,14 @@ inline constexpr bool has_node_learner = !Options::kind.own_maps.empty() && requ
   return has_family(model) ? maps : sheafnn::kind_of(model).own_maps;
 }
 
-/// The names of the types of edges that a network has weights for. \param networks  a tuple like NetworkOptions
+/// The names of the types of edges and nodes that a network knows. \param networks  a tuple like NetworkOptions
 template <class Tuple>
-[[nodiscard]] std::vector<std::string> edge_types_of(std::string_view model, const Tuple& networks) {
-  return with_options_of(model, networks, [](const auto& options) {
+[[nodiscard]] std::array<std::vector<std::string>, 2> types_of(std::string_view model, const Tuple& networks) {
+  return with_options_of(model, networks, [](const auto& options) -> std::array<std::vector<std::string>, 2> {
     if constexpr (requires { options.edge_types; }) {
-      return options.edge_types;
+      return {options.edge_types, options.node_types};
     } else {
-      return std::vector<std::string>();
+      return {};
     }
   });
 }

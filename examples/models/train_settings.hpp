@@ -258,16 +258,23 @@ inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index 
   });
 }
 
-/// Gives the network the names of the graph's types.
+/// Gives the network the names of the graph's types and their stalks.
 ///
-/// \throws std::invalid_argument  a network that has no weights per type
+/// \throws std::invalid_argument  a network without types, or stalks of types that the data do not have
 inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
   with_network(s, [&](auto& options) {
     if constexpr (requires { options.edge_types; }) {
       options.edge_types = data.edge_type_names;
+      options.node_types = data.node_type_names;
+      options.stalks = parse_stalks("--stalks", s.data.stalks, data.node_type_names, s.stalk_dimension);
+      if (s.data.edge_stalks.empty()) return;
+      options.edge_stalks =
+          parse_stalks("--edge-stalks", s.data.edge_stalks, data.edge_type_names, s.stalk_dimension);
     } else {
-      sheafnn::require(data.edge_type_names.empty(), "--edge-types", "on",
-                       "the model " + s.model + " has no weights per type of edges");
+      for (const auto& [option, names] : {std::pair("--edge-types", &data.edge_type_names),
+                                          std::pair("--stalks", &data.node_type_names)}) {
+        sheafnn::require(names->empty(), option, "given", "the model " + s.model + " has no types");
+      }
     }
   });
 }

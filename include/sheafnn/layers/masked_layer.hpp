@@ -12,12 +12,15 @@
 
 namespace sheafnn::layers {
 
-/// A layer of stalks with dimensions of their own. X' = M layer(X), where M keeps what is there.
+/// A layer of stalks with dimensions of their own, X' = E layer(X). math: "Types of nodes and edges" (3.73).
 template <RestrictionMapFamily Family, class S>
 class MaskedLayer final : public Layer<Family, S> {
  public:
-  /// \param other  not null
-  /// \param masks  must outlive the layer
+  /// Unchecked: all of it.
+  ///
+  /// \param other        not null
+  /// \param masks        must outlive the layer
+  /// \param rows, width  of the other layer's output, all nodes counted
   MaskedLayer(std::unique_ptr<Layer<Family, S>> other, const StalkMasks<S>& masks, Index rows, Index width)
       : other_(std::move(other)), masks_(&masks), output_(rows * width) {}
 

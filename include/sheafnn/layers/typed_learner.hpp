@@ -6,7 +6,7 @@
 /// Edges of one type form a graph with all nodes, on which a SheafLearner with the weights of this type works. Its
 /// outputs go to the lanes of their edges. With one type it is that SheafLearner on the graph itself.
 /// Source: Modeling Relational Data with Graph Convolutional Networks (Schlichtkrull et al.), weights per relation;
-/// math: "Types of edges".
+/// math: "Types of nodes and edges" (3.72).
 #pragma once
 
 #include <algorithm>
