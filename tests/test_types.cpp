@@ -15,6 +15,7 @@
 #include "sheafnn/layers/typed_learner.hpp"
 #include "tiny_task.hpp"
 
+namespace types {
 namespace {
 
 using model_gradient::Setting;
@@ -119,7 +120,8 @@ TEST_CASE("every edge has the outputs and the gradients of the learner of its ty
       }
       set_bars(one, [&](std::int32_t type) { return type == t ? S(1) : S(0); });
       one.backward({}, weights.of_type(static_cast<std::size_t>(t)), zs,
-                   bar_of(expected).of_type(static_cast<std::size_t>(t)), {z_expected.data(), n, shape.inputs}, true);
+                   bar_of(expected).of_type(static_cast<std::size_t>(t)), {z_expected.data(), n, shape.inputs},
+                   true);
     }
     for (Index i = 0; i < gradient.size(); ++i) CHECK(gradient[i] == doctest::Approx(expected[i]).epsilon(1e-12));
     for (Index i = 0; i < z_bar.size(); ++i) CHECK(z_bar[i] == doctest::Approx(z_expected[i]).epsilon(1e-12));
@@ -164,8 +166,7 @@ TEST_CASE("one type, and equal weights of all types, give the network without ty
     std::string name = equal.parameters().info()[i].name;
     if (const std::size_t at = name.find(".type"); at != std::string::npos) name.erase(at, 6);
     const auto id = static_cast<sheafnn::layers::ParameterId>(i);
-    equal.parameters().set(
-        id, plain.parameters().get(plain.parameters().find(name), plain.parameters().values()));
+    equal.parameters().set(id, plain.parameters().get(plain.parameters().find(name), plain.parameters().values()));
   }
   CHECK(outputs(equal) == expected);
   CHECK(outputs(Model(options, 7)) != expected);
@@ -248,7 +249,8 @@ TEST_CASE("maps are d_e x d_v, and the Laplacian is of the sheaf with these stal
   }
   for (Index e = 0; e < m; ++e) {
     const Index u = task.graph.edge(e).u, v = task.graph.edge(e).v;
-    check_block(sheaf.transport_block(e), -laplacian.block(column[u], column[v], size(column, u), size(column, v)), 0);
+    check_block(sheaf.transport_block(e), -laplacian.block(column[u], column[v], size(column, u), size(column, v)),
+                0);
   }
   for (Index layer = 0; layer <= options.layers; ++layer) {
     const auto x = network.features_after(layer);
@@ -372,3 +374,5 @@ TEST_CASE("networks with stalks of their own refuse what they do not have") {
   CHECK(test::message_of([&] { sheafnn::Network<Dense<3>>(model, task.graph, task.sparse); }) ==
         "node types of the graph: 0 is not allowed; the network has stalks for 3");
 }
+
+}  // namespace types

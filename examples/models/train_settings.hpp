@@ -271,8 +271,8 @@ inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
       options.edge_stalks =
           parse_stalks("--edge-stalks", s.data.edge_stalks, data.edge_type_names, s.stalk_dimension);
     } else {
-      for (const auto& [option, names] : {std::pair("--edge-types", &data.edge_type_names),
-                                          std::pair("--stalks", &data.node_type_names)}) {
+      for (const auto& [option, names] :
+           {std::pair("--edge-types", &data.edge_type_names), std::pair("--stalks", &data.node_type_names)}) {
         sheafnn::require(names->empty(), option, "given", "the model " + s.model + " has no types");
       }
     }

@@ -138,7 +138,8 @@ class LayerStack {
         layer = std::make_unique<NormedLayer<Family, S>>(std::move(layer), graph.node_count(), shape.row());
       }
       if (stalks != nullptr) {
-        layer = std::make_unique<MaskedLayer<Family, S>>(std::move(layer), *stalks, graph.node_count(), shape.row());
+        layer =
+            std::make_unique<MaskedLayer<Family, S>>(std::move(layer), *stalks, graph.node_count(), shape.row());
       }
       layers_.push_back(std::move(layer));
     }

@@ -78,7 +78,8 @@ void set_posterior(const Options& options, Posterior& posterior) {
   }
   if constexpr (!is_point_mass<Posterior> && !can_leave_out<Posterior>) {
     require(!has_own_stalks(options, Posterior::family::stalk_dimension), "stalks",
-            "a dimension below the stalk dimension", concat("the posterior ", Posterior::name, " is of whole maps"));
+            "a dimension below the stalk dimension",
+            concat("the posterior ", Posterior::name, " is of whole maps"));
   }
   if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = *options.parametrisation;
   if constexpr (requires { posterior.spread = options.spread; }) posterior.spread = options.spread;

@@ -185,7 +185,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has a step after the layers begun the derivative of the last sheaf?
   bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
-  Buffer<S> masked_start;   ///< H without coordinates that nodes do not have
+  Buffer<S> masked_start;             ///< H without coordinates that nodes do not have
   Buffer<S> learner_bar;    ///< derivative of the input of the last sheaf's learner, which LastLearner adds
   double kl = 0;            ///< KL term of the sheaves in the backward pass
   double kl_of_layers = 0;  ///< KL term of variables that layers draw, the mean over samples

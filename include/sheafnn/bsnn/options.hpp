@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sheafnn/bsnn/edge_types.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
+#include "sheafnn/bsnn/type_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/names.hpp"

@@ -174,15 +174,15 @@ namespace detail {
 inline void renumber_types(Dataset& data, std::span<const std::string> edge_types,
                            std::span<const std::string> node_types) {
   if (!edge_types.empty() && !data.edge_type_names.empty()) {
-    data.graph.set_edge_types(
-        detail::renumbered_types(data, "edge", data.graph.edge_types(), data.edge_type_names, edge_types),
-        static_cast<Index>(edge_types.size()));
+    data.graph.set_edge_types(detail::renumbered_types(data, "edge", data.graph.edge_types(), data.edge_type_names,
+                                                       edge_types),
+                              static_cast<Index>(edge_types.size()));
     data.edge_type_names.assign(edge_types.begin(), edge_types.end());
   }
   if (!node_types.empty() && !data.node_type_names.empty()) {
-    data.graph.set_node_types(
-        detail::renumbered_types(data, "node", data.graph.node_types(), data.node_type_names, node_types),
-        static_cast<Index>(node_types.size()));
+    data.graph.set_node_types(detail::renumbered_types(data, "node", data.graph.node_types(), data.node_type_names,
+                                                       node_types),
+                              static_cast<Index>(node_types.size()));
     data.node_type_names.assign(node_types.begin(), node_types.end());
   }
 }

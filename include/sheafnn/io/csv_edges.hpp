@@ -361,7 +361,8 @@ class EdgeListReader {
 ///
 /// \param names  of the types, sorted
 /// \throws std::runtime_error  as above, or an edge of two types
-[[nodiscard]] inline Graph read_typed_edges(CsvReader csv, const NodeNumbers& nodes, std::vector<std::string>& names) {
+[[nodiscard]] inline Graph read_typed_edges(CsvReader csv, const NodeNumbers& nodes,
+                                            std::vector<std::string>& names) {
   const EdgeList list = EdgeListReader(std::move(csv), nodes, EdgeAttributes::types).read();
   Graph graph(nodes.count(), list.edges);
   const std::vector<std::int32_t> number = sheafnn::detail::numbered_names(list.types, names);

@@ -119,7 +119,8 @@ inline void read_node_types(const NodeTable& table, Graph& graph, std::vector<st
   for (std::size_t u = 0; u < texts.size(); ++u) {
     if (texts[u].empty()) fail(sheafnn::detail::concat(table.file, ":", table.lines[u]), "the node has no type");
   }
-  graph.set_node_types(sheafnn::detail::numbered_names(texts, names), static_cast<Index>(names.size()));
+  const std::vector<std::int32_t> types = sheafnn::detail::numbered_names(texts, names);
+  graph.set_node_types(types, static_cast<Index>(names.size()));
 }
 
 /// Takes the features from the file or the table that has them.
@@ -193,12 +194,12 @@ template <class GraphType, class ReadGraph>
 [[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
                                                const TextOptions& options, DatasetUse use) {
   std::vector<std::string> edge_types, node_types;
-  Dataset r = read_text_tables<Graph>(where, std::move(name), files, options, use,
-                                      [&](const NodeTable& table, Index n) {
-                                        Graph graph = read_text_graph(files, table, n, options, edge_types);
-                                        if (options.node_types) read_node_types(table, graph, node_types);
-                                        return graph;
-                                      });
+  Dataset r =
+      read_text_tables<Graph>(where, std::move(name), files, options, use, [&](const NodeTable& table, Index n) {
+        Graph graph = read_text_graph(files, table, n, options, edge_types);
+        if (options.node_types) read_node_types(table, graph, node_types);
+        return graph;
+      });
   r.node_type_names = std::move(node_types);
   r.edge_type_names = std::move(edge_types);
   return r;

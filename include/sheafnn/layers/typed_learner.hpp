@@ -43,7 +43,8 @@ class TypedLearner {
     raw_bar_.resize(raw_.size());
     edge_weight_.resize(shape.edge_weights ? blocks.block_count() * W : 0);
     edge_weight_bar_.resize(edge_weight_.size());
-    for (Index type = 0; type < shape.types; ++type) types_.push_back(std::make_unique<OfType>(graph, type, shape));
+    for (Index type = 0; type < shape.types; ++type)
+      types_.push_back(std::make_unique<OfType>(graph, type, shape));
   }
   TypedLearner(const Graph&&, const EdgeBlocks<S>&, const SheafLearnerOptions&) = delete;  // they would dangle
   TypedLearner(const Graph&, const EdgeBlocks<S>&&, const SheafLearnerOptions&) = delete;
@@ -109,7 +110,8 @@ class TypedLearner {
         : edge(edges_of(whole, type)),
           graph(graph_of(whole, edge)),
           blocks(graph),
-          learner((graph.set_part(whole.part()), graph), blocks, shape),  // its nodes are the part's, its arcs are not
+          learner((graph.set_part(whole.part()), graph), blocks,
+                  shape),  // its nodes are the part's, its arcs are not
           weight_bar(shape.edge_weights ? blocks.block_count() * W : 0) {}
     OfType(const OfType&) = delete;
     OfType& operator=(const OfType&) = delete;

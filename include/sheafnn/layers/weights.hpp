@@ -65,8 +65,7 @@ namespace sheafnn::detail {
 /// \param type  of edges, where each type has weights; else −1
 [[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
                                                                       Index layer, Index type = -1) {
-  const std::string of =
-      (number < 0 ? "" : concat(".", number)) + (type < 0 ? "" : concat(".type", type));
+  const std::string of = (number < 0 ? "" : concat(".", number)) + (type < 0 ? "" : concat(".type", type));
   if (part == "edge") return concat(part, of, ".weight");
   if (part == "mean" && number >= 0) return concat("sheaf", of, ".weight");
   return concat("sheaf", of, ".", part, part == "hidden" ? concat(".", layer) : "", ".weight");

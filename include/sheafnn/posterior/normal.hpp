@@ -80,8 +80,7 @@ struct NormalPosterior {
     const auto here = present > T(0);
     const double deviation = prior.deviation(k);
     parameters[k] = select(here, parameters[k], prior_mean<T>(k));
-    parameters[size + k] =
-        select(here, parameters[size + k], T(static_cast<math::scalar_of_t<T>>(deviation)));
+    parameters[size + k] = select(here, parameters[size + k], T(static_cast<math::scalar_of_t<T>>(deviation)));
     parameters[2 * size + k] = select(here, parameters[2 * size + k], log_prior_deviation<T>(k));
   }
   template <class T>

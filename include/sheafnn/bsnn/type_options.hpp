@@ -33,11 +33,13 @@ SHEAFNN_NOINLINE void check_types(const Options& options, int D) {
   check_type_names("node_types", options.node_types);
   const auto check = [&](std::string_view name, const std::vector<Index>& dimensions, std::string_view types,
                          std::size_t count) {
-    require(dimensions.size() == count, name, dimensions.size(), concat("expected one for each of the ", count, " ", types));
+    require(dimensions.size() == count, name, dimensions.size(),
+            concat("expected one for each of the ", count, " ", types));
     for (const Index d : dimensions) require_between(name, d, 1, D);
   };
   check("stalks", options.stalks, "node_types", options.node_types.size());
-  if (!options.edge_stalks.empty()) check("edge_stalks", options.edge_stalks, "edge_types", options.edge_types.size());
+  if (!options.edge_stalks.empty())
+    check("edge_stalks", options.edge_stalks, "edge_types", options.edge_types.size());
 }
 
 /// Has a stalk another dimension than D? Takes any options.
@@ -67,12 +69,14 @@ SHEAFNN_NOINLINE void check_own_stalks(const Options& options, bool entries, std
     refuse(concat("blocks of ", family, " maps are no such maps: use diagonal or general linear maps"));
   }
   using Form = std::remove_cvref_t<decltype(*options.layer)>;
-  if (*options.layer != Form::diffusion) refuse(concat("layers of the form ", to_string(*options.layer), " have none"));
+  if (*options.layer != Form::diffusion)
+    refuse(concat("layers of the form ", to_string(*options.layer), " have none"));
   if (options.layer_norm) refuse("layer_norm would count absent coordinates");
   using Activation = std::remove_cvref_t<decltype(*options.sheaf_activation)>;
   const auto activation = options.sheaf_activation.value_or(Activation::tanh);
   if (activation == Activation::attention || activation == Activation::exponential) {
-    refuse(concat("with the sheaf activation ", to_string(activation), ", entries of a map depend on absent ones"));
+    refuse(
+        concat("with the sheaf activation ", to_string(activation), ", entries of a map depend on absent ones"));
   }
 }
 
