@@ -163,7 +163,7 @@ refuse "typed/edges.csv:3: column 'type' is .*--edge-types" "${typed[@]}" --stal
   && cmp typed.npz again.npz || fail "predict with types"
 refuse "stalks: child=1 .*no such type" "${typed[@]}" --edge-types --stalks child=1
 refuse "stalks: 3 .*between 1 and 2" "${typed[@]}" --edge-types --stalks young=3
-refuse "people/nodes.csv: has no column 'type'" "$bin/predict" --model typed.safetensors --dataset people --label trade
+refuse "people/edges.csv: has no column 'type'" "$bin/predict" --model typed.safetensors --dataset people --label trade
 sed -i '3s/[a-z]*$/hinders/' typed/edges.csv
 refuse "edge type: hinders .*the model knows helps, knows" "$bin/predict" --model typed.safetensors --dataset typed --label trade
 
