@@ -12,6 +12,7 @@
 
 #include "model_gradient.hpp"
 #include "refusal.hpp"
+#include "sheafnn/io/option_text.hpp"
 #include "sheafnn/layers/typed_learner.hpp"
 #include "tiny_task.hpp"
 
@@ -170,6 +171,27 @@ TEST_CASE("one type, and equal weights of all types, give the network without ty
   }
   CHECK(outputs(equal) == expected);
   CHECK(outputs(Model(options, 7)) != expected);
+}
+
+TEST_CASE("a graph of some edges keeps types, and names of types are read back from their text") {
+  const tiny::Task task = typed_task();
+  std::vector<std::int8_t> kept(9, 1);
+  kept[0] = kept[4] = 0;
+  const sheafnn::Graph graph = sheafnn::detail::graph_of_edges(task.graph, kept);
+  std::vector<std::int32_t> expected;
+  for (std::size_t e = 0; e < 9; ++e) {
+    if (kept[e] != 0) expected.push_back(task.graph.edge_types()[e]);
+  }
+  CHECK(std::equal(expected.begin(), expected.end(), graph.edge_types().begin(), graph.edge_types().end()));
+  CHECK(std::equal(graph.node_types().begin(), graph.node_types().end(), task.graph.node_types().begin()));
+  const std::vector<std::string> names = {"a,b", "c \"d\"", "e"};
+  std::vector<std::string> read;
+  sheafnn::io::parse_option("edge_types", sheafnn::io::option_text(names), read);
+  CHECK(read == names);
+  sheafnn::io::parse_option("edge_types", sheafnn::io::option_text(std::vector<std::string>()), read);
+  CHECK(read.empty());
+  CHECK(test::message_of([&] { sheafnn::io::parse_option("edge_types", "\"a", read); })
+            .starts_with("edge_types:1: a quoted field begins here"));
 }
 
 TEST_CASE("types that do not fit are refused") {
