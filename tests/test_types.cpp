@@ -286,7 +286,7 @@ TEST_CASE("maps are d_e x d_v, and the Laplacian is of the sheaf with these stal
   }
 }
 
-TEST_CASE("stalks of dimension 2 in a network of dimension 3 are those of the network of dimension 2") {
+TEST_CASE("stalks of dimension 2 in a network of dimension 3 give the network of dimension 2") {
   const tiny::Task task = typed_task();
   const auto compare = [&]<class Large, class Small>(bool outputs) {
     sheafnn::ModelOptions options = tiny::options();
