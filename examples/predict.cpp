@@ -56,8 +56,9 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
                                            " has no intervals of the posterior; gaussian and poisson have"));
   programs::DataOptions data_options = s.data;
   data_options.text.targets = kind.names();
-  const sheafnn::Dataset data =
-      programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, data_options);
+  sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, data_options);
+  const auto [edge_types, node_types] = programs::types_of(info.model, info.networks);
+  sheafnn::renumber_types(data, edge_types, node_types);
   sheafnn::io::detail::naming_file(data.name, [&] {
     sheafnn::check_feature_names(data.feature_names,
                                  programs::checkpoint_feature_names(s.model, checkpoint.metadata));
@@ -94,7 +95,7 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   }
 }
 
-void run(const Settings& s) {
+void run(Settings s) {
   programs::require_writable("--output", s.output);
   programs::require_writable("--sheaf", s.sheaf);
   programs::require_apart({{"--output", s.output}, {"--sheaf", s.sheaf}},
@@ -112,6 +113,9 @@ void run(const Settings& s) {
   const programs::ModelEntry& entry = *sheafnn::io::detail::naming_file(s.model, [&] {
     return &programs::find_model(info.model, maps, info.stalk_dimension);
   });
+  const auto [edge_types, node_types] = programs::types_of(info.model, info.networks);
+  s.data.text.edge_types = !edge_types.empty();
+  s.data.text.node_types = !node_types.empty();
   if (const auto targets = checkpoint.metadata.find("targets"); targets != checkpoint.metadata.end()) {
     sheafnn::require(targets->second != "links", "--model", s.model,
                      "the network predicts links; the program links reads it (--load)");
@@ -123,6 +127,7 @@ void run(const Settings& s) {
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names, classes);
+  sheafnn::renumber_types(data, edge_types, node_types);
   sheafnn::io::detail::naming_file(data.name, [&] {
     sheafnn::check_feature_names(data.feature_names,
                                  programs::checkpoint_feature_names(s.model, checkpoint.metadata));

@@ -358,6 +358,9 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(),
                    "--every", s.train.checkpoint_every, "needs --checkpoint or --resume");
+  s.data.text.node_types = !s.data.stalks.empty();
+  sheafnn::require(!searches || !(s.data.text.edge_types || s.data.text.node_types), "--search", "given",
+                   "it has no networks with --edge-types or --stalks");
   sheafnn::require(s.pairs().use_edges || s.sheaf.empty(), "--sheaf", s.sheaf,
                    "with --no-edges the network has no sheaf");
   const programs::ModelEntry* entry =
@@ -379,6 +382,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   programs::set_sizes(s, data.feature_count(), targets ? task.targets(task.runs.front()).outputs() : data.class_count);
+  programs::set_types(s, data);
   task.entry->check(task.network(), task.bayesian());
   for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);

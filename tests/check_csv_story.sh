@@ -150,6 +150,23 @@ small=("$bin/train" --maps diagonal --stalk-dim 2 --dataset example --epochs 2)
 sed -i 's/,validation$/,test/' example/nodes.csv
 refuse "training\.json: data was 'example .*' and is 'example " "$bin/train" --resume untested
 
+# Types of edges and nodes: columns of the files, weights and stalks of the model, and what predict knows of them.
+mkdir typed
+awk 'NR == 1 {print $0 ",type"; next} {print $0 "," (NR % 2 ? "knows" : "helps")}' people/edges.csv |
+  grep -v 'person 7,person 7\|person 8,person 7' > typed/edges.csv
+awk 'NR == 1 {print $0 ",type"; next} {print $0 "," (NR % 3 ? "old" : "young")}' people/nodes.csv > typed/nodes.csv
+typed=("${train[@]/people/typed}" --epochs 3 --make-splits 60/20/20 --split-count 1 --model nsd)
+refuse "typed/edges.csv:3: column 'type' is .*--edge-types" "${typed[@]}" --stalks young=1
+"${typed[@]}" --edge-types --stalks young=1 --edge-stalks helps=1 --save typed.safetensors --sheaf typed.npz > /dev/null \
+  || fail "train with types"
+"$bin/predict" --model typed.safetensors --dataset typed --label trade --output typed.csv --sheaf again.npz > /dev/null \
+  && cmp typed.npz again.npz || fail "predict with types"
+refuse "stalks: child=1 .*no such type" "${typed[@]}" --edge-types --stalks child=1
+refuse "stalks: 3 .*between 1 and 2" "${typed[@]}" --edge-types --stalks young=3
+refuse "people/edges.csv: has no column 'type'" "$bin/predict" --model typed.safetensors --dataset people --label trade
+sed -i '3s/[a-z]*$/hinders/' typed/edges.csv
+refuse "edge type: hinders .*the model knows helps, knows" "$bin/predict" --model typed.safetensors --dataset typed --label trade
+
 quick=("${train[@]}" --epochs 2 --report out.json --save out.safetensors)
 refuse 'people: splits: 0 .*--make-splits' "${quick[@]}"
 refuse 'make-splits: 60/20 ' "${quick[@]}" --make-splits 60/20

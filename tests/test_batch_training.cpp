@@ -322,6 +322,10 @@ TEST_CASE("a batch writes no checkpoints, starts from the beginning, and takes w
   CHECK_THROWS_WITH_AS(batch::train(executor, featured, data, data.splits[0], options),
                        "arc features of the graph: 0 is not allowed; the sheaf learner reads 2",
                        std::invalid_argument);
+  Nsd<Diagonal<2>> typed({.features = 34, .channels = 4, .layers = 2, .classes = 2, .edge_types = {"a", "b"}});
+  CHECK_THROWS_WITH_AS(batch::train(executor, typed, data, data.splits[0], options),
+                       "edge_types: 2 is not allowed; the batch engine, on the CPU or a device, has no types",
+                       std::invalid_argument);
   options.stop_on = StopOn::roc_auc;
   CHECK_THROWS_WITH_AS(
       batch::train(executor, model, data, data.splits[0], options),

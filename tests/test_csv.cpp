@@ -512,6 +512,49 @@ TEST_CASE("edge lists: columns of other programs") {
   CHECK(message_of(folder) == "nodes.csv:2: has 4 fields; the header has 3 (column 4 has no name)");
 }
 
+TEST_CASE("text folder: types of edges and nodes") {
+  const std::string nodes =
+      "name,type,label,split,age\nada,person,0,train,1\nbob,robot,1,val,2\neve,person,1,test,3\n";
+  const std::string edges = "source,type,target\nada,likes,bob\neve,fears,bob\nbob,likes,ada\n";
+  io::TextOptions both;
+  both.edge_types = both.node_types = true;
+  Dataset data = io::load_text_folder(Folder(nodes, edges).path(), both);
+  CHECK(data.edge_type_names == Strings{"fears", "likes"});
+  CHECK(data.node_type_names == Strings{"person", "robot"});
+  const auto types = [](auto span) { return std::vector<std::int32_t>(span.begin(), span.end()); };
+  CHECK(types(data.graph.edge_types()) == std::vector<std::int32_t>{1, 0});  // ada-bob, bob-eve
+  CHECK(types(data.graph.node_types()) == std::vector<std::int32_t>{0, 1, 0});
+  CHECK(data.feature_names == Strings{"age"});
+  const Strings known = {"owns", "likes", "fears"}, people = {"robot", "person"};
+  renumber_types(data, known, people);
+  CHECK(types(data.graph.edge_types()) == std::vector<std::int32_t>{1, 2});
+  CHECK(data.graph.edge_type_count() == 3);
+  CHECK(types(data.graph.node_types()) == std::vector<std::int32_t>{1, 0, 1});
+  CHECK_THROWS_WITH_AS(renumber_types(data, Strings{"likes", "owns"}, people),
+                       doctest::Contains("edge type: fears is not allowed; the model knows likes, owns"),
+                       std::invalid_argument);
+
+  CHECK(
+      message_of(Folder(nodes, edges)).starts_with("nodes.csv:2: column 'type': 'person' is not a finite number"));
+  CHECK(message_of(Folder(nodes, edges + "ada,fears,bob\n"), both) ==
+        "edges.csv:5: the edge has the type 'fears', and 'likes' in line 4");
+  CHECK(message_of(Folder(nodes, edges + "ada,,eve\n"), both) == "edges.csv:5: the edge has no type");
+  CHECK(message_of(Folder(nodes, "ada,bob\n"), both) ==
+        "edges.csv: has no column 'type', which tells the types of edges");
+  CHECK(message_of(Folder(node_text, edges), both).find("node") != std::string::npos);
+  io::TextOptions of_edges;
+  of_edges.edge_types = true;
+  CHECK(message_of(Folder(nodes, edges), of_edges).starts_with("nodes.csv:2: column 'type'"));
+  io::TextOptions of_nodes;
+  of_nodes.node_types = true;
+  CHECK(message_of(Folder(node_text), of_nodes) ==
+        "nodes.csv: has no column 'type', which tells the types of nodes");
+  CHECK(
+      message_of(Folder(nodes, edges), of_nodes) ==
+      "edges.csv:3: column 'type' is 'fears', and 'likes' in line 2; --edge-types gives each type weights of the "
+      "sheaf learner");
+}
+
 TEST_CASE("text folder: carriage returns inside lines, and names in messages") {
   CHECK(error_of("a,b\rc,d\r") ==
         "t.csv:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "

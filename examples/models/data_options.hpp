@@ -37,6 +37,7 @@ struct DataOptions {
   sheafnn::RandomSplitOptions splits;
   bool exchange_masks = false;
   std::string given_sheaf;  ///< a file with the maps of networks with given maps
+  std::string stalks, edge_stalks;  ///< "author=1,paper=3": stalk dimensions of types
   PlantedSettings planted;
 };
 
@@ -163,6 +164,40 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
       ->capture_default_str();
   group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
   add_planted_options(app, data.planted);
+}
+
+/// The types of edges, for programs that train.
+inline void add_type_options(CLI::App& app, DataOptions& data) {
+  const auto text = app.get_option_group(text_group);
+  auto* types = text->add_flag("--edge-types", data.text.edge_types,
+                               "the column type of edges.csv tells the types of edges, each of which has weights of "
+                               "the sheaf learner (default: off)");
+  text->add_option("--stalks", data.stalks,
+                   "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have the stalk dimension. "
+                   "The column type of nodes.csv tells the types");
+  text->add_option("--edge-stalks", data.edge_stalks, "the same of types of edges, e.g. cites=2")->needs(types);
+}
+
+/// The stalk dimension of every type.
+///
+/// \param option, text  of the command line: TYPE=DIMENSION with commas between them
+/// \param largest       of types that the text leaves out
+/// \throws std::invalid_argument  another text, or a type that is not there
+[[nodiscard]] inline std::vector<sheafnn::Index> parse_stalks(const std::string& option, const std::string& text,
+                                                              const std::vector<std::string>& types,
+                                                              sheafnn::Index largest) {
+  std::vector<sheafnn::Index> r(types.size(), largest);
+  for (const std::string& word : parse_words(option, text)) {
+    const std::size_t at = std::min(word.rfind('='), word.size());
+    sheafnn::Index dimension = 0;
+    const bool good = at + 1 < word.size() && sheafnn::io::detail::parse_number(word.substr(at + 1), dimension);
+    sheafnn::require(good, option, word, "expected TYPE=DIMENSION, as in author=1,paper=3");
+    const auto found = std::find(types.begin(), types.end(), word.substr(0, at));
+    sheafnn::require(found != types.end(), option, word, "the data have no such type");
+    sheafnn::require_between(option, dimension, 1, largest);
+    r[static_cast<std::size_t>(found - types.begin())] = dimension;
+  }
+  return r;
 }
 
 /// Checks that what looks like the name of a planted task, and is no file or folder, is one.

@@ -41,10 +41,11 @@ bool set_field(const std::string& flag, const std::string& text, Field& field) {
   }
 }
 
-/// Can an option of this type stand on the command line? Plans and lists of numbers cannot.
+/// Can an option of this type stand on the command line? Plans and lists of numbers or names cannot.
 template <class Field>
 inline constexpr bool has_text_flag =
-    !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>>;
+    !std::same_as<Field, sheafnn::FeaturePlan> && !std::same_as<Field, std::vector<double>> &&
+    !sheafnn::io::detail::is_name_list<Field>;
 
 /// Adds one option to a group of the command line. A bool has one flag that sets it and another flag that clears it.
 template <class Field>

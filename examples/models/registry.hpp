@@ -58,6 +58,18 @@ inline constexpr bool has_node_learner = !Options::kind.own_maps.empty() && requ
   return has_family(model) ? maps : sheafnn::kind_of(model).own_maps;
 }
 
+/// The names of the types of edges and nodes that a network knows. \param networks  a tuple like NetworkOptions
+template <class Tuple>
+[[nodiscard]] std::array<std::vector<std::string>, 2> types_of(std::string_view model, const Tuple& networks) {
+  return with_options_of(model, networks, [](const auto& options) -> std::array<std::vector<std::string>, 2> {
+    if constexpr (requires { options.edge_types; }) {
+      return {options.edge_types, options.node_types};
+    } else {
+      return {};
+    }
+  });
+}
+
 /// What a training returns beside its figures.
 struct Keep {
   bool model = false;       ///< the trained model

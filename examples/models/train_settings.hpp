@@ -91,6 +91,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   // An option that is given twice has the last value: --resume puts the old arguments in front of the new ones.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_dataset_options(app, s.dataset, s.synthetic, s.data);
+  add_type_options(app, s.data);
   add_split_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   app.add_option("--preset", s.preset,
@@ -277,6 +278,27 @@ inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index 
   for_each_kind(s.networks, [&](auto& options) {
     options.features = features;
     options.classes = classes;
+  });
+}
+
+/// Gives the network the names of the graph's types and their stalks.
+///
+/// \throws std::invalid_argument  a network without types, or stalks of types that the data do not have
+inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
+  with_network(s, [&](auto& options) {
+    if constexpr (requires { options.edge_types; }) {
+      options.edge_types = data.edge_type_names;
+      options.node_types = data.node_type_names;
+      options.stalks = parse_stalks("--stalks", s.data.stalks, data.node_type_names, s.stalk_dimension);
+      if (s.data.edge_stalks.empty()) return;
+      options.edge_stalks =
+          parse_stalks("--edge-stalks", s.data.edge_stalks, data.edge_type_names, s.stalk_dimension);
+    } else {
+      for (const auto& [option, names] :
+           {std::pair("--edge-types", &data.edge_type_names), std::pair("--stalks", &data.node_type_names)}) {
+        sheafnn::require(names->empty(), option, "given", "the model " + s.model + " has no types");
+      }
+    }
   });
 }
 

@@ -44,6 +44,8 @@ namespace programs {
   add(data.features.column_of());
   add(data.features.values());
   add(data.graph.arc_features());
+  add(data.graph.edge_types());
+  add(data.graph.node_types());
   for (sheafnn::Index a = 0; directed && a < data.graph.arc_count(); ++a) {
     add(std::array{static_cast<std::int8_t>(data.graph.listed(a))});
   }

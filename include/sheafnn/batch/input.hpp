@@ -15,6 +15,7 @@
 #include "sheafnn/batch/divisor.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/seen_features.hpp"
+#include "sheafnn/bsnn/type_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/graph/features.hpp"
@@ -29,6 +30,7 @@ template <class Model>
 [[nodiscard]] FeaturePlan fitting_plan(const Model& model, const Graph& graph, const NodeFeatures& features) {
   require(graph.part() == nullptr, "graph", "a part of a larger one",
           "the batch engine exchanges no rows with other parts: it needs a whole one");
+  sheafnn::detail::refuse_types(model.options(), "the batch engine, on the CPU or a device, has no types");
   return sheafnn::detail::plan_of(model.options(), graph, features);
 }
 

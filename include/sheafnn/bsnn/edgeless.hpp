@@ -36,6 +36,8 @@ template <class Options>
   require(graph.part() == nullptr, "use_edges", false, "a part of a larger graph exchanges rows along its edges");
   auto r = std::make_unique<Graph>(graph.node_count(), std::span<const Edge>());
   r->set_arc_features({}, graph.arc_feature_count());
+  r->set_edge_types({}, graph.edge_type_count());
+  r->set_node_types(graph.node_types(), graph.node_type_count());
   return r;
 }
 

@@ -28,7 +28,8 @@ namespace detail {
 template <class S>
 struct FlowWeights {
   template <class Model>
-  FlowWeights(const Model& model, const Graph&, const DiffusionShape<S>&) : of(model.layer_setting()) {}
+  FlowWeights(const Model& model, const Graph&, const DiffusionShape<S>&, const StalkMasks<S>* = nullptr)
+      : of(model.layer_setting()) {}
 
   [[nodiscard]] LayerReads reads() const noexcept { return {}; }
   template <class Use>

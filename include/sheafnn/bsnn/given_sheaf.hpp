@@ -55,6 +55,12 @@ template <class Options>
   options.learner_width = defaults.learner_width;
   options.learner = defaults.learner;
   options.edge_features = defaults.edge_features;
+  if constexpr (requires { options.edge_types; }) {
+    options.edge_types = defaults.edge_types;
+    options.node_types = defaults.node_types;
+    options.stalks = defaults.stalks;
+    options.edge_stalks = defaults.edge_stalks;
+  }
   options.sheaf_activation = defaults.sheaf_activation;
   return options;
 }

@@ -13,6 +13,7 @@
 #include "sheafnn/layers/diffusion_layer.hpp"
 #include "sheafnn/layers/initial_residual_layer.hpp"
 #include "sheafnn/layers/layer.hpp"
+#include "sheafnn/layers/masked_layer.hpp"
 #include "sheafnn/layers/normed_layer.hpp"
 #include "sheafnn/layers/polynomial_diffusion_layer.hpp"
 
@@ -104,10 +105,11 @@ void declare_layers(ParameterList<ParameterSlot>& list, LayerSetting of, Index c
 template <class Family, class S>
 class LayerStack {
  public:
-  /// \param graph, shape  must outlive the stack
+  /// \param graph, shape, stalks  must outlive the stack. Null stalks: all have D
   /// \throws std::invalid_argument  on a part of a graph, kinds of layers that cannot stand beside each other
   template <class Model>
-  LayerStack(const Model& model, const Graph& graph, const DiffusionShape<S>& shape) {
+  LayerStack(const Model& model, const Graph& graph, const DiffusionShape<S>& shape,
+             const StalkMasks<S>* stalks = nullptr) {
     LayerSetting of = model.layer_setting();
     const std::size_t bytes = static_cast<std::size_t>(graph.node_count() * shape.row()) * sizeof(S);
     // All parts of a graph must make the same choice, since they exchange rows of the recomputed terms.
@@ -134,6 +136,10 @@ class LayerStack {
       reads_ = reads_.with(reads);
       if (model.options().layer_norm) {
         layer = std::make_unique<NormedLayer<Family, S>>(std::move(layer), graph.node_count(), shape.row());
+      }
+      if (stalks != nullptr) {
+        layer =
+            std::make_unique<MaskedLayer<Family, S>>(std::move(layer), *stalks, graph.node_count(), shape.row());
       }
       layers_.push_back(std::move(layer));
     }

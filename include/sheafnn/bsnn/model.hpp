@@ -50,6 +50,11 @@ template <class Posterior, class Layers = void, class Options>
   if constexpr (has_given_maps<Posterior> || is_around_given<Posterior>) {
     require(!options.edge_weights.value_or(false), "edge_weights", true,
             "given sheaves have edge weights of their own");
+    if constexpr (requires { options.edge_types; }) {
+      require(options.edge_types.empty(), "edge_types", options.edge_types.size(),
+              "given sheaves have no learner with weights per type");
+    }
+    refuse_types(options, "given sheaves have stalks of one dimension");
     options.edge_weights = false;
   }
   if constexpr (!requires(Posterior posterior) { posterior.sheaf_activation; }) {
@@ -70,6 +75,11 @@ void set_posterior(const Options& options, Posterior& posterior) {
     require(*options.sheaf_activation <= SheafActivation::elu, "sheaf_activation",
             to_string(*options.sheaf_activation),
             "means are deviations from given maps: choose tanh, identity or elu");
+  }
+  if constexpr (!is_point_mass<Posterior> && !can_leave_out<Posterior>) {
+    require(!has_own_stalks(options, Posterior::family::stalk_dimension), "stalks",
+            "a dimension below the stalk dimension",
+            concat("the posterior ", Posterior::name, " is of whole maps"));
   }
   if constexpr (requires { posterior.parametrisation; }) posterior.parametrisation = *options.parametrisation;
   if constexpr (requires { posterior.spread = options.spread; }) posterior.spread = options.spread;

@@ -3,6 +3,7 @@
 /// of their parameters in a ParameterSet.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct NetworkSizes {
   r.learner.input = options.learner;
   r.learner.channels = options.channels * r.learner.parts;
   r.learner.edge_features = options.edge_features;
+  r.learner.types = std::max<Index>(1, static_cast<Index>(options.edge_types.size()));
   r.learner.mean = raw.mean;
   r.learner.spread = raw.spread;
   r.learner.labels = raw.labels;

@@ -23,6 +23,7 @@
 #include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/point_source.hpp"
 #include "sheafnn/layers/readout_head.hpp"
+#include "sheafnn/layers/stalk_masks.hpp"
 #include "sheafnn/layers/variational_source.hpp"
 #include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/sparse_input.hpp"
@@ -67,14 +68,16 @@ struct NetworkParts {
         input(seen.features),
         blocks(graph),
         shape(shape_of(of.options(), graph)),
+        stalks(stalks_of(of.options(), graph, blocks)),
         embedding(input, graph, of.layout().encoder, of.options().second_linear),
         source(graph, blocks, source_state(of, graph, seen.features), of.sheaf_count(), of.options().normalisation,
                learner_options(of)),
-        layers(of, graph, shape),
+        layers(of, graph, shape, stalks.get()),
         output(graph.node_count(), shape.row(), of.options().classes, of.options().readout_layers - 1) {
     if constexpr (is_sampled) {
       if (*of.options().separate_encoder) source.add_encoder(input, graph, of.layout().sheaf_encoder);
     }
+    if constexpr (requires { source.set_stalks(stalks.get()); }) source.set_stalks(stalks.get());
     const LayerReads reads = layers.reads();
     if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
     if (reads.own_arcs) source.stack().take_own_arcs();
@@ -192,6 +195,7 @@ struct NetworkParts {
   SparseInput<S> input;
   EdgeBlocks<S> blocks;
   DiffusionShape<S> shape;
+  std::unique_ptr<const StalkMasks<S>> stalks;  ///< null where all have D
   NodeEmbedding<S> embedding;
   Source source;
   typename Model::Stack layers;
@@ -225,6 +229,16 @@ struct NetworkParts {
       for (S& sign : r.filter_sign) sign = -sign;
     }
     return r;
+  }
+  static std::unique_ptr<const StalkMasks<S>> stalks_of(const typename Model::Options& options, const Graph& on,
+                                                        const EdgeBlocks<S>& blocks) {
+    constexpr int D = Family::stalk_dimension;
+    if constexpr (requires { options.edge_stalks; }) {
+      if (has_own_stalks(options, D)) {
+        return std::make_unique<StalkMasks<S>>(on, blocks, D, options.stalks, options.edge_stalks);
+      }
+    }
+    return nullptr;
   }
   static auto source_state(const Model& model, [[maybe_unused]] const Graph& on,
                            [[maybe_unused]] const NodeFeatures& seen) {

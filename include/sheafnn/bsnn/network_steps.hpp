@@ -149,6 +149,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                                             : this->embedding_bar_view().rows();
     this->source.finish_backward(execution, this->source_weights(), bar, embedding_work(),
                                  this->source_weights_bar());
+    if (this->stalks) this->stalks->mask(execution, all_nodes(), bar, this->shape.channels);
     return bar;
   }
   /// The same, and then computes the derivatives of the encoders' weights.
@@ -184,6 +185,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
   bool closed_form = true, first_sample = true;
   bool sheaf_gradient_begun = false;  ///< has a step after the layers begun the derivative of the last sheaf?
   bool learner_bar_begun = false;     ///< is there a derivative in learner_bar?
+  Buffer<S> masked_start;             ///< H without coordinates that nodes do not have
   Buffer<S> learner_bar;    ///< derivative of the input of the last sheaf's learner, which LastLearner adds
   double kl = 0;            ///< KL term of the sheaves in the backward pass
   double kl_of_layers = 0;  ///< KL term of variables that layers draw, the mean over samples
@@ -192,8 +194,16 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// X_1 = H, or its complex form.
   void start_from(const MatrixView<const S>& embedding) {
     start = embedding;
+    if (this->stalks && embedding.rows() > 0) {
+      if (masked_start.empty()) masked_start.resize(embedding.rows() * embedding.columns());
+      const MatrixView<S> present(masked_start.data(), embedding.rows(), embedding.columns());
+      present.eigen() = embedding.eigen();
+      this->stalks->mask(execution, all_nodes(), present, this->shape.channels);
+      start = present;
+    }
     if (this->complex && embedding.rows() > 0) this->complex->forward(execution, embedding.data());
   }
+  [[nodiscard]] NodeSelection all_nodes() const { return NodeSelection(this->graph.node_count()); }
   /// A buffer of n × h.
   [[nodiscard]] MatrixView<S> embedding_work() {
     return {this->scratch(0).data(), this->graph.node_count(), this->embedding_width()};

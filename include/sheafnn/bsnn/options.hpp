@@ -5,10 +5,13 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/shared_options.hpp"
+#include "sheafnn/bsnn/type_options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/names.hpp"
@@ -86,6 +89,15 @@ struct ModelOptions {
   bool augmented_filters = false;
   /// Use the edges of a graph; without them the network sees each node alone (math: "Networks without edges").
   bool use_edges = true;
+  /// Names of the edges' types, each of which has weights of the sheaf learner; Graph::edge_types() numbers them. Empty or
+  /// one: all edges have the same weights.
+  std::vector<std::string> edge_types = {};
+  /// Names of the nodes' types, which Graph::node_types() numbers, and the dimension of their stalks, 1 … D. Maps are then
+  /// d_e × d_v: diagonal and general linear maps alone. Empty: all nodes have D.
+  std::vector<std::string> node_types = {};
+  std::vector<Index> stalks = {};
+  /// Dimensions of the stalks of edges for each of edge_types, 1 … D. Empty: all edges have D.
+  std::vector<Index> edge_stalks = {};
   /// The treatment, column by column; empty: made from the first features that a network of the model reads, or a training.
   FeaturePlan feature_plan = {};
   /// The equation of the layers (default: the equation of the first of the model's LayerKinds). Equations other than
@@ -110,6 +122,26 @@ void for_each_option(const Visit& visit, Options&... options) {
          .flag = "--edges",
          .since = "0.2"},
         options.use_edges...);
+  visit({.key = "edge_types",
+         .summary = "names of the edges' types, each with weights of the sheaf learner; the data decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.edge_types...);
+  visit({.key = "node_types",
+         .summary = "names of the nodes' types, each with stalks of its own; the data decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.node_types...);
+  visit({.key = "stalks",
+         .summary = "stalk dimension of each type of nodes; the data and --stalks decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.stalks...);
+  visit({.key = "edge_stalks",
+         .summary = "stalk dimension of each type of edges; the data and --edge-stalks decide it",
+         .flag = "",
+         .since = "0.2"},
+        options.edge_stalks...);
   for_each_option(visit, options.filter...);
   for_each_option(visit, options.residual...);
   visit({.key = "layer",
@@ -183,6 +215,12 @@ template <RestrictionMapFamily Family>
           to_string(options.learner), detail::concat(Family::name, " maps are not learned"));
   require(options.edge_features == 0 || sheaf::is_learned<Family>, "edge_features", options.edge_features,
           detail::concat(Family::name, " maps are not learned"));
+  require(options.edge_types.empty() || sheaf::is_learned<Family>, "edge_types", options.edge_types.size(),
+          detail::concat(Family::name, " maps are not learned"));
+  detail::check_types(options, Family::stalk_dimension);
+  if (detail::has_own_stalks(options, Family::stalk_dimension)) {
+    detail::check_own_stalks(options, sheaf::may_be_residual<Family>, Family::name);
+  }
   const bool published = options.spread == SpreadRange::published;
   if (!options.sheaf_activation) options.sheaf_activation = detail::default_sheaf_activation(rotations, published);
   if (!options.parametrisation) options.parametrisation = detail::default_parametrisation(published);

@@ -68,6 +68,7 @@ template <class Model>
     if constexpr (requires { model.layout().learner.edge_features; }) {
       require(model.layout().learner.edge_features == 0, "edge_features", model.layout().learner.edge_features,
               "the energy needs a sheaf learner that reads nodes alone: pairs have no features");
+      refuse_types(model.options(), "the energy needs a sheaf learner of one type: pairs have no types");
     }
   }
   validate(r);

@@ -216,14 +216,9 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
   number.reserve(entering.size());
   for (const HaloArc& arc : entering) number.push_back(sheafnn::detail::arc_between(graph, arc.source, arc.target));
   LocalPart r = part_of_rows(rows, entering, number);
-  if (const std::size_t count = static_cast<std::size_t>(graph.arc_feature_count()); count > 0) {
-    std::vector<double> values;
-    for (const std::uint32_t arc : r.numbers.arc) {
-      const auto row = graph.arc_features().subspan(arc * count, count);
-      values.insert(values.end(), row.begin(), row.end());
-    }
-    r.graph.set_arc_features(values, graph.arc_feature_count());
-  }
+  sheafnn::detail::take_attributes(
+      r.graph, graph, [&](Index arc) { return r.numbers.arc[static_cast<std::size_t>(arc)]; },
+      [&](Index u) { return r.numbers.node[static_cast<std::size_t>(u)]; });
   return r;
 }
 

@@ -51,8 +51,9 @@ void add_projections(const Model& model, Index exchanges, RowVolume& r) {
   if (!sheaf::is_learned<typename Model::Family>) return;
   const NetworkSizes& sizes = model.layout();
   if (sizes.learner.first_outputs() == 0) return;
-  r.exchanges += exchanges * sizes.learner_count;
-  r.numbers += exchanges * sizes.learner_count * sizes.learner.projection_width();
+  const Index learners = sizes.learner_count * sizes.learner.types;
+  r.exchanges += exchanges * learners;
+  r.numbers += exchanges * learners * sizes.learner.projection_width();
 }
 
 }  // namespace detail

@@ -54,6 +54,8 @@ struct NodeDataset {
   std::vector<std::string> class_names = {};  ///< C, or empty: so are classes
   std::vector<std::string> feature_names =
       {};  ///< of the features' columns but indicators of missing values, or empty
+  std::vector<std::string> edge_type_names = {};  ///< of the graph's edge types, or empty
+  std::vector<std::string> node_type_names = {};  ///< of its node types, or empty
 
   std::vector<double> targets = {};            ///< n × k numbers to learn in place of labels, NaN where unknown; or empty
   std::vector<std::string> target_names = {};  ///< k
@@ -141,6 +143,51 @@ void renumber_classes(NodeDataset<GraphType>& data, std::span<const std::string>
   }
   data.class_names.assign(class_names.begin(), class_names.end());
   data.class_count = static_cast<Index>(class_names.size());
+}
+
+namespace detail {
+
+/// The numbers that types have among the names that a trained model knows.
+///
+/// \param of  "edge" or "node"
+/// \throws std::invalid_argument  a type that the model does not know
+[[nodiscard]] SHEAFNN_NOINLINE inline std::vector<std::int32_t> renumbered_types(
+    const Dataset& data, std::string_view of, std::span<const std::int32_t> types,
+    const std::vector<std::string>& names, std::span<const std::string> known) {
+  std::vector<std::int32_t> number;
+  for (const std::string& name : names) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    std::string all;
+    for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
+    require(found != known.end(), part_name(data, concat(of, " type")), name, "the model knows " + all);
+    number.push_back(static_cast<std::int32_t>(found - known.begin()));
+  }
+  std::vector<std::int32_t> r;
+  for (const std::int32_t type : types) r.push_back(number[static_cast<std::size_t>(type)]);
+  return r;
+}
+
+}  // namespace detail
+
+/// Numbers the types of edges and nodes as a trained model does. Types that have no names, and types that the model does
+/// not read, stay as they are.
+///
+/// \param edge_types, node_types  names in the order of the model
+/// \throws std::invalid_argument   a type that the model does not know
+inline void renumber_types(Dataset& data, std::span<const std::string> edge_types,
+                           std::span<const std::string> node_types) {
+  if (!edge_types.empty() && !data.edge_type_names.empty()) {
+    data.graph.set_edge_types(detail::renumbered_types(data, "edge", data.graph.edge_types(), data.edge_type_names,
+                                                       edge_types),
+                              static_cast<Index>(edge_types.size()));
+    data.edge_type_names.assign(edge_types.begin(), edge_types.end());
+  }
+  if (!node_types.empty() && !data.node_type_names.empty()) {
+    data.graph.set_node_types(detail::renumbered_types(data, "node", data.graph.node_types(), data.node_type_names,
+                                                       node_types),
+                              static_cast<Index>(node_types.size()));
+    data.node_type_names.assign(node_types.begin(), node_types.end());
+  }
 }
 
 namespace detail {

@@ -22,6 +22,7 @@
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/dataset.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of_edges.hpp"
 #include "sheafnn/graph/negative_pairs.hpp"
 #include "sheafnn/graph/splits.hpp"
 
@@ -163,30 +164,6 @@ struct CutEdges {
                      ~options.seed);
   r.message = std::move(second.train);
   r.targets.train = std::move(second.validation);
-  return r;
-}
-
-/// The graph of some of the edges, with their directions and the features of their arcs.
-///
-/// \param kept  m truth values
-[[nodiscard]] inline Graph graph_of_edges(const Graph& graph, const std::vector<std::int8_t>& kept) {
-  std::vector<Edge> listed;
-  for (Index e = 0; e < graph.edge_count(); ++e) {
-    if (kept[static_cast<std::size_t>(e)] == 0) continue;
-    const Edge edge = graph.edge(e);
-    if (graph.listed(graph.forward_arc(e))) listed.push_back(edge);
-    if (graph.listed(graph.reverse(graph.forward_arc(e)))) listed.push_back({edge.v, edge.u});
-  }
-  Graph r = graph_of_entries(graph.node_count(), std::move(listed));
-  if (const std::size_t count = static_cast<std::size_t>(graph.arc_feature_count()); count > 0) {
-    std::vector<double> features;
-    for (Index arc = 0; arc < graph.arc_count(); ++arc) {  // arcs of both graphs are sorted alike
-      if (kept[static_cast<std::size_t>(graph.edge_of(arc))] == 0) continue;
-      const auto row = graph.arc_features().subspan(static_cast<std::size_t>(arc) * count, count);
-      features.insert(features.end(), row.begin(), row.end());
-    }
-    r.set_arc_features(features, graph.arc_feature_count());
-  }
   return r;
 }
 

@@ -15,6 +15,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/graph_part.hpp"
+#include "sheafnn/graph/types_of.hpp"
 
 namespace sheafnn {
 
@@ -137,6 +138,28 @@ class Graph {
   [[nodiscard]] Index arc_feature_count() const noexcept { return arc_feature_count_; }
   [[nodiscard]] std::span<const double> arc_features() const noexcept { return arc_features_; }
 
+  /// Gives the edges types 0 … count − 1. A sheaf learner may have weights for each type (ModelOptions::edge_types). Both
+  /// arcs of an edge have its type; `count` 0 takes the types away.
+  ///
+  /// \param types  m, in the order of edges()
+  /// \throws std::invalid_argument  another number of types, or a type out of range
+  void set_edge_types(std::span<const std::int32_t> types, Index count) {
+    edge_types_.set("edge", types, count, edge_count());
+  }
+  /// Number of types, 0 without; and the type of every edge.
+  [[nodiscard]] Index edge_type_count() const noexcept { return edge_types_.count; }
+  [[nodiscard]] std::span<const std::int32_t> edge_types() const noexcept { return edge_types_.values; }
+  /// Gives the nodes types 0 … count − 1, which may have stalks of their own (ModelOptions::stalks); likewise.
+  ///
+  /// \param types  n
+  /// \throws std::invalid_argument  another number of types, or a type out of range
+  void set_node_types(std::span<const std::int32_t> types, Index count) {
+    node_types_.set("node", types, count, node_count());
+  }
+  /// Number of types, 0 without; and the type of every node.
+  [[nodiscard]] Index node_type_count() const noexcept { return node_types_.count; }
+  [[nodiscard]] std::span<const std::int32_t> node_types() const noexcept { return node_types_.values; }
+
   /// Says that the graph is the disjoint union of graphs 0 … G − 1 of consecutive nodes, for networks with outputs per graph:
   /// graph g has the nodes offsets[g] … offsets[g + 1] − 1. No offsets take that back.
   ///
@@ -236,6 +259,7 @@ class Graph {
   Index node_count_ = 0, arc_feature_count_ = 0;
   GraphPart* part_ = nullptr;
   std::vector<double> arc_features_;
+  TypesOf edge_types_, node_types_;
   std::vector<std::int32_t> graph_offsets_;  ///< of a disjoint union; empty: one graph
   Index dropped_self_loops_ = 0;
   Index merged_duplicates_ = 0;

@@ -134,14 +134,10 @@ struct SubgraphArc {
     if (data == nullptr || data->graph.listed(arc.of_whole)) edges.push_back({arc.from, arc.to});
   }
   r.graph = graph_of_entries(static_cast<Index>(r.node.size()), std::move(edges));
-  if (data != nullptr && data->graph.arc_feature_count() > 0) {
-    const std::size_t count = static_cast<std::size_t>(data->graph.arc_feature_count());
-    std::vector<double> values;
-    for (const SubgraphArc& arc : arcs) {
-      const auto row = data->graph.arc_features().subspan(static_cast<std::size_t>(arc.of_whole) * count, count);
-      values.insert(values.end(), row.begin(), row.end());
-    }
-    r.graph.set_arc_features(values, data->graph.arc_feature_count());
+  if (data != nullptr) {
+    detail::take_attributes(
+        r.graph, data->graph, [&](Index arc) { return arcs[static_cast<std::size_t>(arc)].of_whole; },
+        [&](Index u) { return r.node[static_cast<std::size_t>(u)]; });
   }
   r.features = features_of(rows, r.node);
   for (const std::int32_t u : r.node) r.labels.push_back(rows.labels()[static_cast<std::size_t>(u)]);

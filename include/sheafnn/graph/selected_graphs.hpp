@@ -86,15 +86,10 @@ class SelectedGraphs {
     }
     graph_ = Graph(offsets.back(), pairs);
     graph_.set_graphs(std::move(offsets));
-    if (whole.arc_feature_count() > 0) {
-      const std::size_t count = static_cast<std::size_t>(whole.arc_feature_count());
-      std::vector<double> values;
-      for (const std::uint32_t a : part_.numbers().arc) {
-        const auto row = whole.arc_features().subspan(a * count, count);
-        values.insert(values.end(), row.begin(), row.end());
-      }
-      graph_.set_arc_features(values, whole.arc_feature_count());
-    }
+    const PartNumbers& of_whole = part_.numbers();
+    take_attributes(
+        graph_, whole, [&](Index arc) { return of_whole.arc[static_cast<std::size_t>(arc)]; },
+        [&](Index u) { return of_whole.node[static_cast<std::size_t>(u)]; });
     if (as_a_part) graph_.set_part(&part_);
   }
   [[nodiscard]] static PartNumbers numbers_of(const Graph& whole, const NodeFeatures& features,

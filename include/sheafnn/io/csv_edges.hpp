@@ -167,6 +167,7 @@ struct EdgeList {
   std::vector<Index> lines;
   std::vector<std::string> names;  ///< of the k further columns, as messages have them
   std::vector<double> values;      ///< m × k
+  std::vector<std::string> types;  ///< m, or empty: not read
 
   /// "FILE:LINE" of an edge.
   [[nodiscard]] std::string where(std::size_t e) const { return sheafnn::detail::concat(file, ":", lines[e]); }
@@ -174,6 +175,7 @@ struct EdgeList {
 /// What becomes of columns of an edge list that are no end of an edge.
 enum class EdgeAttributes : std::uint8_t {
   refuse,  ///< an error, unless all edges have the same
+  types,   ///< the same, but the column type: EdgeList::types
   keep     ///< finite numbers: EdgeList::values
 };
 
@@ -193,6 +195,9 @@ class EdgeListReader {
       if (!(first && read_header())) add_edge(first);
     }
     list_.file = csv_.file();
+    if (attributes_ == EdgeAttributes::types && list_.types.size() != list_.edges.size()) {
+      fail(csv_.file(), "has no column 'type', which tells the types of edges");
+    }
     if (std::all_of(list_.edges.begin(), list_.edges.end(), [](const Edge& e) { return e.u == e.v; })) {
       fail(csv_.file(), "the graph has no edge between different nodes");
     }
@@ -255,7 +260,7 @@ class EdgeListReader {
     using Kind = Column::Kind;
     if (k == ends_[0] || k == ends_[1]) {
       column.kind = Kind::ends;
-    } else if (plain == "type" && attributes_ == EdgeAttributes::refuse) {
+    } else if (plain == "type" && attributes_ != EdgeAttributes::keep) {
       column.kind = Kind::type;
     } else if (plain == "id" || plain == "edgeid" || plain == "label" || plain == "unnamed0" || plain == "index" ||
                (name.empty() && k == 0)) {
@@ -310,6 +315,11 @@ class EdgeListReader {
       list_.values.push_back(value);
       return;
     }
+    if (column.kind == Kind::type && attributes_ == EdgeAttributes::types) {
+      if (text.empty()) fail(csv_.where(), "the edge has no type");
+      list_.types.push_back(text);
+      return;
+    }
     if (column.kind == Kind::type) {
       const std::string plain = plain_word(text);
       if (plain == "directed" || plain == "undirected" || plain == "mutual") return;
@@ -323,7 +333,9 @@ class EdgeListReader {
     const auto value = sheafnn::detail::parse_decimal(text);
     if (value && value == sheafnn::detail::parse_decimal(column.value)) return;
     fail(csv_.where(), "column ", column.name, " is '", printable(text), "', and '", printable(column.value),
-         "' in line ", column.line, "; edges have no weights or other attributes here: remove the column");
+         "' in line ", column.line,
+         column.kind == Kind::type ? "; --edge-types gives each type weights of the sheaf learner"
+                                   : "; edges have no weights or other attributes here: remove the column");
   }
 
   CsvReader csv_;
@@ -338,11 +350,37 @@ class EdgeListReader {
 /// header: two of its columns are called source and target, from and to, u and v, or the like. Lines that begin
 /// with # or % are comments, unless nodes have such names. Fields may be separated by blanks. Further columns are
 /// refused, unless all edges have the same value there, or they are called Id, Label or Type (Directed,
-/// Undirected): sheaves learn the weights of edges.
+/// Undirected): sheaves learn the weights of edges. read_typed_edges() reads the column type.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the node or column
 [[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {
   return Graph(nodes.count(), EdgeListReader(std::move(csv), nodes).read().edges);
+}
+
+/// The same, with a column type, which tells the type of every edge.
+///
+/// \param names  of the types, sorted
+/// \throws std::runtime_error  as above, or an edge of two types
+[[nodiscard]] inline Graph read_typed_edges(CsvReader csv, const NodeNumbers& nodes,
+                                            std::vector<std::string>& names) {
+  const EdgeList list = EdgeListReader(std::move(csv), nodes, EdgeAttributes::types).read();
+  Graph graph(nodes.count(), list.edges);
+  const std::vector<std::int32_t> number = sheafnn::detail::numbered_names(list.types, names);
+  std::vector<std::int32_t> types(static_cast<std::size_t>(graph.edge_count()), -1);
+  std::vector<std::size_t> first(types.size());
+  for (std::size_t i = 0; i < list.edges.size(); ++i) {
+    const Edge ends = list.edges[i];
+    if (ends.u == ends.v) continue;
+    const auto e = static_cast<std::size_t>(graph.edge_of(sheafnn::detail::arc_between(graph, ends.u, ends.v)));
+    if (types[e] >= 0 && types[e] != number[i]) {
+      fail(list.where(i), "the edge has the type '", printable(list.types[i]), "', and '",
+           printable(list.types[first[e]]), "' in line ", list.lines[first[e]]);
+    }
+    types[e] = number[i];
+    first[e] = i;
+  }
+  graph.set_edge_types(types, static_cast<Index>(names.size()));
+  return graph;
 }
 
 }  // namespace detail

@@ -116,7 +116,8 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
       const std::string& text = detail::metadata_value(path, file, option.key);
       // What is not printable is no option, and belongs into no message; plans and lists are long, and check that themselves.
       using Field = std::remove_cvref_t<decltype(field)>;
-      constexpr bool is_long = std::is_same_v<Field, FeaturePlan> || std::is_same_v<Field, std::vector<double>>;
+      constexpr bool is_long = std::is_same_v<Field, FeaturePlan> || std::is_same_v<Field, std::vector<double>> ||
+                               detail::is_name_list<Field>;
       parse_option(option.key, is_long ? text : detail::printable(text), field);
     };
     const auto read_all = [&](auto& options) {

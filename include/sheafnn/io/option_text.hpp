@@ -8,6 +8,7 @@
 #include <concepts>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,6 +19,7 @@
 #include "sheafnn/core/names.hpp"
 #include "sheafnn/core/option.hpp"
 #include "sheafnn/graph/feature_plan_text.hpp"
+#include "sheafnn/io/csv.hpp"
 
 namespace sheafnn::io {
 
@@ -26,6 +28,23 @@ namespace detail {
 template <class Field>
 inline constexpr bool is_number_list =
     std::same_as<Field, std::vector<double>> || std::same_as<Field, std::vector<Index>>;
+/// Is an option a list of names? Its text is a record of a CSV file.
+template <class Field>
+inline constexpr bool is_name_list = std::same_as<Field, std::vector<std::string>>;
+
+/// \throws std::invalid_argument  a text that is no record
+[[nodiscard]] SHEAFNN_NOINLINE inline std::vector<std::string> parse_names(std::string_view key,
+                                                                           std::string_view text) {
+  try {
+    CsvReader record(std::string(key), {text.begin(), text.end()}, ',');
+    std::vector<std::string> names;
+    if (record.next()) names = record.fields();
+    require(!record.next(), key, "several lines", "must be names with commas between them");
+    return names;
+  } catch (const std::runtime_error& error) {  // the reader's, which names the key
+    throw std::invalid_argument(error.what());
+  }
+}
 
 }  // namespace detail
 
@@ -42,6 +61,8 @@ template <class Field>
     std::string text;
     for (const auto number : value) text += (text.empty() ? "" : ",") + option_text(number);
     return text;
+  } else if constexpr (detail::is_name_list<Field>) {
+    return value.empty() ? std::string() : csv_record(value);
   } else if constexpr (NamedEnum<Field>) {
     return std::string(to_string(value));
   } else if constexpr (std::integral<Field>) {
@@ -74,6 +95,8 @@ void parse_option(std::string_view key, std::string_view text, Field& value) {
       parse_option(key, text.substr(0, end), value.emplace_back());
       text.remove_prefix(std::min(end + 1, text.size()));
     }
+  } else if constexpr (detail::is_name_list<Field>) {
+    value = detail::parse_names(key, text);
   } else if constexpr (NamedEnum<Field>) {
     value = parse_name<Field>(key, text);
   } else {

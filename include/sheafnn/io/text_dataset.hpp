@@ -30,6 +30,8 @@ struct TextOptions {
   std::string label = "label";        ///< name of the label column
   bool identity_features = false;     ///< one-hot node numbers (n × n) in place of what the files hold
   MissingLabels missing_labels = {};  ///< texts that are unknown labels; see graph/labels.hpp
+  bool edge_types = false;            ///< read the column type of the edge list
+  bool node_types = false;            ///< read the column type of the node table
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
 };
@@ -69,11 +71,12 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
                                           DatasetUse use) {
   if (path.extension() != ".txt") {
     CsvReader csv(path);
-    return NodeTableReader(csv, {.label = options.label,
-                                 .missing = options.missing_labels,
-                                 .targets = options.targets,
-                                 .needs_targets = use != DatasetUse::prediction})
-        .read();
+    TableRules rules{.label = options.label,
+                     .missing = options.missing_labels,
+                     .targets = options.targets,
+                     .needs_targets = use != DatasetUse::prediction};
+    if (options.node_types) rules.texts = {"type"};
+    return NodeTableReader(csv, std::move(rules)).read();
   }
   NodeTable table;
   table.file = path.string();
@@ -99,13 +102,31 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
   if (!table.names.empty()) return {table.file, table.names};
   return {table.file.empty() ? files.features.string() : table.file, n};
 }
-[[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n) {
+/// \param names  of the edges' types, where they are read
+[[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n,
+                                           const TextOptions& options, std::vector<std::string>& names) {
+  if (options.edge_types) return read_typed_edges(CsvReader(files.edges), numbers_of(files, table, n), names);
   if (files.edges.extension() == ".mtx") {
     const MatrixEntries matrix = read_matrix_market(files.edges);
     if (matrix.rows != n) fail(matrix.file, "has ", matrix.rows, " rows; the dataset has ", n, " nodes");
     return to_graph(matrix);
   }
   return read_edge_list(CsvReader(files.edges), numbers_of(files, table, n));
+}
+/// Gives the nodes the types in the column type.
+///
+/// \param names  of the types, sorted
+/// \throws std::runtime_error  no such column, or a node without a type
+inline void read_node_types(const NodeTable& table, Graph& graph, std::vector<std::string>& names) {
+  if (table.texts.empty() || table.texts.front().empty()) {
+    fail(table.file, "has no column 'type', which tells the types of nodes");
+  }
+  const std::vector<std::string>& texts = table.texts.front();
+  for (std::size_t u = 0; u < texts.size(); ++u) {
+    if (texts[u].empty()) fail(sheafnn::detail::concat(table.file, ":", table.lines[u]), "the node has no type");
+  }
+  const std::vector<std::int32_t> types = sheafnn::detail::numbered_names(texts, names);
+  graph.set_node_types(types, static_cast<Index>(names.size()));
 }
 
 /// Takes the features from the file or the table that has them.
@@ -187,10 +208,16 @@ template <class GraphType, class ReadGraph>
 }
 [[nodiscard]] inline Dataset read_text_dataset(const std::string& where, std::string name, const TextFiles& files,
                                                const TextOptions& options, DatasetUse use) {
-  return read_text_tables<Graph>(where, std::move(name), files, options, use,
-                                 [&](const NodeTable& table, Index n) {
-                                   return read_text_graph(files, table, n);
-                                 });
+  std::vector<std::string> edge_types, node_types;
+  Dataset r =
+      read_text_tables<Graph>(where, std::move(name), files, options, use, [&](const NodeTable& table, Index n) {
+        Graph graph = read_text_graph(files, table, n, options, edge_types);
+        if (options.node_types) read_node_types(table, graph, node_types);
+        return graph;
+      });
+  r.node_type_names = std::move(node_types);
+  r.edge_type_names = std::move(edge_types);
+  return r;
 }
 }  // namespace detail
 

@@ -9,6 +9,7 @@
 #include "sheafnn/layers/dropout_layer.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
+#include "sheafnn/layers/stalk_masks.hpp"
 #include "sheafnn/posterior/point_map.hpp"
 
 namespace sheafnn::layers {
@@ -31,6 +32,8 @@ class PointSource {
   PointSource(const GraphType& graph, const Blocks& blocks, const PointMap<Family>& point, Index sheaves,
               const typename Maps::Scaling& normalisation, const SheafLearnerOptions& learner);
 
+  /// See StalkMasks; null: all stalks have D. They must outlive the source.
+  void set_stalks(const StalkMasks<S>* stalks) noexcept { stalks_ = stalks; }
   [[nodiscard]] const Stack& stack() const noexcept { return stack_; }
   [[nodiscard]] Stack& stack() noexcept { return stack_; }
   [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
@@ -57,6 +60,7 @@ class PointSource {
                                                    raw);
       }
       point_.map(raw, map[side]);
+      if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map[side]);
     }
   }
 
@@ -74,6 +78,7 @@ class PointSource {
 
  private:
   PointMap<Family> point_;
+  const StalkMasks<S>* stalks_ = nullptr;
   Stack stack_;
   std::vector<Learner> learners_;
   std::vector<DropoutLayer<S>> inputs_;
@@ -114,7 +119,8 @@ void PointSource<Family, S, Maps>::backward(Execution execution, const SheafSour
     Learner& learner = learners_[s];
     gradient().weight_bar.fill(S(0));
     stack_[input.sheaf].backward(execution, learner.edge_weights(), gradient(),
-                                 [&](Index block, int side, const Map& map, const Map& map_bar) {
+                                 [&](Index block, int side, const Map& map, Map& map_bar) {
+                                   if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
                                    P raw[detail::array_size(size)], raw_bar[detail::array_size(size)];
                                    detail::load_lanes<size>(learner.raw(block, side), raw);
                                    point_.backward(raw, map, map_bar, raw_bar);

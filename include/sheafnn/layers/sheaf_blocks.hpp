@@ -165,14 +165,16 @@ class SheafBlocks {
   /// Computes the derivatives of the maps and gradient.weight_bar (added to) from the derivatives of L's blocks and of
   /// S. Lanes without an edge get meaningless numbers.
   ///
-  /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative
+  /// \param use  called as use(block, side, map, map_bar) for every incident pair's Map and its derivative, which it may
+  ///             change
   template <class Use>
   void backward(Execution execution, const S* weight, Gradient& gradient, const Use& use) const {
     if (!has_blocks_) {
       parallel_for(execution, blocks_->block_count(), 2, [&](Index begin, Index end) {
         for (Index block = begin; block < end; ++block) {
           for (int side = 0; side < 2; ++side) {
-            use(block, side, load_map(maps(block, side)), load_map_bar(block, side, gradient));
+            Map map_bar = load_map_bar(block, side, gradient);
+            use(block, side, load_map(maps(block, side)), map_bar);
           }
         }
       });

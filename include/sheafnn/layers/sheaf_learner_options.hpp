@@ -41,6 +41,7 @@ struct SheafLearnerOptions {
   /// both ends first.
   Index parts = 1;
   Index edge_features = 0;  ///< numbers of the graph's arcs that are read as well
+  Index types = 1;          ///< of edges, each with weights of its own
   /// Rows of a table of spreads, one for each label of edges, that takes the place of the learner; 0: there is none.
   Index labels = 0;
   double first_dispersion = 0;  ///< initial value of such a table's entries
@@ -71,6 +72,7 @@ inline void validate(const SheafLearnerOptions& options) {
   require_between("learner hidden_layers", options.hidden_layers, 0, max_learner_layers);
   at_least("learner width", options.width, options.hidden_layers > 0 ? 1 : 0);
   at_least("learner edge_features", options.edge_features, 0);
+  at_least("learner types", options.types, 1);
   require_between("learner parts", options.parts, 1, 2);
   if (options.input == LearnerInput::concatenation && options.parts == 1) return;
   at_least("learner channels", options.channels, options.parts);

@@ -13,7 +13,7 @@
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/noise.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
-#include "sheafnn/layers/sheaf_learner.hpp"
+#include "sheafnn/layers/typed_learner.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/dropout.hpp"
 
@@ -73,7 +73,7 @@ template <class S>
 struct ArcMaps {
   using GraphType = Graph;
   using Blocks = EdgeBlocks<S>;
-  using Learner = SheafLearner<S>;
+  using Learner = TypedLearner<S>;
   using Scaling = Normalisation;  ///< what node scalings S_u are
   template <class Family>
   using Stack = SheafStack<Family, S>;

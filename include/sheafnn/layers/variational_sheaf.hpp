@@ -17,6 +17,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
 #include "sheafnn/layers/sheaf_source.hpp"
+#include "sheafnn/layers/stalk_masks.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 
 namespace sheafnn::layers {
@@ -42,6 +43,10 @@ class VariationalSheaf {
         gradient_(blocks.block_count() * 2 * Q::gradient_size * W),
         block_sum_(blocks.block_count()) {}
 
+  /// Stalks with dimensions of their own, which must outlive this; null: all have D. Entries that maps do not have are no
+  /// part of the KL term. Unchecked: can_leave_out.
+  void set_stalks(const StalkMasks<S>* stalks) noexcept { stalks_ = stalks; }
+
   /// Parameters of all incident pairs from raw outputs: of the mean and the spread, or of the spread alone, where the
   /// posterior does without the others.
   ///
@@ -52,6 +57,11 @@ class VariationalSheaf {
       P raw[raw_size], parameters[Q::parameter_size];
       load_raw(learner.outputs(), learner.raw(block, side), raw);
       q_.activate(raw, parameters);
+      if constexpr (can_leave_out<Q>) {
+        for (int k = 0; stalks_ != nullptr && k < Q::mean_size; ++k) {
+          q_.leave_out(k, stalks_->template present<Family>(block, side, k), parameters);
+        }
+      }
       detail::store_lanes<Q::parameter_size>(parameters, parameter(block, side));
     });
   }
@@ -136,6 +146,13 @@ class VariationalSheaf {
       detail::load_lanes<Q::parameter_size>(parameter(block, side), parameters);
       detail::load_lanes<Q::gradient_size>(gradient(block, side), bar);
       q_.activate_backward(raw, parameters, bar, raw_bar);
+      if constexpr (can_leave_out<Q>) {
+        for (int k = 0; stalks_ != nullptr && k < Q::mean_size; ++k) {
+          const P present = stalks_->template present<Family>(block, side, k);
+          raw_bar[k] *= present;
+          raw_bar[Q::mean_size + k] *= present;
+        }
+      }
       if (raw_size == Q::spread_size || learner.outputs() == raw_size) {
         detail::store_lanes<raw_size>(raw_bar, learner.raw_bar(block, side));
       } else {
@@ -236,6 +253,7 @@ class VariationalSheaf {
   }
 
   const Blocks* blocks_ = nullptr;
+  const StalkMasks<S>* stalks_ = nullptr;
   [[no_unique_address]] Posterior q_{};
   Buffer<S> parameter_, gradient_;
   Buffer<double> block_sum_;

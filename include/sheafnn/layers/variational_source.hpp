@@ -55,6 +55,11 @@ class VariationalSource {
   /// Whether Q depends on the embeddings given to infer().
   [[nodiscard]] bool has_encoder() const noexcept { return encoder_.has_value(); }
 
+  /// See StalkMasks; null: all stalks have D. They must outlive the source.
+  void set_stalks(const StalkMasks<S>* stalks) noexcept {
+    stalks_ = stalks;
+    posterior_.set_stalks(stalks);
+  }
   [[nodiscard]] const Stack& stack() const noexcept { return stack_; }
   [[nodiscard]] Stack& stack() noexcept { return stack_; }
   [[nodiscard]] auto& gradient() noexcept { return stack_.gradient(); }
@@ -71,12 +76,18 @@ class VariationalSource {
   /// The means of the maps of a block of edges.
   void mean_block(Index block, Map (&map)[2]) const {
     posterior().mean_block(block, map);
-    for (int side = 0; side < 2; ++side) centre_.add_to(block, side, map[side]);
+    for (int side = 0; side < 2; ++side) {
+      centre_.add_to(block, side, map[side]);
+      if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map[side]);
+    }
   }
   /// Draws the maps of a block of edges.
   void sample_block(const Noise<S>& noise, Index block, Map (&map)[2]) const {
     posterior().sample_block(noise, block, map);
-    for (int side = 0; side < 2; ++side) centre_.add_to(block, side, map[side]);
+    for (int side = 0; side < 2; ++side) {
+      centre_.add_to(block, side, map[side]);
+      if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map[side]);
+    }
   }
   template <class Use>
   void for_masks(const Use&) {}
@@ -124,6 +135,7 @@ class VariationalSource {
   Posteriors posterior_;
   [[no_unique_address]] GivenCentre<Posterior, S> centre_;
   MatrixView<const S> z_;
+  const StalkMasks<S>* stalks_ = nullptr;
   const VariationalSource* inferred_ = this;  ///< whose Q is drawn from
   const S* more_input_bar_ = nullptr;
 };
@@ -192,7 +204,8 @@ void VariationalSource<Posterior, S, Maps>::backward(Execution execution, const 
                                                      const SheafSourceWeights<S>&) {
   const S share = posterior_.pair_share(log_ratio_weight);
   stack_[input.sheaf].backward(execution, edge_weights(), gradient(),
-                               [&](Index block, int side, const Map& map, const Map& map_bar) {
+                               [&](Index block, int side, const Map& map, Map& map_bar) {
+                                 if (stalks_ != nullptr) stalks_->template mask<Family>(block, side, map_bar);
                                  posterior_.sample_backward(input.noise, block, side,
                                                             centre_.deviation(block, side, map),
                                                             centre_.deviation_bar(block, side, map_bar), share);

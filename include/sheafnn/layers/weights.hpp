@@ -62,9 +62,10 @@ struct NormWeights {
 namespace sheafnn::detail {
 
 /// What files call a weight of a sheaf learner. \param part  the member, as SheafLearnerWeights::declare() names it
+/// \param type  of edges, where each type has weights; else −1
 [[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
-                                                                      Index layer) {
-  const std::string of = number < 0 ? "" : concat(".", number);
+                                                                      Index layer, Index type = -1) {
+  const std::string of = (number < 0 ? "" : concat(".", number)) + (type < 0 ? "" : concat(".type", type));
   if (part == "edge") return concat(part, of, ".weight");
   if (part == "mean" && number >= 0) return concat("sheaf", of, ".weight");
   return concat("sheaf", of, ".", part, part == "hidden" ? concat(".", layer) : "", ".weight");
@@ -81,11 +82,24 @@ struct SheafLearnerWeights {
   WeightMatrix<T> mean;                                      ///< mean outputs × (inputs or width)
   WeightMatrix<T> spread;  ///< spread outputs × (inputs or width), or labels × spread outputs
   WeightMatrix<T> edge;    ///< 1 × 2h
+  std::vector<SheafLearnerWeights> more_types;  ///< the same for edges of the types 1, 2, …; these are of type 0
 
+  /// The weights for edges of a type. Unchecked: there are some.
+  [[nodiscard]] const SheafLearnerWeights& of_type(std::size_t type) const {
+    return type == 0 ? *this : more_types[type - 1];
+  }
   /// \param number  of the sheaf, for a learner of its own; −1: one learner with a distribution
   SHEAFNN_NOINLINE void declare(ParameterList<T>& list, const SheafLearnerOptions& options, Index number) {
+    declare_type(list, options, number, options.types > 1 ? 0 : -1);
+    more_types.resize(static_cast<std::size_t>(options.types - 1));
+    Index type = 0;
+    for (SheafLearnerWeights& weights : more_types) weights.declare_type(list, options, number, ++type);
+  }
+
+ private:
+  void declare_type(ParameterList<T>& list, const SheafLearnerOptions& options, Index number, Index type) {
     const auto add = [&](WeightMatrix<T>& weight, const char* part, Index rows, Index columns, Index layer = 0) {
-      list.matrix(weight, detail::learner_weight_name(part, number, layer), rows, columns,
+      list.matrix(weight, detail::learner_weight_name(part, number, layer, type), rows, columns,
                   uniform_values(columns));
     };
     if (options.labels > 0) {

@@ -74,6 +74,15 @@ struct NormalPosterior {
       parameters[2 * size + k] = log_sigma;
     }
   }
+  /// See can_leave_out.
+  template <class T>
+  SHEAFNN_HD void leave_out(int k, const T& present, T* parameters) const requires sheaf::may_be_residual<Family> {
+    const auto here = present > T(0);
+    const double deviation = prior.deviation(k);
+    parameters[k] = select(here, parameters[k], prior_mean<T>(k));
+    parameters[size + k] = select(here, parameters[size + k], T(static_cast<math::scalar_of_t<T>>(deviation)));
+    parameters[2 * size + k] = select(here, parameters[2 * size + k], log_prior_deviation<T>(k));
+  }
   template <class T>
   SHEAFNN_HD void activate_backward(const T* raw, const T* parameters, const T* gradient, T* raw_bar) const {
     detail::activate_coordinates_backward<Family>(sheaf_activation, raw, parameters, gradient, raw_bar);

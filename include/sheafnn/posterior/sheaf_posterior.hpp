@@ -134,6 +134,13 @@ inline constexpr bool needs_noise = [] {
   }
 }();
 
+/// May entries of a map be absent? Then leave_out(k, present, parameters) gives coordinate k the prior's distribution where
+/// `present` is 0, without a KL term, and coordinates are entries.
+template <class Q>
+inline constexpr bool can_leave_out = requires(const Q& q, const double& present, double* parameters) {
+  q.leave_out(0, present, parameters);
+};
+
 /// Position of draw k in a row of explicit noise.
 template <class Q>
 [[nodiscard]] SHEAFNN_HD constexpr int noise_index(int k) {

@@ -138,7 +138,7 @@ class SheafConv(_Convolution):
 
     _kind = "nsd"
     _refused = ("linear", "second_linear", "readout_layers", "separate_encoder", "degree_input", "feature_treatment",
-                "feature_plan", "edge_features", "use_edges")
+                "feature_plan", "edge_features", "use_edges", "edge_types", "node_types", "stalks", "edge_stalks")
 
     def __init__(
         self,

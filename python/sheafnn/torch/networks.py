@@ -63,6 +63,9 @@ class _Network(KlModule):
     ) -> None:
         if options.get("edge_features", 0) not in (0, "0"):
             refuse(options, ("edge_features",), "edge_index carries no features of arcs")
+        for name in ("edge_types", "node_types", "stalks", "edge_stalks"):
+            if options.get(name):
+                refuse(options, (name,), "edge_index carries no types")
         p = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
         count = _checks.whole("classes", classes, 1, 2**31 - 1)
         d = _checks.whole("stalk_dim", stalk_dim, 1, 8)
