@@ -1,8 +1,9 @@
 /// \file
-/// Models of convolutions, waves and copresheaves, and of layers that read X_{l−1} among diffusion layers.
+/// Models of convolutions, waves, copresheaves and attention, and of layers that read X_{l−1} among diffusion layers.
 #pragma once
 
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/layers/attention_layer.hpp"
 #include "sheafnn/layers/copresheaf_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/mixing_layer.hpp"
@@ -27,10 +28,11 @@ struct WaveEquation {
 template <class Family, class S>
 using WaveByEquation = layers::LaplacianLayer<WaveEquation, Family, S>;
 
-/// The option `layer` chooses between convolutions, waves and copresheaves.
+/// The option `layer` chooses between convolutions, waves, copresheaves and attention.
 template <class Posterior>
 using Mixing = SheafModel<typename Posterior::family, Posterior, double,
-                          LayerKinds<layers::ConvolutionLayer, layers::WaveLayer, layers::CopresheafLayer>>;
+                          LayerKinds<layers::ConvolutionLayer, layers::WaveLayer, layers::CopresheafLayer,
+                                    layers::AttentionLayer>>;
 
 template <class Family, class S>
 using ThirdWave =

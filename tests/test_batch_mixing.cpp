@@ -31,6 +31,17 @@ ModelOptions options_of(LayerForm form, ModelOptions r = small_options()) {
   return r;
 }
 
+/// Every bit of `choice` is an option. Batches draw scores where they draw maps.
+template <class Model>
+AttentionOptions attention_of(int choice) {
+  AttentionOptions r = {.heads = (choice & 1) != 0 ? 3 : 1, .width = 2};
+  r.residual = (choice & 2) != 0;
+  r.normalised = (choice & 4) != 0;
+  r.transported = (choice & 8) != 0;
+  r.random = Model::bayesian && sheaf::is_learned<typename Model::Family> && choice % 3 != 1;
+  return r;
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions, waves and copresheaves", Model,
@@ -53,6 +64,34 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions, waves an
     o.channels = 8;
     compare<Model>(o, {}, bound);
   }
+}
+
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: attention", Model, Mixing<PointMass<GeneralLinear<2>>>,
+                   Mixing<DefaultPosterior<SpecialOrthogonal<2>>>, Mixing<DefaultPosterior<Diagonal<2>>>,
+                   Mixing<PointMass<Identity<2>>>) {
+  for (int choice = 0; choice < 16; ++choice) {
+    CAPTURE(choice);
+    ModelOptions o = options_of(LayerForm::attention);
+    o.attention = attention_of<Model>(choice);
+    compare<Model>(o, {.samples = 2}, bound);
+  }
+  ModelOptions o = options_of(LayerForm::attention);
+  compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound, small_problem(true));
+  o.attention = attention_of<Model>(15);
+  compare<Model>(o, {}, bound, small_problem(true));
+  compare<Model>(o, {}, bound, small_problem(false, 300));  // arcs of a node in segments
+  o.left_weights = false;
+  o.linear = true;
+  compare<Model>(o, {}, bound);
+  o.right_weights = o.activation = false;
+  o.layers = 1;
+  compare<Model>(o, {}, bound);
+  o = options_of(LayerForm::attention);
+  o.attention = attention_of<Model>(9);
+  o.attention.heads = 5;  // noise of a head from a second block
+  o.layer_norm = true;
+  o.channels = 8;
+  compare<Model>(o, {.estimator = KlEstimator::monte_carlo}, bound);
 }
 
 TEST_CASE("the batch engine agrees with the CPU: waves and copresheaves among diffusion layers") {
@@ -80,6 +119,17 @@ TEST_CASE_TEMPLATE("gradients of convolutions, waves and copresheaves in the bat
     CAPTURE(to_string(form));
     ModelOptions o = options_of(form, tiny::options());
     o.add_lp = layers::has_fixed_filters(form);
+    batch_checks::compare_gradient<Model>(o);
+  }
+}
+
+TEST_CASE_TEMPLATE("gradients of attention in the batch engine, along every coordinate", Model,
+                   Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
+                   Mixing<DefaultPosterior<Diagonal<2>>>, Mixing<PointMass<Identity<2>>>) {
+  for (const int choice : {8, 15}) {
+    CAPTURE(choice);
+    ModelOptions o = options_of(LayerForm::attention, tiny::options());
+    o.attention = attention_of<Model>(choice);
     batch_checks::compare_gradient<Model>(o);
   }
 }
