@@ -30,9 +30,9 @@ using WaveByEquation = layers::LaplacianLayer<WaveEquation, Family, S>;
 
 /// The option `layer` chooses between convolutions, waves, copresheaves and attention.
 template <class Posterior>
-using Mixing = SheafModel<typename Posterior::family, Posterior, double,
-                          LayerKinds<layers::ConvolutionLayer, layers::WaveLayer, layers::CopresheafLayer,
-                                    layers::AttentionLayer>>;
+using Mixing = SheafModel<
+    typename Posterior::family, Posterior, double,
+    LayerKinds<layers::ConvolutionLayer, layers::WaveLayer, layers::CopresheafLayer, layers::AttentionLayer>>;
 
 template <class Family, class S>
 using ThirdWave =

@@ -1,5 +1,5 @@
 /// \file
-/// Convolutions, waves, copresheaves and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
+/// Convolutions, waves, copresheaves, attention and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
 /// of the CPU, gradients along every coordinate, trainings against sheafnn::train, and which layers batches refuse.
 #include <doctest/doctest.h>
 
@@ -148,7 +148,9 @@ TEST_CASE("gradients of waves and copresheaves among diffusion layers, along eve
 }
 
 TEST_CASE(
-    "training by the batch engine follows the CPU: convolutions, waves and copresheaves, and seeds side by side") {
+    "training by the batch engine follows the CPU: convolutions, waves, copresheaves and attention, and seeds "
+    "side by "
+    "side") {
   using Waves = Mixing<PointMass<GeneralLinear<2>>>;
   using Rotations = Mixing<DefaultPosterior<SpecialOrthogonal<2>>>;
   const Dataset data = karate_club();
@@ -163,6 +165,10 @@ TEST_CASE(
   training_comparison::compare_training_of(Rotations(convolution, 3), training, bound, data);
   training_comparison::compare_training_of(Rotations(options_of(LayerForm::copresheaf, small), 3), training, bound,
                                            data);
+  ModelOptions attention = options_of(LayerForm::attention, small);
+  training_comparison::compare_training_of(Waves(attention, 3), training, bound, data);
+  attention.attention = attention_of<Rotations>(15);
+  training_comparison::compare_training_of(Rotations(attention, 3), training, bound, data);
   training_comparison::compare_seeds<Waves>(wave, data);
 }
 
@@ -190,14 +196,17 @@ TEST_CASE("batches of models with all layers refuse the layers that they lack") 
     ModelOptions o = options_of(form);
     static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {}));
   };
-  for (const LayerForm form : {LayerForm::attention, LayerForm::directed}) {
-    CHECK(test::message_of([&] { run(form); }) ==
-          "layer: " + std::string(to_string(form)) +
-              " is not allowed; batches and CUDA devices have no such layers");
-  }
-  for (const LayerForm form :
-       {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::copresheaf})
+  CHECK(test::message_of([&] { run(LayerForm::directed); }) ==
+        "layer: directed is not allowed; batches and CUDA devices have no such layers");
+  for (const LayerForm form : {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::attention,
+                               LayerForm::copresheaf})
     run(form);
+  ModelOptions o = options_of(LayerForm::attention);
+  o.attention.random = true;
+  CHECK(test::message_of(
+            [&] { static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {})); }) ==
+        "layer: attention is not allowed; batches and CUDA devices draw what layers draw only together with maps: "
+        "the model draws no maps");
 }
 
 }  // namespace test_batch_mixing

@@ -9,6 +9,7 @@
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "sheafnn/batch/block_gradient_kernels.hpp"
@@ -143,7 +144,11 @@ struct ScoreArrays {
   }
   [[nodiscard]] SHEAFNN_HD kernels::AttentionHead<S> head(Index k, Index instance) const {
     const Index first = instance * shape.numbers();
-    return {shape.heads, k, score + first, share + first, noise != nullptr ? noise + first : nullptr,
+    return {shape.heads,
+            k,
+            score + first,
+            share + first,
+            noise != nullptr ? noise + first : nullptr,
             scale_of(instance / copies)};
   }
 };
@@ -334,9 +339,7 @@ struct KeyVectorBar {
   Index columns;
   Divisor width;
 
-  [[nodiscard]] Index items() const noexcept {
-    return 2 * at.heads * at.width + (at.log_scale >= 0 ? 1 : 0);
-  }
+  [[nodiscard]] Index items() const noexcept { return 2 * at.heads * at.width + (at.log_scale >= 0 ? 1 : 0); }
 
   SHEAFNN_HD void part(Index item, Index run, int lane, S* sums) const {
     const Index line = item / width, k = line / 2, side = line % 2;

@@ -112,15 +112,15 @@ class BatchAttentionLayer {
               ScoreNoise<S>{scores_, call.runs, pass, number_, blocks > 0 ? blocks : 1, noise_.data()}});
     attend(call);
     launch_diffusion(call.executor, instances,
-                     AttentionForward<Family, S>{
-                         {{walk(call, moved_.data(), mean_.data(), 1, false)}},
-                         scaling,
-                         end_,
-                         x,
-                         y_,
-                         pass.training ? gathered_.data() : nullptr,
-                         pass.training ? change_.data() : nullptr,
-                         {nullptr, 0, false, nullptr, output_.data(), call.runs, pass, number_ + 1, next}});
+                     AttentionForward<Family, S>{{{walk(call, moved_.data(), mean_.data(), 1, false)}},
+                                                 scaling,
+                                                 end_,
+                                                 x,
+                                                 y_,
+                                                 pass.training ? gathered_.data() : nullptr,
+                                                 pass.training ? change_.data() : nullptr,
+                                                 {nullptr, 0, false, nullptr, output_.data(), call.runs, pass,
+                                                  number_ + 1, next}});
     return false;
   }
 
@@ -134,16 +134,16 @@ class BatchAttentionLayer {
     S *m_bar = side.z_bar.data(), *own_r_bar = options_.normalised ? side.r_bar.data() : nullptr;
     S *r_bar = options_.normalised ? own_r_bar : m_bar, *y_bar = side.y_bar.data();
     S* w_bar = options_.normalised ? call.scratch.w_bar.data() : nullptr;
-    call.executor.launch_together(
-        ready...,
-        Items{shape_.items(), instances,
-              AttentionEndBackward<Family, S>{scaling, shape_, end_,
-                                              end_.residual ? change_.data() : output_.data(), x_bar, m_bar,
-                                              own_r_bar}});
+    call.executor.launch_together(ready..., Items{shape_.items(), instances,
+                                                  AttentionEndBackward<Family, S>{scaling, shape_, end_,
+                                                                                  end_.residual ? change_.data()
+                                                                                                : output_.data(),
+                                                                                  x_bar, m_bar, own_r_bar}});
     const int lanes = tile_lanes(shape_);
-    call.executor.launch_teams(
-        scores_.count(), instances, lanes,
-        MeanBars<Family, S>{{scores_, scaling, shape_, moved_.data(), lanes}, r_bar, mean_bar_.data()});
+    call.executor.launch_teams(scores_.count(), instances, lanes,
+                               MeanBars<Family, S>{{scores_, scaling, shape_, moved_.data(), lanes},
+                                                   r_bar,
+                                                   mean_bar_.data()});
     call.executor.launch(shape_.nodes * options_.heads, instances,
                          AttendBackward<S>{arrays(call), call.runs, mean_bar_.data(), node_.data(),
                                            options_.random ? scale_bar_.data() : nullptr});
@@ -167,17 +167,17 @@ class BatchAttentionLayer {
                           call.parameters.arena_stride};
     const Items weights{sums.items(), pass.runs, sums};
     const Items input{shape_.items(), instances,
-                      AttentionMixBackward<Family, S>{
-                          {shape_, call.runs, pass, number_, drop_, mixing_.right(call.parameters),
-                           mixing_.left(call.parameters), nullptr, call.parameters.stride, y_bar,
-                           side.p_bar.data(), x_bar},
-                          at_,
-                          end_.residual,
-                          number_ == 0,
-                          keys_.data(),
-                          2 * options_.heads * shape_.row(),
-                          node_.data(),
-                          options_.transported ? source_bar_.data() : nullptr}};
+                      AttentionMixBackward<Family, S>{{shape_, call.runs, pass, number_, drop_,
+                                                       mixing_.right(call.parameters),
+                                                       mixing_.left(call.parameters), nullptr,
+                                                       call.parameters.stride, y_bar, side.p_bar.data(), x_bar},
+                                                      at_,
+                                                      end_.residual,
+                                                      number_ == 0,
+                                                      keys_.data(),
+                                                      2 * options_.heads * shape_.row(),
+                                                      node_.data(),
+                                                      options_.transported ? source_bar_.data() : nullptr}};
     if constexpr (sheaf::is_learned<Family>) {
       const QuerySums<Family, S> queries = this->queries(call);
       const S* source = options_.transported ? read_ : nullptr;
@@ -226,9 +226,10 @@ class BatchAttentionLayer {
   [[nodiscard]] NeighbourSums<WeightedTransports<Family, S>, S> walk(const Call& call, const S* features,
                                                                      const S* weight, Index step,
                                                                      bool reversed) const {
-    return begin_sums(call.executor, call.pass.instances(), scores_.graph,
-                      WeightedTransports<Family, S>{{call.range, call.sheaf.view()}, scores_, weight, step, reversed},
-                      shape_, features, call.scratch.segments.data());
+    return begin_sums(
+        call.executor, call.pass.instances(), scores_.graph,
+        WeightedTransports<Family, S>{{call.range, call.sheaf.view()}, scores_, weight, step, reversed}, shape_,
+        features, call.scratch.segments.data());
   }
   /// Λ from keys, queries and noise, and in training passes the KL term.
   void attend(const Call& call) {
@@ -236,19 +237,22 @@ class BatchAttentionLayer {
     const Index instances = pass.instances(), heads = options_.heads, of_nodes = shape_.nodes * heads;
     const int lanes = team_lanes(shape_.row()), tiles = tile_lanes(shape_);
     const QuerySums<Family, S> queries = this->queries(call);
-    call.executor.launch_together(
-        Teams{of_nodes, instances, lanes,
-              NodeScores<S>{heads, pass.copies, shape_.nodes, shape_.row(), keys_.data(), source_, node_.data(),
-                            lanes}},
-        Teams{options_.transported ? scores_.numbers() : 0, instances, tiles,
-              TransportedScores<Family, S>{{scores_, queries.scaling, shape_, read_, tiles}, queries.queries,
-                                           queries.run_stride, pass.copies, score_.data()}});
+    call.executor.launch_together(Teams{of_nodes, instances, lanes,
+                                        NodeScores<S>{heads, pass.copies, shape_.nodes, shape_.row(), keys_.data(),
+                                                      source_, node_.data(), lanes}},
+                                  Teams{options_.transported ? scores_.numbers() : 0, instances, tiles,
+                                        TransportedScores<Family, S>{{scores_, queries.scaling, shape_, read_,
+                                                                      tiles},
+                                                                     queries.queries,
+                                                                     queries.run_stride,
+                                                                     pass.copies,
+                                                                     score_.data()}});
     call.executor.launch(of_nodes, instances, Attend<S>{arrays(call), node_.data(), options_.transported});
     const RowChunks chunks = kl_chunks(pass.copies);
     const bool with_kl = pass.training && options_.random;
-    call.executor.launch_together(
-        Items{scores_.count(), instances, MeanShares<S>{arrays(call), mean_.data()}},
-        Items{with_kl ? chunks.count() : 0, pass.runs, ScoreKl<S>{arrays(call), chunks, call.kl + kl_, call.kl_stride}});
+    call.executor.launch_together(Items{scores_.count(), instances, MeanShares<S>{arrays(call), mean_.data()}},
+                                  Items{with_kl ? chunks.count() : 0, pass.runs,
+                                        ScoreKl<S>{arrays(call), chunks, call.kl + kl_, call.kl_stride}});
   }
   /// From the derivatives of s + t to those of what scores read of neighbours, and of queries.
   void scores_backward(const Call& call) {
@@ -267,9 +271,9 @@ class BatchAttentionLayer {
                                              kappa_.data() + k * head_stride_});
     }
     const int lanes = scores_.graph.arc_lanes(shape_.items() * instances);
-    call.executor.launch_teams(
-        shape_.items(), instances, lanes,
-        SourceBackward<Family, S>{queries(call), keeps ? plain_source_bar_.data() : nullptr, source_bar_.data(), lanes});
+    call.executor.launch_teams(shape_.items(), instances, lanes,
+                               SourceBackward<Family, S>{queries(call), keeps ? plain_source_bar_.data() : nullptr,
+                                                         source_bar_.data(), lanes});
   }
   /// From partial sums to the gradients of W, a and log σ.
   void finish_weights(const Call& call) {
@@ -278,10 +282,10 @@ class BatchAttentionLayer {
                                KeyTotals<S>{call.parameters.arena + sums_, call.parameters.arena_stride, chunks,
                                             columns_, totals_.data()});
     const KeyVectorBar<S> vector{at_, call.parameters, call.runs, totals_.data(), columns_, at_.width};
-    call.executor.launch_together(
-        Items{at_.heads * at_.width * at_.row, runs,
-              KeyWeightBar<S>{at_, call.parameters, totals_.data(), columns_, at_.row, at_.width}},
-        Teams{vector.items(), runs, max_lanes, vector});
+    call.executor.launch_together(Items{at_.heads * at_.width * at_.row, runs,
+                                        KeyWeightBar<S>{at_, call.parameters, totals_.data(), columns_, at_.row,
+                                                        at_.width}},
+                                  Teams{vector.items(), runs, max_lanes, vector});
   }
 
   AttentionOptions options_;
@@ -293,20 +297,20 @@ class BatchAttentionLayer {
   MixingWeights<S> mixing_;
   AttentionPlaces at_;
   Index columns_ = 0, sums_ = 0, kl_ = 0, head_stride_ = 0;
-  Numbers dropped_;                         ///< X after dropout
-  Numbers product_;                         ///< X̃ Bᵀ
-  Numbers mixed_;                           ///< Y
-  Numbers moved_, moved_source_;            ///< S Y, and S times what scores read
-  Numbers keys_;                            ///< p and q of each run
-  Numbers node_;                            ///< s and t; after a backward pass s̄ and t̄
-  Numbers score_, share_, noise_;           ///< e, the softmax of each head (after a backward pass ē), ε
-  Numbers mean_, mean_bar_;                 ///< Λ, Λ̄
-  Numbers change_;                          ///< X' − X of the option `residual`
-  Numbers gathered_;                        ///< M before its own S
-  Numbers source_bar_, plain_source_bar_;   ///< derivative of what transported scores read, after and before S
-  Numbers kappa_, plain_kappa_;             ///< q̄ of each node and head, after and before S
-  Numbers scale_bar_;                       ///< derivative of log σ, of each node and head
-  Numbers totals_;                          ///< p̄, q̄ and the derivative of log σ
+  Numbers dropped_;                        ///< X after dropout
+  Numbers product_;                        ///< X̃ Bᵀ
+  Numbers mixed_;                          ///< Y
+  Numbers moved_, moved_source_;           ///< S Y, and S times what scores read
+  Numbers keys_;                           ///< p and q of each run
+  Numbers node_;                           ///< s and t; after a backward pass s̄ and t̄
+  Numbers score_, share_, noise_;          ///< e, the softmax of each head (after a backward pass ē), ε
+  Numbers mean_, mean_bar_;                ///< Λ, Λ̄
+  Numbers change_;                         ///< X' − X of the option `residual`
+  Numbers gathered_;                       ///< M before its own S
+  Numbers source_bar_, plain_source_bar_;  ///< derivative of what transported scores read, after and before S
+  Numbers kappa_, plain_kappa_;            ///< q̄ of each node and head, after and before S
+  Numbers scale_bar_;                      ///< derivative of log σ, of each node and head
+  Numbers totals_;                         ///< p̄, q̄ and the derivative of log σ
   Numbers output_;
   const S *kept_ = nullptr, *between_ = nullptr, *y_ = nullptr;  ///< X̃, X̃ Bᵀ and Y
   const S *source_ = nullptr, *read_ = nullptr;                  ///< what scores read, and the same times S

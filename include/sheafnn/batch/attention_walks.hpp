@@ -112,8 +112,8 @@ struct WeightedWalk : WalkTeam<NeighbourSums<WeightedTransports<Family, S>, S>, 
 template <class Family, class S>
 struct AttentionForward : WeightedWalk<Family, S> {
   using Walk = WeightedWalk<Family, S>;
-  using Walk::max_coordinates, Walk::diffusion;
   using typename Walk::Place;
+  using Walk::max_coordinates, Walk::diffusion;
   AttentionScaling<Family, S> scaling;
   kernels::AttentionEnd end;
   const S *x, *y;
@@ -221,9 +221,8 @@ struct MeanBars : ScoreProducts<Family, S> {
 
   SHEAFNN_HD void part(Index score, Index instance, int lane, S* sums) const {
     const S* bar = r_bar + instance * this->shape.size() + scores.node(score) * this->shape.row();
-    this->add(score, instance, lane, sums, [&](const auto& reader, std::uint32_t c, Tile<S>(&own)[learned]) {
-      reader.load(bar + c, own);
-    });
+    this->add(score, instance, lane, sums,
+              [&](const auto& reader, std::uint32_t c, Tile<S>(&own)[learned]) { reader.load(bar + c, own); });
   }
   SHEAFNN_HD void finish(Index score, Index instance, const S* sums) const {
     out[instance * scores.count() + score] = sums[0];
@@ -261,8 +260,8 @@ struct AttentionEndBackward {
 template <class Family, class S>
 struct ScaledWalk : WeightedWalk<Family, S> {
   using Walk = WeightedWalk<Family, S>;
-  using Walk::max_coordinates, Walk::diffusion;
   using typename Walk::Place;
+  using Walk::max_coordinates, Walk::diffusion;
   AttentionScaling<Family, S> scaling;
   const S* less;  ///< null: nothing
   S* plain;       ///< null: not kept
@@ -346,7 +345,8 @@ struct SourceBackward {
   }
 
  private:
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load(const NodeChannels& at, Index score, Tile<S> (&out_tiles)[learned]) const {
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void load(const NodeChannels& at, Index score,
+                                             Tile<S> (&out_tiles)[learned]) const {
     const std::uint32_t f = queries.shape.stride(), c = static_cast<std::uint32_t>(at.channel);
     at.range.choose([&](auto range) {
       queries.sum(at.instance, score, c, StalkReader<learned, decltype(range), S>{f, range}, out_tiles);

@@ -181,8 +181,8 @@ struct NetworkParts {
   std::vector<Layer> layers;
   std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
-  ColumnTree<Executor, S> no_kl;                  ///< of models that do not sample
-  Array<Executor, double> kl_of_layers;           ///< KL terms of layers that draw something, in parts
+  ColumnTree<Executor, S> no_kl;         ///< of models that do not sample
+  Array<Executor, double> kl_of_layers;  ///< KL terms of layers that draw something, in parts
   ColumnTree<Executor, double> kl_of_layers_tree;
   Array<Executor, S> noise;                       ///< explicit noise, or empty
   Array<Executor, S> spread;                      ///< embeddings, copied for each instance
@@ -216,9 +216,20 @@ struct NetworkParts {
     const auto range = [&](std::size_t layer) {
       return SheafRange{sheaf_count, std::min(static_cast<Index>(layer), sheaf_count - 1), 1};
     };
-    return {executor,       runs.data(), pass,    view,  right,
-            sheaf,          range(l),    scratch, begun, adjoins == l ? nullptr : layers[adjoins].diffusion(),
-            range(adjoins), before,      kl_of_layers.data(), kl_rows.count()};
+    return {executor,
+            runs.data(),
+            pass,
+            view,
+            right,
+            sheaf,
+            range(l),
+            scratch,
+            begun,
+            adjoins == l ? nullptr : layers[adjoins].diffusion(),
+            range(adjoins),
+            before,
+            kl_of_layers.data(),
+            kl_rows.count()};
   }
   /// Does layer l read X_{l−1}? False behind the last layer.
   [[nodiscard]] bool reads_before(std::size_t l) {
@@ -278,10 +289,9 @@ struct NetworkParts {
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(model,
-                          BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation, filter,
-                                                         options.residual, options.attention, p, batch, dropout, sums,
-                                                         kl_rows});
+      layers.emplace_back(model, BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation,
+                                                                filter, options.residual, options.attention, p,
+                                                                batch, dropout, sums, kl_rows});
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
     if constexpr (Layer::reads_maps) {

@@ -103,7 +103,8 @@ struct AdamStep {
     const bool l2 = r.decay == WeightDecay::l2;
     const S decayed = raw + static_cast<S>(l2 ? decay : 0.0) * x;
     x *= static_cast<S>(l2 ? 1.0 : 1 - learning_rate * decay);
-    sheafnn::detail::adam_step<S>(decayed, static_cast<S>(step_rate), static_cast<S>(r.root_scale), first, second, x);
+    sheafnn::detail::adam_step<S>(decayed, static_cast<S>(step_rate), static_cast<S>(r.root_scale), first, second,
+                                  x);
     // Not finite: so is a gradient, or its square.
     if (!(second - second == S(0))) failed[run * tensors + t] = 1;  // NOLINT(misc-redundant-expression)
     first_moment[i] = first;

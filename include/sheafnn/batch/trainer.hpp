@@ -182,7 +182,8 @@ class BatchTrainer {
     report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, max_lanes,
                            detail::EndEpoch{network_.runs().data(), progress_.data(), Model::bayesian,
-                                            losses_.data(), report_tree_.partial(), adam_.failed(), adam_.tensors(), history_.data(), window});
+                                            losses_.data(), report_tree_.partial(), adam_.failed(),
+                                            adam_.tensors(), history_.data(), window});
     executor_.launch(network_.parameter_count() + predictions(), count_,
                      detail::KeepBest<S>{progress_.data(), network_.parameter_count(),
                                          network_.parameters().data(), best_.data(), predictions(),
@@ -260,10 +261,12 @@ class BatchTrainer {
     }
     if (action != EpochAction::stop && progress.failure != detail::no_failure && outcome.error.empty()) {
       const bool stepped = progress.epochs > 0 || progress.failure == detail::probability_not_finite;
-      outcome.error = sheafnn::detail::concat(
-          "training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress), " is not finite",
-          stepped ? "; a smaller learning rate may help"
-                  : " before the first step; the features or the parameters may be too large");
+      outcome.error =
+          sheafnn::detail::concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
+                                  " is not finite",
+                                  stepped
+                                      ? "; a smaller learning rate may help"
+                                      : " before the first step; the features or the parameters may be too large");
     }
     outcome.result.best_epoch = static_cast<Index>(progress.best_epoch);
     return action;

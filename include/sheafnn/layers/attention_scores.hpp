@@ -173,7 +173,8 @@ class AttentionScores {
   /// Derivatives of log σ from sums of what backward() returns.
   void add_scale(S sum, double kl_weight, const AttentionWeights<S>& weights_bar) const {
     if (random_)
-      weights_bar.log_scale[0] += sum + static_cast<S>(kl_weight * own_share()) * kernels::attention_kl_scale_bar(scale_);
+      weights_bar.log_scale[0] +=
+          sum + static_cast<S>(kl_weight * own_share()) * kernels::attention_kl_scale_bar(scale_);
   }
   /// Room of one chunk of nodes in `partial`: sums of p̄ and q̄.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * heads_ * width_; }
