@@ -1,5 +1,5 @@
 /// \file
-/// Models of convolutions, waves, copresheaves and attention, and of layers that read X_{l−1} among diffusion layers.
+/// Models of convolutions, waves, copresheaves and attention, and of such layers among diffusion layers.
 #pragma once
 
 #include "sheafnn/bsnn/model.hpp"
@@ -43,9 +43,14 @@ using FourthEquation =
 template <class Family, class S>
 using SeventhCopresheaf =
     LayerWhere<layers::CopresheafLayer<Family, S>, [](const layers::LayerSetting& of) { return of.number == 6; }>;
-/// Layer 2 is a wave, layer 3 a wave by its equation, layer 6 a copresheaf, and the others are diffusion layers.
+template <class Family, class S>
+using NinthAttention =
+    LayerWhere<layers::AttentionLayer<Family, S>, [](const layers::LayerSetting& of) { return of.number == 8; }>;
+/// Layer 2 is a wave, layer 3 a wave by its equation, layer 6 a copresheaf, layer 8 has attention, and the others are
+/// diffusion layers.
 template <class Posterior>
-using Among = SheafModel<typename Posterior::family, Posterior, double,
-                         LayerKinds<ThirdWave, FourthEquation, SeventhCopresheaf, layers::DiffusionLayer>>;
+using Among =
+    SheafModel<typename Posterior::family, Posterior, double,
+               LayerKinds<ThirdWave, FourthEquation, SeventhCopresheaf, NinthAttention, layers::DiffusionLayer>>;
 
 }  // namespace mixing_layers

@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: attention", Model, Mix
   compare<Model>(o, {.estimator = KlEstimator::monte_carlo}, bound);
 }
 
-TEST_CASE("the batch engine agrees with the CPU: waves and copresheaves among diffusion layers") {
+TEST_CASE("the batch engine agrees with the CPU: waves, copresheaves and attention among diffusion layers") {
   using Model = Among<PointMass<Diagonal<2>>>;
   ModelOptions o = small_options();
   o.layer = LayerForm::diffusion;
@@ -109,6 +109,8 @@ TEST_CASE("the batch engine agrees with the CPU: waves and copresheaves among di
   compare<Model>(o, {}, bound);
   o.linear = false;
   o.layers = 7;
+  compare<Model>(o, {}, bound);
+  o.layers = 10;  // with attention between diffusion layers
   compare<Model>(o, {}, bound);
 }
 
@@ -134,10 +136,10 @@ TEST_CASE_TEMPLATE("gradients of attention in the batch engine, along every coor
   }
 }
 
-TEST_CASE("gradients of waves and copresheaves among diffusion layers, along every coordinate") {
+TEST_CASE("gradients of waves, copresheaves and attention among diffusion layers, along every coordinate") {
   ModelOptions o = tiny::options();
   o.layer = LayerForm::diffusion;
-  for (const Index layers : {5, 7, 8}) {  // the last layer is a diffusion layer or a copresheaf
+  for (const Index layers : {5, 7, 8, 10}) {  // the last layer is a diffusion layer or a copresheaf
     CAPTURE(layers);
     o.layers = layers;
     for (const bool linear : {false, true}) {
