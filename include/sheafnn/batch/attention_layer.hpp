@@ -254,7 +254,7 @@ class BatchAttentionLayer {
                                   Items{with_kl ? chunks.count() : 0, pass.runs,
                                         ScoreKl<S>{arrays(call), chunks, call.kl + kl_, call.kl_stride}});
   }
-  /// From the derivatives of s + t to those of what scores read of neighbours, and of queries.
+  /// From the derivatives of s + t to the derivatives of queries and of what scores read of neighbours.
   void scores_backward(const Call& call) {
     const Index instances = call.pass.instances(), heads = options_.heads;
     if (!options_.transported) {
