@@ -126,6 +126,16 @@ std::vector<double> sums(Executor& executor, const Tree& tree, Index runs) {
   return total;
 }
 
+/// Adds the KL terms of layers that draw something to the KL term of every run.
+template <class Executor, class Batch>
+void add_kl_of_layers(Executor& executor, const Batch& networks, std::vector<double>& kl) {
+  if constexpr (requires { networks.kl_of_layers(); }) {
+    if (networks.kl_of_layers().partial().count == 0) return;
+    const std::vector<double> more = sums(executor, networks.kl_of_layers(), static_cast<Index>(kl.size()));
+    for (std::size_t i = 0; i < kl.size(); ++i) kl[i] += more[i];
+  }
+}
+
 /// A model whose parameters are at no special values.
 template <class Model>
 Model disturbed(const typename Model::Options& options, Index run) {
@@ -184,6 +194,7 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const typenam
   if (Model::bayesian && test::kind_of<typename Model::Family> != test::MapKind::fixed) {
     r.kl = sums(executor, networks.kl(), batch_runs);
     for (double& kl : r.kl) kl /= static_cast<double>(std::max<Index>(1, networks.pairs()));
+    add_kl_of_layers(executor, networks, r.kl);
   }
 
   networks.evaluate(evaluation_samples);

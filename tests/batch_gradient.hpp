@@ -38,7 +38,9 @@ void compare_gradient(const typename Model::Options& options) {
     networks.train_pass(false, true, sheafnn::KlEstimator::closed_form);
     double value = sums(executor, networks.output().nll(), 1).front();
     if constexpr (Model::bayesian) {
-      value += run.kl_weight * sums(executor, networks.kl(), 1).front() / static_cast<double>(networks.pairs());
+      std::vector<double> kl = {sums(executor, networks.kl(), 1).front() / static_cast<double>(networks.pairs())};
+      add_kl_of_layers(executor, networks, kl);
+      value += run.kl_weight * kl.front();
     }
     return value;
   };

@@ -1,8 +1,9 @@
 /// \file
-/// Models of convolutions, waves and copresheaves, and of layers that read X_{l−1} among diffusion layers.
+/// Models of convolutions, waves, copresheaves and attention, and of such layers among diffusion layers.
 #pragma once
 
 #include "sheafnn/bsnn/model.hpp"
+#include "sheafnn/layers/attention_layer.hpp"
 #include "sheafnn/layers/copresheaf_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/mixing_layer.hpp"
@@ -27,10 +28,11 @@ struct WaveEquation {
 template <class Family, class S>
 using WaveByEquation = layers::LaplacianLayer<WaveEquation, Family, S>;
 
-/// The option `layer` chooses between convolutions, waves and copresheaves.
+/// The option `layer` chooses between convolutions, waves, copresheaves and attention.
 template <class Posterior>
-using Mixing = SheafModel<typename Posterior::family, Posterior, double,
-                          LayerKinds<layers::ConvolutionLayer, layers::WaveLayer, layers::CopresheafLayer>>;
+using Mixing = SheafModel<
+    typename Posterior::family, Posterior, double,
+    LayerKinds<layers::ConvolutionLayer, layers::WaveLayer, layers::CopresheafLayer, layers::AttentionLayer>>;
 
 template <class Family, class S>
 using ThirdWave =
@@ -41,9 +43,14 @@ using FourthEquation =
 template <class Family, class S>
 using SeventhCopresheaf =
     LayerWhere<layers::CopresheafLayer<Family, S>, [](const layers::LayerSetting& of) { return of.number == 6; }>;
-/// Layer 2 is a wave, layer 3 a wave by its equation, layer 6 a copresheaf, and the others are diffusion layers.
+template <class Family, class S>
+using NinthAttention =
+    LayerWhere<layers::AttentionLayer<Family, S>, [](const layers::LayerSetting& of) { return of.number == 8; }>;
+/// Layer 2 is a wave, layer 3 a wave by its equation, layer 6 a copresheaf, layer 8 has attention, and the others are
+/// diffusion layers.
 template <class Posterior>
-using Among = SheafModel<typename Posterior::family, Posterior, double,
-                         LayerKinds<ThirdWave, FourthEquation, SeventhCopresheaf, layers::DiffusionLayer>>;
+using Among =
+    SheafModel<typename Posterior::family, Posterior, double,
+               LayerKinds<ThirdWave, FourthEquation, SeventhCopresheaf, NinthAttention, layers::DiffusionLayer>>;
 
 }  // namespace mixing_layers

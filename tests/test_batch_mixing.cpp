@@ -1,5 +1,5 @@
 /// \file
-/// Convolutions, waves, copresheaves and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
+/// Convolutions, waves, copresheaves, attention and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
 /// of the CPU, gradients along every coordinate, trainings against sheafnn::train, and which layers batches refuse.
 #include <doctest/doctest.h>
 
@@ -31,6 +31,17 @@ ModelOptions options_of(LayerForm form, ModelOptions r = small_options()) {
   return r;
 }
 
+/// Every bit of `choice` is an option. Batches draw scores where they draw maps.
+template <class Model>
+AttentionOptions attention_of(int choice) {
+  AttentionOptions r = {.heads = (choice & 1) != 0 ? 3 : 1, .width = 2};
+  r.residual = (choice & 2) != 0;
+  r.normalised = (choice & 4) != 0;
+  r.transported = (choice & 8) != 0;
+  r.random = Model::bayesian && sheaf::is_learned<typename Model::Family> && choice % 3 != 1;
+  return r;
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions, waves and copresheaves", Model,
@@ -55,7 +66,35 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: convolutions, waves an
   }
 }
 
-TEST_CASE("the batch engine agrees with the CPU: waves and copresheaves among diffusion layers") {
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: attention", Model, Mixing<PointMass<GeneralLinear<2>>>,
+                   Mixing<DefaultPosterior<SpecialOrthogonal<2>>>, Mixing<DefaultPosterior<Diagonal<2>>>,
+                   Mixing<PointMass<Identity<2>>>) {
+  for (int choice = 0; choice < 16; ++choice) {
+    CAPTURE(choice);
+    ModelOptions o = options_of(LayerForm::attention);
+    o.attention = attention_of<Model>(choice);
+    compare<Model>(o, {.samples = 2}, bound);
+  }
+  ModelOptions o = options_of(LayerForm::attention);
+  compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound, small_problem(true));
+  o.attention = attention_of<Model>(15);
+  compare<Model>(o, {}, bound, small_problem(true));
+  compare<Model>(o, {}, bound, small_problem(false, 300));  // arcs of a node in segments
+  o.left_weights = false;
+  o.linear = true;
+  compare<Model>(o, {}, bound);
+  o.right_weights = o.activation = false;
+  o.layers = 1;
+  compare<Model>(o, {}, bound);
+  o = options_of(LayerForm::attention);
+  o.attention = attention_of<Model>(9);
+  o.attention.heads = 5;  // noise of a head from a second block
+  o.layer_norm = true;
+  o.channels = 8;
+  compare<Model>(o, {.estimator = KlEstimator::monte_carlo}, bound);
+}
+
+TEST_CASE("the batch engine agrees with the CPU: waves, copresheaves and attention among diffusion layers") {
   using Model = Among<PointMass<Diagonal<2>>>;
   ModelOptions o = small_options();
   o.layer = LayerForm::diffusion;
@@ -71,6 +110,8 @@ TEST_CASE("the batch engine agrees with the CPU: waves and copresheaves among di
   o.linear = false;
   o.layers = 7;
   compare<Model>(o, {}, bound);
+  o.layers = 10;  // with attention between diffusion layers
+  compare<Model>(o, {}, bound);
 }
 
 TEST_CASE_TEMPLATE("gradients of convolutions, waves and copresheaves in the batch engine, along every coordinate",
@@ -84,10 +125,21 @@ TEST_CASE_TEMPLATE("gradients of convolutions, waves and copresheaves in the bat
   }
 }
 
-TEST_CASE("gradients of waves and copresheaves among diffusion layers, along every coordinate") {
+TEST_CASE_TEMPLATE("gradients of attention in the batch engine, along every coordinate", Model,
+                   Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
+                   Mixing<DefaultPosterior<Diagonal<2>>>, Mixing<PointMass<Identity<2>>>) {
+  for (const int choice : {8, 15}) {
+    CAPTURE(choice);
+    ModelOptions o = options_of(LayerForm::attention, tiny::options());
+    o.attention = attention_of<Model>(choice);
+    batch_checks::compare_gradient<Model>(o);
+  }
+}
+
+TEST_CASE("gradients of waves, copresheaves and attention among diffusion layers, along every coordinate") {
   ModelOptions o = tiny::options();
   o.layer = LayerForm::diffusion;
-  for (const Index layers : {5, 7, 8}) {  // the last layer is a diffusion layer or a copresheaf
+  for (const Index layers : {5, 7, 8, 10}) {  // the last layer is a diffusion layer or a copresheaf
     CAPTURE(layers);
     o.layers = layers;
     for (const bool linear : {false, true}) {
@@ -98,7 +150,9 @@ TEST_CASE("gradients of waves and copresheaves among diffusion layers, along eve
 }
 
 TEST_CASE(
-    "training by the batch engine follows the CPU: convolutions, waves and copresheaves, and seeds side by side") {
+    "training by the batch engine follows the CPU: convolutions, waves, copresheaves and attention, and seeds "
+    "side by "
+    "side") {
   using Waves = Mixing<PointMass<GeneralLinear<2>>>;
   using Rotations = Mixing<DefaultPosterior<SpecialOrthogonal<2>>>;
   const Dataset data = karate_club();
@@ -113,6 +167,10 @@ TEST_CASE(
   training_comparison::compare_training_of(Rotations(convolution, 3), training, bound, data);
   training_comparison::compare_training_of(Rotations(options_of(LayerForm::copresheaf, small), 3), training, bound,
                                            data);
+  ModelOptions attention = options_of(LayerForm::attention, small);
+  training_comparison::compare_training_of(Waves(attention, 3), training, bound, data);
+  attention.attention = attention_of<Rotations>(15);
+  training_comparison::compare_training_of(Rotations(attention, 3), training, bound, data);
   training_comparison::compare_seeds<Waves>(wave, data);
 }
 
@@ -140,14 +198,17 @@ TEST_CASE("batches of models with all layers refuse the layers that they lack") 
     ModelOptions o = options_of(form);
     static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {}));
   };
-  for (const LayerForm form : {LayerForm::attention, LayerForm::directed}) {
-    CHECK(test::message_of([&] { run(form); }) ==
-          "layer: " + std::string(to_string(form)) +
-              " is not allowed; batches and CUDA devices have no such layers");
-  }
-  for (const LayerForm form :
-       {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::copresheaf})
+  CHECK(test::message_of([&] { run(LayerForm::directed); }) ==
+        "layer: directed is not allowed; batches and CUDA devices have no such layers");
+  for (const LayerForm form : {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::attention,
+                               LayerForm::copresheaf})
     run(form);
+  ModelOptions o = options_of(LayerForm::attention);
+  o.attention.random = true;
+  CHECK(test::message_of(
+            [&] { static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {})); }) ==
+        "layer: attention is not allowed; batches and CUDA devices draw what layers draw only together with maps: "
+        "the model draws no maps");
 }
 
 }  // namespace test_batch_mixing

@@ -62,6 +62,15 @@ template <class S>
   return lanes;
 }
 
+/// A block's row becomes the sums or, with `add`, becomes larger by them.
+template <int Size, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store_sums(const S* sums, bool add, S* to) {
+  S total[Size] = {};
+  if (add) load_row<Size>(to, total);
+  SHEAFNN_UNROLL for (int k = 0; k < Size; ++k) total[k] += sums[k];
+  store_row<Size>(total, to);
+}
+
 /// Derivative of L_uv per edge, R̄_u W_vᵀ + W_u R̄_vᵀ, summed over applications of Δ: a team per edge, lanes over
 /// channels; group: instance.
 template <class Family, class S>
@@ -104,11 +113,7 @@ struct EdgeGradient {
     }
   }
   SHEAFNN_HD void finish(const Place& place, const S* sums) const {
-    S* to = out + place.row * BlockRows<Family>::transport;
-    S total[outputs] = {};
-    if (add) load_row<outputs>(to, total);
-    SHEAFNN_UNROLL for (int k = 0; k < outputs; ++k) total[k] += sums[k];
-    store_row<outputs>(total, to);
+    store_sums<outputs>(sums, add, out + place.row * BlockRows<Family>::transport);
   }
 };
 
@@ -150,16 +155,8 @@ struct NodeGradient {
   }
   SHEAFNN_HD void finish(Index u, Index instance, const S* sums) const {
     const Index row = (range.slot(instance) * shape.nodes + u) * BlockRows<Family>::gram;
-    store(sums, out.degree + row);
-    store(sums + size, out.scale + row);
-  }
-
- private:
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void store(const S* sums, S* to) const {
-    S total[size] = {};
-    if (add) load_row<size>(to, total);
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) total[k] += sums[k];
-    store_row<size>(total, to);
+    store_sums<size>(sums, add, out.degree + row);
+    store_sums<size>(sums + size, add, out.scale + row);
   }
 };
 

@@ -40,8 +40,8 @@ class BatchDiffusionLayer {
         filter_(&of.filter),
         number_(static_cast<std::uint32_t>(of.number)),
         activation_(of.activation) {
-    const auto& [number, executor, graph, shape, layout, activation, filter, residual, parameters, batch, dropout,
-                 sums] = of;
+    const auto& [number, executor, graph, shape, layout, activation, filter, residual, attention, parameters,
+                 batch, dropout, sums, kl_rows] = of;
     const layers::DiffusionWeights<layers::ParameterSlot>& layer = layout.layers[number];
     const auto array = [&of] { return of.features(of.batch.instances()); };
     epsilon_ = layer.epsilon >= 0 ? parameters.info(layer.epsilon).offset : Index{-1};
@@ -80,8 +80,8 @@ class BatchDiffusionLayer {
   /// \param next   the next layer's dropped_input(), to be filled; null at the last layer and without dropout
   /// \returns has it gone on with the next layer?
   bool forward(const BatchLayerCall<Executor, Family, S>& call, const S* x, const S* first, bool drop, S* next) {
-    const auto& [executor, runs, pass, parameters, right, sheaf, range, scratch, mixed, above, above_range,
-                 before] = call;
+    const auto& [executor, runs, pass, parameters, right, sheaf, range, scratch, mixed, above, above_range, before,
+                 kl, kl_stride] = call;
     if (!mixed) {
       executor.launch(shape_.items(), pass.instances(), mixing(pass, parameters, right, sheaf, range, x, drop));
     }
@@ -141,7 +141,7 @@ class BatchDiffusionLayer {
   template <class... Ready>
   void backward(const BatchLayerCall<Executor, Family, S>& call, bool add, S* x_bar, const Ready&... ready) {
     const auto& [executor, runs, pass, parameters, transposes, sheaf, range, scratch, entered, below, below_range,
-                 before] = call;
+                 before, kl, kl_stride] = call;
     const Index f = shape_.channels, d = shape_.coordinates, items = shape_.items();
     const Index instances = pass.instances(), run_size = pass.copies * shape_.size();
     const RowChunks nodes{shape_.nodes * pass.copies};

@@ -33,6 +33,8 @@ struct BatchLayerCall {
       adjoins;                 ///< to go on with; null: nothing may share launches with this layer
   SheafRange adjoining_range;  ///< of its sheaves
   const S* before = nullptr;   ///< forward: X_{l−1}, of the first layer X_1; stays in place until backward()
+  double* kl = nullptr;        ///< rows of the KL terms of layers that draw something, of run 0
+  Index kl_stride = 0;         ///< from one run to the next
 };
 
 }  // namespace sheafnn::batch::detail

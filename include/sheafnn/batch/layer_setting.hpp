@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/feature_kernels.hpp"
@@ -14,9 +15,21 @@
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/layers/layer_form.hpp"
 #include "sheafnn/layers/residual_options.hpp"
 
 namespace sheafnn::batch::detail {
+
+/// Rows of the KL terms of layers that draw something: the layout, and how many there are.
+class KlRows {
+ public:
+  /// \returns the first of `count` rows
+  Index reserve(Index count) noexcept { return std::exchange(count_, count_ + count); }
+  [[nodiscard]] Index count() const noexcept { return count_; }
+
+ private:
+  Index count_ = 0;
+};
 
 /// See the file comment. Refers to parts of its network.
 template <class Executor, class S>
@@ -29,10 +42,12 @@ struct BatchLayerSetting {
   bool activation;
   const BatchFilter<Executor, S>& filter;  ///< the network's, which outlives the layer
   const ResidualOptions& residual;
+  const AttentionOptions& attention;
   const layers::ParameterSet<S>& parameters;
   const BatchSize& batch;
   bool dropout;
   PartialSums& sums;
+  KlRows& kl_rows;
 
   /// An array with n × d' × f numbers for each of some instances.
   [[nodiscard]] Array<Executor, S> features(Index instances) const {

@@ -10,12 +10,14 @@
 #include <utility>
 #include <variant>
 
+#include "sheafnn/batch/attention_layer.hpp"
 #include "sheafnn/batch/copresheaf_layer.hpp"
 #include "sheafnn/batch/diffusion_layer.hpp"
 #include "sheafnn/batch/laplacian_layer.hpp"
 #include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/bsnn/layer_stack.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/layers/attention_layer.hpp"
 #include "sheafnn/layers/copresheaf_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/mixing_layer.hpp"
@@ -52,6 +54,11 @@ template <class Executor, class Family, class S>
 struct BatchLayerOf<Executor, layers::CopresheafLayer<Family, S>, S> {
   static constexpr bool is_batched = true;
   using type = BatchCopresheafLayer<Executor, Family, S>;
+};
+template <class Executor, class Family, class S>
+struct BatchLayerOf<Executor, layers::AttentionLayer<Family, S>, S> {
+  static constexpr bool is_batched = true;
+  using type = BatchAttentionLayer<Executor, Family, S>;
 };
 
 /// A kind at places of a program's own.
@@ -162,6 +169,10 @@ class BatchLayer {
   }
   [[nodiscard]] static Variant make(const layers::LayerSetting& of,
                                     const BatchLayerSetting<Executor, S>& in_batch) {
+    if constexpr (!Model::bayesian || !sheaf::is_learned<Family>) {
+      require(!layers::draws(of.form, of.attention, of.directed), "layer", to_string(of.form),
+              "batches and CUDA devices draw what layers draw only together with maps: the model draws no maps");
+    }
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
       if constexpr (is_refused_by_name<Kind>) {

@@ -97,11 +97,11 @@ template <class Blocks, class S>
 }
 
 /// Adds Σ L_uv w_v over arcs of a node, at some channels: learned coordinates, then the plain sums of neighbours.
-/// `features` points at the first channel of the first node, `blocks` at the instance's (Blocks::of()).
+/// `features` points at the first channel of the first node, `blocks` are the instance's (Blocks::of()).
 ///
 /// \tparam Whole  range.whole, tested outside of the loop
-template <class Blocks, bool Whole, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, [[maybe_unused]] const S* blocks,
+template <class Blocks, bool Whole, class Numbers, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, [[maybe_unused]] const Numbers& blocks,
                                                const FeatureShape<S>& shape, const ChannelRange& range,
                                                const ArcRange& arcs, const S* features, Tile<S>* sums) {
   constexpr int learned = Blocks::learned, all = Blocks::max_coordinates;
@@ -124,8 +124,8 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_arcs(const GraphView<S>& graph, [[mayb
     }
   }
 }
-template <class Blocks, class S>
-SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, const S* blocks,
+template <class Blocks, class Numbers, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_neighbours(const GraphView<S>& graph, const Numbers& blocks,
                                                      const FeatureShape<S>& shape, const ChannelRange& range,
                                                      const ArcRange& arcs, const S* features, Tile<S>* sums) {
   if (range.whole) {

@@ -57,6 +57,10 @@ class BatchNetwork<Executor, Model> {
       return parts_.no_kl;
     }
   }
+  /// The KL terms of layers that draw something, the mean over samples; empty without such layers.
+  [[nodiscard]] const detail::ColumnTree<Executor, double>& kl_of_layers() const noexcept {
+    return parts_.kl_of_layers_tree;
+  }
   [[nodiscard]] Index pairs() const noexcept { return parts_.graph.view().pairs(); }
 
   /// Explicit noise instead of the streams': arc rows of all sheaves of all copies (see Noise), for every
@@ -87,6 +91,7 @@ class BatchNetwork<Executor, Model> {
     encode(input_dropout || dropout);
     const bool drop = dropout && Parts::Layer::drops;
     forward(pass, drop, closed_form);
+    if (parts_.kl_rows.count() > 0) parts_.kl_of_layers_tree.run(executor_, parts_.kl_of_layers.data(), true);
     parts_.output->loss(executor_, parts_.runs.data(), pass, parts_.view);
     backward(pass, closed_form, drop);
     sum_gradients(sampled && !closed_form);

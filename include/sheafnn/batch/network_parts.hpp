@@ -150,6 +150,8 @@ struct NetworkParts {
     // Now that all layers have reserved their partial sums.
     arena = Array<Executor, S>(executor, "partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
     ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
+    kl_of_layers = Array<Executor, double>(executor, "sums", batch.trains() ? batch.runs * kl_rows.count() : 0);
+    kl_of_layers_tree = ColumnTree<Executor, double>(executor, batch.runs, kl_rows.count(), 1);
     view = {parameters.data(), gradient.data(), parameter_count, arena.data(), sums.arena()};
   }
   NetworkParts(const NetworkParts&) = delete;
@@ -168,6 +170,7 @@ struct NetworkParts {
   Index sheaf_count;
   layers::LayerReads reads;  ///< `maps` and `blocks`: what at least one of the layers reads
   PartialSums sums;
+  KlRows kl_rows;
   std::optional<BatchEncoder<Executor, S>> encoder, sheaf_encoder;
   std::optional<BatchSecondLinear<Executor, S>> second;
   BatchFilter<Executor, S> filter;  ///< of all layers, or none
@@ -178,7 +181,9 @@ struct NetworkParts {
   std::vector<Layer> layers;
   std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
-  ColumnTree<Executor, S> no_kl;                  ///< of models that do not sample
+  ColumnTree<Executor, S> no_kl;         ///< of models that do not sample
+  Array<Executor, double> kl_of_layers;  ///< KL terms of layers that draw something, in parts
+  ColumnTree<Executor, double> kl_of_layers_tree;
   Array<Executor, S> noise;                       ///< explicit noise, or empty
   Array<Executor, S> spread;                      ///< embeddings, copied for each instance
   std::vector<Array<Executor, S>> learner_input;  ///< of layers 1, 2, … after dropout
@@ -211,9 +216,20 @@ struct NetworkParts {
     const auto range = [&](std::size_t layer) {
       return SheafRange{sheaf_count, std::min(static_cast<Index>(layer), sheaf_count - 1), 1};
     };
-    return {executor,       runs.data(), pass,    view,  right,
-            sheaf,          range(l),    scratch, begun, adjoins == l ? nullptr : layers[adjoins].diffusion(),
-            range(adjoins), before};
+    return {executor,
+            runs.data(),
+            pass,
+            view,
+            right,
+            sheaf,
+            range(l),
+            scratch,
+            begun,
+            adjoins == l ? nullptr : layers[adjoins].diffusion(),
+            range(adjoins),
+            before,
+            kl_of_layers.data(),
+            kl_rows.count()};
   }
   /// Does layer l read X_{l−1}? False behind the last layer.
   [[nodiscard]] bool reads_before(std::size_t l) {
@@ -273,9 +289,9 @@ struct NetworkParts {
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(model,
-                          BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation, filter,
-                                                         options.residual, p, batch, dropout, sums});
+      layers.emplace_back(model, BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation,
+                                                                filter, options.residual, options.attention, p,
+                                                                batch, dropout, sums, kl_rows});
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
     if constexpr (Layer::reads_maps) {

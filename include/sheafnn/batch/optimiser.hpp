@@ -103,7 +103,8 @@ struct AdamStep {
     const bool l2 = r.decay == WeightDecay::l2;
     const S decayed = raw + static_cast<S>(l2 ? decay : 0.0) * x;
     x *= static_cast<S>(l2 ? 1.0 : 1 - learning_rate * decay);
-    sheafnn::detail::adam_step<S>(decayed, static_cast<S>(step_rate), static_cast<S>(r.root_scale), first, second, x);
+    sheafnn::detail::adam_step<S>(decayed, static_cast<S>(step_rate), static_cast<S>(r.root_scale), first, second,
+                                  x);
     // Not finite: so is a gradient, or its square.
     if (!(second - second == S(0))) failed[run * tensors + t] = 1;  // NOLINT(misc-redundant-expression)
     first_moment[i] = first;
@@ -114,28 +115,30 @@ struct AdamStep {
 
 /// What a training pass leaves for the report of its epoch.
 struct Losses {
-  double nll = 0, kl = 0;  ///< kl: summed over the incident pairs
+  double nll = 0, kl = 0;  ///< kl: the mean over the incident pairs, and the KL terms of layers
 };
 
 /// Beside the step of an epoch: keeps its losses, for the next training pass may come before its report, and says what that
 /// pass reads. A team of max_lanes for one item; group: run.
 struct EndStep {
   using Scalar = double;
-  static constexpr int outputs = 2;
+  static constexpr int outputs = 3;
   Run* runs;
   Progress* progress;
   bool bayesian;
-  PartialRows nll, kl;
+  PartialRows nll, kl, kl_of_layers;
+  Index pairs;  ///< 2m
   Losses* losses;
 
   SHEAFNN_HD void part(Index, Index run, int lane, double* sums) const {
     nll.add<1>(run, lane, sums);
     kl.add<1>(run, lane, sums + 1);
+    kl_of_layers.add<1>(run, lane, sums + 2);
   }
   SHEAFNN_HD void finish(Index, Index run, const double* sums) const {
     Progress& p = progress[run];
     if (p.active == 0) return;
-    losses[run] = {sums[0], sums[1]};
+    losses[run] = {sums[0], (pairs > 0 ? sums[1] / static_cast<double>(pairs) : 0.0) + sums[2]};
     ++p.trained;
     begin_passes(p.trained, bayesian, runs[run]);
   }
@@ -153,7 +156,6 @@ struct EndEpoch {
   bool bayesian;
   const Losses* losses;
   PartialRows evaluation;
-  Index pairs;  ///< 2m
   const std::int32_t* failed;
   Index tensors;
   EpochReport* history;  ///< `window` per run: epoch t stands at t mod window
@@ -173,7 +175,7 @@ struct EndEpoch {
     EpochReport report;
     report.epoch = p.epochs;
     report.nll = losses[run].nll;
-    report.kl = pairs > 0 ? losses[run].kl / static_cast<double>(pairs) : 0.0;
+    report.kl = losses[run].kl;
     report.kl_weight = kl_weight_of(r, p.epochs, bayesian);
     report.loss = report.nll + report.kl_weight * report.kl;
     report.validation_loss = sums[validation_nll] / r.validation_weight;

@@ -163,7 +163,7 @@ class BatchTrainer {
         adam_.step(runs, progress_.data(), network_.gradient().data(), network_.parameters().data()),
         Teams{1, count_, max_lanes,
               detail::EndStep{runs, progress_.data(), Model::bayesian, network_.output().nll().partial(),
-                              network_.kl().partial(), losses_.data()}});
+                              network_.kl().partial(), kl_of_layers(), network_.pairs(), losses_.data()}});
   }
 
   [[nodiscard]] BatchNetwork<Executor, Model>& network() noexcept { return network_; }
@@ -182,14 +182,22 @@ class BatchTrainer {
     report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, max_lanes,
                            detail::EndEpoch{network_.runs().data(), progress_.data(), Model::bayesian,
-                                            losses_.data(), report_tree_.partial(), network_.pairs(),
-                                            adam_.failed(), adam_.tensors(), history_.data(), window});
+                                            losses_.data(), report_tree_.partial(), adam_.failed(),
+                                            adam_.tensors(), history_.data(), window});
     executor_.launch(network_.parameter_count() + predictions(), count_,
                      detail::KeepBest<S>{progress_.data(), network_.parameter_count(),
                                          network_.parameters().data(), best_.data(), predictions(),
                                          output.probabilities().data(), best_probability_.data()});
   }
 
+  /// The KL terms of the layers, of networks whose layers may draw something.
+  [[nodiscard]] detail::PartialRows kl_of_layers() const {
+    if constexpr (requires { network_.kl_of_layers(); }) {
+      return network_.kl_of_layers().partial();
+    } else {
+      return {};
+    }
+  }
   [[nodiscard]] NodeTargetLists targets() const { return {loss_.labels(), roles_.roles, loss_.class_weights()}; }
   [[nodiscard]] Index evaluation_samples() const { return Network::samples(trainings_.front().options.samples); }
   /// Does a device have room for an evaluation beside a training pass?
@@ -253,10 +261,12 @@ class BatchTrainer {
     }
     if (action != EpochAction::stop && progress.failure != detail::no_failure && outcome.error.empty()) {
       const bool stepped = progress.epochs > 0 || progress.failure == detail::probability_not_finite;
-      outcome.error = sheafnn::detail::concat(
-          "training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress), " is not finite",
-          stepped ? "; a smaller learning rate may help"
-                  : " before the first step; the features or the parameters may be too large");
+      outcome.error =
+          sheafnn::detail::concat("training diverged in epoch ", progress.epochs, ": ", failed_quantity(progress),
+                                  " is not finite",
+                                  stepped
+                                      ? "; a smaller learning rate may help"
+                                      : " before the first step; the features or the parameters may be too large");
     }
     outcome.result.best_epoch = static_cast<Index>(progress.best_epoch);
     return action;

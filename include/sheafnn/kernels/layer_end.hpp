@@ -6,6 +6,7 @@
 ///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ               (math: "Deep networks" (3.39, 3.40))
 ///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44))
 ///     X' = X + act(Y + b),   Y from means over neighbours                      (math: "Copresheaves" (3.50))
+///     X' = act(M),   X' = X + act(M − Y)                                       (math: "Sheaf attention" (3.47))
 ///
 /// Takes any numbers.
 #pragma once
@@ -39,6 +40,12 @@ template <class T>
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated_bar(const T& x_bar, const T& z, bool activation) {
   return activation ? -x_bar * elu_derivative(z) : -x_bar;
+}
+
+/// x̄ act′, from act(x).
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T before_activation(const T& activated, const T& bar, bool activation) {
+  return activation ? bar * layers::elu_slope(activated) : bar;
 }
 
 /// X' from gain, X and act(Z).
@@ -110,7 +117,28 @@ struct CopresheafEnd {
   /// The derivative of Y, and of b, from the derivative of X', which X has besides.
   template <class T>
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& change, const T& bar) const {
-    return activation ? bar * layers::elu_slope(change) : bar;
+    return before_activation(change, bar, activation);
+  }
+};
+
+/// The end of an attention layer, from the change of X, or X' itself without `residual`; the layer keeps it.
+struct AttentionEnd {
+  bool activation, residual;
+
+  /// act(M), or act(M − Y).
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T change(const T& m, const T& y) const {
+    return activated(residual ? m - y : m, activation);
+  }
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const T& x, const T& change) const {
+    return residual ? change + x : change;
+  }
+  /// The derivative of M from the derivative of X'. With `residual` X has the derivative of X' besides, and Y the negative
+  /// derivative of M.
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& change, const T& bar) const {
+    return before_activation(change, bar, activation);
   }
 };
 /// The share of a neighbour in a mean, 1/degree; 0 for degree 0.

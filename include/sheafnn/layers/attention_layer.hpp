@@ -121,6 +121,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
 
  private:
   [[nodiscard]] bool residual() const { return setting_.attention.residual; }
+  [[nodiscard]] kernels::AttentionEnd end() const { return {setting_.diffusion.activation, residual()}; }
   [[nodiscard]] const S* y() const { return mixing_.output(); }
   [[nodiscard]] S* scale_sum(Index chunk) { return partial_.data() + chunk * (scores().partial_size() + 1); }
 
@@ -136,7 +137,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
   /// X'_u.
   void move_to(const LayerCall<Family, S>& call, Index u, Index index) {
     const Index f = diffusion_->channels, row = diffusion_->row();
-    const bool activation = setting_.diffusion.activation;
+    const kernels::AttentionEnd end = this->end();
     detail::for_arc_tiles<S, D>(0, f, [&]<class T>(auto c) {
       const Index in = u * row + c;
       T sum[D], m[D];
@@ -145,12 +146,14 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
       if (normalised()) detail::store_coordinates<D>(c, sum, f, gathered_.data() + in);
       scale(call.sheaf, u, sum, m);
       for (int i = 0; i < D; ++i) {
-        T out = kernels::activated(residual() ? m[i] - c.load(y() + in + i * f) : m[i], activation);
+        T y_i = T(S(0)), x_i = T(S(0));
         if (residual()) {
-          c.store(change_.data() + in + i * f, out);
-          out += c.load(call.x.data() + in + i * f);
+          y_i = c.load(y() + in + i * f);
+          x_i = c.load(call.x.data() + in + i * f);
         }
-        c.store(output_.data() + index * row + i * f + c, out);
+        const T change = end.change(m[i], y_i);
+        if (residual()) c.store(change_.data() + in + i * f, change);
+        c.store(output_.data() + index * row + i * f + c, end.forward(x_i, change));
       }
     });
   }
@@ -188,20 +191,18 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
         T out_bar = T(S(0));
         if (index >= 0) out_bar = c.load(call.output_bar.data() + index * row + i * f + c);
         c.store(call.x_bar.data() + to, residual() ? out_bar : T(S(0)));
-        bar[i] = index >= 0 ? out_bar * slope(c, u, index, i) : T(S(0));
+        bar[i] = index >= 0 ? end().backward(kept(c, u, index, i), out_bar) : T(S(0));
       }
       scale(call.sheaf, u, bar, scaled);
       detail::store_coordinates<D>(c, scaled, f, call.scratch[1].data() + in);
       if (index >= 0 && normalised()) add_scale_bar(call.sheaf_gradient, c, u, bar, gathered_.data() + u * row);
     });
   }
-  /// The derivative of the activation at coordinate i of a node, from its value.
+  /// What end_backward() reads at coordinate i of a node: the change of X, or X'.
   template <class Tile>
-  [[nodiscard]] SHEAFNN_INLINE auto slope(const Tile& c, Index u, Index index, Index i) const {
+  [[nodiscard]] SHEAFNN_INLINE auto kept(const Tile& c, Index u, Index index, Index i) const {
     const Index row = diffusion_->row(), at = i * diffusion_->channels + c;
-    const auto value =
-        residual() ? c.load(change_.data() + u * row + at) : c.load(output_.data() + index * row + at);
-    return setting_.diffusion.activation ? elu_slope(value) : decltype(value)(S(1));
+    return residual() ? c.load(change_.data() + u * row + at) : c.load(output_.data() + index * row + at);
   }
   /// Λ̄ of the scores of u.
   void weights_backward(const LayerBackwardCall<Family, S>& call, Index u) {
@@ -263,7 +264,7 @@ class AttentionLayer : public WeightedLayer<Family, S, AttentionWeights>, Attent
         for (int i = 0; i < D; ++i) {
           const Index at = in + i * f;
           const T value = c.load(change_.data() + at), bar = c.load(call.x_bar.data() + at);
-          out[i] -= setting_.diffusion.activation ? bar * elu_slope(value) : bar;
+          out[i] -= end().backward(value, bar);
         }
       }
       detail::store_coordinates<D>(c, out, f, call.scratch[0].data() + in);

@@ -23,6 +23,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/kernels/attention.hpp"
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer_setting.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
@@ -129,33 +130,21 @@ class AttentionScores {
   }
   /// Scores of node u and, where it is wanted, its Λ. \param transported  t_uv are there
   void attend(Index u, bool transported, bool wanted) {
-    const Index first = graph_->first_arc(u), last = graph_->first_arc(u + 1);
     for (Index k = 0; k < heads_; ++k) {
       const S key = own_[u * heads_ + k];
       const auto set = [&](Index score, Index v) {
         S& e = score_[score * heads_ + k];
-        const S sum = key + (transported ? e : other_[v * heads_ + k]);
-        e = sum > S(0) ? sum : slope * sum;
+        e = kernels::attention_score(key + (transported ? e : other_[v * heads_ + k]));
       };
-      for (Index arc = first; arc < last; ++arc) set(arc, graph_->target(arc));
+      for (Index arc = graph_->first_arc(u); arc < graph_->first_arc(u + 1); ++arc) set(arc, graph_->target(arc));
       set(own(u), u);
     }
     if (!wanted) return;
-    const S part = S(1) / static_cast<S>(heads_);
     for_scores(u, [&](Index score) { mean_[score] = S(0); });
     for (Index k = 0; k < heads_; ++k) {
-      S most = noisy(own(u), k), sum = S(0);
-      for_scores(u, [&](Index score) { most = std::max(most, noisy(score, k)); });
-      for_scores(u, [&](Index score) {
-        S& share = share_[score * heads_ + k];
-        share = std::exp(noisy(score, k) - most);
-        sum += share;
-      });
-      for_scores(u, [&](Index score) {
-        S& share = share_[score * heads_ + k];
-        share /= sum;
-        mean_[score] += part * share;
-      });
+      const kernels::AttentionHead<S> of = head(k);
+      of.attend([&](const auto& use) { for_scores(u, use); }, own(u));
+      for_scores(u, [&](Index score) { mean_[score] += of.part() * of.share_at(score); });
     }
   }
   /// The mean over all scores of ½(e² + σ² − 1) − log σ; 0 where they are not random. On a part of a graph, its share.
@@ -163,8 +152,8 @@ class AttentionScores {
     if (!random_) return 0;
     double sum = 0;
     for (const S e : score_) sum += static_cast<double>(e) * static_cast<double>(e);  // 0 unless owned
-    const double s = static_cast<double>(scale_);
-    return own_share() * (0.5 * (sum / static_cast<double>(own_count() * heads_) + s * s - 1) - std::log(s));
+    return own_share() *
+           kernels::attention_kl(sum / static_cast<double>(own_count() * heads_), static_cast<double>(scale_));
   }
 
   /// From the derivatives of Λ at node u to ē. \param bar  of every score; u's are read
@@ -172,30 +161,20 @@ class AttentionScores {
   /// \param kl_share  weight of kl() / the number of scores
   /// \returns the derivative of log σ but for kl()'s part
   S backward(Index u, const S* bar, bool wanted, S kl_share) {
-    const S part = S(1) / static_cast<S>(heads_);
     S scale_bar = S(0);
     for (Index k = 0; k < heads_; ++k) {
-      S mean = S(0);
-      if (wanted) for_scores(u, [&](Index score) { mean += share_[score * heads_ + k] * part * bar[score]; });
-      S key_bar = S(0);
-      for_scores(u, [&](Index score) {
-        const Index at = score * heads_ + k;
-        S e_bar = wanted ? share_[at] * (part * bar[score] - mean) : S(0);
-        if (random_) {
-          scale_bar += e_bar * noise_[at] * scale_;
-          e_bar += kl_share * score_[at];
-        }
-        share_[at] = score_[at] > S(0) ? e_bar : slope * e_bar;
-        key_bar += share_[at];
-      });
-      own_[u * heads_ + k] = key_bar;  // s̄ in the place of s
+      const kernels::AttentionSums<S> sums =
+          head(k).backward([&](const auto& use) { for_scores(u, use); }, bar, wanted, kl_share);
+      scale_bar += sums.scale_bar;
+      own_[u * heads_ + k] = sums.key_bar;  // s̄ in the place of s
     }
     return scale_bar;
   }
   /// Derivatives of log σ from sums of what backward() returns.
   void add_scale(S sum, double kl_weight, const AttentionWeights<S>& weights_bar) const {
     if (random_)
-      weights_bar.log_scale[0] += sum + static_cast<S>(kl_weight * own_share()) * (scale_ * scale_ - S(1));
+      weights_bar.log_scale[0] +=
+          sum + static_cast<S>(kl_weight * own_share()) * kernels::attention_kl_scale_bar(scale_);
   }
   /// Room of one chunk of nodes in `partial`: sums of p̄ and q̄.
   [[nodiscard]] Index partial_size() const noexcept { return 2 * heads_ * width_; }
@@ -241,8 +220,9 @@ class AttentionScores {
   }
 
  private:
-  static constexpr S slope = S(0.2);  ///< of LeakyReLU below 0
-
+  [[nodiscard]] kernels::AttentionHead<S> head(Index k) {
+    return {heads_, k, score_.data(), share_.data(), random_ ? noise_.data() : nullptr, scale_};
+  }
   /// use(score) for the arcs of u and its score of itself.
   template <class Use>
   void for_scores(Index u, const Use& use) const {
@@ -264,10 +244,6 @@ class AttentionScores {
     const Index node = score - graph_->arc_count();
     if (node < 0) return part.arc[static_cast<std::size_t>(score)];
     return static_cast<std::uint32_t>(2 * part.total_edges + part.node[static_cast<std::size_t>(node)]);
-  }
-  [[nodiscard]] S noisy(Index score, Index k) const {
-    const Index at = score * heads_ + k;
-    return random_ ? score_[at] + scale_ * noise_[at] : score_[at];
   }
   [[nodiscard]] S dot(const S* a, const S* b) const {
     S sum = S(0);
