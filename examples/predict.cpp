@@ -37,7 +37,8 @@ struct Settings {
   programs::DataOptions data;
   sheafnn::PredictOptions options{.samples = 20};
   sheafnn::Index sheaf_layer = 0;
-  std::optional<double> posterior_coverage;  ///< of intervals of the posterior; none: the conformal intervals of the model
+  std::optional<double>
+      posterior_coverage;  ///< of intervals of the posterior; none: the conformal intervals of the model
 };
 
 /// Predicts numbers, several labels or ordered classes.
@@ -45,7 +46,8 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
                      const sheafnn::io::CheckpointInfo& info, const programs::ModelEntry& entry,
                      sheafnn::Index outputs) {
   using programs::TargetKind;
-  sheafnn::require(s.sheaf.empty(), "--sheaf", s.sheaf, "the file holds classes; this network was trained on targets");
+  sheafnn::require(s.sheaf.empty(), "--sheaf", s.sheaf,
+                   "the file holds classes; this network was trained on targets");
   sheafnn::require(programs::parse_device(s.device) < 0, "--device", s.device,
                    "networks that were trained on targets predict on the CPU only");
   const TargetKind kind(s.model, checkpoint.metadata, outputs);
@@ -83,9 +85,11 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   programs::print_dropped_pairs(data);
   std::printf("%s: %td nodes, %s with %s maps, stalk dimension %d, %s targets: %s\n", data.name.c_str(),
               data.node_count(), info.model.c_str(), std::string(programs::maps_of(info.model, info.maps)).c_str(),
-              info.stalk_dimension, std::string(to_string(kind.loss())).c_str(), programs::joined(kind.names()).c_str());
+              info.stalk_dimension, std::string(to_string(kind.loss())).c_str(),
+              programs::joined(kind.names()).c_str());
   if (!intervals.lower.empty()) {
-    std::printf("intervals: %s, coverage %g\n", s.posterior_coverage ? "of the posterior" : "conformal, as in training",
+    std::printf("intervals: %s, coverage %g\n",
+                s.posterior_coverage ? "of the posterior" : "conformal, as in training",
                 s.posterior_coverage.value_or(kind.coverage()));
   }
   if (!kind.numeric() || data.targets.empty()) return;
@@ -180,7 +184,8 @@ void run(Settings s) {
 
 int main(int argc, char** argv) {
   Settings s;
-  CLI::App app("Predicts node classes, or numbers on nodes, and their uncertainty with a trained model.", "predict");
+  CLI::App app("Predicts node classes, or numbers on nodes, and their uncertainty with a trained model.",
+               "predict");
   app.add_option("--model", s.model, ".safetensors file written by train --save")->required();
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   app.add_option("--samples", s.options.samples, "number of posterior samples to average, 1 to 32768")
@@ -190,9 +195,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--device", s.device, "device to predict on: cpu, cuda or cuda:NUMBER")->capture_default_str();
   app.add_option("--output", s.output, "write the predictions to this CSV file, one line per node");
-  app.add_option("--posterior-coverage", s.posterior_coverage,
-                 "of networks trained with --loss gaussian or poisson: write intervals of the posterior that contain this "
-                 "share of the numbers, in place of the conformal intervals of the training");
+  app.add_option(
+      "--posterior-coverage", s.posterior_coverage,
+      "of networks trained with --loss gaussian or poisson: write intervals of the posterior that contain this "
+      "share of the numbers, in place of the conformal intervals of the training");
   auto* sheaf = app.add_option("--sheaf", s.sheaf,
                                "write the learned sheaf or node maps, features and predictions to this .npz file; "
                                "a Bayesian model gives the mean of its posterior");

@@ -105,8 +105,9 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
   }
   const sheafnn::Split& split = task.data.splits[run.split];
   const auto train = [&](const programs::TargetLoss* loss) {
-    r.outcome = task.entry->train(
-        {task.data, split, task.network(), options, task.bayesian(), options.seed, task.keep(), loss}, r.result);
+    r.outcome = task.entry->train({task.data, split, task.network(), options, task.bayesian(), options.seed,
+                                   task.keep(), loss},
+                                  r.result);
   };
   if (!task.has_targets()) {
     train(nullptr);
@@ -366,10 +367,10 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   const programs::ModelEntry* entry =
       searches ? nullptr : &programs::find_model(s.model, s.maps, s.stalk_dimension);
   const bool targets = !s.data.text.targets.empty();
-  sheafnn::require(!targets || !searches, "--search", s.search, "settings are compared by classes; leave out --target");
+  sheafnn::require(!targets || !searches, "--search", s.search,
+                   "settings are compared by classes; leave out --target");
   sheafnn::require(!targets || device < 0, "--device", s.device, "targets (--target) are trained on the CPU only");
-  sheafnn::require(!targets || s.sheaf.empty(), "--sheaf", s.sheaf,
-                   "the file holds classes; leave out --target");
+  sheafnn::require(!targets || s.sheaf.empty(), "--sheaf", s.sheaf, "the file holds classes; leave out --target");
   sheafnn::require(s.coverage > 0 && s.coverage < 1, "--coverage", s.coverage, "must be above 0 and below 1");
   const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
   Task task{s, data, runs_of(s, data), entry, nullptr};
@@ -381,7 +382,8 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     task.entry = &programs::find_model(s.model, s.maps, s.stalk_dimension);
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  programs::set_sizes(s, data.feature_count(), targets ? task.targets(task.runs.front()).outputs() : data.class_count);
+  programs::set_sizes(s, data.feature_count(),
+                      targets ? task.targets(task.runs.front()).outputs() : data.class_count);
   programs::set_types(s, data);
   task.entry->check(task.network(), task.bayesian());
   for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
@@ -442,7 +444,8 @@ int main(int argc, char** argv) {
   TrainSettings settings;
   std::vector<std::string> arguments;
   CLI::App app(
-      "Trains a Bayesian sheaf neural network, or another sheaf network, for node classification or numbers on nodes.",
+      "Trains a Bayesian sheaf neural network, or another sheaf network, for node classification or numbers on "
+      "nodes.",
       "train");
   programs::add_options(app, settings);
   return programs::run_program_with(

@@ -36,7 +36,7 @@ struct DataOptions {
   std::string make_splits;  ///< TRAIN/VALIDATION/TEST in percent; empty: the dataset's splits
   sheafnn::RandomSplitOptions splits;
   bool exchange_masks = false;
-  std::string given_sheaf;  ///< a file with the maps of networks with given maps
+  std::string given_sheaf;          ///< a file with the maps of networks with given maps
   std::string stalks, edge_stalks;  ///< "author=1,paper=3": stalk dimensions of types
   PlantedSettings planted;
 };
@@ -123,10 +123,10 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
 /// --dataset and the options of the generated graph.
 inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic,
                                 DataOptions& data) {
-  app.add_option(
-         "--dataset", dataset,
-         "karate, synthetic, " + joined(sheafnn::planted_names) +
-             ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder; see docs/data.md")
+  app.add_option("--dataset", dataset,
+                 "karate, synthetic, " + joined(sheafnn::planted_names) +
+                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder; see "
+                     "docs/data.md")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
                  ".npz file with the given maps of the models snn and bsnn-given; see docs/given_sheaves.md");
@@ -169,12 +169,14 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
 /// The types of edges, for programs that train.
 inline void add_type_options(CLI::App& app, DataOptions& data) {
   const auto text = app.get_option_group(text_group);
-  auto* types = text->add_flag("--edge-types", data.text.edge_types,
-                               "the column type of edges.csv tells the types of edges, each of which has weights of "
-                               "the sheaf learner (default: off)");
-  text->add_option("--stalks", data.stalks,
-                   "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have the stalk dimension. "
-                   "The column type of nodes.csv tells the types");
+  auto* types =
+      text->add_flag("--edge-types", data.text.edge_types,
+                     "the column type of edges.csv tells the types of edges, each of which has weights of "
+                     "the sheaf learner (default: off)");
+  text->add_option(
+      "--stalks", data.stalks,
+      "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have the stalk dimension. "
+      "The column type of nodes.csv tells the types");
   text->add_option("--edge-stalks", data.edge_stalks, "the same of types of edges, e.g. cites=2")->needs(types);
 }
 
@@ -281,7 +283,8 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                                            sheafnn::DatasetUse use, const DataOptions& options) {
   refuse_unknown_planted(dataset);
   const bool planted = sheafnn::is_planted(dataset);
-  sheafnn::require(!planted || options.text.targets.empty(), "--target", dataset, "planted tasks have classes only");
+  sheafnn::require(!planted || options.text.targets.empty(), "--target", dataset,
+                   "planted tasks have classes only");
   try {
     sheafnn::Dataset data = planted ? planted_data(dataset, options.planted)
                                     : sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
@@ -306,7 +309,8 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   std::vector<std::int32_t> r;
   for (std::size_t i = 0; i < data.targets.size(); i += k) {
     const auto first = data.targets.begin() + static_cast<std::ptrdiff_t>(i);
-    const bool known = std::any_of(first, first + static_cast<std::ptrdiff_t>(k), [](double y) { return !std::isnan(y); });
+    const bool known =
+        std::any_of(first, first + static_cast<std::ptrdiff_t>(k), [](double y) { return !std::isnan(y); });
     r.push_back(known ? 0 : -1);
   }
   return r;

@@ -49,8 +49,8 @@ template <class Model, class Predict>
   if (test.empty() && !keep.prediction) return r;
   sheafnn::Prediction prediction = predict();
   if (!test.empty()) {
-    r.reliability =
-        sheafnn::uncertainty::reliability_diagram(prediction.probabilities, prediction.class_count, data.labels, test);
+    r.reliability = sheafnn::uncertainty::reliability_diagram(prediction.probabilities, prediction.class_count,
+                                                              data.labels, test);
     r.confusion = sheafnn::uncertainty::confusion_matrix(prediction.probabilities, prediction.class_count,
                                                          data.labels, test);
   }

@@ -21,15 +21,17 @@ namespace programs {
 struct TargetFigures {
   double mean_error = std::numeric_limits<double>::quiet_NaN();   ///< mean absolute error
   double root_square = std::numeric_limits<double>::quiet_NaN();  ///< root of the mean squared error
-  double coverage = std::numeric_limits<double>::quiet_NaN();     ///< share of the targets in their conformal intervals
-  double width = std::numeric_limits<double>::quiet_NaN();        ///< mean width of these intervals
+  double coverage =
+      std::numeric_limits<double>::quiet_NaN();             ///< share of the targets in their conformal intervals
+  double width = std::numeric_limits<double>::quiet_NaN();  ///< mean width of these intervals
 };
 
 /// Figures of every target.
 ///
 /// \param all    intervals, n × k, or empty
 /// \param nodes  such as the test nodes
-[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind, const sheafnn::Dataset& data,
+[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind,
+                                                               const sheafnn::Dataset& data,
                                                                const TargetPrediction& prediction,
                                                                const sheafnn::uncertainty::Intervals& all,
                                                                const std::vector<std::int32_t>& nodes) {
@@ -64,7 +66,8 @@ struct TargetFigures {
 }
 
 /// The same of all nodes.
-[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind, const sheafnn::Dataset& data,
+[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind,
+                                                               const sheafnn::Dataset& data,
                                                                const TargetPrediction& prediction,
                                                                const sheafnn::uncertainty::Intervals& all) {
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));
@@ -78,7 +81,8 @@ inline void print_target_figures(const std::string& name, const TargetFigures& f
   std::printf("%s: mean absolute error %.4g, root mean square error %.4g", name.c_str(), figures.mean_error,
               figures.root_square);
   if (!std::isnan(figures.coverage)) {
-    std::printf("; %g%% intervals contain %.1f%%, mean width %.4g", 100 * wanted, 100 * figures.coverage, figures.width);
+    std::printf("; %g%% intervals contain %.1f%%, mean width %.4g", 100 * wanted, 100 * figures.coverage,
+                figures.width);
   }
   std::printf("\n");
 }

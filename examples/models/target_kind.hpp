@@ -64,8 +64,8 @@ class TargetKind {
       std::sort(classes_.begin(), classes_.end());
       classes_.erase(std::unique(classes_.begin(), classes_.end()), classes_.end());
       sheafnn::require(classes_.size() >= 2 && classes_.size() <= most_classes, "--target", names_.front(),
-                       sheafnn::detail::concat("it has ", classes_.size(), " different values; ordered classes are 2 to ",
-                                               most_classes));
+                       sheafnn::detail::concat("it has ", classes_.size(),
+                                               " different values; ordered classes are 2 to ", most_classes));
     }
     try {
       scaling_ = sheafnn::TargetScaling::fit(loss, view(data.targets), train);
@@ -155,8 +155,9 @@ class TargetKind {
     coverage_ = coverage;
     thresholds_.clear();
     if (!numeric() || nodes.empty()) return;
-    thresholds_ = sheafnn::uncertainty::residual_thresholds(data.targets, prediction.expectations, prediction.deviations,
-                                                            static_cast<Index>(names_.size()), nodes, coverage);
+    thresholds_ =
+        sheafnn::uncertainty::residual_thresholds(data.targets, prediction.expectations, prediction.deviations,
+                                                  static_cast<Index>(names_.size()), nodes, coverage);
   }
   [[nodiscard]] bool has_intervals() const noexcept { return !thresholds_.empty(); }
   /// γ of these intervals.
@@ -168,8 +169,8 @@ class TargetKind {
   /// Central intervals of the posterior's mixture, n × k. math: "Intervals of numbers" (6.13).
   ///
   /// \param samples  K × n × outputs, as sample_targets() returns them
-  [[nodiscard]] sheafnn::uncertainty::Intervals posterior_intervals(const std::vector<double>& samples, Index nodes,
-                                                                    double coverage) const {
+  [[nodiscard]] sheafnn::uncertainty::Intervals posterior_intervals(const std::vector<double>& samples,
+                                                                    Index nodes, double coverage) const {
     const Index one = std::max<Index>(nodes * outputs(), 1);
     sheafnn::uncertainty::Intervals r =
         unknown(nodes).intervals(samples, static_cast<Index>(samples.size()) / one, coverage);
@@ -231,7 +232,8 @@ class TargetKind {
   /// \tparam T  the type of the bytes \returns  them as finite doubles
   template <class T>
   [[nodiscard]] static std::vector<double> numbers(const std::string& file,
-                                                   const std::map<std::string, std::string>& notes, const char* key) {
+                                                   const std::map<std::string, std::string>& notes,
+                                                   const char* key) {
     const std::string text = note(file, notes, key);
     const std::string_view digits = "0123456789abcdef";
     if (text.size() % (2 * sizeof(T)) != 0 || text.find_first_not_of(digits) != std::string::npos) {
@@ -241,13 +243,16 @@ class TargetKind {
     for (std::size_t i = 0; i < text.size(); i += 2 * sizeof(T)) {
       unsigned char bytes[sizeof(T)];
       for (std::size_t b = 0; b < sizeof(T); ++b) {
-        bytes[b] = static_cast<unsigned char>(16 * digits.find(text[i + 2 * b]) + digits.find(text[i + 2 * b + 1]));
+        bytes[b] =
+            static_cast<unsigned char>(16 * digits.find(text[i + 2 * b]) + digits.find(text[i + 2 * b + 1]));
       }
       T value;
       std::memcpy(&value, bytes, sizeof(T));
       r.push_back(static_cast<double>(value));
-      const bool threshold = std::string_view(key) == "interval_thresholds";  // infinite where there are too few nodes
-      if (!std::isfinite(r.back()) && !threshold) sheafnn::io::detail::fail(file, key, " has a number that is not finite");
+      const bool threshold =
+          std::string_view(key) == "interval_thresholds";  // infinite where there are too few nodes
+      if (!std::isfinite(r.back()) && !threshold)
+        sheafnn::io::detail::fail(file, key, " has a number that is not finite");
     }
     return r;
   }
@@ -271,7 +276,8 @@ class TargetKind {
       sheafnn::io::detail::fail(file, "class_dtype '", type, "' is not read; ordered classes are <f8, <i8 or <i4");
     }
     if (r.size() != count || !std::is_sorted(r.begin(), r.end())) {
-      sheafnn::io::detail::fail(file, "class_data has ", r.size(), " classes; expected ", count, " in increasing order");
+      sheafnn::io::detail::fail(file, "class_data has ", r.size(), " classes; expected ", count,
+                                " in increasing order");
     }
     return r;
   }

@@ -25,8 +25,8 @@ class TargetResults final : public Results {
       : Results(settings, preset), data_(data), errors_(data.target_names.size()) {}
 
   void print_header() const override {
-    std::printf("split  %sbest epoch  validation loss  %8s  test loss  %8s  s/epoch\n", show_seeds_ ? "  seed  " : "",
-                score_name(), score_name());
+    std::printf("split  %sbest epoch  validation loss  %8s  test loss  %8s  s/epoch\n",
+                show_seeds_ ? "  seed  " : "", score_name(), score_name());
   }
   void add(const Run& run, const Training& training) override {
     const sheafnn::TrainResult& r = training.result;
@@ -68,8 +68,9 @@ class TargetResults final : public Results {
     std::printf("\n");
     for (std::size_t c = 0; c < errors_.size(); ++c) print_target(c);
   }
-  [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data, const std::vector<std::string>& arguments,
-                                              int signal, const std::string& error = "") const override {
+  [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data,
+                                              const std::vector<std::string>& arguments, int signal,
+                                              const std::string& error = "") const override {
     nlohmann::ordered_json report = first_json(data, arguments, signal, error);
     report["loss"] = settings_.loss;
     report["targets"] = data.target_names;
@@ -102,15 +103,17 @@ class TargetResults final : public Results {
     return settings_.loss == "multilabel" || settings_.loss == "ordinal" ? "accuracy" : "R2";
   }
   static void print_figures(double loss, double score, double test_loss, double test_score, const char* unknown) {
-    std::printf("%15s  %8s  %9s  %8s", text_or(unknown, "%.4f", loss).c_str(), text_or(unknown, "%.4f", score).c_str(),
-                text_or(unknown, "%.4f", test_loss).c_str(), text_or(unknown, "%.4f", test_score).c_str());
+    std::printf("%15s  %8s  %9s  %8s", text_or(unknown, "%.4f", loss).c_str(),
+                text_or(unknown, "%.4f", score).c_str(), text_or(unknown, "%.4f", test_loss).c_str(),
+                text_or(unknown, "%.4f", test_score).c_str());
   }
   /// One line about the test nodes.
   void print_target(std::size_t c) const {
     const Summary error = summary_of(errors_[c].mean_error), square = summary_of(errors_[c].root_square),
                   coverage = summary_of(errors_[c].coverage), width = summary_of(errors_[c].width);
     if (std::isnan(error.mean)) return;
-    print_target_figures(data_.target_names[c], {error.mean, square.mean, coverage.mean, width.mean}, settings_.coverage);
+    print_target_figures(data_.target_names[c], {error.mean, square.mean, coverage.mean, width.mean},
+                         settings_.coverage);
   }
   [[nodiscard]] static sheafnn::uncertainty::Intervals intervals_of(const Training& training) {
     if (!training.targets->has_intervals()) return {};

@@ -36,7 +36,7 @@ struct Run {
 struct Training {
   sheafnn::TrainResult result;
   TrainOutcome outcome;
-  bool begun = true;  ///< false: an interruption came first
+  bool begun = true;                       ///< false: an interruption came first
   std::optional<TargetKind> targets = {};  ///< of a training on targets
   TargetPrediction target_prediction = {};
 };
@@ -84,11 +84,11 @@ class Results {
     evaluate_seconds_.push_back(result.evaluate_seconds);
     parameters_ = training.outcome.parameters;
     resolved_ = training.outcome.resolved;
-    nlohmann::ordered_json one = {
-        {"split", run.split},
-        {"best_epoch", result.best_epoch},
-        {"epochs", result.history.size()},
-        {"stopped_by", is_interrupted(result) ? "interruption" : to_string(result.stop_reason)}};
+    nlohmann::ordered_json one = {{"split", run.split},
+                                  {"best_epoch", result.best_epoch},
+                                  {"epochs", result.history.size()},
+                                  {"stopped_by",
+                                   is_interrupted(result) ? "interruption" : to_string(result.stop_reason)}};
     return one;
   }
   /// Keeps what a report says of a training.
@@ -228,8 +228,8 @@ inline void TrainResults::print_summary() const {
   if (test_.empty()) return;
   const char* gap = show_seeds_ ? "        " : "";
   const Summary validation = summary_of(validation_), test = summary_of(test_), nll = summary_of(nll_),
-                ece = summary_of(ece_), metric = summary_of(validation_metric_), test_metric = summary_of(test_metric_),
-                permuted = summary_of(rises(&sheafnn::SheafUse::permuted));
+                ece = summary_of(ece_), metric = summary_of(validation_metric_),
+                test_metric = summary_of(test_metric_), permuted = summary_of(rises(&sheafnn::SheafUse::permuted));
   std::printf(" mean              %s", gap);
   print_metric(metric.mean, test_metric.mean);
   print_figures(validation.mean, test.mean, nll.mean, ece.mean);
@@ -242,7 +242,8 @@ inline void TrainResults::print_summary() const {
   std::printf("\n");
   const std::size_t trainings = sheaf_use_.size();
   if (trainings > 0 && sheafnn::has_figures(sheaf_use_.front())) std::printf("\n");
-  print_sheaf_use(sheaf_use_, trainings > 1 ? sheafnn::detail::concat(", medians of ", trainings, " trainings") : "");
+  print_sheaf_use(sheaf_use_,
+                  trainings > 1 ? sheafnn::detail::concat(", medians of ", trainings, " trainings") : "");
 }
 
 inline nlohmann::ordered_json TrainResults::sheaf_json() const {
@@ -296,8 +297,9 @@ inline nlohmann::ordered_json Results::first_json(const sheafnn::Dataset& data,
   report["run"] = facts_.json(arguments);
   if (empty()) return report;
   report["options"] = option_json(settings_, resolved_);
-  report["features_treated"] = with_options_of(
-      settings_.model, resolved_, [](const auto& options) { return options.feature_plan.describe(); });
+  report["features_treated"] = with_options_of(settings_.model, resolved_, [](const auto& options) {
+    return options.feature_plan.describe();
+  });
   if (show_seeds_) report["options"].erase("seed");  // each training says its own
   return report;
 }

@@ -44,7 +44,7 @@ struct TrainSettings {
   int stalk_dimension = 3;
   NetworkOptions networks;  ///< of every kind
   sheafnn::TrainOptions train;
-  bool batch_norm = false;  ///< --batch-norm
+  bool batch_norm = false;       ///< --batch-norm
   std::string loss = "squared";  ///< of --target
   double coverage = 0.9;         ///< of intervals for numbers
   std::string splits, seeds, parallel = "none", device = "cpu";
@@ -152,19 +152,21 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
   auto* targets = app.add_option_group("Targets", "numbers on nodes in place of classes; see docs/numbers.md");
   auto* target = targets->add_option_function<std::string>(
-      "--target",
-      [&s](const std::string& words) { s.data.text.targets = parse_words("--target", words); },
-      "columns of nodes.csv, or keys of an .npz file, with numbers to learn in place of classes, separated by commas; "
+      "--target", [&s](const std::string& words) { s.data.text.targets = parse_words("--target", words); },
+      "columns of nodes.csv, or keys of an .npz file, with numbers to learn in place of classes, separated by "
+      "commas; "
       "empty fields are unknown");
   targets
-      ->add_option("--loss", s.loss,
-                   "what the numbers are: " + joined(sheafnn::target_loss_names) +
-                       "; gaussian learns the variance of each node too, multilabel takes 0 and 1, ordinal one column")
+      ->add_option(
+          "--loss", s.loss,
+          "what the numbers are: " + joined(sheafnn::target_loss_names) +
+              "; gaussian learns the variance of each node too, multilabel takes 0 and 1, ordinal one column")
       ->capture_default_str()
       ->check(one_of({sheafnn::target_loss_names.begin(), sheafnn::target_loss_names.end()}))
       ->needs(target);
   targets
-      ->add_option("--coverage", s.coverage, "share of the numbers that conformal intervals shall contain, between 0 and 1")
+      ->add_option("--coverage", s.coverage,
+                   "share of the numbers that conformal intervals shall contain, between 0 and 1")
       ->capture_default_str()
       ->needs(target);
   run->add_option("--search", s.search,

@@ -257,10 +257,14 @@ nb::tuple predictions_of(const std::vector<double>& predictions, const sheafnn::
 /// \return         means and scales, and base rates of counts
 nb::tuple target_scaling(const std::string& loss, const Input<double>& targets, const Input<std::int32_t>& nodes) {
   const std::vector<double> values = vector_of(targets);
-  const sheafnn::TargetScaling r = sheafnn::TargetScaling::fit(
-      sheafnn::parse_name<sheafnn::TargetLoss>("loss", loss),
-      {values.data(), static_cast<Index>(targets.shape(0)), static_cast<Index>(targets.shape(1))}, span_of(nodes));
-  const auto array = [](const std::vector<double>& v) { return nb::cast(to_numpy(std::vector<double>(v), {v.size()})); };
+  const sheafnn::TargetScaling r =
+      sheafnn::TargetScaling::fit(sheafnn::parse_name<sheafnn::TargetLoss>("loss", loss),
+                                  {values.data(), static_cast<Index>(targets.shape(0)),
+                                   static_cast<Index>(targets.shape(1))},
+                                  span_of(nodes));
+  const auto array = [](const std::vector<double>& v) {
+    return nb::cast(to_numpy(std::vector<double>(v), {v.size()}));
+  };
   return nb::make_tuple(array(r.mean), array(r.scale), array(r.base_rates));
 }
 
@@ -311,7 +315,8 @@ std::vector<double> raw_predictions(const Model& model, const Dataset& data, con
   sheafnn::check_feature_names(data.feature_names, model.feature_names());
   const auto& info = model.info();
   return programs::find_model(info.model, model.maps(), info.stalk_dimension)
-      .predict_targets(model.path(), model.file(), model.bayesian(), data, programs::TargetLoss(loss, samples), options);
+      .predict_targets(model.path(), model.file(), model.bayesian(), data, programs::TargetLoss(loss, samples),
+                       options);
 }
 /// \return  as predictions_of()
 nb::tuple predict_targets(const Model& model, const Dataset& data, const TargetTuple& kind, Index samples,

@@ -22,7 +22,7 @@ namespace sheafnn {
 /// See the file comment.
 struct TargetScaling {
   std::vector<double> mean = {}, scale = {};  ///< k each; 0 and 1 where a loss takes targets as they are
-  std::vector<double> base_rates = {};  ///< k positive mean counts for Poisson; empty for other losses
+  std::vector<double> base_rates = {};        ///< k positive mean counts for Poisson; empty for other losses
 
   /// From the known targets of training nodes. A column of one value has the scale 1, a column of zero counts the rate 1.
   ///
@@ -55,15 +55,15 @@ struct TargetScaling {
     return r;
   }
 
-  /// (y − mean)/scale of n × k numbers.
+  /// (y − mean)/scale of n × k numbers. Unchecked: their number, a multiple of k.
   [[nodiscard]] std::vector<double> scaled(std::vector<double> values) const {
     return changed(std::move(values), [&](double y, std::size_t c) { return (y - mean[c]) / scale[c]; });
   }
-  /// mean + scale · y of n × k numbers.
+  /// mean + scale · y of n × k numbers. Unchecked: as scaled().
   [[nodiscard]] std::vector<double> unscaled(std::vector<double> values) const {
     return changed(std::move(values), [&](double y, std::size_t c) { return y * scale[c] + mean[c]; });
   }
-  /// scale · y of n × k deviations.
+  /// scale · y of n × k deviations. Unchecked: as scaled().
   [[nodiscard]] std::vector<double> unscaled_deviations(std::vector<double> values) const {
     return changed(std::move(values), [&](double y, std::size_t c) { return y * scale[c]; });
   }

@@ -57,7 +57,7 @@ struct NodeDataset {
   std::vector<std::string> edge_type_names = {};  ///< of the graph's edge types, or empty
   std::vector<std::string> node_type_names = {};  ///< of its node types, or empty
 
-  std::vector<double> targets = {};            ///< n × k numbers to learn in place of labels, NaN where unknown; or empty
+  std::vector<double> targets = {};  ///< n × k numbers to learn in place of labels, NaN where unknown; or empty
   std::vector<std::string> target_names = {};  ///< k
 
   std::shared_ptr<const GivenMapArrays> given_sheaf = {};  ///< for networks with given maps; null: no maps
@@ -246,8 +246,7 @@ void check_labels(const NodeDataset<GraphType>& data) {
   for (std::size_t u = 0; u < data.labels.size(); ++u) {
     if (data.labels[u] < -1 || data.labels[u] >= data.class_count) {
       throw_invalid_argument(part_name(data, concat("labels[", u, "]")), data.labels[u],
-                             concat("must be between 0 and ", data.class_count - 1,
-                                            ", or -1 where unknown"));
+                             concat("must be between 0 and ", data.class_count - 1, ", or -1 where unknown"));
     }
   }
 }

@@ -63,12 +63,12 @@ inline constexpr std::pair<std::string_view, int> set_words[] = {{"train", 0},
 
 /// How a table of nodes or graphs is read.
 struct TableRules {
-  std::string label = "label";          ///< column of the classes; empty: none
-  MissingLabels missing = {};           ///< texts that are unknown labels
-  std::vector<std::string> texts = {};  ///< columns whose fields are kept: NodeTable::texts
+  std::string label = "label";            ///< column of the classes; empty: none
+  MissingLabels missing = {};             ///< texts that are unknown labels
+  std::vector<std::string> texts = {};    ///< columns whose fields are kept: NodeTable::texts
   std::vector<std::string> targets = {};  ///< columns of numbers to learn: NodeTable::targets
   bool needs_targets = true;              ///< whether all of them have to be there
-  std::string_view row = "node";        ///< what messages call a row
+  std::string_view row = "node";          ///< what messages call a row
   bool numbered = false;  ///< a first column called as texts[0] holds these texts; rows have no names then
   /// Where sets belong, for messages.
   std::string_view sets = "a column called split (or split_0, split_1, ...) holds train, validation or test";
@@ -109,18 +109,19 @@ struct NodeColumns {
         fail(header.where(), "columns ", same - names.begin() + 1, " and ", k + 1, " are both called '",
              printable(names[k]), "'");
       }
-      roles.push_back(k == 0 && !numbered             ? Role::name
-                      : is_text(names[k])             ? Role::text
+      roles.push_back(k == 0 && !numbered              ? Role::name
+                      : is_text(names[k])              ? Role::text
                       : is_in(rules.targets, names[k]) ? Role::target
-                      : names[k] == label             ? Role::label
-                      : is_split_column(names[k])     ? Role::split
-                                                      : Role::feature);
+                      : names[k] == label              ? Role::label
+                      : is_split_column(names[k])      ? Role::split
+                                                       : Role::feature);
       if (roles.back() == Role::feature) refuse_set(header, names[k], rules);
       labelled = labelled || roles.back() == Role::label;
     }
     for (const std::string& target : rules.targets) {
       if (!rules.needs_targets || is_in(names, target)) continue;
-      fail(header.where(), "no column is called '", printable(target), "' (--target names the columns of targets)");
+      fail(header.where(), "no column is called '", printable(target),
+           "' (--target names the columns of targets)");
     }
   }
 };

@@ -58,7 +58,9 @@ inline void add_prediction(NpzWriter& writer, const Prediction& prediction) {
   writer.add<double>("mutual_information", {n}, prediction.mutual_information);
 }
 
-/// Adds names as a CSV record in UTF-8, one number for each byte.
+/// Adds names as a CSV record in UTF-8, one number for each byte. Takes any names.
+///
+/// \throws std::invalid_argument  as NpzWriter::add()
 inline void add_names(NpzWriter& writer, std::string_view key, const std::vector<std::string>& names) {
   const std::string text = csv_record(names);
   const std::vector<std::int32_t> bytes(reinterpret_cast<const unsigned char*>(text.data()),

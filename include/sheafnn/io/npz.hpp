@@ -108,7 +108,8 @@ void take_targets(NodeDataset<GraphType>& data, const NpzArchive& archive, std::
       std::vector<double>& column = columns.emplace_back();
       for (Index u = 0; u < n; ++u) {
         column.push_back(values[static_cast<std::size_t>(u * count + c)]);
-        if (std::isinf(column.back())) fail(array.where(), "[", u, "] is infinite; targets are numbers, NaN where unknown");
+        if (std::isinf(column.back()))
+          fail(array.where(), "[", u, "] is infinite; targets are numbers, NaN where unknown");
       }
       data.target_names.push_back(count == 1 ? key : sheafnn::detail::concat(key, "_", c));
     }
@@ -350,8 +351,7 @@ template <class GraphType, class ReadGraph>
 }
 /// The same for a graph; see load_npz.
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
-                                          DatasetUse use = DatasetUse::training,
-                                          const MissingLabels& missing = {},
+                                          DatasetUse use = DatasetUse::training, const MissingLabels& missing = {},
                                           std::span<const std::string> targets = {}) {
   return read_tables<Graph>(archive, std::move(name), use, missing, read_graph, targets);
 }
