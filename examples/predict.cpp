@@ -2,6 +2,7 @@
 /// Predicts the class of every node of a graph with a trained model, or the numbers that it learned in place of classes, with
 /// the uncertainty of each prediction. The graph need not be the one the model was trained on. --sheaf writes what was
 /// learned for other programs.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
@@ -56,6 +57,10 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
                    "--posterior-coverage", s.posterior_coverage.value_or(0),
                    sheafnn::detail::concat("the loss ", to_string(kind.loss()),
                                            " has no intervals of the posterior; gaussian and poisson have"));
+  if (s.posterior_coverage) {
+    sheafnn::require(*s.posterior_coverage > 0 && *s.posterior_coverage < 1, "--posterior-coverage",
+                     *s.posterior_coverage, "must be above 0 and below 1");
+  }
   programs::DataOptions data_options = s.data;
   data_options.text.targets = kind.names();
   sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, data_options);
@@ -92,7 +97,10 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
                 s.posterior_coverage ? "of the posterior" : "conformal, as in training",
                 s.posterior_coverage.value_or(kind.coverage()));
   }
-  if (!kind.numeric() || data.targets.empty()) return;
+  if (!kind.numeric() || data.target_names != kind.names()) return;
+  if (!std::all_of(data.targets.begin(), data.targets.end(), [](double y) { return std::isnan(y); })) {
+    std::printf("all nodes with a known target:\n");
+  }
   const std::vector<programs::TargetFigures> figures = programs::target_figures(kind, data, prediction, intervals);
   for (std::size_t c = 0; c < figures.size(); ++c) {
     programs::print_target_figures(kind.names()[c], figures[c], s.posterior_coverage.value_or(kind.coverage()));

@@ -386,7 +386,10 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                       targets ? task.targets(task.runs.front()).outputs() : data.class_count);
   programs::set_types(s, data);
   task.entry->check(task.network(), task.bayesian());
-  for (const Run& one : task.runs) programs::require_trainable(data, one.split, s.train.stop_on);
+  for (const Run& one : task.runs) {
+    programs::require_trainable(data, one.split, s.train.stop_on);
+    if (targets) static_cast<void>(task.targets(one));  // throws what is wrong with them
+  }
   const std::optional<programs::TrainingFolder> folder = training_folder(s, data, arguments);
   if (folder) task.folder = &*folder;
 

@@ -455,7 +455,7 @@ END
   refuse '--load: .* is not allowed; it holds no network that predicts links' "$bin/links" --dataset club --load deep.safetensors \
     --candidates pairs.csv --ranking again.csv
   printf 'source,target\nperson 40,nobody\n' > strangers.csv
-  refuse 'the network was not trained on one class per node' "$bin/predict" --model links.safetensors --dataset club
+  refuse 'the network predicts links; the program links reads it' "$bin/predict" --model links.safetensors --dataset club
   refuse '--save: .* is a file of --dataset' "$bin/links" --dataset club --save club/nodes.csv
   refuse 'strangers\.csv:2: node .nobody. is not in club' "$bin/links" --dataset club --candidates strangers.csv --ranking out.csv
   refuse 'none\.csv: no such file' "$bin/links" --dataset club --candidates none.csv --ranking out.csv

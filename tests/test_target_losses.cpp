@@ -298,6 +298,9 @@ TEST_CASE("scaling of targets") {
   CHECK(std::isnan(scaled[2]));
   CHECK(numbers.unscaled(scaled)[6] == doctest::Approx(100).epsilon(1e-15));
   CHECK(numbers.unscaled_deviations(Numbers{2, 2}) == Numbers{3, 2});
+  const Numbers equal(24, 19.99);
+  const Nodes all = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
+  CHECK(TargetScaling::fit(TargetLoss::squared, {equal.data(), 24, 1}, all).scale == Numbers{1});
   const TargetScaling counts = TargetScaling::fit(TargetLoss::poisson, targets, train);
   CHECK(counts.mean == Numbers{0, 0});
   CHECK(counts.scale == Numbers{1, 1});

@@ -53,6 +53,16 @@ struct DataOptions {
   return words;
 }
 
+/// Names of --target. \throws std::invalid_argument  no name, or one that is there twice
+[[nodiscard]] inline std::vector<std::string> parse_targets(const std::string& text) {
+  std::vector<std::string> names = parse_words("--target", text);
+  sheafnn::require(!names.empty(), "--target", "an empty text", "at least one name is needed");
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    sheafnn::require(std::find(names.begin(), name, *name) == name, "--target", *name, "it is there twice");
+  }
+  return names;
+}
+
 inline constexpr const char *text_group = "Text files", *synthetic_group = "Synthetic graph",
                             *planted_group = "Planted sheaf";
 

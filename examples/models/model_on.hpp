@@ -18,7 +18,8 @@ inline constexpr bool reads_given_sheaf = std::is_same_v<typename Model::Options
 
 /// A new model.
 template <class Model>
-[[nodiscard]] Model model_on(const sheafnn::Dataset& data, const typename Model::Options& options, std::uint64_t seed) {
+[[nodiscard]] Model model_on(const sheafnn::Dataset& data, const typename Model::Options& options,
+                             std::uint64_t seed) {
   if constexpr (reads_given_sheaf<Model>) {
     return Model(options, seed, sheafnn::given_posterior<typename Model::Posterior>(data, options.deviation));
   } else {

@@ -19,7 +19,7 @@
 /// | ------------------ | --------- | --------------------------------------------------------------------------- |
 /// | expectations       | R × n × k | expected numbers, or probabilities: of labels, of K ordered classes (k = K) |
 /// | deviations         | R × n × k | standard deviations; left out where the loss has none                       |
-/// | lower, upper       | R × n × k | conformal intervals; left out where there are none                          |
+/// | lower, upper       | R × n × k | conformal intervals; NaN without validation nodes, left out without any     |
 /// | targets            | n × k     | NaN where unknown                                                           |
 /// | target_names       | any       | their names, a CSV record in UTF-8, as bytes                                |
 #pragma once
@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/learned_file.hpp>
 #include <sheafnn/io/npz_writer.hpp>
@@ -51,11 +52,16 @@ class Predictions {
       const TargetPrediction& prediction = training.target_prediction;
       append(expectations_, prediction.expectations);
       append(deviations_, prediction.deviations);
+      sheafnn::uncertainty::Intervals intervals;
       if (training.targets->has_intervals()) {
-        const sheafnn::uncertainty::Intervals intervals = training.targets->intervals(prediction);
-        append(lower_, intervals.lower);
-        append(upper_, intervals.upper);
+        intervals = training.targets->intervals(prediction);
+        any_interval_ = true;
+      } else {
+        intervals.lower.assign(data_.targets.size(), std::numeric_limits<double>::quiet_NaN());
+        intervals.upper = intervals.lower;
       }
+      append(lower_, intervals.lower);
+      append(upper_, intervals.upper);
     } else {
       const sheafnn::uncertainty::SampledPrediction& prediction = training.outcome.prediction;
       append(probabilities_, prediction.probabilities);
@@ -104,8 +110,10 @@ class Predictions {
     };
     add("expectations", expectations_);
     add("deviations", deviations_);
-    add("lower", lower_);
-    add("upper", upper_);
+    if (any_interval_) {
+      add("lower", lower_);
+      add("upper", upper_);
+    }
     writer.add<double>("targets", {n, static_cast<sheafnn::Index>(data_.target_names.size())}, data_.targets);
     sheafnn::io::add_names(writer, "target_names", data_.target_names);
   }
@@ -118,6 +126,7 @@ class Predictions {
   std::vector<std::uint64_t> seed_;
   std::vector<double> probabilities_, entropy_, epistemic_variance_, mutual_information_;
   std::vector<double> expectations_, deviations_, lower_, upper_;
+  bool any_interval_ = false;
   std::vector<std::int32_t> role_;
 };
 

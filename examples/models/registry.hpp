@@ -52,7 +52,9 @@ inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "spec
 [[nodiscard]] inline bool has_family(std::string_view model) { return sheafnn::kind_of(model).own_maps.empty(); }
 /// Has a network learners of its nodes' maps?
 template <class Options>
-inline constexpr bool has_node_learner = !Options::kind.own_maps.empty() && requires(const Options& o) { o.learner_width; };
+inline constexpr bool has_node_learner = !Options::kind.own_maps.empty() && requires(const Options& o) {
+  o.learner_width;
+};
 /// What find_model() calls the maps of a network. \param maps  the family that is chosen
 [[nodiscard]] inline std::string_view maps_of(std::string_view model, std::string_view maps) {
   return has_family(model) ? maps : sheafnn::kind_of(model).own_maps;
@@ -93,10 +95,9 @@ struct TrainJob {
 
 /// What is left of it.
 struct TrainOutcome {
-  sheafnn::Index parameters = 0;  ///< number of trained values
-  NetworkOptions resolved;        ///< with all defaults filled in
-  std::vector<sheafnn::uncertainty::ReliabilityBin>
-      reliability;                                     ///< of the test nodes; empty without test nodes
+  sheafnn::Index parameters = 0;                                  ///< number of trained values
+  NetworkOptions resolved;                                        ///< with all defaults filled in
+  std::vector<sheafnn::uncertainty::ReliabilityBin> reliability;  ///< of the test nodes; empty without test nodes
   std::vector<sheafnn::Index> confusion;               ///< C × C, of the test nodes: rows are labels; or empty
   sheafnn::io::TensorFile checkpoint;                  ///< the trained model, if it was to be kept
   sheafnn::uncertainty::SampledPrediction prediction;  ///< of all nodes, in the best epoch; if it was to be kept

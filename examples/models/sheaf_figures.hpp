@@ -123,9 +123,8 @@ namespace programs {
   }
   r.turn = quantiles([](const SheafUse& use) { return use.turn; });
   for (ChangedSheafLoss SheafUse::*changed : {&SheafUse::permuted, &SheafUse::prior, &SheafUse::identity}) {
-    for (double ChangedSheafLoss::*one :
-         {&ChangedSheafLoss::loss, &ChangedSheafLoss::rise, &ChangedSheafLoss::standard_error,
-          &ChangedSheafLoss::accuracy}) {
+    for (double ChangedSheafLoss::*one : {&ChangedSheafLoss::loss, &ChangedSheafLoss::rise,
+                                          &ChangedSheafLoss::standard_error, &ChangedSheafLoss::accuracy}) {
       (r.*changed).*one = median([&](const SheafUse& use) { return (use.*changed).*one; });
     }
   }

@@ -33,7 +33,8 @@ inline void become_train_mpi_on_ranks(char** argv) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path program = self.parent_path() / "train_mpi";
   execv(program.c_str(), argv);
-  throw std::runtime_error(sheafnn::detail::concat("started on ", ranks, " ranks, for which there is ", program.string(),
+  throw std::runtime_error(sheafnn::detail::concat("started on ", ranks, " ranks, for which there is ",
+                                                   program.string(),
                                                    "; it cannot be started (it is built with -DSHEAFNN_MPI=ON)"));
 }
 

@@ -69,10 +69,12 @@ class TargetKind {
     }
     try {
       scaling_ = sheafnn::TargetScaling::fit(loss, view(data.targets), train);
+      of(data).validate(data.node_count(), outputs());
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(sheafnn::detail::concat(data.name, ": ", error.what()));
+      std::string columns;
+      for (const std::string& name : names_) columns += (columns.empty() ? "" : ", ") + name;
+      throw std::invalid_argument(sheafnn::detail::concat(data.name, ": targets ", columns, ": ", error.what()));
     }
-    this->of(data).validate(data.node_count(), outputs());
   }
   /// Of a checkpoint. \throws std::runtime_error  naming the file: a part is missing or damaged
   TargetKind(const std::string& file, const std::map<std::string, std::string>& notes, Index outputs) {
@@ -164,7 +166,13 @@ class TargetKind {
   [[nodiscard]] double coverage() const noexcept { return coverage_; }
   /// Conformal intervals of all nodes, n × k; infinite where there were too few validation nodes.
   [[nodiscard]] sheafnn::uncertainty::Intervals intervals(const TargetPrediction& prediction) const {
-    return sheafnn::uncertainty::residual_intervals(prediction.expectations, prediction.deviations, thresholds_);
+    sheafnn::uncertainty::Intervals r =
+        sheafnn::uncertainty::residual_intervals(prediction.expectations, prediction.deviations, thresholds_);
+    if (loss_ == sheafnn::TargetLoss::poisson) {  // bounds of counts belong to the interval
+      for (double& bound : r.lower) bound = std::max(std::ceil(bound), 0.0);
+      for (double& bound : r.upper) bound = std::floor(bound);
+    }
+    return r;
   }
   /// Central intervals of the posterior's mixture, n × k. math: "Intervals of numbers" (6.13).
   ///
@@ -183,6 +191,7 @@ class TargetKind {
   void add_to(std::map<std::string, std::string>& notes) const {
     notes["targets"] = numeric() ? "numbers" : std::string(to_string(loss_));
     notes["target_names"] = sheafnn::io::csv_record(names_);
+    notes["trained_with_edges"] = "1";
     if (numeric()) {
       notes["target_axes"] = names_.size() == 1 ? "1" : "2";
       notes["target_loss"] = to_string(loss_);

@@ -91,7 +91,6 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   // An option that is given twice has the last value: --resume puts the old arguments in front of the new ones.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_dataset_options(app, s.dataset, s.synthetic, s.data);
-  add_type_options(app, s.data);
   add_split_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   app.add_option("--preset", s.preset,
@@ -147,12 +146,13 @@ inline void add_checkpoint_every(CLI::App& app, CLI::App& group, TrainSettings& 
 /// All options of the program train.
 inline void add_options(CLI::App& app, TrainSettings& s) {
   add_training_options(app, s);
+  add_type_options(app, s.data);
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
   auto* targets = app.add_option_group("Targets", "numbers on nodes in place of classes; see docs/numbers.md");
   auto* target = targets->add_option_function<std::string>(
-      "--target", [&s](const std::string& words) { s.data.text.targets = parse_words("--target", words); },
+      "--target", [&s](const std::string& words) { s.data.text.targets = parse_targets(words); },
       "columns of nodes.csv, or keys of an .npz file, with numbers to learn in place of classes, separated by "
       "commas; "
       "empty fields are unknown");
@@ -497,6 +497,9 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
       json["separate_encoder"] = shown(o.separate_encoder);
     }
   });
+  if (s.data.text.edge_types) json["edge_types"] = true;
+  if (!s.data.stalks.empty()) json["stalks"] = s.data.stalks;
+  if (!s.data.edge_stalks.empty()) json["edge_stalks"] = s.data.edge_stalks;
   json["sheaf_lr"] = "auto";
   if (s.train.sheaf_learning_rate) json["sheaf_lr"] = *s.train.sheaf_learning_rate;
   json["model"] = s.model;

@@ -169,12 +169,12 @@ class BatchLayer {
   }
   [[nodiscard]] static Variant make(const layers::LayerSetting& of,
                                     const BatchLayerSetting<Executor, S>& in_batch) {
-    if constexpr (!Model::bayesian || !sheaf::is_learned<Family>) {
-      require(!layers::draws(of.form, of.attention, of.directed), "layer", to_string(of.form),
-              "batches and CUDA devices draw what layers draw only together with maps: the model draws no maps");
-    }
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
+      if constexpr ((!Model::bayesian || !sheaf::is_learned<Family>)&&requires { Kind::form; }) {
+        require(!layers::draws(Kind::form, of.attention, of.directed), "layer", to_string(Kind::form),
+                "batches and CUDA devices draw what layers draw only together with maps: the model draws no maps");
+      }
       if constexpr (is_refused_by_name<Kind>) {
         throw_invalid_argument("layer", to_string(Kind::form), "batches and CUDA devices have no such layers");
       } else {

@@ -12,7 +12,7 @@
 /// loss is NaN if the outputs with these maps are not finite, or if a flow takes too many steps. Accuracies are
 /// computed beside the losses.
 ///
-/// Cooperative networks: cooperative_sheaf_use.hpp.
+/// Networks whose stalks have dimensions of their own have no figures. Cooperative networks: cooperative_sheaf_use.hpp.
 #pragma once
 
 #include <algorithm>
@@ -296,6 +296,8 @@ template <HasIncidentMaps Model>
   if constexpr (sheaf::is_learned<Family>) {
     r.bayesian = has_sheaf_posterior<Model>;
     if (!detail::sees_edges(model.options()) || data.graph.edge_count() == 0) return r;
+    // Other maps would have entries where stalks have no coordinates.
+    if (detail::has_own_stalks(model.options(), Family::stalk_dimension)) return r;
     ForwardPass<typename Model::Scalar> pass;
     pass.seed = options.seed;
     pass.epoch = options.epoch;

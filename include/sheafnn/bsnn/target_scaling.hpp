@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ struct TargetScaling {
     const bool numbers = loss == TargetLoss::squared || loss == TargetLoss::gaussian;
     for (Index c = 0; c < targets.columns(); ++c) {
       double count = 0, sum = 0, squares = 0;
+      double least = std::numeric_limits<double>::infinity(), most = -least;
       const auto for_known = [&](const auto& use) {
         for (const std::int32_t u : nodes) {
           require_between("node", Index(u), 0, targets.rows() - 1);
@@ -43,9 +45,11 @@ struct TargetScaling {
       for_known([&](double y) {
         ++count;
         sum += y;
+        least = std::min(least, y);
+        most = std::max(most, y);
       });
       require(count > 0, "target", c, "it is not known of any training node");
-      const double mean = sum / count;
+      const double mean = least == most ? least : sum / count;  // which rounding would move
       for_known([&](double y) { squares += (y - mean) * (y - mean); });
       const double deviation = std::sqrt(squares / count);
       r.mean.push_back(numbers ? mean : 0.0);

@@ -72,6 +72,10 @@ SHEAFNN_NOINLINE void check_own_stalks(const Options& options, bool entries, std
   if (*options.layer != Form::diffusion)
     refuse(concat("layers of the form ", to_string(*options.layer), " have none"));
   if (options.layer_norm) refuse("layer_norm would count absent coordinates");
+  using Normalisation = std::remove_cvref_t<decltype(options.normalisation)>;
+  // Its derivative at a block D_u of constant rank would need the directions of the null space.
+  if (options.normalisation == Normalisation::block)
+    refuse("blocks D_u have no full rank: use normalisation augmented");
   using Activation = std::remove_cvref_t<decltype(*options.sheaf_activation)>;
   const auto activation = options.sheaf_activation.value_or(Activation::tanh);
   if (activation == Activation::attention || activation == Activation::exponential) {

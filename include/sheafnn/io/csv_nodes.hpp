@@ -186,7 +186,7 @@ class NodeTableReader {
     while (csv_.next()) add_node();
     if (table_.lines.empty()) fail(csv_.file(), "lists no ", rules_.row, "; the graph is empty");
     check_names();
-    if (columns_.labelled) {
+    if (columns_.labelled && rules_.targets.empty()) {
       const std::string column = sheafnn::detail::concat(": column '", printable(rules_.label), '\'');
       const auto place = [&](std::size_t u) {
         return sheafnn::detail::concat(csv_.file(), ':', table_.lines[u], column);
