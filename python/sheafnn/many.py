@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
+import signal
 import threading
 import warnings
 from typing import Any, Iterator, Sequence
@@ -153,6 +154,34 @@ def _on_device(plans: list[_Plan], keep: bool) -> list[Any]:
     )
 
 
+class _NotedInterrupt:
+    """Notes Ctrl-C instead of raising KeyboardInterrupt anywhere: raised while a lock of a future is taken, it would keep the lock.
+
+    Other handlers of the signal than Python's own stay, and so do handlers in other threads than the main one.
+    """
+
+    def __enter__(self) -> "_NotedInterrupt":
+        self._seen = False
+        own = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._old = signal.signal(signal.SIGINT, self._note) if own else None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._old is not None:
+            signal.signal(signal.SIGINT, self._old)
+        if self._seen and error[0] is None:
+            raise KeyboardInterrupt
+
+    def _note(self, number: int, frame: Any) -> None:
+        self._seen = True
+
+    def check(self) -> None:
+        """Raises the KeyboardInterrupt that was noted since the last call."""
+        if self._seen:
+            self._seen = False
+            raise KeyboardInterrupt
+
+
 def _side_by_side(plans: list[_Plan], keep: bool, threads: int) -> list[Any]:
     """The outcomes in order; None: not begun. Trainings release the interpreter's lock."""
     stopped = threading.Event()
@@ -169,14 +198,16 @@ def _side_by_side(plans: list[_Plan], keep: bool, threads: int) -> list[Any]:
             outcome[1]["stop_reason"] = "interrupted"
         return outcome
 
-    with concurrent.futures.ThreadPoolExecutor(min(threads, len(plans))) as pool:
+    with _NotedInterrupt() as interrupt, concurrent.futures.ThreadPoolExecutor(min(threads, len(plans))) as pool:
         outcomes: list[Any] = []
         try:  # from the first training on, so that whatever ends this function ends all of them
             futures = [pool.submit(train, plan) for plan in plans]
             while len(outcomes) < len(futures):
                 try:
                     # With a limit: a signal that another thread receives does not wake a thread that waits without one.
-                    if not concurrent.futures.wait(futures[len(outcomes) : len(outcomes) + 1], 0.1).done:
+                    done = concurrent.futures.wait(futures[len(outcomes) : len(outcomes) + 1], 0.1).done
+                    interrupt.check()
+                    if not done:
                         continue
                     outcome = futures[len(outcomes)].result()
                 except KeyboardInterrupt:
