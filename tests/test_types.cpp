@@ -379,6 +379,8 @@ TEST_CASE("networks with stalks of their own refuse what they do not have") {
   };
   const std::string begin = "stalks: a dimension below the stalk dimension is not allowed; ";
   CHECK(refused([](auto& o) { o.layer_norm = true; }) == begin + "layer_norm would count absent coordinates");
+  CHECK(refused([](auto& o) { o.normalisation = sheafnn::Normalisation::block; }) ==
+        begin + "blocks D_u have no full rank: use normalisation augmented");
   CHECK(refused([](auto& o) { o.sheaf_activation = sheafnn::SheafActivation::exponential; }) ==
         begin + "with the sheaf activation exponential, entries of a map depend on absent ones");
   CHECK(refused([](auto& o) { o.stalks = {1, 4, 2}; }) == "stalks: 4 is not allowed; must be between 1 and 3");
