@@ -71,15 +71,14 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
                                  programs::checkpoint_feature_names(s.model, checkpoint.metadata));
   });
   const sheafnn::AnyTargetLoss loss = kind.unknown(data.node_count());
-  const auto predicted = [&](std::vector<double>* samples) {
-    return entry.predict_targets(s.model, checkpoint, programs::is_bayesian(info.model), data,
-                                 programs::TargetLoss(loss, samples), s.options);
-  };
-  const programs::TargetPrediction prediction = kind.read(predicted(nullptr));
+  std::vector<double> samples;  // of which the posterior's intervals and the mean are made
+  std::vector<double> outputs_of_nodes =
+      entry.predict_targets(s.model, checkpoint, programs::is_bayesian(info.model), data,
+                            programs::TargetLoss(loss, s.posterior_coverage ? &samples : nullptr), s.options);
+  if (s.posterior_coverage) outputs_of_nodes = programs::mean_of_samples(samples, outputs_of_nodes.size());
+  const programs::TargetPrediction prediction = kind.read(outputs_of_nodes);
   sheafnn::uncertainty::Intervals intervals;
   if (s.posterior_coverage) {
-    std::vector<double> samples;
-    static_cast<void>(predicted(&samples));
     intervals = kind.posterior_intervals(samples, data.node_count(), *s.posterior_coverage);
   } else if (kind.has_intervals()) {
     intervals = kind.intervals(prediction);

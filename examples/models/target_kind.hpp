@@ -45,6 +45,14 @@ struct TargetPrediction {
   std::vector<double> deviations;    ///< n × k; empty for losses without
 };
 
+/// The mean of K samples of some numbers each, one sample after the other.
+[[nodiscard]] inline std::vector<double> mean_of_samples(const std::vector<double>& samples, std::size_t numbers) {
+  std::vector<double> r(numbers, 0.0);
+  for (std::size_t i = 0; i < samples.size(); ++i) r[i % numbers] += samples[i];
+  for (double& sum : r) sum /= static_cast<double>(samples.size() / numbers);
+  return r;
+}
+
 /// See the file comment.
 class TargetKind {
  public:

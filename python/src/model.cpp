@@ -128,17 +128,16 @@ nb::tuple trained(const Dataset& data, const sheafnn::TrainResult& result, progr
 
 constexpr programs::Keep kept = {.model = true, .prediction = true, .sheaf_use = true};
 
-/// Trains on the CPU. \return  as trained()
-nb::tuple train(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
-                int stalk_dimension, const std::string& preset, const Texts& network, const Texts& training,
-                std::uint64_t seed, const nb::object& report, bool keep_interrupted) {
-  const sheafnn::Split& split = checked_split(data, split_number);
+/// Trains on the CPU, without the interpreter's lock; Ctrl-C after the last epoch, e.g. during the prediction, counts as well.
+///
+/// \param loss  of targets; null: the classes of the data
+programs::TrainOutcome train_on_cpu(const Dataset& data, const sheafnn::Split& split, const std::string& model,
+                                    std::string_view maps, int stalk_dimension, Settings& settings,
+                                    std::uint64_t seed, Supervisor& supervisor, const programs::Keep& keep,
+                                    const programs::TargetLoss* loss, sheafnn::TrainResult& result) {
   const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
-  Settings settings = make_settings(data, split, model, maps, preset, network, training);
   settings.training.seed = seed;
-  Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
   settings.training.on_epoch = std::ref(supervisor);
-  sheafnn::TrainResult result;
   programs::TrainOutcome outcome;
   {
     const GilRelease release;
@@ -148,10 +147,24 @@ nb::tuple train(const Dataset& data, std::size_t split_number, const std::string
                            .train = settings.training,
                            .bayesian = programs::is_bayesian(model),
                            .seed = seed,
-                           .keep = kept},
+                           .keep = keep,
+                           .loss = loss},
                           result);
   }
-  supervisor.check_signals();  // Ctrl-C after the last epoch, e.g. during the prediction, counts as well
+  supervisor.check_signals();
+  return outcome;
+}
+
+/// Trains on the CPU. \return  as trained()
+nb::tuple train(const Dataset& data, std::size_t split_number, const std::string& model, const std::string& maps,
+                int stalk_dimension, const std::string& preset, const Texts& network, const Texts& training,
+                std::uint64_t seed, const nb::object& report, bool keep_interrupted) {
+  const sheafnn::Split& split = checked_split(data, split_number);
+  Settings settings = make_settings(data, split, model, maps, preset, network, training);
+  Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
+  sheafnn::TrainResult result;
+  programs::TrainOutcome outcome =
+      train_on_cpu(data, split, model, maps, stalk_dimension, settings, seed, supervisor, kept, nullptr, result);
   return trained(data, result, outcome, settings.preset, supervisor.interrupted());
 }
 
@@ -278,28 +291,13 @@ nb::tuple train_targets(const Dataset& data, std::size_t split_number, const Inp
                         const Texts& training, std::uint64_t seed, const nb::object& report,
                         bool keep_interrupted) {
   const sheafnn::Split& split = split_of(data, split_number);
-  const programs::ModelEntry& entry = programs::find_model(model, maps_of(model, maps), stalk_dimension);
   const sheafnn::AnyTargetLoss loss = kind_of(kind).of(vector_of(targets));
-  Settings settings = make_settings(data, split, model, maps, preset, network, training, loss.outputs());
-  settings.training.seed = seed;
-  Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
-  settings.training.on_epoch = std::ref(supervisor);
-  sheafnn::TrainResult result;
-  programs::TrainOutcome outcome;
   const programs::TargetLoss own(loss);
-  {
-    const GilRelease release;
-    outcome = entry.train({.data = data,
-                           .split = split,
-                           .model = settings.network,
-                           .train = settings.training,
-                           .bayesian = programs::is_bayesian(model),
-                           .seed = seed,
-                           .keep = {.model = true},
-                           .loss = &own},
-                          result);
-  }
-  supervisor.check_signals();
+  Settings settings = make_settings(data, split, model, maps, preset, network, training, loss.outputs());
+  Supervisor supervisor(report, settings.training.epochs, keep_interrupted);
+  sheafnn::TrainResult result;
+  programs::TrainOutcome outcome = train_on_cpu(data, split, model, maps, stalk_dimension, settings, seed,
+                                                supervisor, {.model = true}, &own, result);
   const nb::dict figures = result_of(result, outcome, settings.preset, supervisor.interrupted());
   return nb::make_tuple(Model("trained model", std::move(outcome.checkpoint)), figures, history_of(result.history),
                         predictions_of(outcome.targets, loss, data.node_count()));

@@ -149,7 +149,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
                                             : this->embedding_bar_view().rows();
     this->source.finish_backward(execution, this->source_weights(), bar, embedding_work(),
                                  this->source_weights_bar());
-    if (this->stalks) this->stalks->mask(execution, all_nodes(), bar, this->shape.channels);
+    if (this->stalks) this->stalks->mask(execution, all_nodes(), bar, bar, this->shape.channels);
     return bar;
   }
   /// The same, and then computes the derivatives of the encoders' weights.
@@ -197,8 +197,7 @@ struct NetworkSteps : NetworkParts<ModelType> {
     if (this->stalks && embedding.rows() > 0) {
       if (masked_start.empty()) masked_start.resize(embedding.rows() * embedding.columns());
       const MatrixView<S> present(masked_start.data(), embedding.rows(), embedding.columns());
-      present.eigen() = embedding.eigen();
-      this->stalks->mask(execution, all_nodes(), present, this->shape.channels);
+      this->stalks->mask(execution, all_nodes(), embedding, present, this->shape.channels);
       start = present;
     }
     if (this->complex && embedding.rows() > 0) this->complex->forward(execution, embedding.data());

@@ -2,7 +2,6 @@
 /// MaskedLayer: another layer, behind which coordinates that a node's stalk does not have are 0.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -52,9 +51,7 @@ class MaskedLayer final : public Layer<Family, S> {
   /// Copies features to `to`, without what is absent. They may be there already.
   FeatureView<const S> masked(Execution execution, const FeatureView<const S>& x, S* to) const {
     const FeatureView<S> r(to, x.nodes(), x.coordinates(), x.channels());
-    const Index size = x.nodes() * x.coordinates() * x.channels();
-    if (x.data() != to) std::copy_n(x.data(), size, to);
-    masks_->mask(execution, nodes_, r.rows(), x.channels());
+    masks_->mask(execution, nodes_, x.rows(), r.rows(), x.channels());
     return r;
   }
 

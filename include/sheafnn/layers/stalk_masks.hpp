@@ -82,14 +82,20 @@ class StalkMasks {
     }
   }
 
-  /// Sets absent coordinates of features at some nodes to 0.
+  /// Copies features, with 0 for absent coordinates. Unchecked: that both have the same shape.
   ///
-  /// \param x  one row for each of the nodes: d' × f numbers, of which the first D × f are the stalk's
-  void mask(Execution execution, const NodeSelection& nodes, const MatrixView<S>& x, Index channels) const {
-    parallel_for(execution, nodes.count(), 64, [&](Index begin, Index end) {
+  /// \param nodes  of the first rows; the rows behind are copied as they are
+  /// \param from   rows of d' × f numbers, of which the first D × f are the stalk's
+  /// \param to     may be the same array
+  void mask(Execution execution, const NodeSelection& nodes, const MatrixView<const S>& from,
+            const MatrixView<S>& to, Index channels) const {
+    parallel_for(execution, from.rows(), 64, [&](Index begin, Index end) {
       for (Index r = begin; r < end; ++r) {
+        S* const row = to.row(r).data();
+        if (from.row(r).data() != row) std::copy_n(from.row(r).data(), from.columns(), row);
+        if (r >= nodes.count()) continue;
         const Index d = node_[static_cast<std::size_t>(nodes[r])];
-        std::fill(x.row(r).data() + d * channels, x.row(r).data() + largest_ * channels, S(0));
+        std::fill(row + d * channels, row + largest_ * channels, S(0));
       }
     });
   }
