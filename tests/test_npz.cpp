@@ -818,6 +818,70 @@ TEST_CASE("load_npz: targets in place of labels") {
                     doctest::Contains("price: has shape (3,); expected numbers of the 4 nodes"));
 }
 
+TEST_CASE("load_npz: columns of targets by their names") {
+  Arrays arrays = small_arrays();
+  arrays["y"] = npy<double>({4, 2}, {1, 2, 3, 4, 5, std::nan(""), 7, 8}, {"<f8"});
+  arrays["price"] = npy<double>({4, 1}, {9, 10, 11, 12}, {"<f4"});
+  const auto load = [](const Arrays& from, const std::vector<std::string>& keys, DatasetUse use) {
+    return io::detail::read_dataset(NpzArchive("t.npz", archive_of(from)), "t", use, {}, keys);
+  };
+  for (const DatasetUse use : {DatasetUse::training, DatasetUse::prediction}) {
+    const Dataset data = load(arrays, {"y_1", "price", "y_0"}, use);
+    CHECK(data.target_names == std::vector<std::string>{"y_1", "price", "y_0"});
+    const std::vector<double> expected = {2, 9, 1, 4, 10, 3, std::nan(""), 11, 5, 8, 12, 7};
+    REQUIRE(data.targets.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CHECK((data.targets[i] == expected[i] || (std::isnan(expected[i]) && std::isnan(data.targets[i]))));
+    }
+  }
+  // Names of no column: unknown in a prediction.
+  for (const std::string name : {"y_2", "y_01", "y_", "y_-1", "price_0", "z_0"}) {
+    CHECK(std::isnan(load(arrays, {name}, DatasetUse::prediction).targets[0]));
+    CHECK(error_of([&] {
+            static_cast<void>(load(arrays, {name}, DatasetUse::training));
+          }).find("key '" + name + "' is missing") != std::string::npos);
+  }
+  CHECK(error_of([&] {
+          static_cast<void>(load(arrays, {"y", "y_0"}, DatasetUse::training));
+        }) == "t.npz: the target 'y_0' is there twice");
+  // A key has precedence over a column of its name, and such columns have no name of their own.
+  arrays["y_0"] = npy<double>({4}, {-1, -2, -3, -4}, {"<f8"});
+  CHECK(load(arrays, {"y_0"}, DatasetUse::prediction).targets == std::vector<double>{-1, -2, -3, -4});
+  CHECK(error_of([&] { static_cast<void>(load(arrays, {"y"}, DatasetUse::training)); }) ==
+        "t.npz: column 0 of 'y' is called 'y_0', and the file has such a key; rename one of them");
+}
+
+TEST_CASE("load_npz: targets of every element type") {
+  for (const std::string dtype :
+       {"|b1", "|i1", "<i2", ">i4", "<i8", "|u1", "<u2", "<u4", ">u8", "<f2", "<f4", ">f8"}) {
+    Arrays arrays = small_arrays();
+    arrays["grade"] = npy<int>({4}, {0, 1, 1, 0}, {dtype});
+    const std::vector<std::string> keys = {"grade"};
+    const Dataset data =
+        io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", DatasetUse::training, {}, keys);
+    CHECK_MESSAGE((data.targets == std::vector<double>{0, 1, 1, 0}), dtype);
+  }
+}
+
+TEST_CASE("npy: elements without a header") {
+  const auto of = [](const std::string& dtype, const Bytes& bytes) {
+    return NpyArray::of_elements("t.npz: x", dtype, bytes);
+  };
+  CHECK(of("|i1", {0xFF, 0x02}).values<double>() == std::vector<double>{-1, 2});
+  CHECK(of("|i1", {0xFF, 0x02}).shape() == std::vector<Index>{2});
+  CHECK(of(">u2", {0x01, 0x02}).values<std::int64_t>() == std::vector<std::int64_t>{258});
+  CHECK(of("<f4", {0, 0, 0x80, 0x3F}).values<float>() == std::vector<float>{1});
+  CHECK(of("<f8", {}).size() == 0);
+  CHECK(of("|b1", {1}).whole_numbers());
+  CHECK_FALSE(of("<f2", {0, 0}).whole_numbers());
+  CHECK(error_of([&] {
+          static_cast<void>(of("<i4", {1, 2, 3}));
+        }) == "t.npz: x: has 3 bytes; elements of type '<i4' have 4 each");
+  CHECK(error_of([&] {
+          static_cast<void>(of("<U2", {1, 2, 3}));
+        }).find("has element type '<U2'") != std::string::npos);
+}
+
 TEST_CASE("load_npz: files") {
   const test::TemporaryFolder folder;
   const std::filesystem::path path = folder.write("small.npz", archive_of(small_arrays(), {.deflate = true}));

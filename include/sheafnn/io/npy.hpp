@@ -47,12 +47,31 @@ class NpyArray {
   NpyArray(std::string where, Bytes content) : where_(std::move(where)), content_(std::move(content)) {
     header_ = detail::parse_npy_header(where_, content_);
   }
+  /// A vector of elements that stand one after another, without a header.
+  ///
+  /// \param where  what messages call it
+  /// \param dtype  element type as NumPy writes it, e.g. "|i1"
+  /// \throws std::runtime_error  unsupported element type, or a part of an element at the end
+  [[nodiscard]] static NpyArray of_elements(std::string where, std::string dtype, Bytes elements) {
+    detail::NpyHeader header;
+    header.dtype = std::move(dtype);
+    detail::parse_npy_dtype(where, header);
+    if (elements.size() % header.item_size != 0) {
+      detail::fail(where, "has ", elements.size(), " bytes; elements of type '", header.dtype, "' have ",
+                   header.item_size, " each");
+    }
+    header.size = static_cast<Index>(elements.size() / header.item_size);
+    header.shape = {header.size};
+    return NpyArray(std::move(where), std::move(elements), std::move(header));
+  }
 
   [[nodiscard]] const std::string& where() const noexcept { return where_; }
   [[nodiscard]] const std::vector<Index>& shape() const noexcept { return header_.shape; }
   [[nodiscard]] Index size() const noexcept { return header_.size; }
   /// Element type as NumPy writes it, e.g. "<f8".
   [[nodiscard]] const std::string& dtype() const noexcept { return header_.dtype; }
+  /// Whether the elements are whole numbers or truth values.
+  [[nodiscard]] bool whole_numbers() const noexcept { return header_.kind != 'f'; }
   /// Whether single precision holds every element exactly.
   [[nodiscard]] bool fits_float() const noexcept {
     return header_.kind == 'b' || header_.item_size < (header_.kind == 'f' ? 8u : 4u);
@@ -205,6 +224,9 @@ class NpyArray {
     }
     return sheafnn::detail::concat(where_, "[", r, "]");
   }
+
+  NpyArray(std::string where, Bytes content, detail::NpyHeader header)
+      : where_(std::move(where)), content_(std::move(content)), header_(std::move(header)) {}
 
   std::string where_;
   Bytes content_;

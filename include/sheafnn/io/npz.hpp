@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -25,6 +24,7 @@
 #include "sheafnn/io/masks.hpp"
 #include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/io/npz_keys.hpp"
+#include "sheafnn/io/npz_targets.hpp"
 
 namespace sheafnn::io {
 
@@ -83,40 +83,6 @@ namespace detail {
   if (real && array.fits_float()) add(array.values<float>());
   if (real && !array.fits_float()) add(array.values<double>());
   return texts;
-}
-
-/// The numbers to learn of n nodes under some keys: n, n × 1 or n × k each, side by side.
-template <class GraphType>
-void take_targets(NodeDataset<GraphType>& data, const NpzArchive& archive, std::span<const std::string> keys,
-                  DatasetUse use) {
-  const Index n = data.features.rows();
-  std::vector<std::vector<double>> columns;
-  for (const std::string& key : keys) {
-    if (use == DatasetUse::prediction && !archive.contains(key)) {
-      columns.emplace_back(static_cast<std::size_t>(n), std::numeric_limits<double>::quiet_NaN());
-      data.target_names.push_back(key);
-      continue;
-    }
-    const NpyArray array = archive.array(key);
-    const std::vector<Index>& shape = array.shape();
-    if (shape.empty() || shape.size() > 2 || shape[0] != n || array.size() == 0) {
-      fail(array.where(), "has shape ", array.shape_text(), "; expected numbers of the ", n, " nodes");
-    }
-    const std::vector<double> values = array.values<double>();
-    const Index count = array.size() / n;
-    for (Index c = 0; c < count; ++c) {
-      std::vector<double>& column = columns.emplace_back();
-      for (Index u = 0; u < n; ++u) {
-        column.push_back(values[static_cast<std::size_t>(u * count + c)]);
-        if (std::isinf(column.back()))
-          fail(array.where(), "[", u, "] is infinite; targets are numbers, NaN where unknown");
-      }
-      data.target_names.push_back(count == 1 ? key : sheafnn::detail::concat(key, "_", c));
-    }
-  }
-  for (Index u = 0; u < n; ++u) {
-    for (const std::vector<double>& column : columns) data.targets.push_back(column[static_cast<std::size_t>(u)]);
-  }
 }
 
 /// Graph from edges of shape m × 2, or 2 × m where m ≠ 2; two edges the other way round if `ends_first`.
@@ -376,7 +342,8 @@ template <class GraphType, class ReadGraph>
 /// \param use      for prediction, labels may be missing; masks are looked at for training only
 /// \param missing  the texts that are unknown labels
 /// \param targets  keys of arrays (n, or n × k) of numbers to learn in place of labels: Dataset::targets. Labels are not read
-///                 then. For prediction the arrays may be missing
+///                 then. Column c of an array Y of several columns is called Y_c, and may be given by that name. For
+///                 prediction the arrays may be missing
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training,
                                       const MissingLabels& missing = {},
