@@ -56,10 +56,18 @@ struct Task {
   const programs::ModelEntry* entry;
   const programs::TrainingFolder* folder;  ///< null: no checkpoints
 
+  [[nodiscard]] sheafnn::TargetLoss loss() const {
+    return sheafnn::parse_name<sheafnn::TargetLoss>("--loss", settings.loss);
+  }
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(settings.model); }
   [[nodiscard]] bool has_targets() const { return !data.target_names.empty(); }
   [[nodiscard]] programs::TargetKind targets(const Run& run) const {
-    return {sheafnn::parse_name<sheafnn::TargetLoss>("--loss", settings.loss), data, data.splits[run.split].train};
+    return {loss(), data, data.splits[run.split].train};
+  }
+  /// What validation_accuracy of epochs is.
+  [[nodiscard]] programs::Score score() const {
+    return has_targets() && !programs::has_accuracy(loss()) ? programs::Score::r_squared
+                                                            : programs::Score::accuracy;
   }
   [[nodiscard]] programs::NetworkOptions network() const {
     programs::NetworkOptions r = settings.networks;
@@ -127,7 +135,7 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
 template <class Use>
 void train_in_turn(const Task& task, const Use& use) {
   sheafnn::TrainOptions options = task.settings.train;
-  programs::ProgressBar bar(options.epochs, task.runs.size());
+  programs::ProgressBar bar(options.epochs, task.runs.size(), task.score());
   for (std::size_t i = 0; i < task.runs.size(); ++i) {
     options.on_epoch = [&](const sheafnn::EpochReport& epoch) {
       bar.show("split", i, epoch);

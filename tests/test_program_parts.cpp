@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -13,6 +14,9 @@
 #include <vector>
 
 #include "models/class_names.hpp"
+#include "models/progress.hpp"
+#include "models/target_kind.hpp"
+#include "models/train_settings.hpp"
 #include "models/training_folder.hpp"
 #include "temporary_folder.hpp"
 
@@ -210,6 +214,71 @@ TEST_CASE("classes without names are numbers, in a model and in a dataset") {
   CHECK(taken({}, 2, {"0", "1", "2"}, 3) == Labels{0, 1, -1, 0});
   CHECK(taken({}, 2, {"1", "2"}, 2) == Labels{-1, 0, -1, -1});
   CHECK(taken({}, 2, {"red", "green"}, 2) == Labels{0, 1, -1, 0});  // by their numbers
+}
+
+TEST_CASE("the score of an epoch: an accuracy in percent, R² as a number") {
+  using programs::Score;
+  CHECK(programs::score_text(Score::accuracy, 0.8214) == "82.1%");
+  CHECK(programs::score_text(Score::accuracy, std::nan("")) == "-");
+  CHECK(programs::score_text(Score::r_squared, 0.8214) == "R2 0.8214");
+  CHECK(programs::score_text(Score::r_squared, -1.5) == "R2 -1.5000");
+  CHECK(programs::score_text(Score::r_squared, std::nan("")) == "R2 -");
+  using sheafnn::TargetLoss;
+  for (const TargetLoss loss : {TargetLoss::squared, TargetLoss::gaussian, TargetLoss::poisson}) {
+    CHECK_FALSE(programs::has_accuracy(loss));
+  }
+  for (const TargetLoss loss : {TargetLoss::multilabel, TargetLoss::ordinal}) CHECK(programs::has_accuracy(loss));
+}
+
+TEST_CASE("ordered classes of a checkpoint: every type of numbers that doubles hold") {
+  // Three classes, 1, 2 and 5, or of two, false and true.
+  const auto kind = [](const std::string& dtype, const std::string& data, sheafnn::Index outputs = 2) {
+    const Texts notes = {{"targets", "ordinal"},
+                         {"target_names", "grade"},
+                         {"class_dtype", dtype},
+                         {"class_data", data}};
+    return programs::TargetKind("m.safetensors", notes, outputs).classes();
+  };
+  const auto message = [&](const std::string& dtype, const std::string& data) -> std::string {
+    try {
+      static_cast<void>(kind(dtype, data));
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::pair<const char*, const char*> stored[] = {
+      {"|i1", "010205"},
+      {"|u1", "010205"},
+      {"<i2", "010002000500"},
+      {">i2", "000100020005"},
+      {"<u2", "010002000500"},
+      {"<i4", "010000000200000005000000"},
+      {"<u4", "010000000200000005000000"},
+      {"<i8", "010000000000000002000000000000000500000000000000"},
+      {"<u8", "010000000000000002000000000000000500000000000000"},
+      {"<f2", "003c00400045"},
+      {"<f4", "0000803f000000400000a040"},
+      {"<f8", "000000000000f03f00000000000000400000000000001440"}};
+  for (const auto& [dtype, data] : stored)
+    CHECK_MESSAGE((kind(dtype, data) == std::vector<double>{1, 2, 5}), dtype);
+  CHECK(kind("|b1", "0001", 1) == std::vector<double>{0, 1});
+  CHECK(kind("|i1", "ff00", 1) == std::vector<double>{-1, 0});
+  CHECK(message("<U1", "610000006200000063000000")
+            .find("m.safetensors: class_data: has element type '<U1'; supported are") == 0);
+  CHECK(message("<f16", "00").find("class_data: has element type '<f16'") != std::string::npos);
+  CHECK(message("<i2", "0100020005") ==
+        "m.safetensors: class_data: has 5 bytes; elements of type '<i2' have 2 each");
+  CHECK(message("|i1", "01020") == "m.safetensors: class_data is damaged; expected hexadecimal bytes of numbers");
+  CHECK(message("|i1", "0102") == "m.safetensors: class_data has 2 classes; expected 3 in increasing order");
+  CHECK(message("|i1", "010202") == "m.safetensors: class_data has 3 classes; expected 3 in increasing order");
+  CHECK(message("|u1", "0501ff").find("expected 3 in increasing order") != std::string::npos);
+  CHECK(message("<f4", "0000803f000000400000807f") == "m.safetensors: class_data has a number that is not finite");
+  // 2^53 and 2^53 + 1, which is no double.
+  CHECK(kind("<i8", "00000000000000000000000000002000", 1).back() == 9007199254740992.0);
+  CHECK(
+      message("<i8", "000000000000000000000000000020000100000000002000") ==
+      "m.safetensors: class_data: has the number 9007199254740993; at most 9007199254740992 in size is supported");
 }
 
 }  // namespace test_program_parts

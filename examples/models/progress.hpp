@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <sheafnn/bsnn/trainer.hpp>
 #include <string>
@@ -17,11 +18,19 @@
 
 namespace programs {
 
+/// What the score of an epoch's validation nodes is.
+enum class Score : std::uint8_t { accuracy, r_squared };
+
+/// The score of validation nodes as a bar shows it: "82.1%", or "R2 0.8210"; "-" without such nodes.
+[[nodiscard]] inline std::string score_text(Score score, double value) {
+  return score == Score::accuracy ? text_or("-", "%.1f%%", 100 * value) : "R2 " + text_or("-", "%.4f", value);
+}
+
 /// A bar that is drawn over and over on stderr; silent when that is no terminal.
 class ProgressBar {
  public:
-  ProgressBar(sheafnn::Index epochs, std::size_t runs)
-      : epochs_(epochs), runs_(runs), visible_(isatty(STDERR_FILENO) != 0) {}
+  ProgressBar(sheafnn::Index epochs, std::size_t runs, Score score = Score::accuracy)
+      : epochs_(epochs), runs_(runs), score_(score), visible_(isatty(STDERR_FILENO) != 0) {}
 
   /// Shows that `run` (0, 1, …) has finished an epoch; at most a dozen times a second.
   void show(std::string_view what, std::size_t run, const sheafnn::EpochReport& report) {
@@ -32,7 +41,7 @@ class ProgressBar {
     std::fprintf(stderr, "\r%.*s %zu/%zu [%s] epoch %td/%td  loss %.4f  validation %s  %s ",
                  static_cast<int>(what.size()), what.data(), run + 1, runs_,
                  bar(report.epoch + 1, epochs_).c_str(), report.epoch + 1, epochs_, report.loss,
-                 text_or("-", "%.1f%%", 100 * report.validation_accuracy).c_str(),
+                 score_text(score_, report.validation_accuracy).c_str(),
                  left(shown_, epochs_ * static_cast<sheafnn::Index>(runs_ - run) - report.epoch - 1).c_str());
   }
   /// Shows several runs at a time: the number of finished runs, and the number of completed epochs of all runs.
@@ -73,6 +82,7 @@ class ProgressBar {
 
   sheafnn::Index epochs_;
   std::size_t runs_;
+  Score score_;
   bool visible_;
   Clock::time_point start_ = Clock::now(), last_{};
   sheafnn::Index shown_ = 0;  ///< epochs

@@ -8,7 +8,7 @@
 /// | target_loss                            | of numbers: squared, gaussian or poisson                                   |
 /// | target_names                           | k names, a CSV record                                                      |
 /// | target_mean, target_scale, base_rates  | TargetScaling, k doubles in hexadecimal bytes                              |
-/// | class_kind, class_dtype, class_data    | values of ordered classes, K numbers in hexadecimal bytes                  |
+/// | class_kind, class_dtype, class_data    | values of ordered classes, K numbers in hexadecimal bytes of NumPy's type  |
 /// | interval_coverage, interval_thresholds | conformal intervals from the validation nodes: coverage, and k thresholds  |
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -27,6 +27,7 @@
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/file.hpp>
+#include <sheafnn/io/npy.hpp>
 #include <sheafnn/uncertainty/intervals.hpp>
 #include <string>
 #include <string_view>
@@ -38,6 +39,11 @@
 namespace programs {
 
 using sheafnn::Index;
+
+/// Is the score of a loss the accuracy of labels or classes? Otherwise it is R² of numbers, which have a mean.
+[[nodiscard]] inline bool has_accuracy(sheafnn::TargetLoss loss) {
+  return loss == sheafnn::TargetLoss::multilabel || loss == sheafnn::TargetLoss::ordinal;
+}
 
 /// What predictions of n nodes mean, in the numbers of the files.
 struct TargetPrediction {
@@ -104,12 +110,12 @@ class TargetKind {
       for (std::size_t c = 0; c < count; ++c) names_.push_back("target_" + std::to_string(c));
     }
     const bool scaled = targets == "numbers";
-    scaling_.mean = scaled ? numbers<double>(file, notes, "target_mean") : std::vector<double>(count, 0.0);
-    scaling_.scale = scaled ? numbers<double>(file, notes, "target_scale") : std::vector<double>(count, 1.0);
-    if (loss_ == sheafnn::TargetLoss::poisson) scaling_.base_rates = numbers<double>(file, notes, "base_rates");
+    scaling_.mean = scaled ? numbers(file, notes, "target_mean") : std::vector<double>(count, 0.0);
+    scaling_.scale = scaled ? numbers(file, notes, "target_scale") : std::vector<double>(count, 1.0);
+    if (loss_ == sheafnn::TargetLoss::poisson) scaling_.base_rates = numbers(file, notes, "base_rates");
     if (notes.contains("interval_thresholds")) {
-      coverage_ = numbers<double>(file, notes, "interval_coverage").at(0);
-      thresholds_ = numbers<double>(file, notes, "interval_thresholds");
+      coverage_ = numbers(file, notes, "interval_coverage").at(0);
+      thresholds_ = numbers(file, notes, "interval_thresholds");
     }
     const auto check = [&](const char* name, std::size_t size, std::size_t wanted) {
       if (size != wanted) sheafnn::io::detail::fail(file, name, " has ", size, " entries; expected ", wanted);
@@ -123,9 +129,7 @@ class TargetKind {
 
   [[nodiscard]] sheafnn::TargetLoss loss() const noexcept { return loss_; }
   /// Are they numbers that have a mean, and not labels or classes?
-  [[nodiscard]] bool numeric() const noexcept {
-    return loss_ != sheafnn::TargetLoss::multilabel && loss_ != sheafnn::TargetLoss::ordinal;
-  }
+  [[nodiscard]] bool numeric() const noexcept { return !has_accuracy(loss_); }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
   /// Values of ordered classes, increasing; otherwise empty.
   [[nodiscard]] const std::vector<double>& classes() const noexcept { return classes_; }
@@ -246,32 +250,44 @@ class TargetKind {
     }
     return r;
   }
-  /// \tparam T  the type of the bytes \returns  them as finite doubles
-  template <class T>
+  /// Finite numbers of an entry. Thresholds are infinite where there are too few nodes.
   [[nodiscard]] static std::vector<double> numbers(const std::string& file,
+                                                   const std::map<std::string, std::string>& notes,
+                                                   const char* key, std::string dtype = "<f8") {
+    const sheafnn::io::NpyArray array =
+        sheafnn::io::NpyArray::of_elements(sheafnn::detail::concat(file, ": ", key), std::move(dtype),
+                                           bytes_of(file, notes, key));
+    if (array.whole_numbers()) check_doubles(array);
+    std::vector<double> r = array.values<double>();
+    const bool threshold = std::string_view(key) == "interval_thresholds";
+    if (!threshold && !std::all_of(r.begin(), r.end(), [](double value) { return std::isfinite(value); })) {
+      sheafnn::io::detail::fail(file, key, " has a number that is not finite");
+    }
+    return r;
+  }
+  /// The bytes that an entry has as hexadecimal digits.
+  [[nodiscard]] static sheafnn::io::Bytes bytes_of(const std::string& file,
                                                    const std::map<std::string, std::string>& notes,
                                                    const char* key) {
     const std::string text = note(file, notes, key);
     const std::string_view digits = "0123456789abcdef";
-    if (text.size() % (2 * sizeof(T)) != 0 || text.find_first_not_of(digits) != std::string::npos) {
+    if (text.size() % 2 != 0 || text.find_first_not_of(digits) != std::string::npos) {
       sheafnn::io::detail::fail(file, key, " is damaged; expected hexadecimal bytes of numbers");
     }
-    std::vector<double> r;
-    for (std::size_t i = 0; i < text.size(); i += 2 * sizeof(T)) {
-      unsigned char bytes[sizeof(T)];
-      for (std::size_t b = 0; b < sizeof(T); ++b) {
-        bytes[b] =
-            static_cast<unsigned char>(16 * digits.find(text[i + 2 * b]) + digits.find(text[i + 2 * b + 1]));
-      }
-      T value;
-      std::memcpy(&value, bytes, sizeof(T));
-      r.push_back(static_cast<double>(value));
-      const bool threshold =
-          std::string_view(key) == "interval_thresholds";  // infinite where there are too few nodes
-      if (!std::isfinite(r.back()) && !threshold)
-        sheafnn::io::detail::fail(file, key, " has a number that is not finite");
+    sheafnn::io::Bytes r;
+    for (std::size_t i = 0; i < text.size(); i += 2) {
+      r.push_back(static_cast<unsigned char>(16 * digits.find(text[i]) + digits.find(text[i + 1])));
     }
     return r;
+  }
+  /// \throws std::runtime_error  a whole number that is no double
+  static void check_doubles(const sheafnn::io::NpyArray& array) {
+    constexpr std::int64_t most = std::int64_t{1} << std::numeric_limits<double>::digits;
+    for (const std::int64_t value : array.values<std::int64_t>()) {
+      if (value >= -most && value <= most) continue;
+      sheafnn::io::detail::fail(array.where(), "has the number ", value, "; at most ", most,
+                                " in size is supported");
+    }
   }
   /// Values of ordered classes, or 0 … K − 1 where a file has none.
   [[nodiscard]] static std::vector<double> classes_of(const std::string& file,
@@ -282,17 +298,8 @@ class TargetKind {
       for (std::size_t c = 0; c < count; ++c) r.push_back(static_cast<double>(c));
       return r;
     }
-    const std::string type = note(file, notes, "class_dtype");
-    if (type == "<f8") {
-      r = numbers<double>(file, notes, "class_data");
-    } else if (type == "<i8") {
-      r = numbers<std::int64_t>(file, notes, "class_data");
-    } else if (type == "<i4") {
-      r = numbers<std::int32_t>(file, notes, "class_data");
-    } else {
-      sheafnn::io::detail::fail(file, "class_dtype '", type, "' is not read; ordered classes are <f8, <i8 or <i4");
-    }
-    if (r.size() != count || !std::is_sorted(r.begin(), r.end())) {
+    r = numbers(file, notes, "class_data", note(file, notes, "class_dtype"));
+    if (r.size() != count || std::adjacent_find(r.begin(), r.end(), std::greater_equal<>()) != r.end()) {
       sheafnn::io::detail::fail(file, "class_data has ", r.size(), " classes; expected ", count,
                                 " in increasing order");
     }

@@ -100,7 +100,7 @@ class TargetResults final : public Results {
   };
   /// Losses of numbers have R², losses of labels and classes the accuracy.
   [[nodiscard]] const char* score_name() const {
-    return settings_.loss == "multilabel" || settings_.loss == "ordinal" ? "accuracy" : "R2";
+    return has_accuracy(sheafnn::parse_name<sheafnn::TargetLoss>("--loss", settings_.loss)) ? "accuracy" : "R2";
   }
   static void print_figures(double loss, double score, double test_loss, double test_score, const char* unknown) {
     std::printf("%15s  %8s  %9s  %8s", text_or(unknown, "%.4f", loss).c_str(),
