@@ -12,6 +12,7 @@
 
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/datasets.hpp"
+#include "sheafnn/io/hypergraph.hpp"
 #include "sheafnn/io/text_dataset.hpp"
 #include "temporary_folder.hpp"
 
@@ -553,6 +554,59 @@ TEST_CASE("text folder: types of edges and nodes") {
       message_of(Folder(nodes, edges), of_nodes) ==
       "edges.csv:3: column 'type' is 'fears', and 'likes' in line 2; --edge-types gives each type weights of the "
       "sheaf learner");
+}
+
+TEST_CASE("text folder: the column of types has any spelling in either table") {
+  io::TextOptions both;
+  both.edge_types = both.node_types = true;
+  const auto types = [](auto span) { return std::vector<std::int32_t>(span.begin(), span.end()); };
+  for (const std::string name : {"type", "Type", "TYPE", "_type", "type "}) {
+    const Folder folder("name," + name + ",label,age\nada,person,0,1\nbob,robot,1,2\n",
+                        "source," + name + ",target\nada,likes,bob\n");
+    const Dataset data = io::load_text_folder(folder.path(), both, DatasetUse::own_splits);
+    CHECK(data.node_type_names == Strings{"person", "robot"});
+    CHECK(types(data.graph.node_types()) == std::vector<std::int32_t>{0, 1});
+    CHECK(data.edge_type_names == Strings{"likes"});
+    CHECK(data.feature_names == Strings{"age"});
+    CHECK(message_of(folder).starts_with("nodes.csv:2: column '"));
+  }
+  const std::string nodes = "name,type,label,Type,age\nada,a,0,b,1\nbob,a,1,b,2\n";
+  const std::string edges = "source,Type,target,type\nada,Directed,bob,likes\n";
+  CHECK(message_of(Folder(nodes, edges), both) ==
+        "nodes.csv:1: columns 'type' and 'Type' could both tell the types; only one can be meant");
+  io::TextOptions of_edges;
+  of_edges.edge_types = true;
+  CHECK(message_of(Folder("name,label,age\nada,0,1\nbob,1,2\n", edges), of_edges) ==
+        "edges.csv:1: columns 'Type' and 'type' could both tell the types; only one can be meant");
+  CHECK(message_of(Folder("Type,label,age\nada,0,1\nbob,1,2\n", edges), both) ==
+        "nodes.csv:1: column 'Type' is the first column, which holds the names of the nodes");
+  // Without --stalks and --edge-types, a column of numbers is a feature, and what Gephi writes is passed over.
+  const Dataset plain = io::load_text_folder(Folder("name,label,Type\nada,0,1\nbob,1,2\n", edges).path(), {},
+                                             DatasetUse::own_splits);
+  CHECK(plain.feature_names == Strings{"Type"});
+}
+
+TEST_CASE("text folder: types of nodes as texts are no features, and the message says what to do") {
+  const std::string advice =
+      "; with --stalks the program train reads the column as types of nodes, otherwise leave it out";
+  for (const std::string name : {"type", "Type"}) {
+    const std::string nodes = "name,label,age," + name + "\nada,0,1,\nbob,1,2,robot\n";
+    CHECK(message_of(Folder(nodes, "ada,bob\n")) ==
+          "nodes.csv:3: column '" + name + "': 'robot' is not a finite number" + advice);
+    // Hypergraphs have no types.
+    const test::TemporaryFolder folder;
+    folder.write("hyperedges.csv", std::string("ada,bob\n"));
+    folder.write("nodes.csv", nodes);
+    CHECK_THROWS_WITH_AS(static_cast<void>(io::load_hypergraph(folder.path().string())),
+                         doctest::Contains("'robot' is not a finite number"), std::runtime_error);
+    try {
+      static_cast<void>(io::load_hypergraph(folder.path().string()));
+    } catch (const std::runtime_error& error) {
+      CHECK(std::string(error.what()).find("--stalks") == std::string::npos);
+    }
+  }
+  CHECK(message_of_nodes("name,label,kind\nada,red,x\n") ==
+        "nodes.csv:2: column 'kind': 'x' is not a finite number");
 }
 
 TEST_CASE("text folder: carriage returns inside lines, and names in messages") {

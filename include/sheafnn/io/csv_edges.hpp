@@ -260,8 +260,11 @@ class EdgeListReader {
     using Kind = Column::Kind;
     if (k == ends_[0] || k == ends_[1]) {
       column.kind = Kind::ends;
-    } else if (plain == "type" && attributes_ != EdgeAttributes::keep) {
+    } else if (attributes_ != EdgeAttributes::keep && is_type_column(name)) {
       column.kind = Kind::type;
+      for (std::size_t j = 0; j < k && attributes_ == EdgeAttributes::types; ++j) {
+        if (columns_[j].kind == Kind::type) refuse_second_types(csv_.where(), csv_.fields()[j], name);
+      }
     } else if (plain == "id" || plain == "edgeid" || plain == "label" || plain == "unnamed0" || plain == "index" ||
                (name.empty() && k == 0)) {
       column.kind = Kind::ignored;  // of Gephi, and numbers of lines

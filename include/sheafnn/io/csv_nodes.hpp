@@ -37,7 +37,8 @@ struct NodeTable {
   NodeFeatures features;                   ///< n × p
   std::vector<double> targets;             ///< n × k, for TableRules::targets; NaN where unknown
   std::vector<std::vector<std::string>>
-      texts;  ///< for each of TableRules::texts: n fields, or none: no such column
+      texts;                       ///< for each of TableRules::texts: n fields, or none: no such column
+  std::vector<std::string> types;  ///< n fields of the column of types; empty: none, or not read
 
   /// n; 0 where there is no table. A list of labels has no names, a table without labels no labels.
   [[nodiscard]] Index node_count() const noexcept {
@@ -61,6 +62,22 @@ inline constexpr std::pair<std::string_view, int> set_words[] = {{"train", 0},
                                                                  {"val", 1},
                                                                  {"test", 2}};
 
+/// Whether a column of nodes or edges tells their types: type, Type, TYPE and the like, by plain_word().
+[[nodiscard]] inline bool is_type_column(std::string_view name) { return plain_word(name) == "type"; }
+/// Refuses a second column of types. \throws std::runtime_error  always
+[[noreturn]] inline void refuse_second_types(const std::string& where, const std::string& first,
+                                             const std::string& second) {
+  fail(where, "columns '", printable(first), "' and '", printable(second),
+       "' could both tell the types; only one can be meant");
+}
+
+/// What a table of nodes does with its column of types.
+enum class TypeColumn : std::uint8_t {
+  other,    ///< a column like others: such tables have no types
+  feature,  ///< a feature; messages about texts there say how types are read
+  types     ///< NodeTable::types
+};
+
 /// How a table of nodes or graphs is read.
 struct TableRules {
   std::string label = "label";            ///< column of the classes; empty: none
@@ -68,6 +85,7 @@ struct TableRules {
   std::vector<std::string> texts = {};    ///< columns whose fields are kept: NodeTable::texts
   std::vector<std::string> targets = {};  ///< columns of numbers to learn: NodeTable::targets
   bool needs_targets = true;              ///< whether all of them have to be there
+  TypeColumn types = TypeColumn::other;   ///< what becomes of a column of types
   std::string_view row = "node";          ///< what messages call a row
   bool numbered = false;  ///< a first column called as texts[0] holds these texts; rows have no names then
   /// Where sets belong, for messages.
@@ -76,7 +94,7 @@ struct TableRules {
 
 /// What the columns of a node table mean.
 struct NodeColumns {
-  enum class Role { name, label, split, feature, text, target };
+  enum class Role { name, label, split, feature, text, type, target };
   std::vector<std::string> names;
   std::vector<Role> roles;
   bool labelled = false;
@@ -94,11 +112,14 @@ struct NodeColumns {
       return std::find(list.begin(), list.end(), name) != list.end();
     };
     const auto is_text = [&](const std::string& name) { return is_in(rules.texts, name); };
+    const auto is_type = [&](const std::string& name) {
+      return rules.types == TypeColumn::types && is_type_column(name);
+    };
     while (names.size() > 1 && names.back().empty()) names.pop_back();
     unnamed = header.fields().size() - names.size();
     const bool numbered = rules.numbered && names.front() == rules.texts.front();
     if (!numbered && ((!label.empty() && names.front() == label) || is_text(names.front()) ||
-                      is_in(rules.targets, names.front()))) {
+                      is_type(names.front()) || is_in(rules.targets, names.front()))) {
       fail(header.where(), "column '", printable(names.front()),
            "' is the first column, which holds the names of the ", rules.row, "s");
     }
@@ -109,8 +130,13 @@ struct NodeColumns {
         fail(header.where(), "columns ", same - names.begin() + 1, " and ", k + 1, " are both called '",
              printable(names[k]), "'");
       }
+      const auto types = std::find(roles.begin(), roles.end(), Role::type);
+      if (is_type(names[k]) && types != roles.end()) {
+        refuse_second_types(header.where(), names[static_cast<std::size_t>(types - roles.begin())], names[k]);
+      }
       roles.push_back(k == 0 && !numbered              ? Role::name
                       : is_text(names[k])              ? Role::text
+                      : is_type(names[k])              ? Role::type
                       : is_in(rules.targets, names[k]) ? Role::target
                       : names[k] == label              ? Role::label
                       : is_split_column(names[k])      ? Role::split
@@ -241,6 +267,9 @@ class NodeTableReader {
         case Role::text:
           table_.texts[place_of(rules_.texts, k)].push_back(fields[k]);
           break;
+        case Role::type:
+          table_.types.push_back(fields[k]);
+          break;
         case Role::target:
           table_.targets[first_target + place_of(rules_.targets, k)] = target_of(fields[k], k);
           break;
@@ -284,10 +313,12 @@ class NodeTableReader {
     return number_of(text, column, [] { return "; targets are numbers, empty where unknown"; });
   }
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
-    const auto hint = [&] {
-      return columns_.labelled || rules_.label.empty() ? ""
-                                                       : "; no column is called '" + printable(rules_.label) +
-                                                             "' (--label names the column of the labels)";
+    const auto hint = [&]() -> std::string {
+      if (rules_.types == TypeColumn::feature && is_type_column(columns_.names[column])) {
+        return "; with --stalks the program train reads the column as types of nodes, otherwise leave it out";
+      }
+      if (columns_.labelled || rules_.label.empty()) return "";
+      return "; no column is called '" + printable(rules_.label) + "' (--label names the column of the labels)";
     };
     const double value = number_of(text, column, hint);
     if (value == 0) return;

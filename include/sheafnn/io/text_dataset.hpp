@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,11 +31,22 @@ struct TextOptions {
   std::string label = "label";        ///< name of the label column
   bool identity_features = false;     ///< one-hot node numbers (n × n) in place of what the files hold
   MissingLabels missing_labels = {};  ///< texts that are unknown labels; see graph/labels.hpp
-  bool edge_types = false;            ///< read the column type of the edge list
-  bool node_types = false;            ///< read the column type of the node table
+  bool edge_types = false;            ///< read the column of types of the edge list (is_type_column())
+  bool node_types = false;            ///< read that column of the node table
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
 };
+
+/// Checks names of targets. \param name  what messages call them
+///
+/// \throws std::invalid_argument  no name, an empty one, or one that is there twice
+inline void check_target_names(std::string_view name, const std::vector<std::string>& targets) {
+  require(!targets.empty(), name, "an empty text", "at least one name is needed");
+  for (auto target = targets.begin(); target != targets.end(); ++target) {
+    require(!target->empty(), name, "an empty name", "targets have names");
+    require(std::find(targets.begin(), target, *target) == target, name, *target, "it is there twice");
+  }
+}
 
 namespace detail {
 
@@ -67,15 +79,19 @@ inline constexpr std::array<std::string_view, 5> node_files = {"nodes.csv", "nod
 inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"};
 
 /// Nodes, labels and splits from a node table, or labels alone from a list.
+///
+/// \param has_types  whether nodes of such a dataset may have types
 [[nodiscard]] inline NodeTable read_nodes(const std::filesystem::path& path, const TextOptions& options,
-                                          DatasetUse use) {
+                                          DatasetUse use, bool has_types) {
   if (path.extension() != ".txt") {
     CsvReader csv(path);
     TableRules rules{.label = options.label,
                      .missing = options.missing_labels,
                      .targets = options.targets,
-                     .needs_targets = use != DatasetUse::prediction};
-    if (options.node_types) rules.texts = {"type"};
+                     .needs_targets = use != DatasetUse::prediction,
+                     .types = !has_types           ? TypeColumn::other
+                              : options.node_types ? TypeColumn::types
+                                                   : TypeColumn::feature};
     return NodeTableReader(csv, std::move(rules)).read();
   }
   NodeTable table;
@@ -118,10 +134,8 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
 /// \param names  of the types, sorted
 /// \throws std::runtime_error  no such column, or a node without a type
 inline void read_node_types(const NodeTable& table, Graph& graph, std::vector<std::string>& names) {
-  if (table.texts.empty() || table.texts.front().empty()) {
-    fail(table.file, "has no column 'type', which tells the types of nodes");
-  }
-  const std::vector<std::string>& texts = table.texts.front();
+  const std::vector<std::string>& texts = table.types;
+  if (texts.empty()) fail(table.file, "has no column 'type', which tells the types of nodes");
   for (std::size_t u = 0; u < texts.size(); ++u) {
     if (texts[u].empty()) fail(sheafnn::detail::concat(table.file, ":", table.lines[u]), "the node has no type");
   }
@@ -182,7 +196,9 @@ template <class GraphType, class ReadGraph>
   NodeDataset<GraphType> r = naming_file(where, [&] {
     NodeDataset<GraphType> data;
     NodeTable table;
-    if (!files.nodes.empty()) table = read_nodes(files.nodes, options, use);
+    if (!files.nodes.empty()) {
+      table = read_nodes(files.nodes, options, use, std::is_same_v<GraphType, Graph>);
+    }
     if (files.nodes.empty() && files.features.empty()) {
       fail(where, "has edges, but neither nodes.csv (or .tsv) nor features.mtx");
     }
