@@ -60,7 +60,8 @@ struct ModelOptions {
   /// are not learned.
   Index learner_layers = 0;
   Index learner_width = 0;
-  LearnerInput learner = LearnerInput::concatenation;  ///< how the sheaf learner combines the features of two nodes
+  LearnerInput learner =
+      LearnerInput::concatenation;  ///< how the sheaf learner combines the features of two nodes
   /// Number of arc features that the sheaf learner reads as well.
   Index edge_features = 0;
   /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
@@ -123,22 +124,24 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.2"},
         options.use_edges...);
   visit({.key = "edge_types",
-         .summary = "names of the edges' types, each with weights of the sheaf learner; the data decide it",
+         .summary = "names of the edges' types, each with weights of the sheaf learner; on the command line "
+                    "train alone has --edge-types, which takes them from the data",
          .flag = "",
          .since = "0.2"},
         options.edge_types...);
   visit({.key = "node_types",
-         .summary = "names of the nodes' types, each with stalks of its own; the data decide it",
+         .summary = "names of the nodes' types, each with stalks of its own; on the command line train alone has "
+                    "--stalks, which takes them from the data",
          .flag = "",
          .since = "0.2"},
         options.node_types...);
   visit({.key = "stalks",
-         .summary = "stalk dimension of each type of nodes; the data and --stalks decide it",
+         .summary = "stalk dimension of each type of nodes; on the command line train alone has --stalks",
          .flag = "",
          .since = "0.2"},
         options.stalks...);
   visit({.key = "edge_stalks",
-         .summary = "stalk dimension of each type of edges; the data and --edge-stalks decide it",
+         .summary = "stalk dimension of each type of edges; on the command line train alone has --edge-stalks",
          .flag = "",
          .since = "0.2"},
         options.edge_stalks...);
