@@ -445,6 +445,49 @@ void check_training(const typename Model::Options& architecture) {
   }
 }
 
+TEST_CASE("ranks that do not agree in types are refused, by the name of what differs") {
+  if (ranks().size() == 1) return;
+  const auto n = static_cast<std::size_t>(dataset().node_count()),
+             m = static_cast<std::size_t>(dataset().graph.edge_count());
+  // Types 0, 1, 0, 1, …, of which the other ranks have one changed or renamed.
+  const auto typed = [&](const std::vector<std::string>& edges, const std::vector<std::string>& nodes,
+                         std::size_t edge, std::size_t node) {
+    sheafnn::Dataset data = dataset();
+    std::vector<std::int32_t> of_edges(m), of_nodes(n);
+    for (std::size_t e = 0; e < m; ++e) of_edges[e] = static_cast<std::int32_t>((e + (e == edge ? 1 : 0)) % 2);
+    for (std::size_t u = 0; u < n; ++u) of_nodes[u] = static_cast<std::int32_t>((u + (u == node ? 1 : 0)) % 2);
+    data.graph.set_edge_types(of_edges, 2);
+    data.graph.set_node_types(of_nodes, 2);
+    data.edge_type_names = edges;
+    data.node_type_names = nodes;
+    return data;
+  };
+  const std::vector<std::string> edges = {"cites", "writes"}, nodes = {"author", "paper"};
+  const sheafnn::Dataset first = typed(edges, nodes, m, n);
+  mpi::require_agreement(ranks(), first);
+  const auto check = [&](const sheafnn::Dataset& other, const std::string& message) {
+    CHECK_THROWS_WITH_AS(mpi::require_agreement(ranks(), ranks().is_root() ? first : other),
+                         doctest::Contains(message.c_str()), std::runtime_error);
+  };
+  check(typed({"cites", "reads"}, nodes, m, n),
+        "on rank 1 edge types is cites,reads, on rank 0 it is cites,writes");
+  check(typed(edges, nodes, 0, n), "on rank 1 fingerprint of the edge types is ");
+  check(typed(edges, {"author", "venue"}, m, n),
+        "on rank 1 node types is author,venue, on rank 0 it is author,paper");
+  check(typed(edges, nodes, m, 3), "on rank 1 fingerprint of the node types is ");
+  check(dataset(), "on rank 1 edge types is , on rank 0 it is cites,writes");
+
+  // Options of types, before a training begins.
+  const sheafnn::Dataset data = dataset();
+  mpi::DistributedData part(ranks(), data, mpi::metis_partition(ranks(), data.graph));
+  sheafnn::ModelOptions architecture = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  architecture.edge_types = edges;
+  architecture.edge_stalks = {2, ranks().is_root() ? 2 : 1};
+  Nsd<Diagonal<2>, double> model(architecture, 2);
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(model, part, data.splits[0], {.epochs = 1})),
+                       doctest::Contains("on rank 1 edge_stalks is 2,1, on rank 0 it is 2,2"), std::runtime_error);
+}
+
 TEST_CASE("a training of Bayesian networks is that of one process") {
   check_training<Bsnn<SpecialOrthogonal<3>, double>>({.features = 20, .channels = 3, .layers = 2, .classes = 3});
 }

@@ -123,7 +123,7 @@ template <class Model>
 ///
 /// \throws std::runtime_error  as require_agreement(). Takes any dataset
 inline void require_agreement(Communicator& ranks, const Dataset& whole) {
-  detail::Fingerprint edges, labels, features;
+  detail::Fingerprint edges, labels, features, edge_types, node_types;
   edges.add(whole.graph.targets());
   for (Index arc = 0; arc < whole.graph.arc_count(); ++arc) {
     const std::uint8_t listed = whole.graph.listed(arc) ? 1 : 0;
@@ -132,12 +132,18 @@ inline void require_agreement(Communicator& ranks, const Dataset& whole) {
   labels.add(std::span<const std::int32_t>(whole.labels));
   features.add(whole.features.column_of());
   features.add(whole.features.values());
+  edge_types.add(whole.graph.edge_types());
+  node_types.add(whole.graph.node_types());
   require_agreement(ranks, {{"data set", whole.name},
                             {"nodes", std::to_string(whole.node_count())},
                             {"edges", std::to_string(whole.graph.edge_count())},
                             {"features", std::to_string(whole.feature_count())},
                             {"classes", std::to_string(whole.class_count)},
                             {"fingerprint of the edges", edges.text()},
+                            {"edge types", io::option_text(whole.edge_type_names)},
+                            {"fingerprint of the edge types", edge_types.text()},
+                            {"node types", io::option_text(whole.node_type_names)},
+                            {"fingerprint of the node types", node_types.text()},
                             {"fingerprint of the labels", labels.text()},
                             {"fingerprint of the features", features.text()}});
 }
