@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sheafnn/graph/splits.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/datasets.hpp"
 #include "sheafnn/io/hypergraph.hpp"
@@ -675,6 +676,16 @@ TEST_CASE("text folder: columns of targets") {
   CHECK(std::isnan(data.targets[3]));
   CHECK(data.targets[4] == -1);
   CHECK(std::isnan(data.targets[5]));
+  // Splits are of the nodes with a known target.
+  CHECK(known_targets(data) == std::vector<std::int32_t>{0, 0, 0});
+  const std::vector<std::string> price = {"price"};
+  const Dataset prices = io::load_text_folder(folder.path(), {.targets = price}, DatasetUse::own_splits);
+  CHECK(known_targets(prices) == std::vector<std::int32_t>{0, -1, -1});
+  for (const Split& split : random_splits(prices, {.train = 1, .validation = 0, .test = 0, .count = 3})) {
+    CHECK(split.train == std::vector<std::int32_t>{0});
+    CHECK(split.validation.empty());
+    CHECK(split.test.empty());
+  }
   // Columns that are not there: unknown in a prediction.
   options.targets = {"price", "weight"};
   CHECK_THROWS_WITH(static_cast<void>(io::load_text_folder(folder.path(), options, DatasetUse::own_splits)),

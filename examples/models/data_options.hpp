@@ -53,13 +53,10 @@ struct DataOptions {
   return words;
 }
 
-/// Names of --target. \throws std::invalid_argument  no name, or one that is there twice
+/// Names of --target. \throws as parse_words() and io::check_target_names()
 [[nodiscard]] inline std::vector<std::string> parse_targets(const std::string& text) {
   std::vector<std::string> names = parse_words("--target", text);
-  sheafnn::require(!names.empty(), "--target", "an empty text", "at least one name is needed");
-  for (auto name = names.begin(); name != names.end(); ++name) {
-    sheafnn::require(std::find(names.begin(), name, *name) == name, "--target", *name, "it is there twice");
-  }
+  sheafnn::io::check_target_names("--target", names);
   return names;
 }
 
@@ -313,19 +310,6 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   }
 }
 
-/// For every node 0 where one of its targets is known, otherwise -1.
-[[nodiscard]] inline std::vector<std::int32_t> known_targets(const sheafnn::Dataset& data) {
-  const std::size_t k = data.target_names.size();
-  std::vector<std::int32_t> r;
-  for (std::size_t i = 0; i < data.targets.size(); i += k) {
-    const auto first = data.targets.begin() + static_cast<std::ptrdiff_t>(i);
-    const bool known =
-        std::any_of(first, first + static_cast<std::ptrdiff_t>(k), [](double y) { return !std::isnan(y); });
-    r.push_back(known ? 0 : -1);
-  }
-  return r;
-}
-
 /// Loads what a model is trained on.
 ///
 /// \throws std::runtime_error, std::invalid_argument  bad input, or a dataset without splits when none are to be made
@@ -337,11 +321,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   sheafnn::require_between("--split-count", options.splits.count, 1, 1000);
   sheafnn::Dataset data =
       load(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training, options);
-  if (make && data.target_names.empty()) {
-    data.splits = sheafnn::random_splits(data.labels, data.class_count, options.splits);
-  } else if (make) {
-    data.splits = sheafnn::random_splits(known_targets(data), 1, options.splits);
-  }
+  if (make) data.splits = sheafnn::random_splits(data, options.splits);
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
                    "training needs at least one; --make-splits 60/20/20 draws some");
   if (options.exchange_masks) {

@@ -107,6 +107,21 @@ def texts(place: Callable[[int], str], values: Iterable[str]) -> None:
             raise ValueError(f"{place(i)} {value!r} is not allowed; it is not Unicode text")
 
 
+def text_list(name: str, value: Any, expected: str) -> list[str] | None:
+    """One text or several, or None.
+
+    :param expected: what messages expect, e.g. "a list of names"
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return [value]
+    own = list(value) if isinstance(value, Iterable) else [value]
+    if not all(isinstance(text, str) for text in own):
+        raise ValueError(f"{name}: {value!r} is not allowed; expected {expected}")
+    return own
+
+
 def unmasked(name: str, value: Any) -> Any:
     """Of a masked array the numbers, with NaN for its masked entries; other values as they are."""
     if not np.ma.isMaskedArray(value):

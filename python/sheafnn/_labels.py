@@ -186,13 +186,7 @@ def _encode_texts(texts: list[str], minus_one: bool, missing: Sequence[str] | No
 
 def missing_words(missing: Any) -> list[str] | None:
     """Words that mean an unknown label, of one or several."""
-    if missing is None:
-        return None
-    if isinstance(missing, str):
-        return [missing]
-    if not all(isinstance(word, str) for word in missing):
-        raise ValueError(f"missing_labels: {missing!r} is not allowed; expected a list of texts that mean an unknown label")
-    return list(missing)
+    return _checks.text_list("missing_labels", missing, "a list of texts that mean an unknown label")
 
 
 def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None) -> tuple[np.ndarray, np.ndarray]:

@@ -501,7 +501,8 @@ class Dataset(NodeData):
         stratified: bool = True,
         seed: _checks.Seed = 0,
     ) -> "Dataset":
-        """The same data with random splits of the labelled nodes. With ``stratified`` the shares hold within every class."""
+        """The same data with random splits of the nodes with a label, or of those with a known target where the data have targets.
+        With ``stratified`` the shares hold within every class."""
         core = _core.random_splits(
             self._core,
             _checks.whole("count", count, 0, 1000),
@@ -513,10 +514,20 @@ class Dataset(NodeData):
         )
         return Dataset(core, self._classes)
 
+    @property
+    def targets(self) -> Any:
+        """n x k numbers to learn in place of labels, NaN where unknown; None without targets."""
+        return self._core.targets
+
+    @property
+    def target_names(self) -> list[str]:
+        """k names of the targets, or an empty list."""
+        return self._core.target_names
+
     def __reduce__(self) -> tuple[Any, ...]:
         listed = self._core.listed_arcs  # networks on directed arcs tell them from the others
         parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
-        return _unpickled, (parts, self.arc_features)
+        return _unpickled, (parts, self.arc_features, self.targets, self.target_names)
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError(
@@ -528,16 +539,24 @@ class Dataset(NodeData):
         return _core.edge_homophily(self._core)
 
     def __repr__(self) -> str:
+        learned = f"{len(self.target_names)} targets" if self.target_names else f"{self.class_count} classes"
         return (
             f"<Dataset {self.name}: {self.node_count} nodes, {self.edge_count} edges, {self.feature_count} features, "
-            f"{self.class_count} classes, {len(self._core.splits())} splits>"
+            f"{learned}, {len(self._core.splits())} splits>"
         )
 
 
-def _unpickled(parts: tuple[Any, ...], arc_features: np.ndarray | None) -> Dataset:
+def _unpickled(
+    parts: tuple[Any, ...],
+    arc_features: np.ndarray | None,
+    targets: np.ndarray | None = None,
+    target_names: Sequence[str] = (),
+) -> Dataset:
     data = Dataset._of_codes(*parts)
     if arc_features is not None:
         data._core.set_arc_features(np.ascontiguousarray(arc_features))
+    if targets is not None:
+        data._core.set_targets(np.ascontiguousarray(targets), list(target_names))
     return data
 
 
@@ -677,16 +696,22 @@ def load_dataset(
     splits: bool = True,
     labels: bool = True,
     missing_labels: Sequence[str] | None = None,
+    targets: Sequence[str] | None = None,
 ) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
     :param splits: whether to take the file's splits, if present
-    :param labels: whether the file must have labels
+    :param labels: whether the file must have labels, or targets in their place. Without them there are no splits
     :param missing_labels: words of the file that mean an unknown label, besides the empty text and -1; all other words are
         classes then. None: words such as NA or None are errors
+    :param targets: names of columns of ``nodes.csv``, or keys of an .npz file, with numbers to learn in place of labels, which are not
+        read then: :attr:`Dataset.targets` and :attr:`Dataset.target_names`. With ``labels=False``, targets that the file
+        lacks are unknown
     :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
+    :raises ValueError: targets that are no names, or a name that is there twice
     """
-    core = _core.load_dataset(os.fspath(path), not splits, not labels, missing_words(missing_labels))
+    names = _checks.text_list("targets", targets, "a list of names")
+    core = _core.load_dataset(os.fspath(path), not splits, not labels, missing_words(missing_labels), names)
     # Labels of arrays are numbers again; a text folder's are texts.
     arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))
     return Dataset(core, _numbers(core.class_names) if arrays else None)

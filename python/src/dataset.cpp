@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/karate.hpp>
@@ -21,6 +22,7 @@
 #include <sheafnn/io/csv_nodes.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/npz_keys.hpp>
+#include <sheafnn/io/text_dataset.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -56,6 +58,22 @@ Dataset make_dataset(std::string name, Index nodes, const Input<std::int64_t>& e
   return data;
 }
 
+/// n × k; null without targets
+nb::object get_targets(const Dataset& data) {
+  if (data.target_names.empty()) return nb::none();
+  const auto n = static_cast<std::size_t>(data.node_count());
+  return nb::cast(to_numpy(data.targets, {n, data.target_names.size()}));
+}
+void set_targets(Dataset& data, const Input<double>& values, std::vector<std::string> names) {
+  sheafnn::io::check_target_names("target_names", names);
+  sheafnn::require(values.size() == static_cast<std::size_t>(data.node_count()) * names.size(), "targets",
+                   values.size(),
+                   sheafnn::detail::concat("must be ", names.size(), " for each of ", data.node_count(),
+                                           " nodes"));
+  data.targets = vector_of(values);
+  data.target_names = std::move(names);
+}
+
 }  // namespace
 
 void bind_dataset(nb::module_& module) {
@@ -63,6 +81,9 @@ void bind_dataset(nb::module_& module) {
   bind_graph_arrays(bound);
   bound.def_ro("feature_names", &Dataset::feature_names)
       .def_ro("node_names", &Dataset::node_names)
+      .def_ro("target_names", &Dataset::target_names)
+      .def_prop_ro("targets", &get_targets)
+      .def("set_targets", &set_targets)
       .def("set_splits", &set_splits<sheafnn::Graph>)
       .def("splits", &get_splits<Dataset>);
   module.def("make_dataset", &make_dataset);
@@ -78,26 +99,29 @@ void bind_dataset(nb::module_& module) {
   module.def("random_splits", [](const Dataset& data, Index count, double train, double validation, double test,
                                  bool stratified, std::uint64_t seed) {
     Dataset copy = data;
-    copy.splits = sheafnn::random_splits(data.labels, data.class_count,
-                                         {.train = train,
-                                          .validation = validation,
-                                          .test = test,
-                                          .count = count,
-                                          .stratified = stratified,
-                                          .seed = seed});
+    copy.splits = sheafnn::random_splits(data, {.train = train,
+                                                .validation = validation,
+                                                .test = test,
+                                                .count = count,
+                                                .stratified = stratified,
+                                                .seed = seed});
     return copy;
   });
   module.def(
       "load_dataset",
-      [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels) {
+      [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels,
+         std::optional<std::vector<std::string>> targets) {
         const GilRelease release;
+        if (targets) sheafnn::io::check_target_names("targets", *targets);
         return sheafnn::io::load_dataset(path, {},
                                          prediction   ? sheafnn::DatasetUse::prediction
                                          : own_splits ? sheafnn::DatasetUse::own_splits
                                                       : sheafnn::DatasetUse::training,
-                                         {.missing_labels = std::move(missing_labels)});
+                                         {.missing_labels = std::move(missing_labels),
+                                          .targets = std::move(targets).value_or(std::vector<std::string>())});
       },
-      nb::arg("path"), nb::arg("own_splits"), nb::arg("prediction"), nb::arg("missing_labels") = nb::none());
+      nb::arg("path"), nb::arg("own_splits"), nb::arg("prediction"), nb::arg("missing_labels") = nb::none(),
+      nb::arg("targets") = nb::none());
   module.def(
       "encode_text_labels",
       [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words) {

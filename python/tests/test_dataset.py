@@ -267,6 +267,82 @@ def test_words_for_missing_labels_are_refused_or_named(word, tmp_path):
         assert word in sheafnn.load_dataset(path, missing_labels=[]).classes
 
 
+def _houses(folder):
+    """Two targets, some of them unknown, as text and as arrays."""
+    (folder / "nodes.csv").write_text(
+        "name,age,label,price,visits,split\na,1,x,2.5,3,train\nb,2,y,,4,train\nc,3,x,NA,-1,val\nd,4,y,1e3,0,test\n"
+    )
+    (folder / "edges.csv").write_text("a,b\nb,c\nc,d\n")
+    price = np.array([2.5, np.nan, np.nan, 1e3], np.float32)
+    np.savez(
+        folder / "d.npz", x=[[1.0], [2.0], [3.0], [4.0]], y=[0, 1, 0, 1], edge_index=[[0, 1, 2], [1, 2, 3]], price=price,
+        visits=np.array([[3], [4], [-1], [0]], np.int16), both=np.stack([price, price + 1], 1), train_mask=[1, 1, 0, 0],
+        val_mask=[0, 0, 1, 0], test_mask=[0, 0, 0, 1],
+    )
+    return [folder, folder / "d.npz"]
+
+
+def test_targets_of_files(tmp_path):
+    expected = [[2.5, 3], [np.nan, 4], [np.nan, -1], [1000, 0]]
+    for path in _houses(tmp_path):
+        data = sheafnn.load_dataset(path, targets=["price", "visits"])
+        assert data.targets.dtype == np.float64
+        np.testing.assert_array_equal(data.targets, expected)
+        assert data.target_names == ["price", "visits"]
+        assert data.feature_count == 1 and len(data.codes) == 0 and data.class_count == 0 and len(data.classes) == 0
+        assert [part.tolist() for part in data.splits[0]] == [[0, 1], [2], [3]]
+        assert "1 features, 2 targets, 1 splits" in repr(data)
+        same = pickle.loads(pickle.dumps(data))
+        np.testing.assert_array_equal(same.targets, expected)
+        assert same.target_names == data.target_names and same.splits[0].train.tolist() == [0, 1]
+        np.testing.assert_array_equal(data.with_splits([([0], [1], [])]).targets, expected)
+        one = sheafnn.load_dataset(path, targets="visits")
+        assert one.targets.tolist() == [[3], [4], [-1], [0]] and one.target_names == ["visits"]
+        # Splits are of the nodes with a known target.
+        drawn = sheafnn.load_dataset(path, splits=False, targets=["price"]).make_splits(3, train=0.5, validation=0.5, test=0)
+        assert all(sorted(np.concatenate(split).tolist()) == [0, 3] for split in drawn.splits)
+        # Without labels, those that the file lacks are unknown.
+        lacking = sheafnn.load_dataset(path, labels=False, targets=["prize", "visits"])
+        assert np.isnan(lacking.targets[:, 0]).all() and lacking.targets[:, 1].tolist() == [3, 4, -1, 0]
+        plain = sheafnn.load_dataset(path, splits=False, labels=False)
+        assert plain.targets is None and plain.target_names == []
+    columns = sheafnn.load_dataset(tmp_path / "d.npz", targets=["both"])
+    assert columns.target_names == ["both_0", "both_1"]
+    np.testing.assert_array_equal(columns.targets[:, 1], columns.targets[:, 0] + 1)
+
+
+def test_a_regressor_learns_the_targets_of_a_file(tmp_path):
+    for path in _houses(tmp_path):
+        data = sheafnn.load_dataset(path, targets=["price", "visits"])
+        model = sheafnn.SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(data, data.targets)
+        assert model.predict(data).shape == (4, 2)
+
+
+def test_targets_that_are_refused(tmp_path):
+    folder, archive = _houses(tmp_path)
+    for path, message in (
+        (folder, "nodes.csv:1: no column is called 'prize'"),
+        (archive, "d.npz: key 'prize' is missing"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            sheafnn.load_dataset(path, targets=["prize"])
+        for targets, why in (
+            ([], "targets: an empty list is not allowed; at least one name is needed"),
+            (["price", "price"], "targets: price is not allowed; it is there twice"),
+            (["price", ""], "targets: an empty name is not allowed"),
+            ([1], r"targets: \[1\] is not allowed; expected a list of names"),
+            (1, "targets: 1 is not allowed; expected a list of names"),
+        ):
+            with pytest.raises(ValueError, match=why):
+                sheafnn.load_dataset(path, targets=targets)
+    with pytest.raises(RuntimeError, match="nodes.csv:2: column 'label': 'x' is not a finite number; targets are numbers"):
+        sheafnn.load_dataset(folder, targets=["label"])
+    with pytest.raises(RuntimeError, match=r"d.npz: edge_index: has shape \(2, 3\); expected numbers of the 4 nodes"):
+        sheafnn.load_dataset(archive, targets=["edge_index"])
+    with pytest.raises(RuntimeError, match="the target 'both_1' is there twice"):
+        sheafnn.load_dataset(archive, targets=["both", "both_1"])
+
+
 def test_text_labels_are_encoded_by_one_rule():
     from sheafnn import _core
 

@@ -89,3 +89,46 @@ def test_numbers_are_the_same(tmp_path, loss):
     width = 1 if loss == "squared" else 2  # standard deviations beside the means
     expected = sheafnn.SheafRegressor.load(back, predict_samples=20, random_state=0).predict(data)
     np.testing.assert_allclose(rows[:, 1::width], expected, rtol=1e-12)
+
+
+def test_predict_compares_the_columns_of_an_array(tmp_path):
+    """Targets of one array of n x k numbers: predict reads its columns and says how far its predictions are from them."""
+    rng = np.random.default_rng(1)
+    features, ring = rng.normal(size=(40, 3)), np.arange(40)
+    y = 30 + 7 * features[:, :2]
+    y[::9, 0] = np.nan
+    masks = [(ring % 4 < 2), ring % 4 == 2, ring % 4 == 3]
+    np.savez(tmp_path / "d.npz", node_features=features, edges=np.stack([ring, (ring + 1) % 40], 1), price=y.astype(np.float32),
+             **dict(zip(("train_masks", "val_masks", "test_masks"), masks)))
+    saved, table = tmp_path / "m.safetensors", tmp_path / "p.csv"
+    subprocess.run(
+        [pathlib.Path(folder) / "train", "--dataset", tmp_path / "d.npz", "--target", "price", "--model", "nsd", "--maps", "diagonal",
+         "--stalk-dim", "2", "--epochs", "30", "--save", saved],
+        check=True, stdout=subprocess.DEVNULL,
+    )
+    said = subprocess.run(
+        [pathlib.Path(folder) / "predict", "--model", saved, "--dataset", tmp_path / "d.npz", "--output", table],
+        check=True, stdout=subprocess.PIPE, text=True,
+    ).stdout
+    rows = np.genfromtxt(table, delimiter=",", names=True)
+    data = sheafnn.load_dataset(tmp_path / "d.npz", targets=["price"])
+    assert data.target_names == ["price_0", "price_1"]
+    for c, name in enumerate(data.target_names):
+        (line,) = (line for line in said.splitlines() if line.startswith(f"{name}: mean absolute error "))
+        assert float(line.split()[4].rstrip(",")) == pytest.approx(np.nanmean(np.abs(rows[name] - data.targets[:, c])), rel=2e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.float32, bool])
+def test_predict_reads_ordered_classes_of_every_type(tmp_path, dtype):
+    data = sheafnn.karate_club()
+    labels = np.array([0, 1])[data.codes].astype(dtype)
+    ordered = sheafnn.Dataset.from_numpy(data.edges, data.features, labels, splits=data.splits[:1])
+    own = sheafnn.SheafClassifier("nsd", "diagonal", 2, loss="ordinal", epochs=5).fit(ordered)
+    assert own.classes_.dtype == dtype
+    own.save(tmp_path / "m.safetensors")
+    subprocess.run(
+        [pathlib.Path(folder) / "predict", "--model", tmp_path / "m.safetensors", "--dataset", "karate", "--output", tmp_path / "p.csv"],
+        check=True, stdout=subprocess.DEVNULL,
+    )
+    rows = np.genfromtxt(tmp_path / "p.csv", delimiter=",", names=True)
+    np.testing.assert_allclose(rows["p_0"], own.predict_proba(data)[:, 0], rtol=1e-12)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -87,6 +88,19 @@ using HypergraphDataset = NodeDataset<Hypergraph>;
 
 namespace detail {
 
+/// For every row 0 where one of its numbers is known, otherwise -1.
+///
+/// \param targets  rows × k, NaN where unknown
+[[nodiscard]] SHEAFNN_NOINLINE inline std::vector<std::int32_t> known_rows(std::span<const double> targets,
+                                                                           Index rows) {
+  std::vector<std::int32_t> r(static_cast<std::size_t>(rows), -1);
+  const std::size_t k = r.empty() ? 1 : targets.size() / r.size();
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (!std::isnan(targets[i])) r[i / k] = 0;
+  }
+  return r;
+}
+
 /// What messages call a part of a dataset: "texas: labels", or "labels" where it has no name.
 template <class GraphType>
 [[nodiscard]] SHEAFNN_NOINLINE std::string part_name(const NodeDataset<GraphType>& data, std::string_view part) {
@@ -94,6 +108,12 @@ template <class GraphType>
 }
 
 }  // namespace detail
+
+/// For every node 0 where one of its targets is known, otherwise -1. Takes any dataset.
+template <class GraphType>
+[[nodiscard]] std::vector<std::int32_t> known_targets(const NodeDataset<GraphType>& data) {
+  return detail::known_rows(data.targets, data.node_count());
+}
 
 /// Checks by their names that the columns are the columns of the model's training. Names that are not known on both
 /// sides are not compared.

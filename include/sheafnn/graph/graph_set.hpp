@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <set>
 #include <span>
@@ -31,8 +30,8 @@ struct GraphSet {
   std::vector<double> targets = {};       ///< of regression: G × target_count, NaN where unknown
   Index target_count = 0;                 ///< numbers per graph of a task of regression
   std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
-  std::vector<std::string> class_names = {};  ///< C, or empty: classes are known by their numbers
-  std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
+  std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their numbers
+  std::vector<Split> splits = {};  ///< published splits of graphs in the place of folds, or empty
 
   [[nodiscard]] Index graph_count() const noexcept { return graph.graph_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -116,19 +115,6 @@ inline void validate(const GraphSet& set) {
   return folds;
 }
 
-namespace detail {
-
-/// Graphs of a regression: 0 if a number is known, otherwise -1.
-[[nodiscard]] inline std::vector<std::int32_t> known_targets(const GraphSet& set) {
-  std::vector<std::int32_t> r(static_cast<std::size_t>(set.graph_count()), -1);
-  for (std::size_t i = 0; i < set.targets.size(); ++i) {
-    if (!std::isnan(set.targets[i])) r[i / static_cast<std::size_t>(set.target_count)] = 0;
-  }
-  return r;
-}
-
-}  // namespace detail
-
 /// One split for each test fold: the other graphs with a label or a known target are cut, within every class, into training graphs and a share
 /// for validation. Graphs in no fold are never tested.
 ///
@@ -142,7 +128,7 @@ namespace detail {
   std::vector<Split> splits;
   for (std::size_t i = 0; i < folds.size(); ++i) {
     std::vector<std::int32_t> others = set.labels;
-    if (others.empty()) others = detail::known_targets(set);
+    if (others.empty()) others = detail::known_rows(set.targets, set.graph_count());
     for (const std::int32_t g : folds[i]) {
       require(g >= 0 && g < set.graph_count(), detail::concat("folds[", i, "]"), g, "the set has no such graph");
       others[static_cast<std::size_t>(g)] = -1;

@@ -227,6 +227,17 @@ namespace detail {
                             [&](Index total) { return detail::largest_remainder(shares, total); });
 }
 
+/// The same of a dataset: of the nodes with a label, or, where it has targets, of those with a known one, which are one
+/// class.
+///
+/// \throws std::invalid_argument  as above
+template <class GraphType>
+[[nodiscard]] std::vector<Split> random_splits(const NodeDataset<GraphType>& data,
+                                               const RandomSplitOptions& options = {}) {
+  if (data.target_names.empty()) return random_splits(data.labels, data.class_count, options);
+  return random_splits(known_targets(data), 1, options);
+}
+
 /// The same splits with the sets exchanged: a training learns from the validation nodes, is validated on the test nodes
 /// and tested on the training nodes. Splits of 48/32/20 become 32/20/48, a task with fewer labels and more nodes to
 /// judge by.

@@ -41,7 +41,7 @@ struct TextOptions {
 ///
 /// \throws std::invalid_argument  no name, an empty one, or one that is there twice
 inline void check_target_names(std::string_view name, const std::vector<std::string>& targets) {
-  require(!targets.empty(), name, "an empty text", "at least one name is needed");
+  require(!targets.empty(), name, "an empty list", "at least one name is needed");
   for (auto target = targets.begin(); target != targets.end(); ++target) {
     require(!target->empty(), name, "an empty name", "targets have names");
     require(std::find(targets.begin(), target, *target) == target, name, *target, "it is there twice");
