@@ -139,8 +139,10 @@ void add_kl_of_layers(Executor& executor, const Batch& networks, std::vector<dou
 
 /// A model with a posterior, which not all kinds take.
 template <class Model>
-Model made(const typename Model::Options& options, std::uint64_t seed, const typename Model::Posterior& posterior) {
-  if constexpr (std::is_constructible_v<Model, typename Model::Options, std::uint64_t, typename Model::Posterior>) {
+Model made(const typename Model::Options& options, std::uint64_t seed,
+           const typename Model::Posterior& posterior) {
+  if constexpr (std::is_constructible_v<Model, typename Model::Options, std::uint64_t,
+                                        typename Model::Posterior>) {
     return Model(options, seed, posterior);
   } else {
     return Model(options, seed);

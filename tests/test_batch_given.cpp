@@ -112,6 +112,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: options of given maps"
     o.readout_layers = 2;
   }
   SUBCASE("arcs of a node in segments") { problem = small_problem(false, 300); }
+  SUBCASE("no edges") { problem = small_problem(true); }
   compare<Model>(o, {}, bound, problem, maps_over<Family>(problem.graph));
   if (!o.linear) compare<Model>(o, {}, bound, problem, maps_of_layers<Family>(problem.graph, 3));
 }
@@ -191,8 +192,8 @@ TEST_CASE_TEMPLATE("gradients of networks with given maps in the batch engine, a
   ModelOptions o = tiny::options();
   batch_checks::compare_gradient<Snn<Family, double>>(o, maps_of_layers<Family>(task.graph, o.layers));
   for (const DeviationSource source : {DeviationSource::arcs, DeviationSource::arcs_and_means}) {
-    batch_checks::compare_gradient<Bgsnn<Family, double>>(
-        o, AroundGiven<Family>(sheaf_over<Family>(task.graph), source));
+    batch_checks::compare_gradient<Bgsnn<Family, double>>(o, AroundGiven<Family>(sheaf_over<Family>(task.graph),
+                                                                                 source));
   }
 }
 
@@ -231,8 +232,9 @@ TEST_CASE("training by the batch engine follows the CPU: connections and flows o
   FlowOptions flow = karate_options<FlowOptions>(data);
   flow.method = FlowMethod::euler;
   flow.fixed_steps = 2;
-  training_comparison::compare_training_of(
-      GivenSheafFlow<Diagonal<2>, double>(flow, 3, maps_over<Diagonal<2>>(data.graph)), training, bound, data);
+  training_comparison::compare_training_of(GivenSheafFlow<Diagonal<2>, double>(flow, 3,
+                                                                               maps_over<Diagonal<2>>(data.graph)),
+                                           training, bound, data);
 }
 
 TEST_CASE("a batch of three seeds with given maps: three single trainings, and checkpoints") {
@@ -252,7 +254,8 @@ TEST_CASE("batches take equal maps of several models, and refuse other ones, oth
     std::vector<batch::Training<M>> trainings = {{&one, &data.splits[0], {.epochs = 2}},
                                                  {&other, &data.splits[1], {.epochs = 2}}};
     batch::HostExecutor executor;
-    return batch::train_batch<batch::HostExecutor, M>(executor, data, std::span<const batch::Training<M>>(trainings))
+    return batch::train_batch<batch::HostExecutor, M>(executor, data,
+                                                      std::span<const batch::Training<M>>(trainings))
         .size();
   };
   const auto maps = [&](std::uint64_t seed) { return maps_over<SpecialOrthogonal<2>>(data.graph, seed); };

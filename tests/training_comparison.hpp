@@ -129,7 +129,8 @@ template <class Model>
 void compare_seeds(const typename Model::Options& options, const Dataset& data,
                    const typename Model::Posterior& posterior = {}) {
   std::vector<Model> models;
-  for (std::uint64_t seed = 0; seed < 3; ++seed) models.push_back(batch_checks::made<Model>(options, seed, posterior));
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    models.push_back(batch_checks::made<Model>(options, seed, posterior));
   std::vector<batch::Training<Model>> trainings;
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     trainings.push_back({&models[seed], &data.splits[seed], {.epochs = 30, .dropout = 0.2, .seed = seed}});

@@ -20,10 +20,10 @@ TEST_CASE("batches on the GPU agree with the host: given maps") {
     return r;
   };
   using Rotations = SpecialOrthogonal<3>;
-  compare_executors<Snn<Rotations, double>>(
-      o, {}, problem,
-      GivenMaps<Rotations>(std::vector{sheaf_of.operator()<Rotations>(1), sheaf_of.operator()<Rotations>(2),
-                                       sheaf_of.operator()<Rotations>(3)}));
+  compare_executors<Snn<Rotations, double>>(o, {}, problem,
+                                            GivenMaps<Rotations>(std::vector{sheaf_of.operator()<Rotations>(1),
+                                                                             sheaf_of.operator()<Rotations>(2),
+                                                                             sheaf_of.operator()<Rotations>(3)}));
   using Matrices = GeneralLinear<2>;
   compare_executors<Snn<Matrices, double>>(o, {}, problem, GivenMaps<Matrices>(sheaf_of.operator()<Matrices>(1)));
   compare_executors<Bgsnn<Rotations, double>>(o, {.samples = 2}, problem,

@@ -186,15 +186,15 @@ class BatchAttentionLayer {
       if (!call.sheaf.learned()) return gradients();
       const QuerySums<Family, S> queries = this->queries(call);
       const S* source = options_.transported ? read_ : nullptr;
-      gradients(
-          Teams{scores_.graph.edges, instances, lanes,
-                AttentionEdgeGradient<Family, S>{queries, mean_.data(), moved_.data(), r_bar, source,
-                                                 call.sheaf.gradient().off_diagonal, add, lanes}},
-          Teams{add && !options_.normalised ? 0 : shape_.nodes, instances, lanes,
-                AttentionNodeGradient<Family, S>{queries, m_bar, gathered_.data(), w_bar, y_,
-                                                 plain_source_bar_.data(),
-                                                 options_.transported ? source_ : nullptr, plain_kappa_.data(),
-                                                 head_stride_, call.sheaf.gradient(), add, lanes}});
+      gradients(Teams{scores_.graph.edges, instances, lanes,
+                      AttentionEdgeGradient<Family, S>{queries, mean_.data(), moved_.data(), r_bar, source,
+                                                       call.sheaf.gradient().off_diagonal, add, lanes}},
+                Teams{add && !options_.normalised ? 0 : shape_.nodes, instances, lanes,
+                      AttentionNodeGradient<Family, S>{queries, m_bar, gathered_.data(), w_bar, y_,
+                                                       plain_source_bar_.data(),
+                                                       options_.transported ? source_ : nullptr,
+                                                       plain_kappa_.data(), head_stride_, call.sheaf.gradient(),
+                                                       add, lanes}});
     } else {
       gradients();
     }

@@ -6,7 +6,6 @@
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"

@@ -203,14 +203,14 @@ class BatchNetwork<Executor, Model> {
                                       parts_.layers.front().dropped_input(), pass.copies);
     if constexpr (sampled) {
       const auto maps = parts_.posterior->maps(parts_.runs.data(), pass, parts_.sheaf_count, parts_.noise.data());
-      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), maps,
-                         parts_.edge_weight(), copies, dropped, parts_.posterior->begin_kl(kl));
+      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), maps, parts_.edge_weight(),
+                         copies, dropped, parts_.posterior->begin_kl(kl));
       parts_.posterior->finish_kl(executor_, kl);
     } else if constexpr (Parts::given) {
       executor_.launch_together(copies, dropped);
     } else if constexpr (!sheaf::is_learned<Family>) {
-      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), detail::FixedMaps<Family, S>{}, nullptr,
-                         copies, dropped);
+      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), detail::FixedMaps<Family, S>{},
+                         nullptr, copies, dropped);
     } else {
       executor_.launch_together(copies, dropped, parts_.learners.front().assemble(parts_.view));
     }
@@ -301,8 +301,8 @@ class BatchNetwork<Executor, Model> {
     const Items copies{spread ? parts_.shape.size() : 0, parts_.batch.runs,
                        detail::AddCopies<S>{parts_.x_bar.data(), parts_.shape.size(), pass.copies, bar}};
     if constexpr (sampled) {
-      executor_.launch_together(parts_.sheaf.backward_nodes(pass, parts_.sheaves_at(0, parts_.sheaf_count)), copies,
-                                pending.left, pending.right);
+      executor_.launch_together(parts_.sheaf.backward_nodes(pass, parts_.sheaves_at(0, parts_.sheaf_count)),
+                                copies, pending.left, pending.right);
       backward_posterior(pass, closed_form, bar);
     } else {
       executor_.launch_together(copies);

@@ -75,8 +75,8 @@ class BatchPosterior {
     const int lanes = Edges::lanes_for(graph_, pass.copies * sheaves);
     return {graph_.pairs(), runs_, lanes,
             Edges{graph_, sheaf.view(), sheaf.gradient(), runs, pass.copies, sheaves, learner.raw(),
-                  learner.raw_bar(), maps(runs, pass, sheaves, noise), edge_weight(learner),
-                  learner.edge_factor(), learner.edge_logit_bar(), closed_form, kl_.data(), lanes,
+                  learner.raw_bar(), maps(runs, pass, sheaves, noise), edge_weight(learner), learner.edge_factor(),
+                  learner.edge_logit_bar(), closed_form, kl_.data(), lanes,
                   1 / static_cast<double>(graph_.pairs()), 1 / static_cast<double>(pass.copies * sheaves)}};
   }
   /// The maps of a pass.

@@ -23,7 +23,10 @@ class BatchSheaf {
   /// \param reads           do layers read blocks, and maps?
   BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Index training_slots,
              Normalisation normalisation, const layers::LayerReads& reads)
-      : graph_(graph), normalisation_(normalisation), reads_blocks_(reads.blocks), learned_(sheaf::is_learned<Family> && training_slots > 0) {
+      : graph_(graph),
+        normalisation_(normalisation),
+        reads_blocks_(reads.blocks),
+        learned_(sheaf::is_learned<Family> && training_slots > 0) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
     const auto bar = [&](Index size) { return Array<Executor, S>(executor, "sheaves", training_slots * size); };
     constexpr bool own_gram = !sheaf::is_orthogonal<Family>;

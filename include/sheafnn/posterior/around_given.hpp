@@ -48,6 +48,7 @@ struct EdgeLabels {
 namespace detail {
 
 /// F from a deviation G and the given map F⁰, and back; G's derivative from the derivative of F. Takes any maps.
+/// Source: math: "Around given maps" (8.4).
 template <class Family>
 struct Deviated {
   template <class Map>
