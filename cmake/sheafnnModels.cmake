@@ -26,11 +26,14 @@ endforeach()
 # On connections, and with given maps.
 foreach(d RANGE 1 5)
   list(APPEND sheafnn_all_models Connection_${d})
+  list(APPEND sheafnn_batch_models Connection_${d})
   foreach(family Diagonal SpecialOrthogonal GeneralLinear)
     list(APPEND sheafnn_all_models Given${family}_${d})
   endforeach()
 endforeach()
-list(APPEND sheafnn_usual_models Connection_2 Connection_3 Connection_4 Connection_5 GivenDiagonal_1 GivenDiagonal_2
+set(sheafnn_usual_connections Connection_2 Connection_3 Connection_4 Connection_5)
+list(APPEND sheafnn_usual_batch_models ${sheafnn_usual_connections})
+list(APPEND sheafnn_usual_models ${sheafnn_usual_connections} GivenDiagonal_1 GivenDiagonal_2
      GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3)
 foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Bundle_${d})

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -136,10 +137,22 @@ void add_kl_of_layers(Executor& executor, const Batch& networks, std::vector<dou
   }
 }
 
+/// A model with a posterior, which not all kinds take.
+template <class Model>
+Model made(const typename Model::Options& options, std::uint64_t seed,
+           const typename Model::Posterior& posterior) {
+  if constexpr (std::is_constructible_v<Model, typename Model::Options, std::uint64_t,
+                                        typename Model::Posterior>) {
+    return Model(options, seed, posterior);
+  } else {
+    return Model(options, seed);
+  }
+}
 /// A model whose parameters are at no special values.
 template <class Model>
-Model disturbed(const typename Model::Options& options, Index run) {
-  Model model(options, static_cast<std::uint64_t>(5 + run));
+Model disturbed(const typename Model::Options& options, Index run,
+                const typename Model::Posterior& posterior = {}) {
+  Model model = made<Model>(options, static_cast<std::uint64_t>(5 + run), posterior);
   tiny::disturb(model.parameters(), static_cast<std::uint64_t>(11 + run), 0.3);
   return model;
 }
@@ -161,18 +174,18 @@ inline constexpr std::uint64_t first_seed = 70;
 
 template <class Model, class Executor>
 BatchOutcome run_batch(Executor& executor, const Problem& problem, const typename Model::Options& options,
-                       const Step& step) {
+                       const Step& step, const typename Model::Posterior& posterior = {}) {
   namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;
   using Batch = batch::BatchNetwork<Executor, Model>;
-  const Model shape(options);
+  const Model shape = made<Model>(options, 0, posterior);
   BatchOutcome r;
   r.size = {batch_runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
   Batch networks(executor, shape, problem.graph, problem.features, {problem.labels, problem.roles}, r.size);
   std::vector<S> parameters;
   std::vector<batch::Run> runs(static_cast<std::size_t>(batch_runs));
   for (Index i = 0; i < batch_runs; ++i) {
-    const Model model = disturbed<Model>(options, i);
+    const Model model = disturbed<Model>(options, i, posterior);
     parameters.insert(parameters.end(), model.parameters().values().begin(), model.parameters().values().end());
     batch::Run& run = runs[static_cast<std::size_t>(i)];
     run.seed = first_seed + static_cast<std::uint64_t>(i);

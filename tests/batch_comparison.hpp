@@ -23,14 +23,14 @@ inline std::vector<double> part(const std::vector<double>& all, Index i, Index c
 /// A batch against the CPU, one run after the other.
 template <class Model>
 void compare(const typename Model::Options& options, const Step& step, double bound,
-             const Problem& problem = small_problem()) {
+             const Problem& problem = small_problem(), const typename Model::Posterior& posterior = {}) {
   using S = typename Model::Scalar;
   sheafnn::batch::HostExecutor executor;
-  const BatchOutcome own = run_batch<Model>(executor, problem, options, step);
+  const BatchOutcome own = run_batch<Model>(executor, problem, options, step, posterior);
   const Index n = problem.graph.node_count(), classes = options.classes;
   for (Index r = 0; r < batch_runs; ++r) {
     CAPTURE(r);
-    const Model model = disturbed<Model>(options, r);
+    const Model model = disturbed<Model>(options, r, posterior);
     sheafnn::Network<Model> network(model, problem.graph, problem.features);
     test::TrainingPass<S> pass;
     pass.labels = problem.labels;

@@ -17,10 +17,10 @@ namespace batch_checks {
 
 /// The gradient of a training step of one model, with dropout, by finite differences along every coordinate.
 template <class Model>
-void compare_gradient(const typename Model::Options& options) {
+void compare_gradient(const typename Model::Options& options, const typename Model::Posterior& posterior = {}) {
   using sheafnn::batch::HostExecutor;
   const tiny::Task task;
-  Model model(options, 3);
+  Model model = made<Model>(options, 3, posterior);
   tiny::disturb(model.parameters(), 4, 0.3);
   std::vector<std::uint8_t> roles(static_cast<std::size_t>(tiny::Task::nodes));
   for (const std::int32_t u : task.train) roles[static_cast<std::size_t>(u)] = sheafnn::batch::training_node;

@@ -14,8 +14,6 @@
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
 #include "refusal.hpp"
-#include "sheafnn/batch/host_executor.hpp"
-#include "sheafnn/batch/network.hpp"
 #include "sheafnn/bsnn/given_sheaf.hpp"
 #include "sheafnn/bsnn/learned_sheaf.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
@@ -47,9 +45,6 @@ using sheafnn::Stream;
 using test::message_of;
 
 using Doubles = std::vector<double>;
-
-static_assert(!sheafnn::batch::BatchModel<Snn<Diagonal<2>>, sheafnn::batch::HostExecutor>);
-static_assert(sheafnn::batch::BatchModel<Nsd<Diagonal<2>>, sheafnn::batch::HostExecutor>);
 
 template <class Model>
 Model disturbed(const typename Model::Options& options) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "batch_checks.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/batch/prediction.hpp"
@@ -125,9 +126,11 @@ void compare_training(const TrainOptions& options, double bound, const typename 
 
 /// A batch of three seeds of a model gives the bits of three single trainings, also by way of checkpoints.
 template <class Model>
-void compare_seeds(const typename Model::Options& options, const Dataset& data) {
+void compare_seeds(const typename Model::Options& options, const Dataset& data,
+                   const typename Model::Posterior& posterior = {}) {
   std::vector<Model> models;
-  for (std::uint64_t seed = 0; seed < 3; ++seed) models.emplace_back(options, seed);
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    models.push_back(batch_checks::made<Model>(options, seed, posterior));
   std::vector<batch::Training<Model>> trainings;
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     trainings.push_back({&models[seed], &data.splits[seed], {.epochs = 30, .dropout = 0.2, .seed = seed}});
@@ -137,7 +140,7 @@ void compare_seeds(const typename Model::Options& options, const Dataset& data) 
   const test::TemporaryFolder folder;
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     CAPTURE(seed);
-    Model alone(options, seed);
+    Model alone = batch_checks::made<Model>(options, seed, posterior);
     const TrainResult one = batch::train(executor, alone, data, data.splits[seed], trainings[seed].options);
     CHECK(one.best_epoch == outcomes[seed].result.best_epoch);
     CHECK(one.test_nll == outcomes[seed].result.test_nll);
@@ -145,7 +148,7 @@ void compare_seeds(const typename Model::Options& options, const Dataset& data) 
                      models[seed].parameters().values().begin()));
     const std::string path = folder.path() / ("model" + std::to_string(seed) + ".safetensors");
     io::save_checkpoint(path, models[seed]);
-    const Model loaded = io::load_checkpoint<Model>(path);
+    const Model loaded = io::load_checkpoint<Model>(path, posterior);
     CHECK(predict(loaded, data).probabilities == predict(models[seed], data).probabilities);
     CHECK(batch::predict(executor, loaded, data.graph, data.features).label == predict(loaded, data).label);
   }

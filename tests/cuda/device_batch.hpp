@@ -18,20 +18,20 @@ namespace batch_checks {
 /// each other to end.
 template <class Model>
 void compare_executors(const typename Model::Options& options, const Step& step,
-                       const Problem& problem = small_problem()) {
+                       const Problem& problem = small_problem(), const typename Model::Posterior& posterior = {}) {
   // As on the host: sums of some dozens of terms through two or three layers.
   constexpr double bound = 1e-11;
   sheafnn::batch::HostExecutor host;
   sheafnn::batch::DeviceExecutor device;
-  const BatchOutcome expected = run_batch<Model>(host, problem, options, step);
-  const BatchOutcome own = run_batch<Model>(device, problem, options, step);
+  const BatchOutcome expected = run_batch<Model>(host, problem, options, step, posterior);
+  const BatchOutcome own = run_batch<Model>(device, problem, options, step, posterior);
   CHECK(relative(own.nll, expected.nll) <= bound);
   CHECK(relative(own.kl, expected.kl) <= bound);
   CHECK(relative(own.gradient, expected.gradient) <= bound);
   CHECK(relative(own.log_probabilities, expected.log_probabilities) <= bound);
   CHECK(relative(own.probabilities, expected.probabilities) <= bound);
   sheafnn::batch::DeviceExecutor in_turn(0, sheafnn::batch::KernelStart::in_turn);
-  const BatchOutcome again = run_batch<Model>(in_turn, problem, options, step);
+  const BatchOutcome again = run_batch<Model>(in_turn, problem, options, step, posterior);
   CHECK(again.gradient == own.gradient);
   CHECK(again.probabilities == own.probabilities);
 }

@@ -178,23 +178,26 @@ class BatchAttentionLayer {
                                                       2 * options_.heads * shape_.row(),
                                                       node_.data(),
                                                       options_.transported ? source_bar_.data() : nullptr}};
+    const auto gradients = [&](const auto&... parts) {
+      call.executor.launch_together(weights, input, parts...);
+      finish_weights(call);
+    };
     if constexpr (sheaf::is_learned<Family>) {
+      if (!call.sheaf.learned()) return gradients();
       const QuerySums<Family, S> queries = this->queries(call);
       const S* source = options_.transported ? read_ : nullptr;
-      call.executor.launch_together(
-          weights, input,
-          Teams{scores_.graph.edges, instances, lanes,
-                AttentionEdgeGradient<Family, S>{queries, mean_.data(), moved_.data(), r_bar, source,
-                                                 call.sheaf.gradient().off_diagonal, add, lanes}},
-          Teams{add && !options_.normalised ? 0 : shape_.nodes, instances, lanes,
-                AttentionNodeGradient<Family, S>{queries, m_bar, gathered_.data(), w_bar, y_,
-                                                 plain_source_bar_.data(),
-                                                 options_.transported ? source_ : nullptr, plain_kappa_.data(),
-                                                 head_stride_, call.sheaf.gradient(), add, lanes}});
+      gradients(Teams{scores_.graph.edges, instances, lanes,
+                      AttentionEdgeGradient<Family, S>{queries, mean_.data(), moved_.data(), r_bar, source,
+                                                       call.sheaf.gradient().off_diagonal, add, lanes}},
+                Teams{add && !options_.normalised ? 0 : shape_.nodes, instances, lanes,
+                      AttentionNodeGradient<Family, S>{queries, m_bar, gathered_.data(), w_bar, y_,
+                                                       plain_source_bar_.data(),
+                                                       options_.transported ? source_ : nullptr,
+                                                       plain_kappa_.data(), head_stride_, call.sheaf.gradient(),
+                                                       add, lanes}});
     } else {
-      call.executor.launch_together(weights, input);
+      gradients();
     }
-    finish_weights(call);
   }
 
   /// See BatchDiffusionLayer.

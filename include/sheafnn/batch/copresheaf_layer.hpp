@@ -111,6 +111,7 @@ class BatchCopresheafLayer {
                                          share_bar}});
     const MeanBackward<Family, S> walked{{walk<true>(call, share_bar)}, call.runs, pass, number_, drop_, x_bar};
     if constexpr (sheaf::is_learned<Family>) {
+      if (!call.sheaf.learned()) return launch_diffusion(call.executor, instances, walked);
       const int lanes = tile_lanes(shape_);
       launch_diffusion(call.executor, instances, walked,
                        Teams{graph_.pairs(), instances, lanes,

@@ -185,6 +185,7 @@ class BatchDiffusionLayer {
     const auto coefficients =
         filter_->products(pass, parameters, shape_, number_, scratch.g.data(), y, filtered_.high_pass());
     if constexpr (sheaf::is_learned<Family>) {
+      if (!sheaf.learned()) return executor.launch_together(mix, coefficients);
       const DiffusionArrays<S> arrays{filtered ? std::as_const(filtered_).scaled() : scaled_.data(),
                                       filtered ? filtered_.diffused() : diffused_.data(), z_bar, r_bar,
                                       scratch.w_bar.data()};

@@ -134,11 +134,15 @@ class BatchFlowLayer {
                                                     sheafnn::detail::start_bar_sum<S>(method_, stage_bar),
                                                     i == 0 ? x_bar : nullptr}};
         if constexpr (sheaf::is_learned<Family>) {
-          launch_block_gradients<Family>(call.executor, instances, graph_, call.range, shape_,
-                                         StackedFeatures<S>{y},
-                                         DiffusionArrays<S>{here.scaled.data(), here.diffused.data(), z_bar, r_bar,
-                                                            w_bar},
-                                         call.sheaf.gradient(), add || begun, 1, 0, mix);
+          if (call.sheaf.learned()) {
+            launch_block_gradients<Family>(call.executor, instances, graph_, call.range, shape_,
+                                           StackedFeatures<S>{y},
+                                           DiffusionArrays<S>{here.scaled.data(), here.diffused.data(), z_bar,
+                                                              r_bar, w_bar},
+                                           call.sheaf.gradient(), add || begun, 1, 0, mix);
+          } else {
+            call.executor.launch_together(mix);
+          }
         } else {
           call.executor.launch_together(mix);
         }
@@ -214,14 +218,9 @@ class BatchFlowLayer {
   LayerProducts<S> last_{};  ///< of the last stage that the backward pass reached
 };
 
-/// A flow whose maps are learned.
-template <class Model>
-concept LearnedFlow =
-    std::same_as<typename Model::Options, FlowOptions> && !has_given_maps<typename Model::Posterior> &&
-    !is_around_given<typename Model::Posterior>;
-
 /// See network_parts.hpp.
-template <class Executor, LearnedFlow Model>
+template <class Executor, class Model>
+  requires std::same_as<typename Model::Options, FlowOptions>
 struct ModelLayers<Executor, Model> {
   using Layer = BatchFlowLayer<Executor, typename Model::Family, typename Model::Scalar>;
   [[nodiscard]] static ModelOptions options(const Model& model) {

@@ -189,11 +189,13 @@ class BatchLaplacianLayer {
   void block_gradients(const BatchLayerCall<Executor, Family, S>& call, bool add, const DiffusionArrays<S>& arrays,
                        const Others&... others) const {
     if constexpr (sheaf::is_learned<Family>) {
-      launch_block_gradients<Family>(call.executor, call.pass.instances(), graph_, call.range, shape_,
-                                     StackedFeatures<S>{y_}, arrays, call.sheaf.gradient(), add, 1, 0, others...);
-    } else if constexpr (sizeof...(others) > 0) {
-      call.executor.launch_together(others...);
+      if (call.sheaf.learned()) {
+        return launch_block_gradients<Family>(call.executor, call.pass.instances(), graph_, call.range, shape_,
+                                              StackedFeatures<S>{y_}, arrays, call.sheaf.gradient(), add, 1, 0,
+                                              others...);
+      }
     }
+    if constexpr (sizeof...(others) > 0) call.executor.launch_together(others...);
   }
 
   GraphView<S> graph_{};

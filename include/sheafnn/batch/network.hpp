@@ -140,9 +140,6 @@ class BatchNetwork<Executor, Model> {
     throw_invalid_argument("size of noise", size,
                            sheafnn::detail::concat("the pass draws ", copies * noise_of_copy(), " numbers"));
   }
-  [[nodiscard]] detail::SheafRange range(Index first, Index count) const {
-    return {parts_.sheaf_count, first, count};
-  }
 
   /// H = encoder(X) and, of Bayesian models, the parameters of Q(F | H).
   void encode(bool drop) {
@@ -206,12 +203,14 @@ class BatchNetwork<Executor, Model> {
                                       parts_.layers.front().dropped_input(), pass.copies);
     if constexpr (sampled) {
       const auto maps = parts_.posterior->maps(parts_.runs.data(), pass, parts_.sheaf_count, parts_.noise.data());
-      parts_.sheaf.build(executor_, pass, range(0, parts_.sheaf_count), maps,
-                         parts_.learners.front().edge_weight(), copies, dropped, parts_.posterior->begin_kl(kl));
+      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), maps, parts_.edge_weight(),
+                         copies, dropped, parts_.posterior->begin_kl(kl));
       parts_.posterior->finish_kl(executor_, kl);
+    } else if constexpr (Parts::given) {
+      executor_.launch_together(copies, dropped);
     } else if constexpr (!sheaf::is_learned<Family>) {
-      parts_.sheaf.build(executor_, pass, range(0, parts_.sheaf_count), detail::FixedMaps<Family, S>{}, nullptr,
-                         copies, dropped);
+      parts_.sheaf.build(executor_, pass, parts_.sheaves_at(0, parts_.sheaf_count), detail::FixedMaps<Family, S>{},
+                         nullptr, copies, dropped);
     } else {
       executor_.launch_together(copies, dropped, parts_.learners.front().assemble(parts_.view));
     }
@@ -251,7 +250,7 @@ class BatchNetwork<Executor, Model> {
     learner.project(executor_, z);
     executor_.launch_together(learner.project_pairs());
     learner.finish_hidden(executor_, parts_.view);
-    parts_.sheaf.build(executor_, pass, range(static_cast<Index>(l), 1),
+    parts_.sheaf.build(executor_, pass, parts_.sheaves_at(static_cast<Index>(l)),
                        detail::MeanMaps<Family, S>{learner.raw(),
                                                    {*parts_.options.parametrisation,
                                                     *parts_.options.sheaf_activation}},
@@ -302,8 +301,8 @@ class BatchNetwork<Executor, Model> {
     const Items copies{spread ? parts_.shape.size() : 0, parts_.batch.runs,
                        detail::AddCopies<S>{parts_.x_bar.data(), parts_.shape.size(), pass.copies, bar}};
     if constexpr (sampled) {
-      executor_.launch_together(parts_.sheaf.backward_nodes(pass, range(0, parts_.sheaf_count)), copies,
-                                pending.left, pending.right);
+      executor_.launch_together(parts_.sheaf.backward_nodes(pass, parts_.sheaves_at(0, parts_.sheaf_count)),
+                                copies, pending.left, pending.right);
       backward_posterior(pass, closed_form, bar);
     } else {
       executor_.launch_together(copies);
@@ -313,7 +312,7 @@ class BatchNetwork<Executor, Model> {
 
   /// \param drop  what the learner read had gone through its dropout
   void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop, const detail::LayerProducts<S>& ready) {
-    const detail::SheafRange one = range(static_cast<Index>(l), 1);
+    const detail::SheafRange one = parts_.sheaves_at(static_cast<Index>(l));
     detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
     executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
     executor_.launch(pairs(), parts_.batch.runs,

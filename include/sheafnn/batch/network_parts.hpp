@@ -17,6 +17,7 @@
 
 #include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/encoder.hpp"
+#include "sheafnn/batch/given_maps.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/batch/layer_stack.hpp"
@@ -66,7 +67,7 @@ struct CommonArrays {
   template <class Model>
   [[nodiscard]] static BatchGraph<Executor, S> graph_of(Executor& executor, const Model& model,
                                                         const Graph& host_graph) {
-    if constexpr (std::same_as<typename Model::Options, ModelOptions>) {
+    if constexpr (std::derived_from<typename Model::Options, ModelOptions>) {
       const std::unique_ptr<const Graph> edgeless = sheafnn::detail::without_edges(model.options(), host_graph);
       const Graph& seen = edgeless ? *edgeless : host_graph;
       return BatchGraph<Executor, S>(executor, seen, arc_features_of(model, seen),
@@ -77,19 +78,26 @@ struct CommonArrays {
   }
 };
 
+/// The same, and the maps that the models are given.
+template <class Executor, class Model>
+struct NetworkArrays : CommonArrays<Executor, typename Model::Scalar> {
+  using S = typename Model::Scalar;
+
+  NetworkArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
+                Index run_count)
+      : CommonArrays<Executor, S>(executor, model, host_graph, features, run_count),
+        given(executor, model, host_graph, this->plan, features, run_count) {}
+
+  GivenArrays<Executor, typename Model::Posterior, S> given;
+};
+
 /// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, and
-/// options(model), the options of a SheafModel with such layers. Here of SheafModel with learned maps, and with it Bsnn and
-/// Nsd; other kinds have headers of their own.
+/// options(model), the options of a SheafModel with such layers. Here of SheafModel, and with it Bsnn, Nsd and Snn; other
+/// kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};
-
-/// A SheafModel whose maps are learned.
-template <class Model>
-concept LearnedSheafModel =
-    std::same_as<typename Model::Options, ModelOptions> && !has_given_maps<typename Model::Posterior> &&
-    !is_around_given<typename Model::Posterior>;
-
-template <class Executor, LearnedSheafModel Model>
+template <class Executor, class Model>
+  requires std::same_as<typename Model::Options, ModelOptions>
 struct ModelLayers<Executor, Model> {
   using Layer = BatchLayer<Executor, Model>;
   [[nodiscard]] static const ModelOptions& options(const Model& model) { return model.options(); }
@@ -105,19 +113,21 @@ template <class Executor, LayeredModel<Executor> Model>
 struct NetworkParts {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
-  using Common = CommonArrays<Executor, S>;
+  using Common = NetworkArrays<Executor, Model>;
   using Layer = typename ModelLayers<Executor, Model>::Layer;
 
   /// Are maps drawn from a posterior?
   static constexpr bool sampled = Model::bayesian && sheaf::is_learned<Family>;
+  /// Are maps given that nothing changes? They are then built once, for all runs.
+  static constexpr bool given = has_given_maps<typename Model::Posterior>;
   /// Does every layer compute its sheaf from its own input?
-  static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family>;
+  static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family> && !given;
 
  private:
   struct Nothing {};
   template <class Q>
   struct PosteriorOf {
-    using type = BatchPosterior<Executor, Q, S>;
+    using type = BatchPosterior<Executor, typename sheafnn::detail::DrawsOf<Q>::type, S>;
   };
 
  public:
@@ -134,7 +144,7 @@ struct NetworkParts {
         parameters(common->parameters),
         gradient(common->gradient),
         runs(common->runs),
-        sheaf_count(model.sheaf_count()) {
+        sheaf_count(sheaves(model, *common)) {
     const Index nodes = graph.view().nodes;
     detail::check(targets, nodes, options.classes);
     shape = {nodes, model.coordinates(), options.channels, {}};
@@ -153,6 +163,11 @@ struct NetworkParts {
     kl_of_layers = Array<Executor, double>(executor, "sums", batch.trains() ? batch.runs * kl_rows.count() : 0);
     kl_of_layers_tree = ColumnTree<Executor, double>(executor, batch.runs, kl_rows.count(), 1);
     view = {parameters.data(), gradient.data(), parameter_count, arena.data(), sums.arena()};
+    if constexpr (given) {
+      for (Index s = 0; s < sheaf_count; ++s) {
+        sheaf.build(executor, Pass{}, sheaves_at(s), common->given.maps(), common->given.edge_weight(s));
+      }
+    }
   }
   NetworkParts(const NetworkParts&) = delete;
   NetworkParts& operator=(const NetworkParts&) = delete;
@@ -205,6 +220,13 @@ struct NetworkParts {
            output->few_classes() && !layers.empty() && layers.back().diffusion() != nullptr;
   }
 
+  /// Sheaves [first, first + count) of every instance.
+  [[nodiscard]] SheafRange sheaves_at(Index first, Index count = 1) const {
+    return {given ? 0 : sheaf_count, first, count};
+  }
+  /// Edge weights of models that sample, m per run; null: 1.
+  [[nodiscard]] const S* edge_weight() const { return posterior->edge_weight(learners.front()); }
+
   /// What layer l gets in a pass.
   ///
   /// \param begun    see BatchLayerCall
@@ -214,7 +236,7 @@ struct NetworkParts {
                                                                bool begun, std::size_t adjoins,
                                                                const S* before = nullptr) {
     const auto range = [&](std::size_t layer) {
-      return SheafRange{sheaf_count, std::min(static_cast<Index>(layer), sheaf_count - 1), 1};
+      return sheaves_at(std::min(static_cast<Index>(layer), sheaf_count - 1));
     };
     return {executor,
             runs.data(),
@@ -272,6 +294,13 @@ struct NetworkParts {
       posterior;
 
  private:
+  [[nodiscard]] static Index sheaves(const Model& model, [[maybe_unused]] const Common& arrays) {
+    if constexpr (given) {
+      return arrays.given.count();
+    } else {
+      return model.sheaf_count();
+    }
+  }
   void make_layers(Executor& executor, const Model& model, const NodeTargetLists& targets, bool dropout) {
     const layers::ParameterSet<S>& p = model.parameters();
     const GraphView<S> g = graph.view();
@@ -282,7 +311,7 @@ struct NetworkParts {
                             false, sums);
     }
     if (options.second_linear) second.emplace(executor, layout.at.second, p, n, h, batch.runs, sums);
-    if constexpr (sheaf::is_learned<Family>) {
+    if constexpr (sheaf::is_learned<Family> && !given) {
       for (const layers::SheafLearnerWeights<layers::ParameterSlot>& learner : layout.at.learners) {
         learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums);
       }
@@ -300,20 +329,25 @@ struct NetworkParts {
         (layer.with([]<class Own>(const Own&) { return Own::reads_maps; }) ? reads.maps : reads.blocks) = true;
       }
     }
-    sheaf =
-        BatchSheaf<Executor, Family, S>(executor, g, batch.instances() * sheaf_count,
-                                        batch.training_instances() * sheaf_count, options.normalisation, reads);
+    sheaf = BatchSheaf<Executor, Family, S>(executor, g, (given ? 1 : batch.instances()) * sheaf_count,
+                                            given ? 0 : batch.training_instances() * sheaf_count,
+                                            options.normalisation, reads);
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout.at.readout, p, n, h, batch, sums);
     right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
     output.emplace(executor, layout.at.output, p, targets, n, h, options.classes, batch, sums);
-    if constexpr (sampled) posterior.emplace(executor, g, batch.runs, model.posterior());
+    if constexpr (sampled && is_around_given<typename Model::Posterior>) {
+      posterior.emplace(executor, g, batch.runs, common->given.draws(), common->given.centre(),
+                        common->given.edge_weight());
+    } else if constexpr (sampled) {
+      posterior.emplace(executor, g, batch.runs, model.posterior());
+    }
   }
 
   void make_arrays(Executor& executor, bool dropout) {
     const Index size = shape.size(), training = batch.training_instances() * size;
     const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
     if (batch.copies > 1) spread = array("embeddings", batch.instances() * size);
-    if (!Model::bayesian && dropout) {
+    if (sheaf_per_layer && dropout) {
       for (Index s = 1; s < sheaf_count; ++s) learner_input.push_back(array("embeddings", batch.runs * size));
     }
     x_bar = array("layers", training);

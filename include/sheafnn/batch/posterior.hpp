@@ -21,14 +21,22 @@ class BatchPosterior {
   using Family = typename Q::family;
 
   BatchPosterior() = default;
-  BatchPosterior(Executor& executor, const GraphView<S>& graph, Index runs, const Q& posterior)
+  /// \param given_weight  edge weights that are given, m per run, or null
+  BatchPosterior(Executor& executor, const GraphView<S>& graph, Index runs, const Q& posterior,
+                 const CentreMaps<Q, S>& centre = {}, const S* given_weight = nullptr)
       : graph_(graph),
         runs_(runs),
         posterior_(posterior),
+        centre_(centre),
+        given_weight_(given_weight),
         parameters_(executor, "posterior", runs * graph.pairs() * Q::parameter_size),
         kl_(executor, "posterior", runs * graph.pairs()),
         kl_tree_(executor, runs, graph.pairs(), 1) {}
 
+  /// Edge weights, m per run; null: 1.
+  [[nodiscard]] const S* edge_weight(const BatchSheafLearner<Executor, S>& learner) const noexcept {
+    return given_weight_ != nullptr ? given_weight_ : learner.edge_weight();
+  }
   /// Per incident pair.
   [[nodiscard]] PairArray<S> parameters() noexcept {
     return {parameters_.data(), graph_.pairs(), 1, graph_.pairs() * Q::parameter_size};
@@ -67,15 +75,15 @@ class BatchPosterior {
     const int lanes = Edges::lanes_for(graph_, pass.copies * sheaves);
     return {graph_.pairs(), runs_, lanes,
             Edges{graph_, sheaf.view(), sheaf.gradient(), runs, pass.copies, sheaves, learner.raw(),
-                  learner.raw_bar(), maps(runs, pass, sheaves, noise), learner.edge_weight(),
-                  learner.edge_factor(), learner.edge_logit_bar(), closed_form, kl_.data(), lanes,
+                  learner.raw_bar(), maps(runs, pass, sheaves, noise), edge_weight(learner), learner.edge_factor(),
+                  learner.edge_logit_bar(), closed_form, kl_.data(), lanes,
                   1 / static_cast<double>(graph_.pairs()), 1 / static_cast<double>(pass.copies * sheaves)}};
   }
   /// The maps of a pass.
   ///
   /// \param noise  explicit noise instead of the streams', or null
   [[nodiscard]] SampledMaps<Q, S> maps(const Run* runs, const Pass& pass, Index sheaves, const S* noise) {
-    return {graph_, runs, pass, parameters(), posterior_, noise, sheaves};
+    return {graph_, runs, pass, parameters(), posterior_, noise, sheaves, centre_};
   }
 
   /// The first step of the KL's sum, nothing unless `needed`; then finish_kl().
@@ -90,6 +98,8 @@ class BatchPosterior {
   GraphView<S> graph_{};
   Index runs_ = 0;
   Q posterior_{};
+  CentreMaps<Q, S> centre_{};
+  const S* given_weight_ = nullptr;
   Array<Executor, S> parameters_, kl_;
   ColumnTree<Executor, S> kl_tree_;
 };

@@ -19,11 +19,14 @@ class BatchSheaf {
 
   BatchSheaf() = default;
   /// \param slots           instances · sheaves
-  /// \param training_slots  of training passes
+  /// \param training_slots  of training passes; 0: nothing flows back into the sheaves
   /// \param reads           do layers read blocks, and maps?
   BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Index training_slots,
              Normalisation normalisation, const layers::LayerReads& reads)
-      : graph_(graph), normalisation_(normalisation), reads_blocks_(reads.blocks) {
+      : graph_(graph),
+        normalisation_(normalisation),
+        reads_blocks_(reads.blocks),
+        learned_(sheaf::is_learned<Family> && training_slots > 0) {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
     const auto bar = [&](Index size) { return Array<Executor, S>(executor, "sheaves", training_slots * size); };
     constexpr bool own_gram = !sheaf::is_orthogonal<Family>;
@@ -42,6 +45,8 @@ class BatchSheaf {
     }
   }
 
+  /// Do layers compute the derivatives of its blocks?
+  [[nodiscard]] bool learned() const noexcept { return learned_; }
   [[nodiscard]] SheafView<Family, S> view() noexcept {
     return {graph_.nodes,      graph_.edges,         map_.data(),   arc_gram_.data(),
             transport_.data(), degree_block_.data(), scale_.data(), eigen_.data()};
@@ -84,7 +89,7 @@ class BatchSheaf {
  private:
   GraphView<S> graph_{};
   Normalisation normalisation_ = Normalisation::augmented;
-  bool reads_blocks_ = true;
+  bool reads_blocks_ = true, learned_ = false;
   Array<Executor, S> map_, arc_gram_, transport_, degree_block_, scale_, eigen_;
   Array<Executor, S> off_diagonal_bar_, degree_bar_, scale_bar_, map_bar_;
 };

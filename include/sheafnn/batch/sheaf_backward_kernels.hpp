@@ -130,7 +130,7 @@ struct BackwardSampledEdges {
   PairArray<S> raw, raw_bar;
   SampledMaps<Q, S> maps;  ///< as they were drawn
   const S* edge_weight;    ///< null: 1
-  const S* edge_factor;
+  const S* edge_factor;    ///< null: edge weights are not learned
   S* edge_logit_bar;
   bool closed_form;
   S* kl;  ///< log q − log p per incident pair, when not closed_form
@@ -165,10 +165,12 @@ struct BackwardSampledEdges {
       // Loaded where they are read, twice, because they are many.
       S in[Q::parameter_size];
       load_parameters(run, pair, in);
-      maps.posterior.sample_backward(in, noise, map, map_bar, monte_carlo_share, sums);
+      const auto& drawn = maps.centre.deviation(pair, map);
+      maps.posterior.sample_backward(in, noise, drawn, maps.centre.deviation_bar(pair, map_bar), monte_carlo_share,
+                                     sums);
       if (!closed_form) {
         load_parameters(run, pair, in);
-        sums[kl_sum] += maps.posterior.log_ratio(in, noise, map);
+        sums[kl_sum] += maps.posterior.log_ratio(in, noise, drawn);
       }
     }
   }
@@ -183,11 +185,14 @@ struct BackwardSampledEdges {
         maps.posterior.kl_backward(in, static_cast<S>(kl_share(run)), sums);
       }
     }
-    SHEAFNN_UNROLL for (int k = 0; k < raw_size; ++k) raw_in[k] = raw.at(run, pair, k);
+    load_raw(maps.posterior, raw, run, pair, raw_in);
     maps.posterior.activate_backward(raw_in, in, sums, out);
-    SHEAFNN_UNROLL for (int k = 0; k < raw_size; ++k) raw_bar.at(run, pair, k) = out[k];
+    const int missing = missing_outputs(maps.posterior);
+    SHEAFNN_UNROLL for (int k = 0; k < raw_size; ++k) {
+      if (k >= missing) raw_bar.at(run, pair, k - missing) = out[k];
+    }
     if (!closed_form) kl[run * 2 * m + pair] = sums[kl_sum] * static_cast<S>(draw_share);
-    if (edge_weight != nullptr) {
+    if (edge_factor != nullptr) {
       edge_logit_bar[run * 2 * m + pair] = logit_bar(edge_factor + run * 2 * m, m, at, sums[weight_sum]);
     }
   }

@@ -17,6 +17,7 @@
 #include "sheafnn/batch/tile.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
+#include "sheafnn/posterior/around_given.hpp"
 #include "sheafnn/posterior/point_map.hpp"
 #include "sheafnn/posterior/sheaf_posterior.hpp"
 #include "sheafnn/sheaf/family.hpp"
@@ -26,7 +27,7 @@ namespace sheafnn::batch::detail {
 
 /// Which sheaf of which instance a group of a launch is: sheaves [first, first + count) of every instance.
 struct SheafRange {
-  Index sheaves = 1;  ///< of an instance
+  Index sheaves = 1;  ///< of an instance; 0: all instances have the same sheaves
   Index first = 0;
   Divisor count = 1;
 
@@ -105,6 +106,75 @@ SHEAFNN_HD SHEAFNN_INLINE void store_padded(const Block& block, S* row) {
   store_row<static_cast<int>(Block::SizeAtCompileTime)>(block.data(), row);
 }
 
+/// Maps that are given, and the same for all runs.
+template <class Family, class S>
+struct StoredMaps {
+  using Map = typename Family::template Map<S>;
+  const S* map = nullptr;  ///< map × 2m per sheaf: entry by entry
+  Index pairs = 0;
+
+  SHEAFNN_HD Map operator()(Index, Index sheaf, Index pair) const {
+    constexpr int size = sheaf::BlockSizes<Family>::map;
+    Map r = Map::Constant(S(1));
+    const S* in = map + sheaf * size * pairs + pair;
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) r.data()[k] = in[k * pairs];
+    return r;
+  }
+};
+
+/// Of distributions without a given centre: what is drawn is the map (for one network layers/given_lanes.hpp).
+template <class Q, class S>
+struct CentreMaps {
+  template <class Map>
+  SHEAFNN_HD SHEAFNN_INLINE void add_to(Index, Map&) const {}
+  template <class Map>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE const Map& deviation(Index, const Map& map) const {
+    return map;
+  }
+  template <class Map>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE const Map& deviation_bar(Index, const Map& map_bar) const {
+    return map_bar;
+  }
+};
+/// The given maps F⁰ of the incident pairs.
+template <class Q, class S>
+  requires sheafnn::detail::is_deviation<Q>
+struct CentreMaps<Q, S> {
+  using Family = typename Q::family;
+  using Map = typename Family::template Map<S>;
+  using Deviated = sheafnn::detail::Deviated<Family>;
+  StoredMaps<Family, S> given;
+
+  SHEAFNN_HD SHEAFNN_INLINE void add_to(Index pair, Map& map) const {
+    map = Deviated::map(map, given(0, 0, pair));
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Map deviation(Index pair, const Map& map) const {
+    return Deviated::deviation(map, given(0, 0, pair));
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Map deviation_bar(Index pair, const Map& map_bar) const {
+    return Deviated::deviation_bar(map_bar, given(0, 0, pair));
+  }
+};
+
+/// How many raw outputs of a distribution no learner predicts: the outputs of its mean, or none. They are 0.
+template <class Q>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE int missing_outputs(const Q& posterior) {
+  if constexpr (sheafnn::detail::is_deviation<Q>) {
+    return posterior.learned_mean ? 0 : Q::mean_size;
+  } else {
+    return 0;
+  }
+}
+/// The raw outputs of an incident pair.
+template <class Q, class S>
+SHEAFNN_HD SHEAFNN_INLINE void load_raw(const Q& posterior, const PairArray<S>& raw, Index run, Index pair,
+                                        S* out) {
+  const int missing = missing_outputs(posterior);
+  SHEAFNN_UNROLL for (int k = 0; k < Q::mean_size + Q::spread_size; ++k) {
+    out[k] = k < missing ? S(0) : raw.at(run, pair, k - missing);
+  }
+}
+
 /// Posterior parameters from raw outputs, and KL(posterior ‖ prior) per incident pair. item: pair, group: run.
 template <class Q, class S>
 struct ActivatePairs {
@@ -116,7 +186,7 @@ struct ActivatePairs {
   SHEAFNN_HD void operator()(Index pair, Index run) const {
     constexpr int raw_size = Q::mean_size + Q::spread_size;
     S in[raw_size], out[Q::parameter_size];
-    for (int k = 0; k < raw_size; ++k) in[k] = raw.at(run, pair, k);
+    load_raw(posterior, raw, run, pair, in);
     posterior.activate(in, out);
     for (int k = 0; k < Q::parameter_size; ++k) parameters.at(run, pair, k) = out[k];
     if constexpr (Q::closed_form_kl) kl[run * pairs + pair] = posterior.kl(out);
@@ -147,6 +217,7 @@ struct SampledMaps {
   Q posterior;
   const S* noise;  ///< explicit noise instead of the stream's (see Noise): [sample][sheaf][arc]; or null
   Index sheaves;
+  CentreMaps<Q, S> centre;
 
   SHEAFNN_HD Map operator()(Index instance, Index sheaf, Index pair) const {
     const Index run = pass.run_of(instance);
@@ -155,6 +226,7 @@ struct SampledMaps {
     draw_noise(instance, sheaf, pair, draw);
     Map map;
     posterior.sample(in, draw, map);
+    centre.add_to(pair, map);
     return map;
   }
   /// The random numbers that a map is made of.

@@ -19,8 +19,7 @@ struct ConnectionModelOptions : ModelOptions {
                                     .title = "Networks on connections",
                                     .maps = "maps computed from features",
                                     .own_maps = "connection",
-                                    .learned_maps = false,
-                                    .batched = false};
+                                    .learned_maps = false};
 
   ConnectionOptions connection = {};
 

@@ -111,29 +111,15 @@ class GivenCentre<AroundGiven<Family>, S> {
   [[nodiscard]] const S* edge_weights() const noexcept { return weights_.size() == 0 ? nullptr : weights_.data(); }
   /// From a deviation G to the map F: G F⁰ or F⁰ + G.
   void add_to(Index block, int side, Map& map) const {
-    const Map centre = load(block, side);
-    if constexpr (is_orthogonal<Family>) {
-      map = math::multiply(map, centre);
-    } else {
-      map += centre;
-    }
+    map = detail::Deviated<Family>::map(map, load(block, side));
   }
   /// From F back to G.
   [[nodiscard]] Map deviation(Index block, int side, const Map& map) const {
-    const Map centre = load(block, side);
-    if constexpr (is_orthogonal<Family>) {
-      return math::multiply_nt(map, centre);
-    } else {
-      return map - centre;
-    }
+    return detail::Deviated<Family>::deviation(map, load(block, side));
   }
   /// Computes the derivative of G from the derivative of F.
   [[nodiscard]] Map deviation_bar(Index block, int side, const Map& map_bar) const {
-    if constexpr (is_orthogonal<Family>) {
-      return math::multiply_nt(map_bar, load(block, side));
-    } else {
-      return map_bar;
-    }
+    return detail::Deviated<Family>::deviation_bar(map_bar, load(block, side));
   }
 
  private:

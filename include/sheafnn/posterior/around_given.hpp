@@ -18,6 +18,7 @@
 
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/names.hpp"
+#include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/posterior/cayley.hpp"
 #include "sheafnn/posterior/given_maps.hpp"
 #include "sheafnn/posterior/normal.hpp"
@@ -45,6 +46,36 @@ struct EdgeLabels {
 };
 
 namespace detail {
+
+/// F from a deviation G and the given map F⁰, and back; G's derivative from the derivative of F. Takes any maps.
+/// Source: math: "Around given maps" (8.4).
+template <class Family>
+struct Deviated {
+  template <class Map>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE static Map map(const Map& deviation, const Map& centre) {
+    if constexpr (sheaf::is_orthogonal<Family>) {
+      return math::multiply(deviation, centre);
+    } else {
+      return deviation + centre;
+    }
+  }
+  template <class Map>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE static Map deviation(const Map& map, const Map& centre) {
+    if constexpr (sheaf::is_orthogonal<Family>) {
+      return math::multiply_nt(map, centre);
+    } else {
+      return map - centre;
+    }
+  }
+  template <class Map>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE static Map deviation_bar(const Map& map_bar, const Map& centre) {
+    if constexpr (sheaf::is_orthogonal<Family>) {
+      return math::multiply_nt(map_bar, centre);
+    } else {
+      return map_bar;
+    }
+  }
+};
 
 /// The posterior of the deviation from a given map.
 template <class Family>
@@ -137,6 +168,11 @@ class AroundGiven : public Deviation<typename detail::DeviationPosterior<Family>
     static const EdgeLabels none;
     return labels_ == nullptr ? none : *labels_;
   }
+  /// Equal distributions around equal maps? Takes any posteriors.
+  [[nodiscard]] friend bool operator==(const AroundGiven& a, const AroundGiven& b) {
+    return static_cast<const Draws&>(a) == static_cast<const Draws&>(b) && a.source_ == b.source_ &&
+           a.centre_ == b.centre_ && a.labels() == b.labels();
+  }
   /// Raw outputs of the mean that a learner predicts for an incident pair.
   [[nodiscard]] Index mean_outputs() const noexcept { return this->learned_mean ? Draws::mean_size : 0; }
 
@@ -181,6 +217,11 @@ template <class Family>
 struct DrawsOf<AroundGiven<Family>> {
   using type = typename AroundGiven<Family>::Draws;
 };
+/// Does a distribution draw deviations from given maps?
+template <class Q>
+inline constexpr bool is_deviation = false;
+template <class Base>
+inline constexpr bool is_deviation<Deviation<Base>> = true;
 
 }  // namespace detail
 

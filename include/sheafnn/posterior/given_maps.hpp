@@ -43,6 +43,16 @@ class GivenMaps {
     return (*sheaves_)[static_cast<std::size_t>(sheaf)];
   }
 
+  /// Equal maps and edge weights over equal edges? Takes any maps.
+  [[nodiscard]] friend bool operator==(const GivenMaps& a, const GivenMaps& b) {
+    if (a.sheaves_ == b.sheaves_) return true;
+    if (a.count() != b.count()) return false;
+    for (Index s = 0; s < a.count(); ++s) {
+      if (!same(a[s], b[s])) return false;
+    }
+    return true;
+  }
+
   /// \throws std::invalid_argument  neither one sheaf nor as many as the model has
   void check_count(Index of_model) const {
     require(count() > 0, "sheaves", count(), "a model with given maps needs a sheaf: give it as the posterior");
@@ -57,6 +67,20 @@ class GivenMaps {
   void check_graph(const Graph& graph) const;
 
  private:
+  [[nodiscard]] static bool same(const CellularSheaf<Family>& a, const CellularSheaf<Family>& b) {
+    const Graph &one = a.graph(), &other = b.graph();
+    if (one.node_count() != other.node_count() || one.edge_count() != other.edge_count()) return false;
+    for (Index e = 0; e < one.edge_count(); ++e) {
+      if (!(one.edge(e) == other.edge(e))) return false;
+      if constexpr (sheaf::may_have_edge_weights<Family>) {
+        if (a.edge_weight(e) != b.edge_weight(e)) return false;
+      }
+    }
+    for (Index arc = 0; arc < one.arc_count(); ++arc) {
+      if (a.map(arc) != b.map(arc)) return false;
+    }
+    return true;
+  }
   /// \throws std::invalid_argument  an arc of the part that the whole has not
   static void check_arcs(const Graph& graph, const Graph& whole, std::string_view sheaf);
 
