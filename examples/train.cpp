@@ -356,9 +356,6 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     programs::resolve_options(app, s);
   }
   const int device = programs::parse_device(s.device);
-  const sheafnn::LayerForm layer = s.pairs().layer.value_or(sheafnn::LayerForm::diffusion);
-  sheafnn::require(device < 0 || sheafnn::layers::is_batched(layer), "--layer", to_string(layer),
-                   "CUDA devices have no such layers");
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
                    "a CUDA device trains everything side by side anyway");
   sheafnn::require(device < 0 || sheafnn::kind_of(s.model).batched, "--device", s.device,

@@ -122,7 +122,7 @@ refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
 refuse 'norm: batch is not allowed; the batch engine has norms of single nodes only' "${quick[@]}" --device cuda --model csnn \
   --batch-norm
 refuse 'method: dormand-prince .*runge-kutta or euler' "${quick[@]}" --device cuda --model flow --maps diagonal
-refuse 'layer: directed' "${quick[@]}" --device cuda --layer directed
+refuse 'layer: directed .*together with maps' "${quick[@]}" --device cuda --model nsd --layer directed --random-phases
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30
 refuse 'device: 7' "$bin/predict" --model cpu-0-0.safetensors --dataset karate --device cuda:7 --output out.csv

@@ -123,8 +123,8 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: other layers on given 
   const batch_checks::Problem problem = small_problem();
   ModelOptions o = small_options();
   o.layers = 3;
-  for (const LayerForm form :
-       {LayerForm::convolution, LayerForm::wave, LayerForm::copresheaf, LayerForm::attention}) {
+  for (const LayerForm form : {LayerForm::convolution, LayerForm::wave, LayerForm::copresheaf,
+                               LayerForm::attention, LayerForm::directed}) {
     CAPTURE(to_string(form));
     o.layer = form;
     o.attention = {.heads = 2, .width = 2, .transported = true, .residual = true, .normalised = true};

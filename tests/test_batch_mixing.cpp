@@ -1,6 +1,6 @@
 /// \file
 /// Convolutions, waves, copresheaves, attention and equations that read X_{l−1} (mixing_layers.hpp) in the batch engine on the host: against the networks
-/// of the CPU, gradients along every coordinate, trainings against sheafnn::train, and which layers batches refuse.
+/// of the CPU, gradients along every coordinate, trainings against sheafnn::train, and what batches refuse.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -191,17 +191,15 @@ TEST_CASE("copresheaves have neither fixed filters nor a Laplacian for harmonic 
         "layer: copresheaf is not allowed; harmonic pooling reads a Laplacian, and copresheaves have none");
 }
 
-TEST_CASE("batches of models with all layers refuse the layers that they lack") {
+TEST_CASE("batches of models with all layers have every layer, and refuse scores that are drawn without maps") {
   using Model = AnyNsd<Identity<2>, double>;
   batch::HostExecutor executor;
   const auto run = [&](LayerForm form) {
     ModelOptions o = options_of(form);
     static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {}));
   };
-  CHECK(test::message_of([&] { run(LayerForm::directed); }) ==
-        "layer: directed is not allowed; batches and CUDA devices have no such layers");
   for (const LayerForm form : {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::attention,
-                               LayerForm::copresheaf})
+                               LayerForm::copresheaf, LayerForm::directed})
     run(form);
   ModelOptions o = options_of(LayerForm::attention);
   o.attention.random = true;

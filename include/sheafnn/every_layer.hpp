@@ -1,7 +1,6 @@
 /// \file
 /// All layers of the library as kinds of one model, and the networks named after them. LibraryLayers of bsnn.hpp leaves
-/// most of them out, since each kind costs compile time. Batches and devices refuse directed layers by name. The option
-/// `layer` chooses among the kinds of a model:
+/// most of them out, since each kind costs compile time. The option `layer` chooses among the kinds of a model:
 ///
 ///     #include <sheafnn/every_layer.hpp>
 ///     sheafnn::SheafAttention<sheafnn::SpecialOrthogonal<3>> model({.features = 34, .channels = 16, .classes = 2});

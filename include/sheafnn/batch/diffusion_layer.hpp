@@ -40,8 +40,8 @@ class BatchDiffusionLayer {
         filter_(&of.filter),
         number_(static_cast<std::uint32_t>(of.number)),
         activation_(of.activation) {
-    const auto& [number, executor, graph, shape, layout, activation, filter, residual, attention, parameters,
-                 batch, dropout, sums, kl_rows] = of;
+    const auto& [number, executor, graph, shape, layout, activation, left_weights, right_weights, filter, residual,
+                 attention, directed, parameters, batch, dropout, sums, kl_rows] = of;
     const layers::DiffusionWeights<layers::ParameterSlot>& layer = layout.layers[number];
     const auto array = [&of] { return of.features(of.batch.instances()); };
     epsilon_ = layer.epsilon >= 0 ? parameters.info(layer.epsilon).offset : Index{-1};

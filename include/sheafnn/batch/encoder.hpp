@@ -13,8 +13,8 @@
 #include "sheafnn/batch/input.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/encoder.hpp"
-#include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -36,7 +36,7 @@ struct EncodeNodes {
   Index parameter_stride;
   const S* degree;  ///< null: no degree input
   Divisor width;
-  bool activation;
+  kernels::EncoderEnd end;
   bool drop;
   const S* partial;  ///< from RowSegments
   S* activated;
@@ -54,7 +54,7 @@ struct EncodeNodes {
     const S* parts = partial + run * input.row_segments * width + c;
     SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
     if (degree != nullptr) sum += degree[u] * w[input.columns * width];
-    if (activation) sum = layers::elu(sum);
+    sum = end.forward(sum);
     const Index index = run * input.rows * width + item;
     activated[index] = sum;
     if (drop) out[index] = hidden_dropout<S>(runs[run])(item, sum);
@@ -66,7 +66,7 @@ template <class S>
 struct EncodeNodesBackward {
   const Run* runs;
   const S* activated;
-  bool activation;
+  kernels::EncoderEnd end;
   bool dropped;
   Index size;
   S* bar;
@@ -75,8 +75,7 @@ struct EncodeNodesBackward {
     const Index index = run * size + item;
     S value = bar[index];
     if (dropped) value = hidden_dropout<S>(runs[run])(item, value);
-    if (activation) value *= layers::elu_slope(activated[index]);
-    bar[index] = value;
+    bar[index] = end.backward(activated[index], value);
   }
 };
 
@@ -150,7 +149,7 @@ class BatchEncoder {
     return {view.rows * shape_.width,
             runs_,
             {view, runs, value_, value_run_, parameters.value + weight_, parameters.value + bias_,
-             parameters.stride, degree_, shape_.width, shape_.activation, dropped_ && drops_output_, partial_.data(),
+             parameters.stride, degree_, shape_.width, end(), dropped_ && drops_output_, partial_.data(),
              activated_.data(), output_.data()}};
   }
 
@@ -160,7 +159,7 @@ class BatchEncoder {
   /// \param bar  derivative of output(), which is overwritten
   [[nodiscard]] Items<EncodeNodesBackward<S>> before_activation(const Run* runs, S* bar) const {
     const Index size = input_->view().rows * shape_.width;
-    return {size, runs_, {runs, activated_.data(), shape_.activation, dropped_ && drops_output_, size, bar}};
+    return {size, runs_, {runs, activated_.data(), end(), dropped_ && drops_output_, size, bar}};
   }
   [[nodiscard]] Items<SegmentProducts<S>> column_products(const S* bar) {
     const InputView<S> view = input_->view();
@@ -190,6 +189,8 @@ class BatchEncoder {
   }
 
  private:
+  [[nodiscard]] kernels::EncoderEnd end() const noexcept { return {shape_.activation, shape_.rectified}; }
+
   const InputFeatures<Executor, S>* input_ = nullptr;
   layers::EncoderOptions shape_;
   Index weight_ = 0, bias_ = 0;

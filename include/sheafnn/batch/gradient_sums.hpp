@@ -180,6 +180,7 @@ struct CoordinateProducts {
   Index out_run;
   bool add = false;  ///< to the numbers that are there
   Divisor chunk_stride = (diagonal ? Index{1} : Index{coordinates}) * coordinates * channels;
+  Index stride = channels;  ///< from one coordinate to the next
 
   [[nodiscard]] Index items() const noexcept { return chunks.count() * chunk_stride; }
 
@@ -187,9 +188,9 @@ struct CoordinateProducts {
     const Index chunk = item / chunk_stride, k = item % chunk_stride;
     const Index c = k % channels, pair = k / channels;
     const Index i = diagonal ? pair : pair / coordinates, j = pair % coordinates;
-    const S* left = a + run * run_stride + i * channels + c;
-    const S* right = b + run * run_stride + j * channels + c;
-    const Index row = coordinates * channels, end = chunks.end(chunk);
+    const S* left = a + run * run_stride + i * stride + c;
+    const S* right = b + run * run_stride + j * stride + c;
+    const Index row = coordinates * stride, end = chunks.end(chunk);
     S sum = S(0);
     SHEAFNN_UNROLL_FOUR for (Index u = chunks.begin(chunk); u < end; ++u) sum += left[u * row] * right[u * row];
     S& to = out[run * out_run + item];

@@ -41,6 +41,7 @@ struct GraphView {
   const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without
   Index crowded;                     ///< high-degree nodes without segments, whose arcs a warp adds up
   const std::int32_t* crowded_node;  ///< their numbers
+  const std::int8_t* direction;      ///< per edge: direction_of() of its side 0
 
   /// Arcs of nodes of a higher degree (high-degree nodes) are summed in segments, or by a warp.
   static constexpr int high_degree = 32;
@@ -102,9 +103,11 @@ class BatchGraph {
       : BatchGraph(executor, graph.node_count(), {graph.offsets().data(), graph.targets().data()}) {
     const std::size_t m = static_cast<std::size_t>(edges_), n = static_cast<std::size_t>(nodes_);
     std::vector<std::int32_t> arc_pair(2 * m), pair_arc(2 * m), edge_node(2 * m);
+    std::vector<std::int8_t> direction(m);
     for (std::size_t e = 0; e < m; ++e) {
       const Edge edge = graph.edge(static_cast<Index>(e));
       const Index forward = graph.forward_arc(static_cast<Index>(e)), backward = graph.reverse(forward);
+      direction[e] = static_cast<std::int8_t>(direction_of(graph, forward));
       edge_node[e] = edge.u;
       edge_node[m + e] = edge.v;
       pair_arc[e] = static_cast<std::int32_t>(forward);
@@ -121,6 +124,7 @@ class BatchGraph {
     arc_pair_ = put(arc_pair);
     edge_node_ = put(edge_node);
     pair_arc_ = put(pair_arc);
+    direction_ = put(direction);
     inverse_root_ = put(inverse_root);
     std::vector<S> pair_feature;
     for (Index j = 0; j < arc_features; ++j) {
@@ -184,12 +188,14 @@ class BatchGraph {
             segment_node_.data(),
             pair_feature_.data(),
             crowded_node_.size(),
-            crowded_node_.data()};
+            crowded_node_.data(),
+            direction_.data()};
   }
 
  private:
   Index nodes_, edges_;
   Array<Executor, std::int32_t> offset_, target_, arc_pair_, edge_node_, pair_arc_;
+  Array<Executor, std::int8_t> direction_;
   Array<Executor, S> degree_, inverse_root_, pair_feature_;
   Array<Executor, std::int32_t> node_segment_, segment_arc_, segment_node_, crowded_node_;
 };

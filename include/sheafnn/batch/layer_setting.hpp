@@ -39,10 +39,11 @@ struct BatchLayerSetting {
   const GraphView<S>& graph;
   const FeatureShape<S>& shape;
   const ModelLayout& layout;
-  bool activation;
+  bool activation, left_weights, right_weights;
   const BatchFilter<Executor, S>& filter;  ///< the network's, which outlives the layer
   const ResidualOptions& residual;
   const AttentionOptions& attention;
+  const DirectedOptions& directed;
   const layers::ParameterSet<S>& parameters;
   const BatchSize& batch;
   bool dropout;

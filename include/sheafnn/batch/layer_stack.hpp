@@ -13,12 +13,14 @@
 #include "sheafnn/batch/attention_layer.hpp"
 #include "sheafnn/batch/copresheaf_layer.hpp"
 #include "sheafnn/batch/diffusion_layer.hpp"
+#include "sheafnn/batch/directed_layer.hpp"
 #include "sheafnn/batch/laplacian_layer.hpp"
 #include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/bsnn/layer_stack.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/layers/attention_layer.hpp"
 #include "sheafnn/layers/copresheaf_layer.hpp"
+#include "sheafnn/layers/directed_layer.hpp"
 #include "sheafnn/layers/laplacian_layer.hpp"
 #include "sheafnn/layers/mixing_layer.hpp"
 
@@ -60,6 +62,11 @@ struct BatchLayerOf<Executor, layers::AttentionLayer<Family, S>, S> {
   static constexpr bool is_batched = true;
   using type = BatchAttentionLayer<Executor, Family, S>;
 };
+template <class Executor, class Family, class S>
+struct BatchLayerOf<Executor, layers::DirectedLayer<Family, S>, S> {
+  static constexpr bool is_batched = true;
+  using type = BatchDirectedLayer<Executor, Family, S>;
+};
 
 /// A kind at places of a program's own.
 template <class Executor, class Kind, class S>
@@ -80,18 +87,12 @@ struct DistinctVariant<std::variant<Known...>, Type, Types...>
                                          std::variant<Known..., Type>>,
                       Types...> {};
 
-/// Is a kind of the library's named by the option `layer`, and missing in batches? BatchLayer then refuses the option, and
-/// the model's other layers can be a batch.
-template <class Kind>
-inline constexpr bool is_refused_by_name = !layers::is_batched(Kind::form);
-
-/// Do batches have layers of some kinds, and of the others have them or refuse them by their names?
+/// Do batches have layers of these kinds?
 template <class Executor, class S>
 struct AreBatched {
   template <class... Kinds>
   constexpr bool operator()() const {
-    return (BatchLayerOf<Executor, Kinds, S>::is_batched || ...) &&
-           ((BatchLayerOf<Executor, Kinds, S>::is_batched || is_refused_by_name<Kinds>)&&...);
+    return (BatchLayerOf<Executor, Kinds, S>::is_batched && ...);
   }
 };
 /// The layers of batches in the places of a network's: a std::type_identity of a variant.
@@ -171,16 +172,17 @@ class BatchLayer {
                                     const BatchLayerSetting<Executor, S>& in_batch) {
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
-      if constexpr ((!Model::bayesian || !sheaf::is_learned<Family>)&&requires { Kind::form; }) {
-        require(!layers::draws(Kind::form, of.attention, of.directed), "layer", to_string(Kind::form),
+      layers::LayerForm form = layers::LayerForm::diffusion;
+      if constexpr (requires { Kind::form; }) form = Kind::form;
+      require(layers::parts_of(form) == layers::parts_of(of.form), "layer", to_string(form),
+              sheafnn::detail::concat("the option `layer` is ", to_string(of.form),
+                                      ", and in batches all layers have complex features, or none"));
+      if constexpr (!Model::bayesian || !sheaf::is_learned<Family>) {
+        require(!layers::draws(form, of.attention, of.directed), "layer", to_string(form),
                 "batches and CUDA devices draw what layers draw only together with maps: the model draws no maps");
       }
-      if constexpr (is_refused_by_name<Kind>) {
-        throw_invalid_argument("layer", to_string(Kind::form), "batches and CUDA devices have no such layers");
-      } else {
-        if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
-        r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, in_batch);
-      }
+      if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
+      r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, in_batch);
     });
     return std::move(*r);
   }

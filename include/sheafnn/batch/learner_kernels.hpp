@@ -12,7 +12,7 @@
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/batch/tile.hpp"
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/layers/sheaf_learner_options.hpp"
+#include "sheafnn/layers/learner_columns.hpp"
 #include "sheafnn/nn/activation.hpp"
 
 namespace sheafnn::batch::detail {
@@ -35,16 +35,17 @@ struct FirstWeight {
   Index begin = 0, rows = 0;
   Divisor columns = 0;  ///< of the pair's inputs and, after them, of the features of its arc
   LearnerInput input = LearnerInput::concatenation;  ///< what it reads of [Z_u ‖ Z_v]
-  Index offset = 0;          ///< of the matrix in one that has all rows, one after another
+  bool whole_pair = false;                           ///< column i multiplies number i of [Z_u ‖ Z_v]
+  Index offset = 0;                                  ///< of the matrix in one that has all rows, one after another
 };
 /// At most a mean, a spread and an edge weight, which reads [Z_u ‖ Z_v], whatever mean and spread read.
 struct FirstWeights {
   FirstWeight matrix[3];
   int count = 0;
-  Divisor columns = 0;       ///< q, all rows
-  Divisor entries = 0;       ///< of all matrices
-  Divisor inputs = 0;        ///< h
-  Divisor channels = 0;      ///< f
+  Divisor columns = 0;  ///< q, all rows
+  Divisor entries = 0;  ///< of all matrices
+  Divisor inputs = 0;   ///< h
+  layers::LearnerColumns<Divisor> pair;
   Divisor arc_features = 0;  ///< numbers of each arc that are read as well, but for the edge weight
 
   [[nodiscard]] SHEAFNN_HD const FirstWeight& of_row(Index r) const {
@@ -54,18 +55,11 @@ struct FirstWeights {
   }
   /// Columns of a matrix that read the pair.
   [[nodiscard]] SHEAFNN_HD Index pair_columns(const FirstWeight& w) const {
-    return 2 * (w.input == LearnerInput::concatenation ? inputs : channels);
+    return 2 * (w.input == LearnerInput::concatenation ? inputs : pair.channels);
   }
   /// The column that number i of [Z_u ‖ Z_v] is multiplied with.
   [[nodiscard]] SHEAFNN_HD Index column(const FirstWeight& w, Index i) const {
-    switch (w.input) {
-      case LearnerInput::summed:
-        return i / inputs * channels + i % inputs % channels;
-      case LearnerInput::summed_published:
-        return i % (2 * channels);
-      default:
-        return i;
-    }
+    return w.whole_pair ? i : pair.column(w.input, i);
   }
 };
 
@@ -107,9 +101,9 @@ struct ProjectPairs {
   const S* projection;  ///< n × 2q per run
   const S* arc_weight;  ///< W_e
   Index arc_weight_run, arc_features;
-  Index columns;        ///< q
-  Index outputs;        ///< of them raw or hidden outputs
-  bool hidden;          ///< apply ELU
+  Index columns;  ///< q
+  Index outputs;  ///< of them raw or hidden outputs
+  bool hidden;    ///< apply ELU
   PairArray<S> out;
   S* edge_factor;  ///< 2m per run; null without edge weights
   S* edge_weight;  ///< m per run
@@ -247,18 +241,12 @@ struct FirstLayerProducts {
   /// Over the nodes, and the numbers of [Z_u ‖ Z_v] that are multiplied with the column.
   [[nodiscard]] SHEAFNN_HD S pair_sum(Index run, const FirstWeight& w, Index row, Index column, Index begin,
                                       Index end) const {
-    const Divisor &h = weights.inputs, &f = weights.channels;
+    const Divisor& h = weights.inputs;
     const Index q = weights.columns;
-    Index first = column, step = h, count = 1;
-    if (w.input != LearnerInput::concatenation) {
-      const bool published = w.input == LearnerInput::summed_published;
-      first = published ? column : column / f * h + column % f;
-      step = published ? 2 * f : Index{f};
-      count = h / f;
-    }
+    const layers::LearnerColumns<Divisor>::Numbers numbers(weights.pair, w.input, column);
     S sum = S(0);
-    for (Index j = 0; j < count; ++j) {
-      const Index i = first + j * step;
+    for (Index j = 0; j < (w.whole_pair ? 1 : numbers.count()); ++j) {
+      const Index i = w.whole_pair ? column : numbers[j];
       const S* left = projection_bar + run * chunks.rows * 2 * q + i / h * q + row;
       const S* right = z + run * chunks.rows * h + i % h;
       SHEAFNN_UNROLL_FOUR for (Index u = begin; u < end; ++u) sum += left[u * 2 * q] * right[u * h];

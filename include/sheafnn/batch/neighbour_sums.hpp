@@ -58,11 +58,10 @@ struct SheafTransports {
   /// Q_0 of an instance.
   [[nodiscard]] SHEAFNN_HD const S* of(Index instance) const { return sheaf.transport_of(slot(instance), 0); }
 
-  /// Adds −Q_e x, or −Q_eᵀ x where the arc is turned. \param transport  Q_0
-  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void add(const S* transport, std::uint32_t, std::uint32_t edge,
-                                                   bool turned, const Tile<S>* x, Tile<S>* sums) {
+  /// Q_e, or Q_eᵀ where the arc is turned. \param transport  Q_0
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void load(const S* transport, std::uint32_t edge, bool turned,
+                                                    S (&q)[Sizes::transport]) {
     constexpr int D = learned, size = Sizes::transport;
-    S q[size];
     load_numbered_row<size>(transport, edge, q);
     if constexpr (kernels::is_dense<D, size>) {
       SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
@@ -74,7 +73,13 @@ struct SheafTransports {
         }
       }
     }
-    kernels::add_block_times<D, size, false, true>(q, x, sums);
+  }
+  /// Adds −Q_e x, or −Q_eᵀ x where the arc is turned. \param transport  Q_0
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE static void add(const S* transport, std::uint32_t, std::uint32_t edge,
+                                                   bool turned, const Tile<S>* x, Tile<S>* sums) {
+    S q[Sizes::transport];
+    load(transport, edge, turned, q);
+    kernels::add_block_times<learned, Sizes::transport, false, true>(q, x, sums);
   }
 };
 /// No blocks: a walk adds up all D coordinates of neighbours as they are.

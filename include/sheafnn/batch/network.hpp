@@ -174,9 +174,8 @@ class BatchNetwork<Executor, Model> {
   /// What follows the encoder: its second linear layer, if there is one.
   void embed() {
     embedding_ = parts_.encoder->output();
-    if (!parts_.second) return;
-    parts_.second->forward(executor_, parts_.view, embedding_);
-    embedding_ = parts_.second->output();
+    if (parts_.second) embedding_ = parts_.second->forward(executor_, parts_.view, embedding_);
+    start_ = parts_.start ? parts_.start->forward(executor_, embedding_) : embedding_;
   }
 
   /// Features through a layer's dropout, or, when Add, derivatives through it and added; nothing unless `drop`.
@@ -196,10 +195,10 @@ class BatchNetwork<Executor, Model> {
   void forward(const Pass& pass, bool drop, bool kl) {
     const Index size = parts_.shape.size();
     const bool spread = pass.copies > 1;
-    const S *const first = spread ? parts_.spread.data() : embedding_, *x = first;
+    const S *const first = spread ? parts_.spread.data() : start_, *x = first;
     const Items copies{spread ? size : 0, pass.instances(),
-                       detail::CopyToInstances<S>{embedding_, size, pass.copies, parts_.spread.data()}};
-    const auto dropped = dropout_part(drop, pass, Purpose::layer_dropout, 0, embedding_,
+                       detail::CopyToInstances<S>{start_, size, pass.copies, parts_.spread.data()}};
+    const auto dropped = dropout_part(drop, pass, Purpose::layer_dropout, 0, start_,
                                       parts_.layers.front().dropped_input(), pass.copies);
     if constexpr (sampled) {
       const auto maps = parts_.posterior->maps(parts_.runs.data(), pass, parts_.sheaf_count, parts_.noise.data());
@@ -296,9 +295,8 @@ class BatchNetwork<Executor, Model> {
       }
     }
     parts_.add_first_bar(executor_, pass);
-    const bool spread = pass.copies > 1;
-    S* bar = spread ? parts_.embedding_bar.data() : parts_.x_bar.data();
-    const Items copies{spread ? parts_.shape.size() : 0, parts_.batch.runs,
+    S* bar = parts_.embedding_bar_of(executor_, pass);
+    const Items copies{pass.copies > 1 && !parts_.start ? parts_.shape.size() : 0, parts_.batch.runs,
                        detail::AddCopies<S>{parts_.x_bar.data(), parts_.shape.size(), pass.copies, bar}};
     if constexpr (sampled) {
       executor_.launch_together(parts_.sheaf.backward_nodes(pass, parts_.sheaves_at(0, parts_.sheaf_count)),
@@ -392,7 +390,8 @@ class BatchNetwork<Executor, Model> {
 
   Executor& executor_;
   Parts parts_;
-  const S* embedding_ = nullptr;  ///< what the layers begin with, of all runs
+  const S* embedding_ = nullptr;  ///< H of all runs
+  const S* start_ = nullptr;      ///< X_1 of all runs: H, or its complex form
 };
 
 }  // namespace sheafnn::batch

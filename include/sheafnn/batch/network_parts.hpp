@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/batch/complex_start.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/encoder.hpp"
 #include "sheafnn/batch/given_maps.hpp"
@@ -147,9 +148,11 @@ struct NetworkParts {
         sheaf_count(sheaves(model, *common)) {
     const Index nodes = graph.view().nodes;
     detail::check(targets, nodes, options.classes);
-    shape = {nodes, model.coordinates(), options.channels, {}};
+    const Index parts = layers::parts_of(options.layer);
+    shape = {nodes, model.coordinates(), parts * options.channels, {}};
     require_countable("features of a network", shape.size());
     require_countable("tiles of the sums of segments", graph.view().segments * shape.tiles);
+    if (parts == 2) start.emplace(executor, shape, options.directed.imaginary_start, batch);
     int fixed = 0;
     // See the other NetworkParts.
     const S low = sheafnn::detail::averages(options) ? S(-1) : S(1);
@@ -188,7 +191,8 @@ struct NetworkParts {
   KlRows kl_rows;
   std::optional<BatchEncoder<Executor, S>> encoder, sheaf_encoder;
   std::optional<BatchSecondLinear<Executor, S>> second;
-  BatchFilter<Executor, S> filter;  ///< of all layers, or none
+  std::optional<BatchComplexStart<Executor, S>> start;  ///< of complex features
+  BatchFilter<Executor, S> filter;                      ///< of all layers, or none
   BatchHiddenReadout<Executor, S> hidden_readout;
   std::optional<BatchOutput<Executor, S>> output;
   std::vector<BatchSheafLearner<Executor, S>> learners;
@@ -280,6 +284,11 @@ struct NetworkParts {
       if (reads.maps) sheaf.clear_gradient(executor);
     }
   }
+  /// From x̄ of the first layer in all copies to the derivative of the embeddings of each run.
+  [[nodiscard]] S* embedding_bar_of(Executor& executor, const Pass& pass) {
+    if (start) return start->backward(executor, pass, x_bar.data());
+    return pass.copies > 1 ? embedding_bar.data() : x_bar.data();
+  }
   /// After the last layer's backward pass.
   void add_first_bar(Executor& executor, const Pass& pass) {
     if constexpr (Layer::reads_first) {
@@ -310,7 +319,8 @@ struct NetworkParts {
       sheaf_encoder.emplace(executor, input, g.degree, layout.sheaf_encoder, layout.at.sheaf_encoder, p, batch,
                             false, sums);
     }
-    if (options.second_linear) second.emplace(executor, layout.at.second, p, n, h, batch.runs, sums);
+    if (options.second_linear)
+      second.emplace(executor, layout.at.second, p, n, layout.hidden_width, batch.runs, sums);
     if constexpr (sheaf::is_learned<Family> && !given) {
       for (const layers::SheafLearnerWeights<layers::ParameterSlot>& learner : layout.at.learners) {
         learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums);
@@ -318,9 +328,11 @@ struct NetworkParts {
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(model, BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation,
-                                                                filter, options.residual, options.attention, p,
-                                                                batch, dropout, sums, kl_rows});
+      layers.emplace_back(model,
+                          BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation,
+                                                         options.left_weights, options.right_weights, filter,
+                                                         options.residual, options.attention, options.directed, p,
+                                                         batch, dropout, sums, kl_rows});
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
     if constexpr (Layer::reads_maps) {
@@ -351,7 +363,7 @@ struct NetworkParts {
       for (Index s = 1; s < sheaf_count; ++s) learner_input.push_back(array("embeddings", batch.runs * size));
     }
     x_bar = array("layers", training);
-    if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * size);
+    if (batch.training_copies > 1 && !start) embedding_bar = array("layers", batch.runs * size);
     const bool initial = options.residual.initial();
     // With an initial residual, and in copresheaf layers, v̄ or ȳ of a layer may be written while the sums for the weights
     // of the layer above read its v̄ or ȳ.

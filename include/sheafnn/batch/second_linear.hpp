@@ -39,13 +39,14 @@ class BatchSecondLinear {
 
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
 
-  /// \param x  n × h per run; stays in place until backward()
-  void forward(Executor& executor, const ParameterView<S>& parameters, const S* x) {
+  /// \param x  n × h per run; stays in place until backward() \returns output()
+  const S* forward(Executor& executor, const ParameterView<S>& parameters, const S* x) {
     input_ = x;
     linear_.forward(executor, parameters, nodes_, x, output_.data());
     const Index size = nodes_ * width_;
     executor.launch(size, runs_,
                     AddBias<S>{linear_.bias(parameters), parameters.stride, width_, size, output_.data()});
+    return output();
   }
 
   /// Computes partial sums of the gradients, and the derivative of x, from the derivative of output().

@@ -29,15 +29,15 @@ class BatchSheafLearner {
     hidden_layers_ = shape.hidden_layers;
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
     first_.inputs = inputs_;
-    first_.channels = shape.channels;
+    first_.pair = layers::LearnerColumns<Divisor>(shape);
     first_.arc_features = shape.edge_features;
     const auto offset = [&](layers::ParameterId id) { return parameters.info(id).offset; };
     const auto add_first = [&](layers::ParameterId id, Index rows, bool whole_pair = false) {
       if (id < 0 || rows == 0) return;
       const Index columns = whole_pair ? 2 * inputs_ : shape.first_inputs();
       first_.matrix[first_.count++] = {
-          offset(id),    first_.columns, rows, columns, whole_pair ? LearnerInput::concatenation : shape.input,
-          first_.entries};
+          offset(id), first_.columns, rows, columns, whole_pair ? LearnerInput::concatenation : shape.input,
+          whole_pair, first_.entries};
       first_.columns = first_.columns + rows;
       first_.entries = first_.entries + rows * columns;
     };

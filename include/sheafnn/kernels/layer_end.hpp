@@ -48,6 +48,23 @@ template <class T>
   return activation ? bar * layers::elu_slope(activated) : bar;
 }
 
+/// What an encoder ends with: ELU, or ReLU if `rectified`, or nothing.
+struct EncoderEnd {
+  bool activation, rectified;
+
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const T& x) const {
+    if (!activation) return x;
+    return rectified ? layers::activate<layers::Activation::relu>(x) : layers::elu(x);
+  }
+  /// From forward(x), and the derivative of it.
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T backward(const T& y, const T& bar) const {
+    if (!activation) return bar;
+    return bar * (rectified ? layers::activation_derivative<layers::Activation::relu>(y) : layers::elu_slope(y));
+  }
+};
+
 /// X' from gain, X and act(Z).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T gated(const T& gain, const T& x, const T& step) {

@@ -16,6 +16,7 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/kernels/block.hpp"
+#include "sheafnn/kernels/complex.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/directed_phases.hpp"
 #include "sheafnn/layers/sheaf_blocks.hpp"
@@ -107,24 +108,19 @@ class DirectedLaplacian {
   }
 
  private:
-  /// The derivative of φ of an edge, Re⟨r̄_u, −i e^{iφ} Q w_v⟩ + Re⟨e^{iφ} Q r̄_v, i w_u⟩. Both of v are multiplied
-  /// by e^{iφ} already.
+  /// The derivative of φ of an edge. Both of v are multiplied by e^{iφ} already.
   template <class T>
   SHEAFNN_INLINE void add_angle_bar(const SheafBlocks<Family, S>& sheaf, Index arc, const T (&own)[2][D],
                                     const T (&own_bar)[2][D], const T (&other)[2][D], const T (&other_bar)[2][D],
                                     bool add) {
-    T moved[2][D], moved_bar[2][D], sum = T(S(0));
+    T moved[2][D], moved_bar[2][D];
     for (int part = 0; part < 2; ++part) {
       const S* const block = sheaf.transport_block(graph_->edge_of(arc));
       kernels::block_times<D, Sizes::transport>(block, other[part], moved[part]);
       kernels::block_times<D, Sizes::transport>(block, other_bar[part], moved_bar[part]);
     }
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      sum += own_bar[0][i] * moved[1][i] - own_bar[1][i] * moved[0][i];
-      sum += moved_bar[1][i] * own[0][i] - moved_bar[0][i] * own[1][i];
-    }
     S& bar = phases_.angle_bar()[graph_->edge_of(arc)];
-    bar = (add ? bar : S(0)) + reduce_add(sum);
+    bar = (add ? bar : S(0)) + reduce_add(kernels::angle_bar<D>(own, own_bar, moved, moved_bar));
   }
   /// Calls visit.template operator()<Before>(arc) for the arcs of node u: see detail::for_neighbours().
   template <class Visit>
@@ -146,12 +142,7 @@ class DirectedLaplacian {
   template <class T, class Tile>
   SHEAFNN_INLINE void load_turned(const Tile& c, Index arc, const S* x, T (&out)[2][D]) const {
     load(c, x + graph_->target(arc) * row_ + c, out);
-    const T cosine = T(phases_.cosine(arc)), sine = T(phases_.sine(arc));
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      const T real = out[0][i], imaginary = out[1][i];
-      out[0][i] = cosine * real - sine * imaginary;
-      out[1][i] = sine * real + cosine * imaginary;
-    }
+    kernels::turn<D>(T(phases_.cosine(arc)), T(phases_.sine(arc)), out);
   }
   /// sum −= Q x.
   template <bool Before, class T>

@@ -13,6 +13,7 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/kernels/complex.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/diffusion.hpp"
 #include "sheafnn/layers/directed_laplacian.hpp"
@@ -20,7 +21,6 @@
 #include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
-#include "sheafnn/nn/complex_activation.hpp"
 
 namespace sheafnn::layers {
 
@@ -43,6 +43,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   DirectedLayer(const Graph& graph, const DiffusionShape<S>& diffusion, const LayerSetting& setting)
       : Base(graph, diffusion, setting),
         laplacian_(graph, diffusion, setting.directed),
+        end_{setting.diffusion.activation, setting.directed.activation},
         dropping_(graph.own_node_count(), D, diffusion.channels, false, false),
         mixing_{{graph.own_node_count(), D, half(), setting.diffusion.left, setting.diffusion.right},
                 {graph.own_node_count(), D, half(), setting.diffusion.left, setting.diffusion.right}},
@@ -136,11 +137,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
         laplacian_.store(c, r, diffused_.data() + at);
         laplacian_.scale(call.sheaf, u, r, z);
         laplacian_.load(c, input_ + u * row() + c, x);
-        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-          T step[2] = {z[0][i], z[1][i]};
-          if (setting_.diffusion.activation) activate(setting_.directed.activation, step);
-          for (int part = 0; part < 2; ++part) x[part][i] = kernels::gated(T(gain[i]), x[part][i], step[part]);
-        }
+        SHEAFNN_UNROLL for (int i = 0; i < D; ++i) { end_.forward(i, T(gain[i]), z, x); }
         laplacian_.store(c, x, output_.data() + at);
       }
     });
@@ -227,11 +224,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
           laplacian_.scale(call.sheaf, u, r, z);
           SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
             products[i] += x[0][i] * bar[0][i] + x[1][i] * bar[1][i];
-            const T step[2] = {z[0][i], z[1][i]};
-            T step_bar[2] = {-bar[0][i], -bar[1][i]};
-            if (setting_.diffusion.activation) activate_backward(setting_.directed.activation, step, step_bar);
-            bar[0][i] = step_bar[0];
-            bar[1][i] = step_bar[1];
+            end_.backward(i, z, bar);
           }
           laplacian_.add_products(bar, r, call.sheaf_gradient.scale_bar, u, add);
           laplacian_.scale(call.sheaf, u, bar, scaled);
@@ -248,6 +241,7 @@ class DirectedLayer : public WeightedLayer<Family, S, DirectedWeights> {
   }
 
   DirectedLaplacian<Family, S> laplacian_;
+  kernels::DirectedEnd end_;
   FeatureMixing<S> dropping_;   ///< X̃ = dropout(X)
   FeatureMixing<S> mixing_[2];  ///< (I ⊗ A) X Bᵀ of the two parts
   NodeChunks chunks_;

@@ -4,12 +4,11 @@
 /// a wrapped Cauchy distribution C_2(R(2π q θ), κ) with one concentration κ of the layer, and −φ is the angle of the
 /// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. On a part of a graph φ belongs to the arc from
 /// the node with the smaller number in the whole graph, and the KL term is the part's share. Source: math: "Directed
-/// sheaves" (3.52, 3.57); the posterior is posterior/cayley.hpp with D = 2.
+/// sheaves" (3.52, 3.57); the posterior is posterior/phase.hpp.
 ///
 /// Unchecked: sizes of arrays, that a draw came before its backward pass.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -20,16 +19,14 @@
 #include "sheafnn/layers/layer_form.hpp"
 #include "sheafnn/layers/node_chunks.hpp"
 #include "sheafnn/layers/noise.hpp"
-#include "sheafnn/posterior/cayley.hpp"
+#include "sheafnn/posterior/phase.hpp"
 
 namespace sheafnn::layers {
 
 /// Buffers of one layer on one graph.
 template <class S>
 class DirectedPhases {
-  using Posterior = CayleyPosterior<SpecialOrthogonal<2>>;
-  using Map = Posterior::Map<S>;
-  static constexpr SpreadRange range = SpreadRange::concentrated;
+  using Posterior = PhasePosterior<S>;
 
  public:
   /// Numbers of explicit noise per arc: a uniform rotation of the plane, row by row. Arcs to smaller nodes do not
@@ -59,32 +56,28 @@ class DirectedPhases {
 
   /// Draws all phases, where they are random. \param raw  κ before its activation
   void draw(Execution execution, S raw, const Noise<S>& noise) {
-    concentration_ = detail::concentration(range, raw);
+    concentration_ = Posterior::concentration(raw);
     parallel_for(execution, graph_->edge_count(), 64, [&](Index begin, Index end) {
       for (Index e = begin; e < end; ++e) {
         const Index arc = drawn_arc(e), reverse = graph_->reverse(arc);
-        S uniform[Posterior::noise_size], parameters[Posterior::parameter_size];
+        S uniform[Posterior::noise_size], phase[2];
         if (noise.values != nullptr) {
           const S* const row = noise.values + arc * noise_size;
           for (int k = 0; k < Posterior::noise_size; ++k) uniform[k] = row[Posterior::noise_index(k)];
         } else {
-          posterior_.draw_noise<S>(noise.stream, address(arc), uniform);
+          posterior_.draw_noise(noise.stream, address(arc), uniform);
         }
-        set_parameters(arc, parameters);
-        Map map;
-        posterior_.sample(parameters, uniform, map);
-        phase_[2 * arc] = phase_[2 * reverse] = map(0, 0);
-        phase_[2 * arc + 1] = map(1, 0);
-        phase_[2 * reverse + 1] = -map(1, 0);
+        posterior_.sample({centre_[2 * arc], centre_[2 * arc + 1]}, concentration_.kappa, uniform, phase);
+        phase_[2 * arc] = phase_[2 * reverse] = phase[0];
+        phase_[2 * arc + 1] = phase[1];
+        phase_[2 * reverse + 1] = -phase[1];
       }
     });
   }
   /// KL of the distribution and the uniform one.
   [[nodiscard]] double kl() const {
     if (!random_) return 0;
-    S parameters[Posterior::parameter_size];
-    set_parameters(centred, parameters);
-    return own_share() * static_cast<double>(posterior_.kl(parameters));
+    return own_share() * static_cast<double>(posterior_.kl(concentration_.kappa));
   }
   /// The derivative of every edge's φ, which the layer's backward pass writes; null where phases are not random.
   [[nodiscard]] S* angle_bar() noexcept { return random_ ? angle_bar_.data() : nullptr; }
@@ -94,30 +87,21 @@ class DirectedPhases {
       for (const std::int32_t e : graph_->part()->numbers().cut) angle_bar_[e] *= S(0.5);
     }
     chunks_.for_each(execution, [&](Index chunk, Index begin, Index end) {
-      S gradient[Posterior::gradient_size] = {};
+      S sum = S(0);
       for (Index e = begin; e < end; ++e) {
         const Index arc = drawn_arc(e);
         const S sign = arc == graph_->forward_arc(e) ? S(1) : S(-1);  // angle_bar() is of the forward arc
-        const S cosine_part = cosine(arc), sine_part = sine(arc), half_bar = S(0.5) * sign * angle_bar_[e];
-        Map map, map_bar;  // dR/dφ has the norm √2
-        map << cosine_part, -sine_part, sine_part, cosine_part;
-        map_bar << -half_bar * sine_part, -half_bar * cosine_part, half_bar * cosine_part, -half_bar * sine_part;
-        S parameters[Posterior::parameter_size];
-        set_parameters(arc, parameters);
-        posterior_.sample_backward(parameters, static_cast<const S*>(nullptr), map, map_bar, S(0), gradient);
+        sum += posterior_.kappa_bar({centre_[2 * arc], centre_[2 * arc + 1]}, concentration_.kappa,
+                                    {cosine(arc), sine(arc)}, sign * angle_bar_[e]);
       }
-      partial_[chunk] = gradient[Posterior::gradient_size - 1];
+      partial_[chunk] = sum;
     });
-    S parameters[Posterior::parameter_size], gradient[Posterior::gradient_size] = {};
-    set_parameters(centred, parameters);
-    posterior_.kl_backward(parameters, static_cast<S>(kl_weight * own_share()), gradient);
-    S sum = gradient[Posterior::gradient_size - 1];
+    S sum = posterior_.kl_bar(concentration_.kappa, static_cast<S>(kl_weight * own_share()));
     for (Index chunk = 0; chunk < chunks_.count; ++chunk) sum += partial_[chunk];
     return sum * concentration_.slope;
   }
 
  private:
-  static constexpr Index centred = -1;
   /// The number of an arc in the whole graph, at which its noise lies.
   [[nodiscard]] std::uint32_t address(Index arc) const {
     if (graph_->part() == nullptr) return static_cast<std::uint32_t>(arc);
@@ -134,17 +118,11 @@ class DirectedPhases {
     if (part == nullptr) return 1;
     return static_cast<double>(part->numbers().own) / static_cast<double>(part->numbers().total_nodes);
   }
-  /// The rotation around which an arc's phase is drawn, if it is random, and κ.
-  void set_parameters(Index arc, S* parameters) const {
-    const S cosine_part = arc < 0 ? S(1) : centre_[2 * arc], sine_part = arc < 0 ? S(0) : centre_[2 * arc + 1];
-    const S columns[] = {cosine_part, sine_part, -sine_part, cosine_part, concentration_.kappa};
-    std::copy_n(columns, Posterior::parameter_size, parameters);
-  }
 
   const Graph* graph_;
   bool random_;
   Posterior posterior_;
-  detail::Concentration<S> concentration_ = {};
+  sheafnn::detail::Concentration<S> concentration_ = {};
   Buffer<S> phase_, centre_;  ///< of every arc: cosine and sine
   Buffer<S> angle_bar_;
   NodeChunks chunks_;  ///< of edges

@@ -5,6 +5,7 @@
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/weights.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -60,13 +61,13 @@ class Encoder {
   void backward(Execution execution, const MatrixView<S>& bar, const LinearWeights<S>& weights_bar);
 
  private:
+  [[nodiscard]] kernels::EncoderEnd ending() const noexcept { return {options_.activation, options_.rectified}; }
   [[nodiscard]] MatrixView<const S> view(const Buffer<S>& buffer) const noexcept {
     return {buffer.data(), input_->rows(), options_.width};
   }
   template <class T>
   [[nodiscard]] SHEAFNN_INLINE T activated(const T& value) const {
-    if (!options_.activation) return value;
-    return options_.rectified ? activate<Activation::relu>(value) : elu(value);
+    return ending().forward(value);
   }
   template <class T>
   void require_shapes(const LinearWeights<T>& weights) const {
@@ -166,10 +167,7 @@ void Encoder<S>::backward(Execution execution, const MatrixView<S>& bar, const L
       detail::for_tiles<S>(begin, end, [&]<class T>(auto i) {
         T value = i.load(output_bar + i);
         if (!output_is_activated_) value = detail::dropped(value, mask_.bits(), i, factor_);
-        if (options_.activation) {
-          const T y = i.load(activated_.data() + i);
-          value *= options_.rectified ? activation_derivative<Activation::relu>(y) : elu_slope(y);
-        }
+        if (options_.activation) value = ending().backward(i.load(activated_.data() + i), value);
         i.store(output_bar + i, value);
       });
     });

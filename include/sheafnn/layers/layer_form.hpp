@@ -40,8 +40,6 @@ SHEAFNN_NOINLINE inline void require_no_filters(Index filters, LayerForm form) {
   require(filters == 0, "fixed filters", filters,
           sheafnn::detail::concat("the layer ", to_string(form), " has none"));
 }
-/// Do batches, and with them CUDA devices, have layers of a form? Takes any form.
-[[nodiscard]] constexpr bool is_batched(LayerForm form) { return form != LayerForm::directed; }
 /// Numbers of a feature: 2 of complex ones, the real part and the imaginary part. Takes any form, or no form, as in
 /// networks without layers.
 [[nodiscard]] constexpr Index parts_of(std::optional<LayerForm> form) {

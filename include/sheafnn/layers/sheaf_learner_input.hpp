@@ -16,6 +16,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/layers/edge_blocks.hpp"
+#include "sheafnn/layers/learner_columns.hpp"
 #include "sheafnn/layers/sheaf_learner_options.hpp"
 #include "sheafnn/layers/weights.hpp"
 
@@ -49,9 +50,8 @@ class SheafLearnerInput {
         weight_back_(stride() * shape.inputs),
         chunks_(chunks),
         factor_(factor) {
-    for (Index side = 0; side < 2; ++side) {
-      for (Index i = 0; i < shape.inputs; ++i) column_of_.push_back(column_at(side, i));
-    }
+    const LearnerColumns<Index> columns(shape);
+    for (Index i = 0; i < 2 * shape.inputs; ++i) column_of_.push_back(columns.column(shape.input, i));
   }
 
   /// Outputs of the first layer; their number rounded up to a multiple of four; twice that number.
@@ -128,22 +128,6 @@ class SheafLearnerInput {
   [[nodiscard]] Index count() const noexcept { return shape_.edge_features; }
   [[nodiscard]] Index column_of(Index i, bool whole_pair) const noexcept {
     return whole_pair ? i : column_of_[static_cast<std::size_t>(i)];
-  }
-  /// Of number i of an end of an arc, the source or the target.
-  [[nodiscard]] Index column_at(Index side, Index i) const noexcept {
-    const Index h = shape_.inputs;
-    if (shape_.input == LearnerInput::concatenation && shape_.parts == 1) return side * h + i;
-    const Index f = shape_.channels / shape_.parts, part = i % shape_.channels / f, channel = i % f;
-    const Index real = i / shape_.channels * f + channel;  // its number among the numbers of its part
-    switch (shape_.input) {
-      case LearnerInput::summed:
-        return (2 * part + side) * f + channel;
-      case LearnerInput::summed_published:
-        return 2 * part * f + (side * (h / shape_.parts) + real) % (2 * f);
-      case LearnerInput::concatenation:
-        break;
-    }
-    return (2 * part + side) * (h / shape_.parts) + real;
   }
   [[nodiscard]] P edge_feature(Index block, int side, Index j) const {
     return P::load(edge_feature_.data() + ((block * 2 + side) * count() + j) * W);

@@ -1,0 +1,34 @@
+/// \file
+/// Directed layers on the GPU (device_batch.hpp).
+#include "device_batch.hpp"
+#include "directed_task.hpp"
+#include "sheafnn/every_layer.hpp"
+
+namespace test_device_directed {
+using namespace sheafnn;
+using batch_checks::compare_executors;
+using batch_checks::small_options;
+using batch_checks::small_problem;
+using directed_task::options_of, directed_task::with_directions;
+
+TEST_CASE("batches on the GPU agree with the host: directed layers") {
+  using Model = BayesianDirectedSheafNetwork<SpecialOrthogonal<3>, double>;
+  ModelOptions o = small_options();
+  o.layers = 3;
+  compare_executors<Model>(o, {}, with_directions(small_problem()));
+  o.directed = options_of<Model>(15);
+  compare_executors<Model>(o, {.samples = 2}, with_directions(small_problem()));
+  o.channels = 8;
+  o.directed = options_of<Model>(8);
+  compare_executors<Model>(o, {}, with_directions(small_problem(false, 300)));
+}
+
+TEST_CASE("batches on the GPU agree with the host: directed layers without a distribution of maps") {
+  using Model = DirectedSheafNetwork<GeneralLinear<2>, double>;
+  ModelOptions o = small_options();
+  o.directed = options_of<Model>(1);
+  o.learner = LearnerInput::summed;
+  compare_executors<Model>(o, {}, with_directions(small_problem()));
+}
+
+}  // namespace test_device_directed
