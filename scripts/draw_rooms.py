@@ -95,7 +95,7 @@ def draw(lines, includes):
 
 def table(lines, includes):
     level = levels_of(includes)
-    rows = ["| room | headers | median lines | maximum | includes |", "| --- | --- | --- | --- | --- |"]
+    rows = ["| folder | headers | median lines | maximum | includes |", "| --- | --- | --- | --- | --- |"]
     for room in sorted(lines, key=lambda r: (level[r], r)):
         rows.append(f"| `{room}/` | {len(lines[room])} | {statistics.median(lines[room]):.0f} | {max(lines[room])} | "
                     f"{', '.join(sorted(includes[room])) or '–'} |")
