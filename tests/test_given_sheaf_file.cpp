@@ -125,7 +125,7 @@ TEST_CASE("files that do not fit") {
   CHECK(with("table", {1, 2, 1}, {1, 1}) == "table: needs edge_labels");
   CHECK(with("other", {1}, {1}) == "maps: is missing, and there are no signs and no table");
   CHECK(with("edge_labels", {9}, std::vector<double>(9, -1)) ==
-        "edge_labels: labels must be between 0 and 1048575");
+        "edge_labels[0]: -1 is not allowed; must be between 0 and 1048575");
   const CellularSheaf<Diagonal<1>> other(sheafnn::Graph(
       7, std::vector<sheafnn::Edge>{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}, {3, 4}, {2, 4}, {4, 5}, {0, 6}}));
   sheafnn::io::write_sheaf(files.path, other);

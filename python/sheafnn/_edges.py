@@ -117,6 +117,22 @@ def edge_array(
     return np.ascontiguousarray(array, np.int64)
 
 
+def labels_of(name: str, labels: Any, edges: int) -> np.ndarray:
+    """One whole number for each edge; C++ checks the range.
+
+    :raises ValueError: another shape, or a label that is no whole number
+    """
+    table = _checks.real(name, labels)
+    if table.shape != (edges,):
+        raise ValueError(f"{name}: shape {table.shape} is not allowed; must be ({edges},), a label for each edge")
+    whole = np.abs(table) < 2**53
+    whole[whole] = table[whole] == np.rint(table[whole])
+    if not whole.all():
+        e = int(np.argmin(whole))
+        raise ValueError(f"{name}[{e}]: {table[e]} is not allowed; must be a whole number")
+    return table.astype(np.int64)
+
+
 def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, name: str = "arc_features") -> np.ndarray:
     """Features of all arcs, 2m x k, from the features of the pairs that a graph was built from.
 

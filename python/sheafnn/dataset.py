@@ -491,6 +491,39 @@ class Dataset(NodeData):
         """2m x k numbers, in the order of ``arcs``; None without features of arcs."""
         return self._core.arc_features
 
+    def with_sheaf(self, sheaf: Any, *, edge_labels: Any = None) -> "Dataset":
+        """The same data with a sheaf for ``SheafClassifier(model="snn")`` or ``"bsnn-given"``, which do not learn the maps.
+
+        :param sheaf: a :class:`CellularSheaf` on this graph, whose family and stalk dimension the network needs as ``maps`` and
+            ``stalk_dim``; or the path of an .npz file (docs/given_sheaves.md). The network normalises the sheaf itself
+        :param edge_labels: m labels from 0 on, in the order of ``edges``. With ``model="bsnn-given"`` edges of one label have one
+            spread around their maps. A file has its own labels
+        :raises ValueError: the sheaf is on another graph, or a label is not allowed
+        :raises RuntimeError: a file cannot be read; the message names the file and the key
+
+        >>> import numpy, sheafnn
+        >>> data = sheafnn.karate_club()
+        >>> trivial = sheafnn.CellularSheaf(data, numpy.ones((156, 2)), family="diagonal")
+        >>> given = data.with_sheaf(trivial)
+        >>> model = sheafnn.SheafClassifier("snn", maps="diagonal", stalk_dim=2, epochs=30).fit(given)
+        >>> model.predict(given).shape
+        (34,)
+        """
+        from .sheaf import CellularSheaf
+
+        if not isinstance(sheaf, CellularSheaf):
+            if not isinstance(sheaf, (str, os.PathLike)):
+                raise TypeError(f"sheaf: {type(sheaf).__name__} is not allowed; expected a CellularSheaf or the path of an .npz file")
+            if edge_labels is not None:
+                raise ValueError("edge_labels: not allowed with a file; it has a key of its own")
+            return Dataset(_core.with_given_sheaf(self._core, os.fspath(sheaf)), self._classes)
+        if sheaf.data.node_count != self.node_count or not np.array_equal(sheaf.data.edges, self.edges):
+            raise ValueError("sheaf: it is on another graph")
+        labels = np.empty(0, np.int64)
+        if edge_labels is not None:
+            labels = _edges.labels_of("edge_labels", _masks.plain(edge_labels), self.edge_count)
+        return Dataset(_core.with_given_sheaf(self._core, sheaf.maps, sheaf.edge_weights, labels, 0), self._classes)
+
     def make_splits(
         self,
         count: int = 10,
@@ -527,7 +560,7 @@ class Dataset(NodeData):
     def __reduce__(self) -> tuple[Any, ...]:
         listed = self._core.listed_arcs  # networks on directed arcs tell them from the others
         parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
-        return _unpickled, (parts, self.arc_features, self.targets, self.target_names)
+        return _unpickled, (parts, self.arc_features, self.targets, self.target_names, self._core.given_sheaf)
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError(
@@ -551,13 +584,14 @@ def _unpickled(
     arc_features: np.ndarray | None,
     targets: np.ndarray | None = None,
     target_names: Sequence[str] = (),
+    given_sheaf: tuple[Any, ...] | None = None,
 ) -> Dataset:
     data = Dataset._of_codes(*parts)
     if arc_features is not None:
         data._core.set_arc_features(np.ascontiguousarray(arc_features))
     if targets is not None:
         data._core.set_targets(np.ascontiguousarray(targets), list(target_names))
-    return data
+    return data if given_sheaf is None else Dataset(_core.with_given_sheaf(data._core, *given_sheaf), data._classes)
 
 
 def _check_names(names: Sequence[str], given: Sequence[Any]) -> None:

@@ -115,6 +115,16 @@ class CellularSheaf:
         self.stalk_dim = dimension
         self.family = family
 
+    @property
+    def maps(self) -> np.ndarray:
+        """2m x d x d, or 2m x d for diagonal maps, in the order of ``data.arcs``."""
+        return self._parts[3]
+
+    @property
+    def edge_weights(self) -> np.ndarray:
+        """m weights; empty: all are 1."""
+        return self._parts[4]
+
     def __repr__(self) -> str:
         return f"<CellularSheaf: {self.family} maps of {2 * self.data.edge_count} arcs, stalk dimension {self.stalk_dim}>"
 

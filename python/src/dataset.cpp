@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/graph/given_map_arrays.hpp>
 #include <sheafnn/graph/karate.hpp>
 #include <sheafnn/graph/labels.hpp>
 #include <sheafnn/graph/splits.hpp>
@@ -21,6 +23,7 @@
 #include <sheafnn/graph/synthetic.hpp>
 #include <sheafnn/io/csv_nodes.hpp>
 #include <sheafnn/io/datasets.hpp>
+#include <sheafnn/io/given_sheaf_file.hpp>
 #include <sheafnn/io/npz_keys.hpp>
 #include <sheafnn/io/text_dataset.hpp>
 #include <string>
@@ -73,6 +76,34 @@ void set_targets(Dataset& data, const Input<double>& values, std::vector<std::st
   data.targets = vector_of(values);
   data.target_names = std::move(names);
 }
+/// A copy of the data with the maps of a sheaf that is given.
+///
+/// \param maps         2m × map_size numbers, of the arcs in the order of the graph
+/// \param weights      m, or empty: all 1
+/// \param labels       m labels of the edges, or empty
+/// \param label_count  where there are more labels than edges have
+/// \throws std::invalid_argument  a label out of range; networks check the maps, whose family they know
+Dataset with_given_sheaf(const Dataset& data, const Input<double>& maps, const Input<double>& weights,
+                         const Input<std::int64_t>& labels, Index label_count) {
+  sheafnn::GivenMapArrays given;
+  given.maps = vector_of(maps);
+  given.edge_weights = vector_of(weights);
+  given.set_edge_labels(span_of(labels));
+  given.label_count = std::max(given.label_count, label_count);
+  Dataset r = data;
+  r.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(std::move(given));
+  return r;
+}
+/// The arguments of with_given_sheaf(), or None.
+nb::object given_sheaf(const Dataset& data) {
+  if (data.given_sheaf == nullptr) return nb::none();
+  const sheafnn::GivenMapArrays& given = *data.given_sheaf;
+  std::vector<std::int64_t> labels(given.edge_labels.begin(), given.edge_labels.end());
+  const std::size_t count = labels.size();
+  return nb::make_tuple(to_numpy(std::vector<double>(given.maps), {given.maps.size()}),
+                        to_numpy(std::vector<double>(given.edge_weights), {given.edge_weights.size()}),
+                        to_numpy(std::move(labels), {count}), given.label_count);
+}
 
 }  // namespace
 
@@ -84,10 +115,19 @@ void bind_dataset(nb::module_& module) {
       .def_ro("target_names", &Dataset::target_names)
       .def_prop_ro("targets", &get_targets)
       .def("set_targets", &set_targets)
+      .def_prop_ro("given_sheaf", &given_sheaf)
       .def("set_splits", &set_splits<sheafnn::Graph>)
       .def("splits", &get_splits<Dataset>);
   module.def("make_dataset", &make_dataset);
   module.def("copy_dataset", [](const Dataset& data) { return data; });
+  module.def("with_given_sheaf", &with_given_sheaf);
+  module.def("with_given_sheaf", [](const Dataset& data, const std::filesystem::path& path) {
+    Dataset r = data;
+    const GilRelease release;
+    r.given_sheaf =
+        std::make_shared<const sheafnn::GivenMapArrays>(sheafnn::io::read_given_sheaf(path, data.graph));
+    return r;
+  });
   module.def("karate_club", &sheafnn::karate_club);
   module.def("synthetic",
              [](Index nodes, Index classes, Index features, Index words, double degree, double homophily,

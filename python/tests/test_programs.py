@@ -43,6 +43,27 @@ def test_training_is_the_same(tmp_path, model, maps, d):
     assert run["test_accuracy"] == pytest.approx(own.result_["test_accuracy"], abs=1e-12)
 
 
+@pytest.mark.parametrize("model", ["snn", "bsnn-given"])
+def test_given_sheaves_are_the_same(tmp_path, model):
+    data = sheafnn.karate_club()
+    maps = np.random.default_rng(0).normal(size=(156, 2))
+    np.savez(tmp_path / "sheaf.npz", maps=maps)
+    subprocess.run(
+        [pathlib.Path(folder) / "train", "--dataset", "karate", "--given-sheaf", tmp_path / "sheaf.npz", "--model", model,
+         "--maps", "diagonal", "--stalk-dim", "2", "--splits", "0", "--epochs", "30", "--seed", "5",
+         "--save", tmp_path / "m.safetensors"],
+        check=True, stdout=subprocess.DEVNULL,
+    )
+    given = data.with_sheaf(sheafnn.CellularSheaf(data, maps, family="diagonal"))
+    own = sheafnn.SheafClassifier(model, "diagonal", 2, epochs=30, random_state=5).fit(given, split=0)
+    theirs = sheafnn.SheafClassifier.load(tmp_path / "m.safetensors", random_state=5)
+    a, b = own.model_.tensors(), theirs.model_.tensors()
+    assert a.keys() == b.keys()
+    for name in a:
+        assert (a[name] == b[name]).all(), name
+    assert (own.predict_proba(given) == theirs.predict_proba(given)).all()
+
+
 def test_predict_reads_what_python_saved(tmp_path):
     data = sheafnn.karate_club()
     own = sheafnn.SheafClassifier(epochs=30).fit(data)

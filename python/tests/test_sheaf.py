@@ -160,7 +160,7 @@ def test_approximate_sections(given):
     x = found.sections.reshape(68, 4)
     dense = given.laplacian().toarray()
     assert np.abs(np.diag(x.T @ dense @ x) - found.disagreement).max() < 1e-10
-    scaled = sheafnn.CellularSheaf(given.data, given._parts[3], normalisation="block")
+    scaled = sheafnn.CellularSheaf(given.data, given.maps, normalisation="block")
     found = scaled.approximate_sections(4)
     x = found.sections.reshape(68, 4)  # measured by the Laplacian without normalisation
     assert np.abs(np.diag(x.T @ dense @ x) - found.disagreement).max() < 1e-10
@@ -262,7 +262,7 @@ def test_connection(random, special):
 
 def laplacian_blocks(sheaf):
     """Blocks of the Laplacian without normalisation."""
-    plain = sheafnn.CellularSheaf(sheaf.data, sheaf._parts[3], family=sheaf.family)
+    plain = sheafnn.CellularSheaf(sheaf.data, sheaf.maps, family=sheaf.family)
     n, d = sheaf.data.node_count, sheaf.stalk_dim
     return plain.laplacian().toarray().reshape(n, d, n, d)
 

@@ -56,11 +56,9 @@ namespace sheafnn::io {
   }
   GivenMapArrays r;
   if (archive.contains("edge_labels")) {
-    for (const std::int64_t label : rows_of("edge_labels", m, "edges").template values<std::int64_t>()) {
-      if (label < 0 || label >= (1 << 20)) fail("edge_labels", "labels must be between 0 and 1048575");
-      r.edge_labels.push_back(static_cast<std::int32_t>(label));
-      r.label_count = std::max<Index>(r.label_count, label + 1);
-    }
+    detail::naming_file(path.string(), [&] {
+      r.set_edge_labels(rows_of("edge_labels", m, "edges").template values<std::int64_t>());
+    });
   }
   if (archive.contains("table")) {
     if (r.edge_labels.empty() && m > 0) fail("table", "needs edge_labels");
