@@ -440,9 +440,9 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     :param channels: feature channels per stalk coordinate, 1 to 1024; None: 16
     :param layers: diffusion layers, 1 to 64; None: 4
     :param epochs: largest number of epochs; None: 200
-    :param patience: stop after this many epochs without improvement; None: 100
-    :param batch_size: graphs in a step; None: all
-    :param learning_rate: Adam's, above 0
+    :param patience: stop after this many epochs without improvement; None: 50
+    :param batch_size: graphs in a step, 0: all; None: 32
+    :param learning_rate: Adam's, above 0; None: 0.005
     :param samples: posterior samples averaged at evaluation; None: 3
     :param predict_samples: posterior samples averaged by ``predict`` and the like
     :param validation_fraction: share of the training graphs held out to select the best epoch, in (0, 1)

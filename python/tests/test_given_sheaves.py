@@ -75,8 +75,9 @@ def test_what_is_refused(graph, karate, signed, tmp_path):
     network = SheafClassifier("snn", "diagonal", 2, epochs=3)
     with pytest.raises(ValueError, match="given sheaf: none is not allowed"):
         network.fit(graph, split=0)
-    with pytest.raises(ValueError, match="maps: "):
-        SheafClassifier("snn", "general-linear", 2, epochs=3).fit(signed, split=0)
+    with pytest.raises(ValueError, match=rf"maps: {6 * graph.edge_count} is not allowed; must be {4 * graph.edge_count}"):
+        other = CellularSheaf(graph, np.ones((2 * graph.edge_count, 3)), family="diagonal")
+        network.fit(graph.with_sheaf(other), split=0)
     with pytest.raises(ValueError, match="sheaf: it is on another graph"):
         karate.with_sheaf(sheaf)
     with pytest.raises(TypeError, match="sheaf: list is not allowed"):
