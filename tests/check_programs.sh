@@ -255,6 +255,9 @@ done
 "$bin/train" --resume heads --epochs 7 > /dev/null || fail "resume with random attention"
 grep -q '"filter_jacobi_alpha": 0.5' filter.json || fail "the report does not tell the filter"
 "$bin/predict" --model filter.safetensors --dataset karate --sheaf filter.npz > /dev/null || fail "predict with a filter"
+refuse '--given-sheaf: f\.npz is not allowed; belongs to networks snn and bsnn-given; this one is bsnn' \
+  "$bin/predict" --model bsnn.safetensors --dataset karate --given-sheaf f.npz
+refuse '--given-sheaf: f\.npz.* --model snn and bsnn-given' "$bin/train" --dataset karate --given-sheaf f.npz
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf again.npz --threads 2 > /dev/null
 cmp bsnn.npz again.npz || fail "what was learned depends on threads"

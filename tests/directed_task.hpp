@@ -5,8 +5,14 @@
 #include <vector>
 
 #include "batch_checks.hpp"
+#include "sheafnn/every_layer.hpp"
 
 namespace directed_task {
+
+template <class Family>
+using Point = sheafnn::DirectedSheafNetwork<Family, double>;
+template <class Family>
+using Bayesian = sheafnn::BayesianDirectedSheafNetwork<Family, double>;
 
 /// A problem whose graph lists every fifth edge both ways, and every third of the others from its larger node.
 inline batch_checks::Problem with_directions(batch_checks::Problem problem) {

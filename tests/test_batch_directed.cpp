@@ -17,13 +17,9 @@ using batch_checks::compare;
 using batch_checks::small_options;
 using batch_checks::small_problem;
 using directed_task::options_of, directed_task::with_directions;
+using directed_task::Point, directed_task::Bayesian;
 
 constexpr double bound = 1e-11;  // as in test_batch_network.cpp
-
-template <class Family>
-using Point = DirectedSheafNetwork<Family, double>;
-template <class Family>
-using Bayesian = BayesianDirectedSheafNetwork<Family, double>;
 
 /// Layer 0 is a directed layer, and the others are diffusion layers.
 template <class Family, class S>

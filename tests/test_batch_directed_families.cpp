@@ -15,13 +15,9 @@ using namespace sheafnn;
 using batch_checks::small_options;
 using batch_checks::small_problem;
 using directed_task::options_of, directed_task::with_directions;
+using directed_task::Point, directed_task::Bayesian;
 
 constexpr double bound = 1e-11;  // as in test_batch_network.cpp
-
-template <class Family>
-using Point = DirectedSheafNetwork<Family, double>;
-template <class Family>
-using Bayesian = BayesianDirectedSheafNetwork<Family, double>;
 
 }  // namespace
 

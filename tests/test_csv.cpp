@@ -1,6 +1,7 @@
 // Delimited text: records, edge lists, node tables, datasets in folders of text files, and messages with file and line.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -256,7 +257,15 @@ TEST_CASE("text folder: matrices of edges and features, labels in a list") {
   CHECK(dense(io::load_text_folder(folder.path(), {}, DatasetUse::prediction).features) ==
         std::vector<double>{1, 4, 2, 5, 3, 6});
   CHECK(message_of(folder) == " has no labels; nodes.csv or labels.txt would hold them");
+  const io::TextOptions two{.targets = {"price", "size"}};
+  const auto unknown = [&] {
+    const Dataset data = io::load_text_folder(folder.path(), two, DatasetUse::prediction);
+    return data.target_names == two.targets && data.targets.size() == 6 &&
+           std::all_of(data.targets.begin(), data.targets.end(), [](double y) { return std::isnan(y); });
+  };
+  CHECK(unknown());
   folder.write("labels.txt", "cat\ndog\n-1\n");
+  CHECK(unknown());
   const Dataset data = io::load_text_folder(folder.path());
   CHECK(edges_of(data.graph) == std::vector<Edge>{{0, 1}, {1, 2}});
   CHECK(data.labels == std::vector<std::int32_t>{0, 1, -1});
@@ -581,6 +590,12 @@ TEST_CASE("text folder: the column of types has any spelling in either table") {
         "edges.csv:1: columns 'Type' and 'type' could both tell the types; only one can be meant");
   CHECK(message_of(Folder("Type,label,age\nada,0,1\nbob,1,2\n", edges), both) ==
         "nodes.csv:1: column 'Type' is the first column, which holds the names of the nodes");
+  // A column that is asked for by name is not the column of types.
+  both.label = "Type";
+  const Folder folder("name,type,Type,age\nada,a,b,1\nbob,a,c,2\n", "source,type,target\nada,likes,bob\n");
+  const Dataset named = io::load_text_folder(folder.path(), both, DatasetUse::own_splits);
+  CHECK(named.node_type_names == Strings{"a"});
+  CHECK(named.class_names == Strings{"b", "c"});
   // Without --stalks and --edge-types, a column of numbers is a feature, and what Gephi writes is passed over.
   const Dataset plain = io::load_text_folder(Folder("name,label,Type\nada,0,1\nbob,1,2\n", edges).path(), {},
                                              DatasetUse::own_splits);

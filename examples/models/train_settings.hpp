@@ -394,6 +394,7 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
           "--model bsnn, bcsnn, bflow and bbunn, --random-attention and --random-phases");
   belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
   belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
+  belongs({"--given-sheaf"}, sheafnn::ConvolutionOptions::kind.has(s.model), "--model snn and bsnn-given");
   refuse_idle_dataset_options(app, s.dataset);
 }
 

@@ -255,7 +255,7 @@ class BatchAttentionLayer {
     const bool with_kl = pass.training && options_.random;
     call.executor.launch_together(Items{scores_.count(), instances, MeanShares<S>{arrays(call), mean_.data()}},
                                   Items{with_kl ? chunks.count() : 0, pass.runs,
-                                        ScoreKl<S>{arrays(call), chunks, call.kl + kl_, call.kl_stride}});
+                                        ScoreKl<S>{arrays(call), chunks, call.kl_row(kl_), call.kl_stride}});
   }
   /// From the derivatives of s + t to the derivatives of queries and of what scores read of neighbours.
   void scores_backward(const Call& call) {

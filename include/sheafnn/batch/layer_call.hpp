@@ -35,6 +35,9 @@ struct BatchLayerCall {
   const S* before = nullptr;   ///< forward: X_{l−1}, of the first layer X_1; stays in place until backward()
   double* kl = nullptr;        ///< rows of the KL terms of layers that draw something, of run 0
   Index kl_stride = 0;         ///< from one run to the next
+
+  /// A layer's row of the KL terms; null in networks that only evaluate.
+  [[nodiscard]] double* kl_row(Index row) const noexcept { return kl == nullptr ? nullptr : kl + row; }
 };
 
 }  // namespace sheafnn::batch::detail

@@ -113,7 +113,8 @@ struct NodeColumns {
     };
     const auto is_text = [&](const std::string& name) { return is_in(rules.texts, name); };
     const auto is_type = [&](const std::string& name) {
-      return rules.types == TypeColumn::types && is_type_column(name);
+      return rules.types == TypeColumn::types && is_type_column(name) && name != label &&
+             !is_in(rules.targets, name);
     };
     while (names.size() > 1 && names.back().empty()) names.pop_back();
     unnamed = header.fields().size() - names.size();

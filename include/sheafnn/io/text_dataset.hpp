@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -213,6 +214,10 @@ template <class GraphType, class ReadGraph>
     } else {
       data.targets = std::move(table.targets);
       data.target_names = options.targets;
+      if (data.targets.empty()) {  // for a prediction, without nodes.csv
+        data.targets.assign(static_cast<std::size_t>(data.features.rows()) * options.targets.size(),
+                            std::numeric_limits<double>::quiet_NaN());
+      }
     }
     if (!options.identity_features) data.feature_names = std::move(table.feature_names);
     if (use == DatasetUse::training) data.splits = std::move(table.splits);
