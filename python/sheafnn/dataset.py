@@ -420,8 +420,8 @@ class Dataset(NodeData):
 
     def to_pyg(self, split: int | None = 0) -> Any:
         """A ``torch_geometric.data.Data``: x (single precision), edge_index with both directions of every edge in the order
-        of ``arcs``, y (class numbers, -1 where the label is unknown), edge_attr where there are features of arcs, and
-        ``train_mask``, ``val_mask``, ``test_mask`` where there are splits.
+        of ``arcs``, y (class numbers, -1 where the label is unknown, or n x k targets), edge_attr where there are features of arcs, and
+        ``train_mask``, ``val_mask``, ``test_mask`` where there are splits. A sheaf of :meth:`with_sheaf` is left out.
 
         :param split: number of the split of the masks; None: masks of n x splits
         :raises ImportError: PyTorch Geometric is not installed
@@ -439,6 +439,8 @@ class Dataset(NodeData):
         )
         if len(self.codes) > 0:
             r.y = torch.from_numpy(self.codes.astype(np.int64))
+        elif self.targets is not None:
+            r.y = torch.from_numpy(np.array(self.targets))
         if self.arc_features is not None:
             r.edge_attr = torch.from_numpy(np.asarray(self.arc_features, np.float32))
         splits = self.splits
@@ -492,12 +494,15 @@ class Dataset(NodeData):
         return self._core.arc_features
 
     def with_sheaf(self, sheaf: Any, *, edge_labels: Any = None) -> "Dataset":
-        """The same data with a sheaf for ``SheafClassifier(model="snn")`` or ``"bsnn-given"``, which do not learn the maps.
+        """The same data with a sheaf for ``SheafClassifier(model="snn")`` or ``"bsnn-given"``. Other networks learn or compute their
+        maps, and ignore it.
 
-        :param sheaf: a :class:`CellularSheaf` on this graph, whose family and stalk dimension the network needs as ``maps`` and
-            ``stalk_dim``; or the path of an .npz file (docs/given_sheaves.md). The network normalises the sheaf itself
+        :param sheaf: a :class:`CellularSheaf` on this graph, or the path of an .npz file (docs/given_sheaves.md). ``maps`` and
+            ``stalk_dim`` of the network must be its family and stalk dimension, otherwise ``fit`` raises ValueError. The network
+            normalises the sheaf itself
         :param edge_labels: m labels from 0 on, in the order of ``edges``. With ``model="bsnn-given"`` edges of one label have one
             spread around their maps. A file has its own labels
+        :raises TypeError: neither a CellularSheaf nor a path
         :raises ValueError: the sheaf is on another graph, or a label is not allowed
         :raises RuntimeError: a file cannot be read; the message names the file and the key
 
@@ -738,9 +743,8 @@ def load_dataset(
     :param labels: whether the file must have labels, or targets in their place. Without them there are no splits
     :param missing_labels: words of the file that mean an unknown label, besides the empty text and -1; all other words are
         classes then. None: words such as NA or None are errors
-    :param targets: names of columns of ``nodes.csv``, or keys of an .npz file, with numbers to learn in place of labels, which are not
-        read then: :attr:`Dataset.targets` and :attr:`Dataset.target_names`. With ``labels=False``, targets that the file
-        lacks are unknown
+    :param targets: names of columns of ``nodes.csv``, or keys of an .npz file, with numbers to learn (:attr:`Dataset.targets`).
+        Labels are not read then. With ``labels=False``, targets that the file lacks are unknown
     :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
     :raises ValueError: targets that are no names, or a name that is there twice
     """

@@ -82,6 +82,8 @@ def grid_search(
     _checks.choice("scoring", scoring, _SCORES)
     base = SheafClassifier() if classifier is None else classifier
     own = data.splits
+    if len(data.codes) == 0:
+        raise ValueError(f"data: {data!r} is not allowed; a search needs labels")
     if splits is not None and np.ndim(splits) != 1:
         raise ValueError(f"splits: {splits!r} is not allowed; expected a list of numbers of splits")
     if not own:

@@ -18,6 +18,11 @@ from .dataset import Dataset
 _LOSSES = ("squared", "gaussian", "poisson")
 
 
+def _targets_of(X: Any, y: Any) -> Any:
+    """y, or in its place the targets of a Dataset, if it has some."""
+    return X.targets if y is None and isinstance(X, Dataset) else y
+
+
 class SheafRegressor(RegressorMixin, SheafEstimator):
     """Predicts real numbers for the nodes of a graph with a sheaf neural network.
 
@@ -47,7 +52,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """Trains the network.
 
         :param X: a Dataset, whose labels are ignored; or n x p features, dense or sparse
-        :param y: n numbers, or n x k numbers; NaN where unknown
+        :param y: n numbers, or n x k numbers; NaN where unknown. None: the targets of the Dataset
         :param edges: with features: as in SheafClassifier.fit; the same holds for train and validation
         :param split: with a Dataset: the number of the split
         :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
@@ -56,6 +61,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """
         self._check_options()
         loss = _LOSSES[0] if self.loss is None else _checks.choice("loss", self.loss, _LOSSES)
+        y = _targets_of(X, y)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         if isinstance(X, Dataset):
@@ -120,7 +126,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         epoch, so that intervals from them are a little too narrow.
 
         :param X: a Dataset; or n x p features, dense or sparse
-        :param y: targets as in ``fit``, NaN where unknown; "posterior" does not need them
+        :param y: targets as in ``fit``; "posterior" does not need them
         :param edges: with features: as for ``predict``
         :param nodes: mask or numbers of the nodes that decide the widths. None: for a Dataset, the validation nodes of the split
             that the network was trained on
@@ -142,6 +148,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
             lower, upper = self.model_.target_intervals(data._core, self._kind(), coverage, *self._sampling())
             return self._unscaled(lower), self._unscaled(upper)
         means, deviations = self._predict_targets(X, edges, self._kind())
+        y = _targets_of(X, y)
         if y is None:
             raise ValueError(f"y: None is not allowed; method {method!r} needs known targets")
         truth = target_array(y, len(means))
@@ -170,12 +177,13 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """R² of the nodes; for several targets, the mean of their R².
 
         :param X: a Dataset, or features with ``edges``
-        :param y: n or n x k numbers; nodes where one is NaN do not count
+        :param y: n or n x k numbers; nodes where one is NaN do not count. None: the targets of the Dataset
         :param nodes: mask or numbers of the nodes to score. None takes all nodes; but for a Dataset the test nodes of the split
             that the network was trained on, or, if the split has none, the nodes outside its sets
         :param sample_weight: n numbers, at least 0; None: all nodes count alike
         """
         predicted = self.predict(X, edges)
+        y = _targets_of(X, y)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         truth = target_array(y, len(predicted))

@@ -315,7 +315,23 @@ def test_a_regressor_learns_the_targets_of_a_file(tmp_path):
     for path in _houses(tmp_path):
         data = sheafnn.load_dataset(path, targets=["price", "visits"])
         model = sheafnn.SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(data, data.targets)
+        own = sheafnn.SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(data)  # the same targets
+        np.testing.assert_array_equal(own.predict(data), model.predict(data))
         assert model.predict(data).shape == (4, 2)
+
+
+def test_scores_and_intervals_read_the_targets_of_a_dataset(tmp_path):
+    ring, features = np.arange(40), np.random.default_rng(0).normal(size=(40, 3))
+    masks = [(ring % 4 < 2), ring % 4 == 2, ring % 4 == 3]
+    np.savez(tmp_path / "d.npz", node_features=features, edges=np.stack([ring, (ring + 1) % 40], 1), price=features[:, 0],
+             **dict(zip(("train_masks", "val_masks", "test_masks"), masks)))
+    data = sheafnn.load_dataset(tmp_path / "d.npz", targets=["price"])
+    model = sheafnn.SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(data)
+    assert model.score(data) == model.score(data, data.targets)
+    for own, given in zip(model.predict_interval(data), model.predict_interval(data, data.targets)):
+        np.testing.assert_array_equal(own, given)
+    with pytest.raises(ValueError, match="data: .* is not allowed; a search needs labels"):
+        sheafnn.grid_search(data, {"channels": [4, 8]})
 
 
 def test_targets_that_are_refused(tmp_path):
