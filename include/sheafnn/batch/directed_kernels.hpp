@@ -1,7 +1,7 @@
 /// \file
-/// Kernels of a directed layer, in three steps W = S Y, R = L W, Z = S R with L_uv = −e^{iφ_a} Q_uv of an arc a = u → v, and of
-/// its backward pass (math: "Directed sheaves" (3.52, 3.54, 3.56); equations at a node: kernels/complex.hpp; for one
-/// network layers/directed_layer.hpp). Phases are in directed_phases.hpp.
+/// Kernels of a directed layer and of its backward pass (math: "Directed sheaves" (3.52, 3.54, 3.56)). The three steps are
+/// W = S Y, R = L W and Z = S R, with L_uv = −e^{iφ_a} Q_uv of an arc a = u → v. The equations at a node are in
+/// kernels/complex.hpp, the phases in directed_phases.hpp; layers/directed_layer.hpp is for one network.
 ///
 /// Features are n × D × 2f per instance, and a coordinate has f real parts, then f imaginary parts: they are features with 2D
 /// coordinates and f channels, and an item is a node and four of the f channels.

@@ -160,7 +160,7 @@ class BatchDirectedLayer {
   }
 
  private:
-  /// Of what both parts have in common, or of each part.
+  /// Number of sets of weights: one that both parts share, or one for each part.
   [[nodiscard]] int sets() const noexcept { return own_weights_ ? 2 : 1; }
   [[nodiscard]] RowChunks node_chunks(Index copies) const { return {shape_.whole.nodes * copies}; }
   [[nodiscard]] RowChunks row_chunks(Index copies) const {
@@ -274,7 +274,8 @@ class BatchDirectedLayer {
   bool own_weights_, random_, drop_ = false;
   std::uint32_t number_ = 0;
   S cosine_, sine_;  ///< of the phase along the direction of an arc
-  /// Of A, A', B, B', ε and κ among the parameters, of A' and B' the same as of A and B where they have no weights of their own.
+  /// Offsets of A, A', B, B', ε and κ among the parameters. Without weights of its own, the imaginary part has the offsets
+  /// of the real part.
   Index left_[2] = {-1, -1}, right_[2] = {-1, -1}, epsilon_ = 0, concentration_ = 0;
   Index left_sums_[2] = {}, right_sums_[2] = {}, epsilon_sums_ = 0, concentration_sums_ = 0, kl_ = 0;
   RightTransposes<Executor, S> transposes_;

@@ -18,7 +18,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// Of models without given maps: nothing.
+/// Models without given maps have no such arrays.
 template <class Executor, class Posterior, class S>
 struct GivenArrays {
   template <class Model>

@@ -79,7 +79,7 @@ struct CommonArrays {
   }
 };
 
-/// The same, and the maps that the models are given.
+/// The arrays of CommonArrays, and the maps that the models are given.
 template <class Executor, class Model>
 struct NetworkArrays : CommonArrays<Executor, typename Model::Scalar> {
   using S = typename Model::Scalar;

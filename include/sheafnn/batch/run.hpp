@@ -14,6 +14,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/layers/layer_form.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -116,12 +117,22 @@ enum NodeRole : std::uint8_t { training_node = 1, validation_node = 2, test_node
 
 namespace detail {
 
+/// Numbers of a node that a layer computes.
+template <class Model>
+[[nodiscard]] Index layer_width(const Model& model) {
+  if constexpr (requires { layers::parts_of(model.options().layer); }) {
+    return layers::parts_of(model.options().layer) * model.hidden_width();
+  } else {
+    return model.hidden_width();
+  }
+}
+
 /// How many samples a device computes at the same time without being slower for it: one alone leaves it idle on a small
 /// graph.
 template <class Model>
 [[nodiscard]] Index samples_at_once(const Model& model, const Graph& graph, Index runs) {
   constexpr Index enough_work = Index{1} << 22;
-  return enough_work / std::max<Index>(1, runs * graph.node_count() * model.hidden_width());
+  return enough_work / std::max<Index>(1, runs * graph.node_count() * layer_width(model));
 }
 /// How many of `samples` samples are computed at the same time, at least one.
 template <class Model>

@@ -156,7 +156,7 @@ struct CentreMaps<Q, S> {
   }
 };
 
-/// How many raw outputs of a distribution no learner predicts: the outputs of its mean, or none. They are 0.
+/// The number of raw outputs of a distribution that no learner predicts and that are 0: the outputs of its mean, or none.
 template <class Q>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE int missing_outputs(const Q& posterior) {
   if constexpr (sheafnn::detail::is_deviation<Q>) {

@@ -60,8 +60,8 @@ struct ModelOptions {
   /// are not learned.
   Index learner_layers = 0;
   Index learner_width = 0;
-  LearnerInput learner =
-      LearnerInput::concatenation;  ///< how the sheaf learner combines the features of two nodes
+  /// How the sheaf learner combines the features of two nodes.
+  LearnerInput learner = LearnerInput::concatenation;
   /// Number of arc features that the sheaf learner reads as well.
   Index edge_features = 0;
   /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic

@@ -1,7 +1,6 @@
 /// \file
-/// LearnerColumns: which columns of a sheaf learner's first layer multiply which numbers of the ends [Z_u ‖ Z_v] of an arc,
-/// for real features, and for complex ones, whose coordinates have f real parts, then f imaginary parts (math: "Directed
-/// sheaves" (3.53)).
+/// LearnerColumns: which columns of a sheaf learner's first layer multiply which numbers of the ends [Z_u ‖ Z_v] of an arc.
+/// Coordinates of complex features have f real parts, then f imaginary parts (math: "Directed sheaves" (3.53)).
 ///
 /// Unchecked: numbers of columns and of the ends.
 #pragma once
