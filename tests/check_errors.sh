@@ -72,10 +72,11 @@ void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Bunn<2>& model, co
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END
-refuse "a given sheaf in a batch" BatchModel << 'END'
+refuse "a bundle network in a batch" BatchModel << 'END'
 #include <sheafnn/batch/host_executor.hpp>
 #include <sheafnn/batch/prediction.hpp>
-void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Snn<sheafnn::Diagonal<2>>& model, const sheafnn::Dataset& data) {
+#include <sheafnn/bundle.hpp>
+void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Bunn<2>& model, const sheafnn::Dataset& data) {
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END

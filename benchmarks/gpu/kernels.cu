@@ -52,7 +52,8 @@ void measure_common(Executor& executor, const GraphView<float>& graph, const she
                     RowSegments<float>{view, kept.data(), 0, weight.data(), 0, h, partial.data()});
     executor.launch(dense, 1,
                     EncodeNodes<float>{view, runs.data(), kept.data(), 0, weight.data(), weight.data() + p * h, 0,
-                                       nullptr, h, true, true, partial.data(), activated.data(), out.data()});
+                                       nullptr, h, {true, false}, true, partial.data(), activated.data(),
+                                       out.data()});
   });
   // Entry numbers (8 bytes), rows and values; derivatives; segments, their sums written and read; gradient.
   const double gradient_bytes =
@@ -91,7 +92,8 @@ void measure_common(Executor& executor, const GraphView<float>& graph, const she
   first_layer.columns = q;
   first_layer.entries = q * 2 * h;
   first_layer.inputs = h;
-  first_layer.channels = f;
+  first_layer.pair =
+      sheafnn::layers::LearnerColumns<Divisor>(sheafnn::layers::SheafLearnerOptions{.inputs = h, .channels = f});
   sums(
       FirstLayerProducts<float>{
           first_layer, graph, activated.data(), projection_bar.data(), {}, nodes, nullptr, 0},

@@ -190,7 +190,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
   measure(numbers(pairs * (raw_size + Q::parameter_size + 1)), [&] {
     executor.launch(pairs, 1, ActivatePairs<Q, float>{raw_pairs, parameter_pairs, posterior, kl.data(), pairs});
   });
-  const SampledMaps<Q, float> sampled{graph, runs.data(), pass, parameter_pairs, posterior, nullptr, 1};
+  const SampledMaps<Q, float> sampled{graph, runs.data(), pass, parameter_pairs, posterior, nullptr, 1, {}};
   measure(numbers(pairs * (Q::parameter_size + 1 + Sizes::map + (own_gram ? Sizes::gram : 0)) + edge_weights +
                   m * Sizes::transport),
           [&] {
