@@ -70,10 +70,14 @@ INTERRUPTED = """
 """
 
 
+# A shell's background jobs ignore SIGINT.
+HANDLER = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def run(program, *arguments):
     path = os.pathsep.join([os.path.dirname(os.path.dirname(sheafnn.__file__)), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments], text=True, capture_output=True, timeout=120,
+        [sys.executable, "-c", HANDLER + textwrap.dedent(program), *arguments], text=True, capture_output=True, timeout=120,
         env={**os.environ, "PYTHONPATH": path},
     )
 
