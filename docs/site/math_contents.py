@@ -24,7 +24,7 @@ def sections():
             heading = re.match(r"(#+) +(([0-9]+\.)+[0-9]*) +(.*)", line)
             if line.startswith("# "):
                 title = line[2:]
-            elif heading:
+            if heading:
                 key = [int(part) for part in heading[2].split(".") if part]
                 found.append((key, min(len(key) + 1, 3), f"{heading[2]} {heading[4]}", page.name, title, []))
             elif found:
