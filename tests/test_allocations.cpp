@@ -3,8 +3,11 @@
 /// allocates.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "counted_memory.hpp"
@@ -15,6 +18,8 @@
 #include "sheafnn/bsnn/bundle_network.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/core/buffer.hpp"
+#include "sheafnn/core/kept_memory.hpp"
 #include "sheafnn/flow.hpp"
 #include "sheafnn/graph/synthetic.hpp"
 
@@ -145,6 +150,47 @@ void check_flow() {
 }
 
 }  // namespace
+
+TEST_CASE(
+    "memory of Buffers is kept for the next ones in its thread, and given back when a use does not need it") {
+  using sheafnn::Buffer;
+  using sheafnn::detail::KeptMemory;
+  const long blocks_before = heap::live_blocks();
+  {
+    KeptMemory memory;
+    std::optional<Buffer<double>> outlives;
+    const auto address_of = [&](Index size) {
+      const KeptMemory::Use use(memory);
+      Buffer<double> buffer(size);
+      const bool zero = std::all_of(buffer.begin(), buffer.end(), [](double x) { return x == 0; });
+      CHECK(zero);
+      CHECK(buffer.size() == size);
+      buffer.fill(3);
+      return static_cast<const void*>(buffer.data());
+    };
+    const void* const first = address_of(1000);
+    const Buffer<double> elsewhere(1000);  // of no Use
+    CHECK(static_cast<const void*>(elsewhere.data()) != first);
+    CHECK(address_of(700) == first);
+    CHECK(address_of(1000) == first);
+    {
+      const KeptMemory::Use use(memory);
+      const Buffer<double> small(499);  // less than half of it
+      CHECK(static_cast<const void*>(small.data()) != first);
+      outlives.emplace(1000);
+      CHECK(static_cast<const void*>(outlives->data()) == first);
+      *outlives = Buffer<double>(2000);
+      Buffer<double> moved = std::move(*outlives), copied = moved;
+      CHECK(static_cast<const void*>(copied.data()) != first);
+      outlives.emplace(std::move(copied));
+    }
+    const long kept = heap::live_blocks();
+    { const KeptMemory::Use use(memory); }   // takes nothing
+    CHECK(heap::live_blocks() <= kept - 6);  // three blocks and their entries
+    CHECK(outlives->size() == 2000);
+  }
+  CHECK(heap::live_blocks() == blocks_before);
+}
 
 TEST_CASE("allocations are counted") {
   const std::size_t before = allocations;

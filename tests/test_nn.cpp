@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "sheafnn/graph/features.hpp"
 #include "sheafnn/bsnn/losses.hpp"
+#include "sheafnn/graph/features.hpp"
 #include "sheafnn/nn/activation.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dense.hpp"
@@ -266,6 +266,54 @@ void check_sparse_input(Index rows) {
   }
 }
 
+/// Features without zeros, which are multiplied as a dense matrix, against the same rows before one with a zero: bit by bit.
+template <class S>
+void check_full_input(Index rows) {
+  CAPTURE(rows);
+  constexpr Index columns = 37;
+  std::mt19937 engine(26);
+  std::vector<double> dense = numbers<double>(engine, (rows + 1) * columns);
+  for (double& x : dense) x += x < 0 ? -1 : 1;
+  dense.back() = 0;
+  const std::span<const double> all = dense;
+  const sheafnn::layers::SparseInput<S> sparse(sheafnn::NodeFeatures::from_dense(all, rows + 1, columns)),
+      full(sheafnn::NodeFeatures::from_dense(all.first(static_cast<std::size_t>(rows * columns)), rows, columns));
+  const sheafnn::layers::Dropout dropout{0.3, {8, sheafnn::Purpose::input_dropout}};
+  for (const Index width : {1, 7, 20, 48, 70}) {
+    CAPTURE(width);
+    const std::vector<S> weight = numbers<S>(engine, columns * width), bias = numbers<S>(engine, width);
+    std::vector<S> out_bar = numbers<S>(engine, (rows + 1) * width);
+    std::fill(out_bar.end() - width, out_bar.end(), S(0));
+    const auto results = [&](const sheafnn::layers::SparseInput<S>& input, int threads) {
+      std::vector<S> r;
+      const auto keep = [&](const auto& values, Index size) {
+        r.insert(r.end(), values.begin(), values.begin() + size);
+      };
+      sheafnn::layers::EntryDropout<S> entries(input.entries());
+      entries.draw(threads, dropout);
+      std::vector<S> out(static_cast<std::size_t>(input.rows() * width), sentinel<S>), clean = out;
+      std::vector<S> weight_bar(weight.size(), sentinel<S>);
+      Buffer<S> work(input.work_size(width, 2));
+      input.forward(threads, weight.data(), bias.data(), width, out.data(), work.data());
+      keep(out, rows * width);
+      input.forward(threads, entries, weight.data(), bias.data(), width, out.data(), work.data());
+      keep(out, rows * width);
+      input.forward_both(threads, entries, weight.data(), bias.data(), width, out.data(), clean.data(),
+                         work.data());
+      keep(out, rows * width);
+      keep(clean, rows * width);
+      for (const S* values : {input.values(), static_cast<const S*>(entries.values.data())}) {
+        input.backward(threads, values, out_bar.data(), width, weight_bar.data());
+        keep(weight_bar, columns * width);
+      }
+      return r;
+    };
+    const std::vector<S> expected = results(sparse, 1);
+    CHECK(results(full, 1) == expected);
+    CHECK(results(full, 3) == expected);
+  }
+}
+
 /// Dropout of entries against features that lack what it drops, bit by bit, alone and in one walk with the product
 /// without dropout.
 template <class S>
@@ -364,9 +412,10 @@ void check_softmax() {
   // Mean over the nodes, each counted once; the derivative is weight / |nodes| (softmax − one-hot), 0 elsewhere.
   const std::vector<std::int32_t> labels = {3, 0, 0, 2, 1}, nodes = {0, 1, 4};
   std::vector<S> bar(rows * stride, sentinel<S>);
-  const double nll = sheafnn::Classification(labels).value_and_derivative<S>(
-      1, {logits.data(), rows, classes, stride}, sheafnn::NodeSelection(rows), nodes, 0.5,
-      {bar.data(), rows, classes, stride});
+  const double nll =
+      sheafnn::Classification(labels).value_and_derivative<S>(1, {logits.data(), rows, classes, stride},
+                                                              sheafnn::NodeSelection(rows), nodes, 0.5,
+                                                              {bar.data(), rows, classes, stride});
   double expected = 0;
   for (const std::int32_t u : nodes) {
     expected -= static_cast<double>(at(logits, u * stride + labels[static_cast<std::size_t>(u)])) / 3;
@@ -488,8 +537,8 @@ void check_decoupled_decay(double sheaf_rate) {
       long double x = static_cast<long double>(at(start[k], i));
       for (int t = 1; t <= steps; ++t) {
         x -= static_cast<long double>(own) * static_cast<long double>(decays[k]) * x;
-        reference.step(t, gradients[static_cast<std::size_t>(t - 1)][static_cast<std::size_t>(offset + i)], 0,
-                       own, x);
+        reference.step(t, gradients[static_cast<std::size_t>(t - 1)][static_cast<std::size_t>(offset + i)], 0, own,
+                       x);
       }
       const long double value = static_cast<long double>(parameters.values()[offset + i]);
       worst = test::worse(worst, std::abs(static_cast<double>(value - x)));
@@ -642,6 +691,9 @@ TEST_CASE_TEMPLATE("sparse input layer against dense matrices", S, float, double
   check_sparse_input<S>(150);
   check_sparse_input<S>(30);  // so few that the columns are cut
 }
+TEST_CASE_TEMPLATE("sparse input layer: features without zeros", S, float, double) {
+  for (const Index rows : {1, 2, 60, 700}) check_full_input<S>(rows);
+}
 TEST_CASE_TEMPLATE("sparse input layer: dropout of entries", S, float, double) {
   check_sparse_dropout<S>(200);
   check_sparse_dropout<S>(600);
@@ -686,9 +738,9 @@ TEST_CASE("dropout masks drawn ahead") {
 }
 
 TEST_CASE("dropout masks") {
-  using sheafnn::layers::Dropout;
   using sheafnn::Purpose;
   using sheafnn::Stream;
+  using sheafnn::layers::Dropout;
   constexpr Index count = 20011;
   const auto bits_of = [](const Dropout& dropout, int threads, Index size) {
     std::vector<std::uint8_t> bits(static_cast<std::size_t>(Dropout::mask_size(size)));
@@ -774,8 +826,10 @@ TEST_CASE("dropout masks") {
 TEST_CASE_TEMPLATE("Adam tells whether the gradient is finite", S, float, double) { check_adam_finiteness<S>(); }
 TEST_CASE_TEMPLATE("Adam: the same for any number of threads", S, float, double) { check_adam_threads<S>(); }
 TEST_CASE_TEMPLATE("Adam against its definition in extended precision", S, float, double) { check_adam<S>(); }
-TEST_CASE_TEMPLATE("Adam: decoupled weight decay (AdamW)", S, float, double) { check_decoupled_decay<S>(0);
-  check_decoupled_decay<S>(0.02); }
+TEST_CASE_TEMPLATE("Adam: decoupled weight decay (AdamW)", S, float, double) {
+  check_decoupled_decay<S>(0);
+  check_decoupled_decay<S>(0.02);
+}
 
 TEST_CASE("named parameters: offsets, visible and stored order, errors") {
   sheafnn::layers::ParameterSet<double> set;
@@ -797,7 +851,8 @@ TEST_CASE("named parameters: offsets, visible and stored order, errors") {
   CHECK(set.get(a, set.values()) == std::vector<double>{1, 2, 3, 4, 5, 6});
   CHECK(set.get(c, set.values()) == std::vector<double>{11, 12, 13});
   CHECK(set.data(b)[3] == 10);
-  CHECK_THROWS_WITH_AS(set.set(b, std::vector<double>{1, 2, 3}), "b: 3 is not allowed; expected 4 values", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(set.set(b, std::vector<double>{1, 2, 3}), "b: 3 is not allowed; expected 4 values",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(set.find("d")),
                        "parameter: d is not allowed; the model has no parameter of that name",
                        std::invalid_argument);

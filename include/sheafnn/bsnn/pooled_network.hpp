@@ -21,6 +21,7 @@
 
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/bsnn/pooled_model.hpp"
+#include "sheafnn/core/kept_memory.hpp"
 #include "sheafnn/graph/selected_graphs.hpp"
 #include "sheafnn/layers/graph_pooling.hpp"
 #include "sheafnn/layers/harmonic_pooling.hpp"
@@ -192,7 +193,8 @@ class Network<PooledModel<NodeModel>> {
     // epoch.
     std::unique_ptr<detail::PooledPart<NodeModel>>& part = parts_[pass.training ? 0 : 1];
     if (part == nullptr || !part->is_of(graphs)) {
-      // Made before the old part is freed, so that the allocator keeps its pages: mini-batches change with every step.
+      const detail::KeptMemory::Use use(memory_);  // mini-batches change with every step
+      part.reset();
       part = std::make_unique<detail::PooledPart<NodeModel>>(model_, graph_, seen_, graphs);
     }
     part->network().set_execution(execution_);
@@ -309,6 +311,7 @@ class Network<PooledModel<NodeModel>> {
   const Graph& graph_;
   Execution execution_;
   detail::SeenFeatures seen_;  ///< of the whole union
+  detail::KeptMemory memory_;
   std::unique_ptr<detail::PooledPart<NodeModel>> parts_[2];
   detail::PooledPart<NodeModel>* part_ = nullptr;  ///< of the pass that has begun
   NodeSelection nodes_;

@@ -21,6 +21,7 @@
 
 #include "sheafnn/bsnn/seen_features.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/core/kept_memory.hpp"
 #include "sheafnn/graph/graph_rows.hpp"
 
 namespace sheafnn::detail {
@@ -116,6 +117,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
   TrainResult result;
   double best_score = std::numeric_limits<double>::infinity();
   std::uint32_t step = 0;  ///< steps taken
+  KeptMemory memory;       ///< of the networks
   const auto begin = std::chrono::steady_clock::now();
   const auto threads = [&](const Subgraph& of) {
     return options.threads > 0 ? options.threads : suggested_threads(model, of.graph);
@@ -125,6 +127,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
   const auto train_batch = [&](const SubgraphBatch& batch, EpochReport& report, double& total) {
     const double labelled = static_cast<double>(labelled_nodes(batch.graph.labels, batch.targets).size());
     if (labelled == 0) return;
+    const KeptMemory::Use use(memory);
     Network<Model> network(model, batch.graph.graph, batch.graph.features, threads(batch.graph));
     const ForwardPass<S> pass{.seed = options.seed,
                               .epoch = step++,
@@ -149,6 +152,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
   const auto evaluate_batch = [&](const SubgraphBatch& batch) {
     if (batch.targets.empty()) return;
     const Index nodes = batch.graph.graph.node_count();
+    const KeptMemory::Use use(memory);
     Network<Model> network(model, batch.graph.graph, batch.graph.features, threads(batch.graph));
     const Classification of_batch(batch.graph.labels);
     std::vector<double> sums(static_cast<std::size_t>(nodes * outputs));

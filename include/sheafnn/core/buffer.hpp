@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "sheafnn/core/config.hpp"
-#include "sheafnn/core/large_pages.hpp"
+#include "sheafnn/core/kept_memory.hpp"
 
 namespace sheafnn {
 
@@ -30,10 +30,13 @@ class Buffer {
   explicit Buffer(Index size) { resize(size); }
   Buffer(const Buffer& other) : Buffer(other.size_) { std::copy_n(other.data_, other.size_, data_); }
   Buffer(Buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
   Buffer& operator=(Buffer other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(bytes_, other.bytes_);
     return *this;
   }
   ~Buffer() { release(); }
@@ -48,9 +51,10 @@ class Buffer {
     }
     release();
     if (size == 0) return;
-    data_ = static_cast<T*>(::operator new (static_cast<std::size_t>(size) * sizeof(T), std::align_val_t{64}));
+    const detail::MemoryBlock block = detail::KeptMemory::allocate(static_cast<std::size_t>(size) * sizeof(T));
+    data_ = static_cast<T*>(block.data);
     size_ = size;
-    detail::wish_large_pages(data_, static_cast<std::size_t>(size) * sizeof(T));
+    bytes_ = block.bytes;
     fill(T{});
   }
   void fill(T value) { std::fill_n(data_, size_, value); }
@@ -76,13 +80,15 @@ class Buffer {
 
  private:
   SHEAFNN_NOINLINE void release() noexcept {
-    if (data_ != nullptr) ::operator delete (data_, std::align_val_t{64});
+    detail::KeptMemory::release({data_, bytes_});
     data_ = nullptr;
     size_ = 0;
+    bytes_ = 0;
   }
 
   T* data_ = nullptr;
   Index size_ = 0;
+  std::size_t bytes_ = 0;  ///< of the memory, which may be more than the values
 };
 
 }  // namespace sheafnn

@@ -251,6 +251,10 @@ class FeaturePlan {
     std::vector<Index> offsets = {0};
     std::vector<std::int32_t> columns, missing;
     std::vector<double> values;
+    const Index most = std::min(features.entries() + features.rows() * static_cast<Index>(filled.size()),
+                                features.rows() * this->columns());
+    columns.reserve(static_cast<std::size_t>(most));
+    values.reserve(static_cast<std::size_t>(most));
     const auto store = [&](std::int32_t j, double value) {
       if (value == 0) return;
       columns.push_back(j);
@@ -267,8 +271,12 @@ class FeaturePlan {
         missing.push_back(features.indicators()[static_cast<std::size_t>(features.column_of()[end - 1] - given_)]);
       }
       std::reverse(missing.begin(), missing.end());
+      const bool full = end - i == column.size();
+      for (std::size_t j = 0; full && j < column.size(); ++j) {
+        store(static_cast<std::int32_t>(j), column[j]->treated(features.values()[i + j]));
+      }
       std::size_t f = 0, m = 0;
-      while (u < rows) {
+      while (u < rows && !full) {
         const std::int32_t entry = i < end ? features.column_of()[i] : none;
         const std::int32_t fill = f < filled.size() ? filled[f] : none;
         const std::int32_t gap = m < missing.size() ? missing[m] : none;

@@ -83,6 +83,10 @@ class DatasetRows final : public GraphRows {
   for (const std::int32_t u : nodes) {
     rows.append_features(u, columns, values);
     offsets.push_back(static_cast<Index>(values.size()));
+    if (offsets.size() == 2 && offsets.back() == rows.feature_count()) {  // so are other rows, probably
+      columns.reserve(nodes.size() * columns.size());
+      values.reserve(nodes.size() * values.size());
+    }
   }
   NodeFeatures r =
       NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), rows.feature_count());

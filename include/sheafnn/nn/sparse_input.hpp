@@ -1,5 +1,6 @@
 /// \file
-/// Sparse input layer: y = x Wᵀ + b for sparse node features x, with dropout on the stored entries.
+/// Sparse input layer: y = x Wᵀ + b for sparse node features x, with dropout on the stored entries. Features without zeros
+/// are multiplied as dense matrices, with the same bits.
 ///
 /// Unchecked: widths of at least 1, the sizes of arrays, and that masks belong to the same entries. Encoder checks its
 /// arguments.
@@ -15,7 +16,9 @@
 #include "sheafnn/core/multiply_add.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
+#include "sheafnn/core/views.hpp"
 #include "sheafnn/graph/features.hpp"
+#include "sheafnn/nn/dense.hpp"
 #include "sheafnn/nn/dropout.hpp"
 #include "sheafnn/nn/dropout_mask.hpp"
 
@@ -60,7 +63,7 @@ class SparseInput {
 
   [[nodiscard]] Index rows() const noexcept { return rows_; }
   [[nodiscard]] Index columns() const noexcept { return columns_; }
-  [[nodiscard]] Index entries() const noexcept { return entry_.size(); }
+  [[nodiscard]] Index entries() const noexcept { return value_.size(); }
   /// Stored entries of row u.
   [[nodiscard]] Index row_size(Index u) const noexcept { return row_offset_[u + 1] - row_offset_[u]; }
   [[nodiscard]] const S* values() const noexcept { return value_.data(); }
@@ -113,6 +116,8 @@ class SparseInput {
   template <int Outputs>
   using Rows = std::array<S*, Outputs>;
 
+  /// The rows of values in stored order, where dense_.
+  [[nodiscard]] MatrixView<const S> dense(const S* values) const noexcept { return {values, rows_, columns_}; }
   /// The first column of a part; the same as of a range of backward() with as many threads.
   [[nodiscard]] Index part_begin(Index part) const noexcept {
     const Index steps = (columns_ + column_grain - 1) / column_grain;
@@ -126,8 +131,17 @@ class SparseInput {
     if (parts_ == 1) {
       parallel_for(execution, rows_, 16, [&](Index begin, Index end) {
         if (dropped != nullptr) drop(row_offset_[begin], row_offset_[end], *dropped);
-        for (Index u = begin; u < end; ++u) {
-          add_row<Outputs>(row_offset_[u], row_offset_[u + 1], value, weight, bias, width, row_of(out, u * width));
+        if (dense_) {
+          for (std::size_t o = 0; o < Outputs; ++o) {
+            detail::multiply_block_from<S>(dense(value[o]).middle_rows(begin, end - begin),
+                                           {weight, columns_, width}, {bias, end - begin, width, 0, 1},
+                                           {out[o] + begin * width, end - begin, width});
+          }
+        } else {
+          for (Index u = begin; u < end; ++u) {
+            add_row<Outputs>(row_offset_[u], row_offset_[u + 1], value, weight, bias, width,
+                             row_of(out, u * width));
+          }
         }
         finish(begin, end);
       });
@@ -173,6 +187,19 @@ class SparseInput {
               sheafnn::detail::dropped(k.load(value_.data() + k), dropped.mask.bits(), k, dropped.factor));
     });
   }
+  /// Fills column_offset_, row_ and entry_.
+  void sort_by_columns() {
+    for (const std::int32_t j : column_) ++column_offset_[j + 1];
+    for (Index j = 0; j < columns_; ++j) column_offset_[j + 1] += column_offset_[j];
+    Buffer<Index> next = column_offset_;
+    for (Index u = 0; u < rows_; ++u) {
+      for (Index k = row_offset_[u]; k < row_offset_[u + 1]; ++k) {
+        const Index position = next[column_[k]]++;
+        row_[position] = static_cast<std::int32_t>(u);
+        entry_[position] = k;
+      }
+    }
+  }
   /// out[o] = start + Σ value[o]_k · weight row of entry k's column, over entries [begin, end), for rows of `width`
   /// numbers.
   ///
@@ -210,9 +237,11 @@ class SparseInput {
   }
 
   Index rows_, columns_;
+  bool dense_;  ///< has every row all columns?
   Buffer<Index> row_offset_;
   Buffer<std::int32_t> column_;  ///< of every entry, as its value
   Buffer<S> value_;
+  /// The entries by columns; empty where dense_.
   Buffer<Index> column_offset_;
   Buffer<std::int32_t> row_;
   Buffer<Index> entry_;
@@ -227,12 +256,13 @@ template <class S>
 SparseInput<S>::SparseInput(const NodeFeatures& features)
     : rows_(features.rows()),
       columns_(features.columns()),
+      dense_(features.entries() == rows_ * columns_),
       row_offset_(features.rows() + 1),
       column_(features.entries()),
       value_(features.entries()),
-      column_offset_(features.columns() + 1),
-      row_(features.entries()),
-      entry_(features.entries()),
+      column_offset_(dense_ ? 0 : features.columns() + 1),
+      row_(dense_ ? 0 : features.entries()),
+      entry_(dense_ ? 0 : features.entries()),
       parts_(rows_ <= 4096 && columns_ >= 4 * rows_ ? 2 : 1),
       part_offset_(parts_ > 1 ? rows_ * parts_ : 0) {
   detail::require_finite_as<S>(features);
@@ -240,16 +270,7 @@ SparseInput<S>::SparseInput(const NodeFeatures& features)
   std::copy(features.column_of().begin(), features.column_of().end(), column_.begin());
   std::transform(features.values().begin(), features.values().end(), value_.begin(),
                  [](double value) { return static_cast<S>(value); });
-  for (const std::int32_t j : features.column_of()) ++column_offset_[j + 1];
-  for (Index j = 0; j < columns_; ++j) column_offset_[j + 1] += column_offset_[j];
-  Buffer<Index> next = column_offset_;
-  for (Index u = 0; u < rows_; ++u) {
-    for (Index k = row_offset_[u]; k < row_offset_[u + 1]; ++k) {
-      const Index position = next[column_[k]]++;
-      row_[position] = static_cast<std::int32_t>(u);
-      entry_[position] = k;
-    }
-  }
+  if (!dense_) sort_by_columns();
   if (parts_ == 1) return;
   for (Index u = 0; u < rows_; ++u) {
     const std::int32_t* begin = column_.data() + row_offset_[u];
@@ -263,6 +284,11 @@ SparseInput<S>::SparseInput(const NodeFeatures& features)
 template <class S>
 void SparseInput<S>::backward(Execution execution, const S* values, const S* out_bar, Index width,
                               S* weight_bar) const {
+  if (dense_) {
+    detail::multiply_dense<S>(execution, detail::transposed(dense(values)), {out_bar, rows_, width},
+                              {weight_bar, columns_, width}, false);
+    return;
+  }
   parallel_for(execution, columns_, column_grain, [&](Index begin, Index end) {
     const std::int32_t* row = row_.data();
     const Index* entry = entry_.data();
