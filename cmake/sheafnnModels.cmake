@@ -157,8 +157,9 @@ function(sheafnn_model_library target)
   target_link_libraries(${target} PUBLIC sheafnn::sheafnn sheafnn::io sheafnn_target_library)
 endfunction()
 
-# usage: sheafnn_model_registry(TARGET MODEL...): compiles find_model() of models/registry.hpp into it, for these models
-function(sheafnn_model_registry target)
+# usage: sheafnn_model_registry(TARGET OPTION MODEL...): compiles find_model() of models/registry.hpp into it, for these models,
+# which the cmake option chooses
+function(sheafnn_model_registry target model_option)
   list(JOIN ARGN ", " model_list)
   list(TRANSFORM ARGN PREPEND "&" OUTPUT_VARIABLE model_addresses)
   list(JOIN model_addresses ", " model_addresses)

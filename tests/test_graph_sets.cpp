@@ -277,6 +277,9 @@ TEST_CASE("graph sets: folds of a regression leave out graphs without a known ta
   for (const auto* part : {&split.train, &split.validation}) {
     CHECK(std::all_of(part->begin(), part->end(), [](std::int32_t g) { return g >= 2 && g < 10; }));
   }
+  CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::fold_splits(set, {{0, 1, 2, 3, 4, 5, 6, 7, 8}})),
+                       "labelled graphs outside of a test fold: 1 is not allowed; too few for two non-empty sets",
+                       std::invalid_argument);
 }
 
 }  // namespace test_graph_sets

@@ -76,6 +76,17 @@ def _refuse_times(name: str, array: np.ndarray) -> None:
                 raise ValueError(f"{name}[{', '.join(map(str, place))}]: {entry!r} is not allowed; expected numbers, not times")
 
 
+def no_parts_of_dataset(**parts: Any) -> None:
+    """Refuses arguments beside a Dataset that has what they say.
+
+    :raises ValueError: one that is not None
+    """
+    for name, value in parts.items():
+        if value is not None:
+            hint = "; use Dataset.with_splits for others" if name in ("train", "validation") else ""
+            raise ValueError(f"{name}: a Dataset has its own{hint}")
+
+
 def features(name: str, value: Any) -> Any:
     """Features before others convert them: masked values are NaN, and duplicates of a sparse matrix add up as doubles."""
     if scipy.sparse.issparse(value):

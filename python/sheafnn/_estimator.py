@@ -271,9 +271,7 @@ class SheafEstimator(BaseEstimator):
         :param known: which nodes have targets
         """
         if isinstance(X, Dataset):
-            for name, value in (("edges", edges), ("train", train), ("validation", validation)):
-                if value is not None:
-                    raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
+            _checks.no_parts_of_dataset(edges=edges, train=train, validation=validation)
             return X, number_of_split(X, split)
         if split != 0:
             raise ValueError(f"split: {split!r} is not allowed; only a Dataset has splits")

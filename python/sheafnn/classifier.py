@@ -407,10 +407,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     ) -> Dataset:
         """A Dataset with one split, from what fit() was given."""
         if isinstance(X, Dataset):
-            others = ("y", y), ("edges", edges), ("train", train), ("validation", validation), ("missing_labels", missing_labels)
-            for name, value in others:
-                if value is not None:
-                    raise ValueError(f"{name}: a Dataset has its own; use Dataset.with_splits for others")
+            _checks.no_parts_of_dataset(y=y, edges=edges, train=train, validation=validation, missing_labels=missing_labels)
             if X.class_count == 0:
                 raise ValueError(f"X: {X!r} is not allowed; a training needs labels")
             number_of_split(X, split)

@@ -139,7 +139,9 @@ inline void validate(const GraphSet& set) {
     options.test = 0;
     options.count = 1;
     options.seed = seed + i;
-    splits.push_back(random_splits(others, std::max<Index>(1, set.class_count), options).front());
+    splits.push_back(random_splits(others, std::max<Index>(1, set.class_count), options,
+                                   "labelled graphs outside of a test fold")
+                         .front());
     splits.back().test = folds[i];
   }
   return splits;

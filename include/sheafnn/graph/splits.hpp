@@ -206,9 +206,11 @@ namespace detail {
 ///
 /// \param labels       one per node, each in [0, class_count), or -1: such nodes are in no set
 /// \param class_count  number of classes
+/// \param what         what messages call them
 /// \throws std::invalid_argument  a label or option out of range, or too few labelled nodes to fill the other sets
 [[nodiscard]] inline std::vector<Split> random_splits(std::span<const std::int32_t> labels, Index class_count,
-                                                      const RandomSplitOptions& options = {}) {
+                                                      const RandomSplitOptions& options = {},
+                                                      std::string_view what = "labelled nodes") {
   const std::array<double, 3> shares = {options.train, options.validation, options.test};
   require(options.train > 0 && options.train <= 1, "train", options.train, "must be in (0, 1]");
   require(options.validation >= 0 && options.validation < 1, "validation", options.validation,
@@ -223,8 +225,9 @@ namespace detail {
     std::sort(all.begin(), all.end());
     groups = {std::move(all)};
   }
-  return detail::cut_groups(groups, options.count, options.seed, {true, shares[1] > 0, shares[2] > 0},
-                            [&](Index total) { return detail::largest_remainder(shares, total); });
+  return detail::cut_groups(
+      groups, options.count, options.seed, {true, shares[1] > 0, shares[2] > 0},
+      [&](Index total) { return detail::largest_remainder(shares, total); }, what);
 }
 
 /// The same of a dataset: of the nodes with a label, or, where it has targets, of those with a known one, which are one
