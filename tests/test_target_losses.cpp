@@ -310,6 +310,17 @@ TEST_CASE("scaling of targets") {
   const Nodes last = {2};
   CHECK(test::message_of([&] { static_cast<void>(TargetScaling::fit(TargetLoss::squared, targets, last)); }) ==
         "target: 1 is not allowed; it is not known of any training node");
+  const auto refusal_of = [&](TargetLoss loss, const Numbers& values) {
+    return test::message_of([&] {
+      static_cast<void>(TargetScaling::fit(loss, {values.data(), 3, 1}, Nodes{0, 1, 2}));
+    });
+  };
+  CHECK(refusal_of(TargetLoss::squared, {0, -2e150, 1}) ==
+        "target 0: -2e+150 is not allowed; must be between -1e150 and 1e150; scale it");
+  CHECK(refusal_of(TargetLoss::gaussian, {0, 1e-163, 2e-163}) ==
+        "target 0: 2e-163 is not allowed; known values differ by less than 1e-150; scale it");
+  const Numbers large = {1e150, -1e150, 1e150, -1e150};
+  CHECK(TargetScaling::fit(TargetLoss::squared, {large.data(), 4, 1}, Nodes{0, 1, 2, 3}).scale == Numbers{1e150});
 }
 
 TEST_CASE("a loss chosen at run time is its own loss") {

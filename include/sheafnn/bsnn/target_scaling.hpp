@@ -28,7 +28,8 @@ struct TargetScaling {
   /// From the known targets of training nodes. A column of one value has the scale 1, a column of zero counts the rate 1.
   ///
   /// \param targets  n × k, NaN where unknown
-  /// \throws std::invalid_argument  a node out of range, or a column that no training node knows
+  /// \throws std::invalid_argument  a node out of range, a column that no training node knows, or numbers whose squares double
+  ///         precision does not have
   [[nodiscard]] static TargetScaling fit(TargetLoss loss, const MatrixView<const double>& targets,
                                          std::span<const std::int32_t> nodes) {
     TargetScaling r;
@@ -49,6 +50,12 @@ struct TargetScaling {
         most = std::max(most, y);
       });
       require(count > 0, "target", c, "it is not known of any training node");
+      if (numbers) {
+        require(least >= -1e150 && most <= 1e150, detail::concat("target ", c), most > 1e150 ? most : least,
+                "must be between -1e150 and 1e150; scale it");
+        require(least == most || most - least >= 1e-150, detail::concat("target ", c), most,
+                "known values differ by less than 1e-150; scale it");
+      }
       const double mean = least == most ? least : sum / count;  // which rounding would move
       for_known([&](double y) { squares += (y - mean) * (y - mean); });
       const double deviation = std::sqrt(squares / count);
