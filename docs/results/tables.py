@@ -229,6 +229,14 @@ def graph_epochs(figures):
     return table(["network"] + [cell for name in sets for cell in (f"{name}, ms", "GIN's time / its time")], rows)
 
 
+def sampled_steps(figures):
+    of = figures.of["sampled"]["ms"]
+    names = {"sage": "GraphSAGE", "gcn": "GCN", "nsd": "NSD, rotations", "bsnn": "BSNN, rotations"}
+    rows = [[name, short(statistics.median(of[network])), f"{statistics.median(a / b for a, b in zip(of['sage'], of[network])):.2f}"]
+            for network, name in names.items()]
+    return table(["network", "ms", "GraphSAGE's time / its time"], rows)
+
+
 # --- Uncertainty ---
 
 
@@ -349,6 +357,7 @@ TABLES = {
     "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
     "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
     "docs/graphs.md": {"graph accuracy": graph_accuracy, "graph epochs": graph_epochs},
+    "docs/large_graphs.md": {"sampled steps": sampled_steps},
     "docs/accuracy.md": {**{f"functions: {name}": functions(name) for name in FUNCTIONS}, "samplers": samplers, "words": words},
     "docs/reliability.md": {"checks": runs("checks", ["what is run", "how much", "result"]),
                             "faults": runs("faults", ["what fails", "how often", "result"])},
