@@ -335,6 +335,8 @@ class SheafEstimator(BaseEstimator):
 
         :param data: whose types the network knows
         """
+        if not isinstance(self.edge_types, (bool, np.bool_)):
+            raise ValueError(f"edge_types: {self.edge_types!r} is not allowed; must be True or False")
         if self.edge_stalks is not None and not self.edge_types:
             raise ValueError(f"edge_stalks: {self.edge_stalks!r} is not allowed without edge_types=True")
         network = option_texts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 import numpy as np
 
@@ -21,7 +21,10 @@ def type_texts(name: str, values: Any, count: int, of: str) -> list[str]:
     values = plain(values)
     if np.ma.is_masked(values):
         raise ValueError(f"{name}: a masked entry is not allowed; every one of the {of} needs a type")
-    own = values.tolist() if hasattr(values, "tolist") else list(values)
+    own = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(own, (str, bytes)) or not isinstance(own, Iterable):
+        raise ValueError(f"{name}: {values!r} is not allowed; expected a list or an array, a type for each of the {of}")
+    own = list(own)
     if own and all(isinstance(row, list) and len(row) == 1 for row in own):
         own = [row[0] for row in own]  # a matrix of one column
     if len(own) != count:
