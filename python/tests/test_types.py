@@ -216,6 +216,14 @@ def test_networks_have_weights_and_stalks_of_types(data, tmp_path, model):
     assert (ignored.fit(data).predict_proba(data) == ignored.fit(plain).predict_proba(plain)).all()
 
 
+def test_several_trainings_have_types(data):
+    own = network().fit(data)
+    many = sheafnn.fit_many(data, network())
+    assert (many[0].predict_proba(data) == own.predict_proba(data)).all()
+    best = sheafnn.grid_search(data, {"stalks": [None, {"author": 1}]}, network(epochs=2))
+    assert best.best_params["stalks"] in (None, {"author": 1})
+
+
 def test_a_prediction_knows_types_by_their_names(data):
     own = network().fit(data)
     arrays = library()
