@@ -116,6 +116,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const std::string& partition_choice = options.partition;
   s.device = "mpi";
   programs::resolve_options(app, s);
+  s.data.text.node_types = !s.data.stalks.empty();
   const bool folder = is_folder(s.dataset);
   sheafnn::Dataset data;
   mpi::DataPiece piece;
@@ -150,6 +151,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   programs::set_sizes(s, piece.features.columns(), data.class_count);
+  programs::set_types(s, data);
   if (ranks.is_root()) {
     programs::require_apart({{"--report", s.report}, {"--save", s.save}, {"--checkpoint", s.checkpoint}},
                             {{"--dataset", s.dataset}});
@@ -252,6 +254,7 @@ int main(int argc, char** argv) {
     OwnOptions own;
     CLI::App app("Trains a sheaf neural network on a graph cut into one part for each rank of MPI.", "train_mpi");
     programs::add_training_options(app, settings);
+    programs::add_type_options(app, settings.data);
     auto* group = app.add_option_group("Run");
     group
         ->add_option(

@@ -548,7 +548,7 @@ TEST_CASE("text folder: types of edges and nodes") {
   CHECK(
       message_of(Folder(nodes, edges)).starts_with("nodes.csv:2: column 'type': 'person' is not a finite number"));
   CHECK(message_of(Folder(nodes, edges + "ada,fears,bob\n"), both) ==
-        "edges.csv:5: the edge has the type 'fears', and 'likes' in line 4");
+        "edges.csv:5: the edge has the type 'fears', and 'likes' in line 2");
   CHECK(message_of(Folder(nodes, edges + "ada,,eve\n"), both) == "edges.csv:5: the edge has no type");
   CHECK(message_of(Folder(nodes, "ada,bob\n"), both) ==
         "edges.csv: has no column 'type', which tells the types of edges");
@@ -562,8 +562,8 @@ TEST_CASE("text folder: types of edges and nodes") {
         "nodes.csv: has no column 'type', which tells the types of nodes");
   CHECK(
       message_of(Folder(nodes, edges), of_nodes) ==
-      "edges.csv:3: column 'type' is 'fears', and 'likes' in line 2; --edge-types gives each type weights of the "
-      "sheaf learner");
+      "edges.csv:3: column 'type' is 'fears', and 'likes' in line 2; --edge-types, or edge_types=True in Python, "
+      "gives each type weights of the sheaf learner");
 }
 
 TEST_CASE("text folder: the column of types has any spelling in either table") {
@@ -604,7 +604,8 @@ TEST_CASE("text folder: the column of types has any spelling in either table") {
 
 TEST_CASE("text folder: types of nodes as texts are no features, and the message says what to do") {
   const std::string advice =
-      "; with --stalks the program train reads the column as types of nodes, otherwise leave it out";
+      "; with --stalks the program train reads the column as types of nodes, as Python does with "
+      "node_types=True; otherwise leave it out";
   for (const std::string name : {"type", "Type"}) {
     const std::string nodes = "name,label,age," + name + "\nada,0,1,\nbob,1,2,robot\n";
     CHECK(message_of(Folder(nodes, "ada,bob\n")) ==

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "npz_writer.hpp"
+#include "refusal.hpp"
 #include "sheafnn/io/datasets.hpp"
 #include "sheafnn/io/npy_writer.hpp"
 #include "sheafnn/io/npz.hpp"
@@ -996,6 +997,99 @@ TEST_CASE("golden files are read as documented") {
     }
   }
   CHECK(count == 14);
+}
+
+TEST_CASE("load_npz: types of edges and nodes") {
+  using Names = std::vector<std::string>;
+  using Types = std::vector<std::int32_t>;
+  const auto types_of = [](std::span<const std::int32_t> types) { return Types(types.begin(), types.end()); };
+  const auto read = [](const Arrays& arrays, io::ReadTypes types = {true, true}) {
+    return io::detail::read_dataset(NpzArchive("t.npz", archive_of(arrays)), "t", DatasetUse::training, {}, {},
+                                    types);
+  };
+  const auto texts = [](const std::vector<std::string>& rows) {  // of at most two characters
+    Bytes data;
+    for (const std::string& row : rows) {
+      for (std::size_t k = 0; k < 2; ++k) {
+        data.push_back(k < row.size() ? static_cast<unsigned char>(row[k]) : 0);
+        data.insert(data.end(), {0, 0, 0});
+      }
+    }
+    return test::npy_with_header("{'descr': '<U2', 'fortran_order': False, 'shape': (" +
+                                     std::to_string(rows.size()) + ",), }",
+                                 data);
+  };
+  Arrays arrays = small_arrays();
+  // Edges 0-1, 1-2 and 2-3 in another order, one of them twice; the type of a self-loop does not count.
+  arrays["edges"] = npy<int>({5, 2}, {3, 2, 1, 0, 1, 2, 2, 2, 2, 3}, {"<i8"});
+  arrays["edge_types"] = texts({"w", "c", "w", "x", "w"});
+  arrays["node_type"] = npy<int>({4, 1}, {12, 3, 3, 12}, {"<u1"});
+  const Dataset data = read(arrays);
+  CHECK(data.edge_type_names == Names{"c", "w"});
+  CHECK(types_of(data.graph.edge_types()) == Types{0, 1, 1});
+  CHECK(data.node_type_names == Names{"12", "3"});  // texts in their order, as of a column
+  CHECK(types_of(data.graph.node_types()) == Types{0, 1, 1, 0});
+  Arrays columns = arrays;
+  columns["edges"] = npy<int>({2, 5}, {3, 1, 1, 2, 2, 2, 0, 2, 2, 3}, {"<i8"});
+  CHECK(types_of(read(columns).graph.edge_types()) == Types{0, 1, 1});
+  CHECK(read(arrays, {.edges = true}).graph.node_type_count() == 0);
+
+  const auto refused = [&](const char* key, const Bytes& content, io::ReadTypes types = {true, true}) {
+    Arrays other = arrays;
+    other[key] = content;
+    return error_of([&] { static_cast<void>(read(other, types)); });
+  };
+  CHECK(refused("edge_types", texts({"w", "c", "w", "x", "c"})) ==
+        "t.npz: edge_types[4]: the edge has the type 'c', and 'w' at 0");
+  CHECK(refused("edge_types", texts({"w", "c", "", "x", "w"})) == "t.npz: edge_types[2]: the edge has no type");
+  CHECK(refused("node_type", npy<double>({4}, {1, std::nan(""), 1, 2})) ==
+        "t.npz: node_type[1]: the node has no type");
+  CHECK(refused("edge_types", texts({"w", "c"})) ==
+        "t.npz: edge_types: has shape (2,); expected one type for each of the 5 edges");
+  CHECK(refused("node_type", npy<int>({2, 2}, {1, 2, 3, 4})) ==
+        "t.npz: node_type: has shape (2, 2); expected one type for each of the 4 nodes");
+  CHECK(refused("etype", texts({"w", "c", "w", "x", "w"})) ==
+        "t.npz: has both 'edge_types' and 'etype'; only one can be meant");
+  // Types that differ have to be read or taken away; an array of another size has no types of these edges.
+  CHECK(error_of([&] { static_cast<void>(read(arrays, {})); }) ==
+        "t.npz: edge_types[1] is 'c', and 'w' at 0; --edge-types, or edge_types=True in Python, gives each type "
+        "weights of the sheaf learner; otherwise remove the key");
+  CHECK(refused("edge_types", texts({"w", "w", "w", "w", "w"}), {}).empty());
+  CHECK(refused("edge_types", texts({"w", "c"}), {}).empty());
+  const auto erased = [&](const char* key) {
+    Arrays other = arrays;
+    other.erase(key);
+    return error_of([&] { static_cast<void>(read(other)); });
+  };
+  CHECK(erased("edge_types") == "t.npz: has no key 'edge_types' (or edge_type), which tells the types of edges");
+  CHECK(erased("node_type") == "t.npz: has no key 'node_types' (or node_type), which tells the types of nodes");
+  Arrays matrix = small_arrays();
+  matrix.erase("edges");
+  matrix["adj"] = npy<int>({4, 4}, {0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0});
+  matrix["edge_types"] = texts({"w", "c", "w"});
+  CHECK(error_of([&] { static_cast<void>(read(matrix, {.edges = true})); }) ==
+        "t.npz: 'edge_types' needs a list of edges, m x 2; the file has a matrix");
+}
+
+TEST_CASE("load_dataset: what has no types refuses them, and for prediction its targets are unknown") {
+  for (const bool edges : {true, false}) {
+    CAPTURE(edges);
+    io::TextOptions text;
+    (edges ? text.edge_types : text.node_types) = true;
+    CHECK(test::message_of<std::runtime_error>([&] {
+            static_cast<void>(io::load_dataset("karate", {}, DatasetUse::prediction, text));
+          }).starts_with(std::string("karate: has no types of ") + (edges ? "edges" : "nodes")));
+  }
+  io::TextOptions text;
+  text.targets = {"price", "size"};
+  const Dataset data = io::load_dataset("karate", {}, DatasetUse::prediction, text);
+  CHECK(data.target_names == text.targets);
+  CHECK(data.targets.size() == 68);
+  CHECK(std::all_of(data.targets.begin(), data.targets.end(), [](double y) { return std::isnan(y); }));
+  CHECK(data.labels.empty());
+  CHECK(test::message_of<std::runtime_error>([&] {
+          static_cast<void>(io::load_dataset("karate", {}, DatasetUse::training, text));
+        }).starts_with("karate: has no targets 'price'"));
 }
 
 }  // namespace test_npz

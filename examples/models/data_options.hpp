@@ -60,8 +60,8 @@ struct DataOptions {
   return names;
 }
 
-inline constexpr const char *text_group = "Text files", *synthetic_group = "Synthetic graph",
-                            *planted_group = "Planted sheaf";
+inline constexpr const char *text_group = "Text files", *type_group = "Types",
+                            *synthetic_group = "Synthetic graph", *planted_group = "Planted sheaf";
 
 /// Options that only some planted tasks use, and these tasks.
 struct PlantedOptionUse {
@@ -173,18 +173,18 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   add_planted_options(app, data.planted);
 }
 
-/// The types of edges, for programs that train.
+/// The types of edges and nodes, for programs that train.
 inline void add_type_options(CLI::App& app, DataOptions& data) {
-  const auto text = app.get_option_group(text_group);
-  auto* types =
-      text->add_flag("--edge-types", data.text.edge_types,
-                     "the column type of edges.csv tells the types of edges, each of which has weights of "
-                     "the sheaf learner (default: off)");
-  text->add_option(
+  const auto group =
+      app.add_option_group(type_group, "of edges and nodes, in folders with an edge list and .npz files");
+  auto* types = group->add_flag("--edge-types", data.text.edge_types,
+                                "the column type of edges.csv, or the key edge_types, tells the types of edges, "
+                                "each of which has weights of the sheaf learner (default: off)");
+  group->add_option(
       "--stalks", data.stalks,
       "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have the stalk dimension. "
-      "The column type of nodes.csv tells the types");
-  text->add_option("--edge-stalks", data.edge_stalks, "the same of types of edges, e.g. cites=2")->needs(types);
+      "The column type of nodes.csv, or the key node_types, tells the types");
+  group->add_option("--edge-stalks", data.edge_stalks, "the same of types of edges, e.g. cites=2")->needs(types);
 }
 
 /// The stalk dimension of every type.
@@ -235,6 +235,11 @@ inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& 
     for (const CLI::Option* option : app.get_option_group(group)->get_options()) refuse(option, owner);
   };
   if (!text) refuse_group(text_group, "a --dataset of text files");
+  const bool typed = text || std::filesystem::path(dataset).extension() == ".npz";
+  for (const char* name : {"--edge-types", "--stalks", "--edge-stalks"}) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (!typed && option != nullptr) refuse(option, "a --dataset of text files or an .npz file");
+  }
   if (made) refuse(app.get_option("--missing-labels"), "a --dataset of files");
   if (dataset != "synthetic") refuse_group(synthetic_group, "--dataset synthetic");
   if (!planted) refuse_group(planted_group, "a planted --dataset, such as planted-frames");

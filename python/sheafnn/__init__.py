@@ -11,7 +11,7 @@ from . import plot, rotations, uncertainty
 from ._core import EpochReport
 from ._core import version as __version__
 from .classifier import Interrupted, SheafClassifier, Uncertainty, UnusedSheaf
-from .dataset import Dataset, Split, karate_club, load_dataset, synthetic
+from .dataset import Dataset, GivenSheaf, Split, karate_club, load_dataset, synthetic
 from .graphs import GraphClassifier, GraphRegressor, GraphSet, load_graphs
 from .grid import GridSearch, grid_search
 from .hypergraph import Hypergraph, HypergraphClassifier, load_hypergraph, synthetic_hypergraph
@@ -48,6 +48,7 @@ __all__ = [
     "Eigenpairs",
     "EpochReport",
     "FitMany",
+    "GivenSheaf",
     "GraphClassifier",
     "GraphRegressor",
     "GraphSet",

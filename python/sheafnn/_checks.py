@@ -141,7 +141,7 @@ def unmasked(name: str, value: Any) -> Any:
 
 
 def one_type(name: str, value: Any) -> None:
-    """A sheaf is over nodes of one type and edges of one type.
+    """Arrays have all nodes and all edges, whatever their types.
 
     :raises TypeError: ``HeteroData`` of PyTorch Geometric, a batch of it, or one of its dictionaries
     """

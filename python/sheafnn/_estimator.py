@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
 from ._masks import node_numbers, plain
+from ._types import stalk_text
 from .dataset import Dataset
 from .sheaf import BundleMaps, LearnedSheaf, NodeMaps, read_learned
 
@@ -102,6 +103,9 @@ class SheafEstimator(BaseEstimator):
         channels: int | None = None,
         layers: int | None = None,
         feature_treatment: str | None = None,
+        edge_types: bool = False,
+        stalks: Mapping[Any, int] | None = None,
+        edge_stalks: Mapping[Any, int] | None = None,
         epochs: int | None = None,
         patience: int | None = None,
         learning_rate: float | None = None,
@@ -130,6 +134,9 @@ class SheafEstimator(BaseEstimator):
         self.channels = channels
         self.layers = layers
         self.feature_treatment = feature_treatment
+        self.edge_types = edge_types
+        self.stalks = stalks
+        self.edge_stalks = edge_stalks
         self.epochs = epochs
         self.patience = patience
         self.learning_rate = learning_rate
@@ -300,7 +307,7 @@ class SheafEstimator(BaseEstimator):
         with Progress(self.progress, self.callback) as report:
             model, result, history, predictions = _core.train_targets(
                 data._core, number, np.ascontiguousarray(targets), kind, self.model, self.maps, self.stalk_dim, self.preset,
-                *self._network_and_training(), self._seed(), report, self.on_interrupt == "keep",
+                *self._network_and_training(data), self._seed(), report, self.on_interrupt == "keep",
             )
         self.n_features_in_ = data.feature_count
         self.trained_with_edges_ = data.edge_count > 0
@@ -323,10 +330,20 @@ class SheafEstimator(BaseEstimator):
         data = self._graph_data(X, edges)
         return self.model_.predict_targets(data._core, kind, *self._sampling())
 
-    def _network_and_training(self) -> tuple[dict[str, str], dict[str, str]]:
-        """All options as texts."""
+    def _network_and_training(self, data: Dataset) -> tuple[dict[str, str], dict[str, str]]:
+        """All options as texts.
+
+        :param data: whose types the network knows
+        """
+        if not isinstance(self.edge_types, (bool, np.bool_)):
+            raise ValueError(f"edge_types: {self.edge_types!r} is not allowed; must be True or False")
+        if self.edge_stalks is not None and not self.edge_types:
+            raise ValueError(f"edge_stalks: {self.edge_stalks!r} is not allowed without edge_types=True")
         network = option_texts(
-            "network", self.network, channels=self.channels, layers=self.layers, feature_treatment=self.feature_treatment
+            "network", self.network, channels=self.channels, layers=self.layers, feature_treatment=self.feature_treatment,
+            edge_types=True if self.edge_types else None,
+            stalks=stalk_text("stalks", self.stalks, data.node_type_names, "nodes", int(self.stalk_dim)),
+            edge_stalks=stalk_text("edge_stalks", self.edge_stalks, data.edge_type_names, "edges", int(self.stalk_dim)),
         )
         training = option_texts(
             "training",

@@ -18,6 +18,7 @@ class NodeTable:
     feature_names: list[str]
     labels: Any
     splits: list[tuple[list[int], ...]]
+    types: Any  #: n, or None
 
 
 def _check_columns(table: Any, argument: str) -> None:
@@ -62,7 +63,7 @@ def _split(table: Any, column: Any) -> tuple[list[int], ...]:
     return sets
 
 
-def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -> NodeTable:
+def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any, types: Any = None) -> NodeTable:
     """The columns of a table of nodes by their purpose."""
     _check_columns(nodes, "nodes")
     if names is None:
@@ -84,11 +85,12 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
         splits = [splits]
     if isinstance(features, str):
         features = [features]
-    used = {names, label, *splits}
+    of_nodes = None if types is None else _column(nodes, "nodes", "node_types", types)
+    used = {names, label, types, *splits}
     columns = list(features) if features is not None else [c for c in nodes.columns if c not in used]
     for column in columns:
         if column in used - {None}:
-            raise ValueError(f"features: column {column!r} is not allowed; it holds the names, the labels or a split")
+            raise ValueError(f"features: column {column!r} is not allowed; it holds the names, the labels, the types or a split")
     feature_names = [str(column) for column in columns]
     _checks.texts(lambda place: f"feature_names[{place}]:", feature_names)
     for column in columns if features is None else ():
@@ -105,6 +107,7 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any) -
         feature_names,
         None if label is None else nodes[label],
         [_split(nodes, column) for column in splits],
+        of_nodes,
     )
 
 
@@ -134,12 +137,12 @@ def _constant(values: Any) -> bool:
 
 
 def edge_table(
-    edges: Any, names: Sequence[Any], source: Any, target: Any, arc_features: Any, weights: str
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Pairs of node numbers, and features of arcs, of a table of edges."""
+    edges: Any, names: Sequence[Any], source: Any, target: Any, arc_features: Any, weights: str, types: Any = None
+) -> tuple[np.ndarray | None, np.ndarray | None, Any]:
+    """Pairs of node numbers, features of arcs, and types, of a table of edges."""
     _checks.choice("weights", weights, ("refuse", "ignore"))
     if edges is None:
-        return None, None
+        return None, None, None
     _check_columns(edges, "edges")
     ends = [_end(edges, "source", source), _end(edges, "target", target)]
     if ends[0] == ends[1]:
@@ -156,7 +159,8 @@ def edge_table(
                 raise ValueError(f"edges: row {row}, column {column!r}: {end!r}{kind} is not allowed; it is no node{like}")
             pairs[row, side] = node
     joins = np.flatnonzero(pairs[:, 0] != pairs[:, 1])  # self-loops are dropped
-    others = [column for column in edges.columns if column not in ends and column not in of_arcs]
+    of_edges = None if types is None else _column(edges, "edges", "edge_types", types)
+    others = [column for column in edges.columns if column not in ends and column not in of_arcs and column != types]
     if weights == "refuse":
         for column in others:
             values = edges[column]
@@ -168,4 +172,4 @@ def edge_table(
                 raise ValueError(
                     f"edges: column {column!r} is neither source nor target; weights='ignore' takes the edges without it"
                 )
-    return pairs, _numbers(edges, "edges", "arc_features", of_arcs) if of_arcs else None
+    return pairs, _numbers(edges, "edges", "arc_features", of_arcs) if of_arcs else None, of_edges

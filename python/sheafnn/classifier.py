@@ -67,6 +67,10 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     :param layers: number of diffusion layers, 1 to 64; networks in continuous time have no layers
     :param feature_treatment: how features are treated before the network reads them: ``"automatic"`` (by what the columns hold),
         ``"rows"`` (scaled to sum 1), ``"columns"`` or ``"none"``; the statistics come from the graph that you fit
+    :param edge_types: whether ``"nsd"`` and ``"bsnn"`` have weights of the sheaf learner for each type of edges of a Dataset
+    :param stalks: stalk dimensions of types of nodes of a Dataset, e.g. ``{"author": 1}``, 1 to ``stalk_dim``; other types, and None
+        for all, have ``stalk_dim``. Needs diagonal or general linear maps
+    :param edge_stalks: the same of types of edges; needs ``edge_types=True``
     :param epochs: largest number of epochs
     :param patience: stop after this many epochs without improvement
     :param learning_rate: Adam's learning rate, above 0
@@ -219,13 +223,15 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         self._check_options()
         seed = self._seed()
         data = self._checked_data(X, y, edges, train, validation, split, missing_labels)
-        network, training = self._network_and_training()
+        network, training = self._network_and_training(data)
         own = isinstance(X, Dataset)
         model = (self.model, self.maps, self.stalk_dim)
         return _Plan(data, split if own else 0, own, model, self.preset, network, training, seed, device_number(self.device))
 
     def _searched(self, plan: "_Plan") -> "_Plan":
         """The plan with the best setting of a search."""
+        if self.edge_types or self.stalks is not None:
+            raise ValueError(f"search: {self.search!r} is not allowed; it has no networks with edge_types or stalks")
         self.search_ = _core.search(
             plan.data._core, plan.split, *self._restrictions(), plan.network, plan.training, plan.seed, float(self.search or 0)
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple, Sequence
 import numpy as np
 import scipy.sparse
 
-from . import _checks, _core, _edges, _masks, _tables
+from . import _checks, _core, _edges, _masks, _tables, _types
 from ._labels import encode as _encode, missing_words
 
 if TYPE_CHECKING:
@@ -21,6 +21,14 @@ class Split(NamedTuple):
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
+
+
+class GivenSheaf(NamedTuple):
+    """The maps of a sheaf that a Dataset has (:meth:`Dataset.with_sheaf`)."""
+
+    maps: np.ndarray  #: 2m x k, in the order of ``Dataset.arcs``: k is d for diagonal maps, otherwise the d x d entries of a map
+    edge_weights: np.ndarray  #: m
+    edge_labels: Any  #: m labels, or None
 
 
 def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
@@ -175,6 +183,8 @@ class Dataset(NodeData):
         node_names: Sequence[str] = (),
         feature_names: Sequence[str] | None = None,
         arc_features: Any = None,
+        edge_types: Any = None,
+        node_types: Any = None,
         missing_labels: Sequence[str] | None = None,
         weights: str = "refuse",
     ) -> "Dataset":
@@ -190,6 +200,8 @@ class Dataset(NodeData):
         :param feature_names: p names; None: the names of a data frame. A model that was trained with names refuses other names
         :param arc_features: features of the listed edges, which learned maps read: m x k for both directions of an edge, or for
             one where both are listed; or m x 2 x k for the listed direction and the other one
+        :param edge_types: m types of the listed edges, texts or whole numbers; both directions of an edge have one type
+        :param node_types: n types of the nodes, texts or whole numbers
         :param missing_labels: texts that mean an unknown label; all other texts are classes then. None: words such as NA, nan or
             None are errors
         :param weights: weights of an adjacency matrix: ``"refuse"`` raises an error where they differ, ``"ignore"`` takes the
@@ -208,7 +220,7 @@ class Dataset(NodeData):
             count = np.shape(features)[0] if np.ndim(features) > 0 else 0
             codes, classes = _encode(labels, count, minus_one=True, missing_labels=missing_labels)
         return cls._of_codes(
-            edges, features, codes, classes, splits, name, node_names, feature_names, arc_features, weights
+            edges, features, codes, classes, splits, name, node_names, feature_names, arc_features, weights, edge_types, node_types
         )
 
     @classmethod
@@ -224,6 +236,8 @@ class Dataset(NodeData):
         feature_names: Sequence[str] | None = None,
         arc_features: Any = None,
         weights: str = "refuse",
+        edge_types: Any = None,
+        node_types: Any = None,
     ) -> "Dataset":
         """As from_numpy, of class numbers: n, or none at all."""
         offsets, columns, values, (count, width) = _feature_arrays(features)
@@ -238,9 +252,14 @@ class Dataset(NodeData):
             _feature_names(feature_names, features, width),
         )
         data, own_splits = cls(core, classes), list(splits)
+        for argument, value in (("arc_features", arc_features), ("edge_types", edge_types)):
+            if value is not None and scipy.sparse.issparse(edges):
+                raise ValueError(f"{argument}: not allowed with an adjacency matrix; list the edges as m x 2 node numbers")
+        if edge_types is not None:
+            core.set_edge_types(pairs, _types.type_texts("edge_types", edge_types, len(pairs), "edges"))
+        if node_types is not None:
+            core.set_node_types(_types.type_texts("node_types", node_types, count, "nodes"))
         if arc_features is not None:
-            if scipy.sparse.issparse(edges):
-                raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges as m x 2 node numbers")
             core.set_arc_features(_edges.arc_table(pairs, arc_features, data.arcs, count))
         return data.with_splits(own_splits) if own_splits else data
 
@@ -261,8 +280,9 @@ class Dataset(NodeData):
         if not scipy.sparse.issparse(adjacency):
             raise ValueError(f"adjacency: {type(adjacency).__name__}: expected a scipy sparse matrix")
         count = np.shape(features)[0] if np.ndim(features) > 0 else 0
-        if more.get("arc_features") is not None:
-            raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges with from_numpy")
+        for argument in ("arc_features", "edge_types"):
+            if more.get(argument) is not None:
+                raise ValueError(f"{argument}: not allowed with an adjacency matrix; list the edges with from_numpy")
         return cls.from_numpy(_edges.adjacency_edges(adjacency, count, weights, "adjacency"), features, labels, **more)
 
     @classmethod
@@ -278,6 +298,8 @@ class Dataset(NodeData):
         source: int | str = 0,
         target: int | str = 1,
         arc_features: str | Sequence[str] = (),
+        edge_types: str | None = None,
+        node_types: str | None = None,
         weights: str = "refuse",
         missing_labels: Sequence[str] | None = None,
         name: str = "dataset",
@@ -295,6 +317,8 @@ class Dataset(NodeData):
         :param source: column of ``edges`` with one end, by position or name
         :param target: column of ``edges`` with the other end, by position or name
         :param arc_features: columns of ``edges`` that are features of arcs
+        :param edge_types: column of ``edges`` with the types of edges; None: they have no types
+        :param node_types: column of ``nodes`` with the types of nodes; None: they have no types
         :param weights: ``"refuse"`` raises an error where another column of ``edges`` is not constant; ``"ignore"`` takes the
             edges alone
         :param missing_labels: as in from_numpy
@@ -307,11 +331,12 @@ class Dataset(NodeData):
         >>> data.edge_count, data.node_names, data.feature_names
         (2, ['ada', 'bob', 'cyd'], ['age'])
         """
-        table = _tables.node_table(nodes, names, label, features, splits)
-        pairs, of_arcs = _tables.edge_table(edges, table.names, source, target, arc_features, weights)
+        table = _tables.node_table(nodes, names, label, features, splits, node_types)
+        pairs, of_arcs, of_edges = _tables.edge_table(edges, table.names, source, target, arc_features, weights, edge_types)
         return cls.from_numpy(
             pairs, table.features, table.labels, splits=table.splits, name=name, node_names=table.names,
-            feature_names=table.feature_names, arc_features=of_arcs, missing_labels=missing_labels,
+            feature_names=table.feature_names, arc_features=of_arcs, edge_types=of_edges, node_types=table.types,
+            missing_labels=missing_labels,
         )
 
     @classmethod
@@ -322,6 +347,8 @@ class Dataset(NodeData):
         labels: str | None = "label",
         *,
         arc_features: str | None = None,
+        edge_types: str | None = None,
+        node_types: str | None = None,
         weights: str = "refuse",
         **more: Any,
     ) -> "Dataset":
@@ -330,6 +357,8 @@ class Dataset(NodeData):
         :param features: node attribute with the features, as many numbers for every node
         :param labels: node attribute with the label, missing where unknown; None: the data have no labels
         :param arc_features: edge attribute with features of arcs, as many numbers for every edge
+        :param edge_types: edge attribute with the type of every edge; None: edges have no types
+        :param node_types: node attribute with the type of every node; None: nodes have no types
         :param weights: ``"refuse"`` raises an error where the edge attribute ``weight`` (1 where it is missing) differs, since
             networks learn the weights of edges; ``"ignore"`` takes the edges alone
         :param more: other parameters of from_numpy
@@ -365,6 +394,10 @@ class Dataset(NodeData):
                 raise ValueError(f"arc_features: {arc_features!r} is not allowed; the graph has no edges")
             of_edges = [attributes.get(arc_features) for _, _, attributes in graph.edges(data=True)]
             more["arc_features"] = _rows(of_edges, arc_features, "arc_features", between)
+        if edge_types is not None:
+            more["edge_types"] = [attributes.get(edge_types) for _, _, attributes in graph.edges(data=True)]
+        if node_types is not None:
+            more["node_types"] = [graph.nodes[node].get(node_types) for node in nodes]
         known = None
         if labels is not None:
             values = [graph.nodes[node].get(labels) for node in nodes]
@@ -378,7 +411,7 @@ class Dataset(NodeData):
     def from_pyg(
         cls, data: Any, *, arc_features: Any = None, weights: str = "refuse", splits: Iterable[Any] | None = None, **more: Any
     ) -> "Dataset":
-        """A dataset from a ``torch_geometric.data.Data``: edge_index, x, y, and the masks if present.
+        """A dataset from a ``torch_geometric.data.Data``: edge_index, x, y, and the masks, ``edge_type`` and ``node_type`` if present.
 
         ``train_mask``, ``val_mask`` and ``test_mask`` are masks of n, n x splits or splits x n, or node numbers; so are
         ``train_idx``, ``val_idx``, ``test_idx``. A mask of n belongs to every split.
@@ -387,7 +420,7 @@ class Dataset(NodeData):
         :param weights: ``"refuse"`` raises an error where ``edge_weight`` or ``edge_attr`` is not constant, since networks learn
             the weights of edges; ``"ignore"`` takes the edges alone
         :param splits: splits that replace the data's splits, as with_splits takes them
-        :param more: other parameters of from_numpy
+        :param more: other parameters of from_numpy; ``edge_types=None`` and ``node_types=None`` leave the types out
         :raises ValueError: an attribute is not allowed; the message names the attribute, its value and the limit
         """
         _checks.choice("weights", weights, ("refuse", "ignore"))
@@ -415,12 +448,15 @@ class Dataset(NodeData):
             if getattr(data, arc_features, None) is None:
                 raise ValueError(f"arc_features: the data have no attribute {arc_features!r}")
             arc_features = array(getattr(data, arc_features))
+        for attribute in ("edge_type", "node_type"):
+            more.setdefault(f"{attribute}s", getattr(data, attribute, None))
         own = _pyg_splits(data, count) if splits is None else splits
         return cls.from_numpy(np.ascontiguousarray(edges.T), x, labels, splits=own, arc_features=arc_features, **more)
 
     def to_pyg(self, split: int | None = 0) -> Any:
         """A ``torch_geometric.data.Data``: x (single precision), edge_index with both directions of every edge in the order
-        of ``arcs``, y (class numbers, -1 where the label is unknown, or n x k targets), edge_attr where there are features of arcs, and
+        of ``arcs``, y (class numbers, -1 where the label is unknown, or n x k targets), edge_attr where there are features of arcs,
+        ``edge_type`` and ``node_type`` where there are types (the types if they are numbers, otherwise indices into their names), and
         ``train_mask``, ``val_mask``, ``test_mask`` where there are splits. A sheaf of :meth:`with_sheaf` is left out.
 
         :param split: number of the split of the masks; None: masks of n x splits
@@ -443,6 +479,13 @@ class Dataset(NodeData):
             r.y = torch.from_numpy(np.array(self.targets))
         if self.arc_features is not None:
             r.edge_attr = torch.from_numpy(np.asarray(self.arc_features, np.float32))
+        if self.edge_types is not None:
+            ends = np.sort(self.arcs, axis=1).astype(np.int64)
+            edges = self.edges.astype(np.int64)
+            edge = np.searchsorted(edges[:, 0] * self.node_count + edges[:, 1], ends[:, 0] * self.node_count + ends[:, 1])
+            r.edge_type = torch.from_numpy(_numbers_of(self.edge_types, self._core.edge_types)[edge])
+        if self.node_types is not None:
+            r.node_type = torch.from_numpy(_numbers_of(self.node_types, self._core.node_types))
         splits = self.splits
         if split is not None:
             number = _checks.whole("split", split, 0, max(0, len(splits) - 1))
@@ -493,6 +536,26 @@ class Dataset(NodeData):
         """2m x k numbers, in the order of ``arcs``; None without features of arcs."""
         return self._core.arc_features
 
+    @property
+    def edge_types(self) -> Any:
+        """m types in the order of ``edges``: whole numbers where all of them are, otherwise texts; None without types."""
+        return _types.types_of(self._core.edge_types, self.edge_type_names)
+
+    @property
+    def edge_type_names(self) -> list[str]:
+        """Texts of the types of edges, each once, in the order of the network's weights; or an empty list."""
+        return self._core.edge_type_names
+
+    @property
+    def node_types(self) -> Any:
+        """n types: whole numbers where all of them are, otherwise texts; None without types."""
+        return _types.types_of(self._core.node_types, self.node_type_names)
+
+    @property
+    def node_type_names(self) -> list[str]:
+        """Texts of the types of nodes, each once; or an empty list."""
+        return self._core.node_type_names
+
     def with_sheaf(self, sheaf: Any, *, edge_labels: Any = None) -> "Dataset":
         """The same data with a sheaf for ``SheafClassifier(model="snn")`` or ``"bsnn-given"``. Other networks learn or compute their
         maps, and ignore it.
@@ -528,6 +591,16 @@ class Dataset(NodeData):
         if edge_labels is not None:
             labels = _edges.labels_of("edge_labels", _masks.plain(edge_labels), self.edge_count)
         return Dataset(_core.with_given_sheaf(self._core, sheaf.maps, sheaf.edge_weights, labels, 0), self._classes)
+
+    @property
+    def given_sheaf(self) -> GivenSheaf | None:
+        """The sheaf of :meth:`with_sheaf`; None without one."""
+        if self._core.given_sheaf is None:
+            return None
+        maps, weights, labels, _ = self._core.given_sheaf
+        own = weights if len(weights) else np.ones(self.edge_count)
+        arcs = 2 * self.edge_count
+        return GivenSheaf(maps.reshape(arcs, len(maps) // max(1, arcs)), own, labels if len(labels) else None)
 
     def make_splits(
         self,
@@ -565,7 +638,8 @@ class Dataset(NodeData):
     def __reduce__(self) -> tuple[Any, ...]:
         listed = self._core.listed_arcs  # networks on directed arcs tell them from the others
         parts = (listed, self.features, self.codes, self._classes, self.splits, self.name, self.node_names, self.feature_names)
-        return _unpickled, (parts, self.arc_features, self.targets, self.target_names, self._core.given_sheaf)
+        types = self.edge_types, self.node_types
+        return _unpickled, (parts, self.arc_features, self.targets, self.target_names, self._core.given_sheaf, types)
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError(
@@ -590,13 +664,25 @@ def _unpickled(
     targets: np.ndarray | None = None,
     target_names: Sequence[str] = (),
     given_sheaf: tuple[Any, ...] | None = None,
+    types: tuple[Any, Any] = (None, None),
 ) -> Dataset:
     data = Dataset._of_codes(*parts)
+    edge_types, node_types = types
+    if edge_types is not None:  # in the order of the edges, not of the listed arcs
+        edges = np.ascontiguousarray(data.edges, np.int64)
+        data._core.set_edge_types(edges, _types.type_texts("edge_types", edge_types, len(edges), "edges"))
+    if node_types is not None:
+        data._core.set_node_types(_types.type_texts("node_types", node_types, data.node_count, "nodes"))
     if arc_features is not None:
         data._core.set_arc_features(np.ascontiguousarray(arc_features))
     if targets is not None:
         data._core.set_targets(np.ascontiguousarray(targets), list(target_names))
     return data if given_sheaf is None else Dataset(_core.with_given_sheaf(data._core, *given_sheaf), data._classes)
+
+
+def _numbers_of(types: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Types as whole numbers, 64 bits: the types themselves, or else their codes."""
+    return (types if types.dtype.kind == "i" else codes).astype(np.int64)
 
 
 def _check_names(names: Sequence[str], given: Sequence[Any]) -> None:
@@ -736,6 +822,8 @@ def load_dataset(
     labels: bool = True,
     missing_labels: Sequence[str] | None = None,
     targets: Sequence[str] | None = None,
+    edge_types: bool = False,
+    node_types: bool = False,
 ) -> Dataset:
     """A dataset from a file or folder, as the programs read it: .npz, Geom-GCN, CSV (docs/data.md).
 
@@ -745,11 +833,14 @@ def load_dataset(
         classes then. None: words such as NA or None are errors
     :param targets: names of columns of ``nodes.csv``, or keys of an .npz file, with numbers to learn (:attr:`Dataset.targets`).
         Labels are not read then. With ``labels=False``, targets that the file lacks are unknown
+    :param edge_types: whether to read the types of edges, from the column ``type`` of ``edges.csv`` or the key ``edge_types`` of an
+        .npz file. Types that differ are refused otherwise
+    :param node_types: whether to read the types of nodes, from the column ``type`` of ``nodes.csv`` or the key ``node_types``
     :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
     :raises ValueError: targets that are no names, or a name that is there twice
     """
     names = _checks.text_list("targets", targets, "a list of names")
-    core = _core.load_dataset(os.fspath(path), not splits, not labels, missing_words(missing_labels), names)
+    core = _core.load_dataset(os.fspath(path), not splits, not labels, missing_words(missing_labels), names, bool(edge_types), bool(node_types))
     # Labels of arrays are numbers again; a text folder's are texts.
     arrays = os.path.isfile(path) or os.path.exists(os.path.join(path, "out1_node_feature_label.txt"))
     return Dataset(core, _numbers(core.class_names) if arrays else None)

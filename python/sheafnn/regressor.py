@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from typing import Any
 
@@ -35,7 +37,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
 
     After ``fit``: ``loss_``, the name of the loss, and ``n_features_in_``, ``feature_names_in_``, ``n_iter_``, ``n_targets_``, ``result_``, ``history_`` and
     ``feature_treatment_`` as in SheafClassifier, where accuracy means R²; losses and R² refer to the scaled targets. Also
-    ``target_mean_`` and ``target_scale_`` of each target (0 and 1 for counts), ``base_rates_``, the mean counts, and ``transduction_``, the predictions for the graph of the training.
+    ``target_names_``, the names of the targets of a Dataset or an empty list, ``target_mean_`` and ``target_scale_`` of each target (0 and 1 for counts), ``base_rates_``, the mean counts, and ``transduction_``, the predictions for the graph of the training.
     ``sheaf_use_`` is None.
 
     >>> import numpy, sheafnn
@@ -61,6 +63,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """
         self._check_options()
         loss = _LOSSES[0] if self.loss is None else _checks.choice("loss", self.loss, _LOSSES)
+        names = list(X.target_names) if y is None and isinstance(X, Dataset) else []
         y = _targets_of(X, y)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -92,7 +95,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         mean, scale, rates = _core.target_scaling(loss, np.ascontiguousarray(targets, float), nodes)
         kind = (loss, targets.shape[1], rates.tolist(), 2)
         predictions, _ = self._fit_targets(data, number if of_dataset else None, number, (targets - mean) / scale, kind, level=3)
-        self.loss_, self.base_rates_ = loss, rates
+        self.loss_, self.base_rates_, self.target_names_ = loss, rates, names
         self.target_mean_, self.target_scale_ = mean, scale
         self.one_axis_ = own.ndim == 1
         self.transduction_ = self._unscaled(predictions)
@@ -205,6 +208,10 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         more = {"targets": "numbers", "target_axes": "1" if self.one_axis_ else "2", "target_loss": self.loss_}
         for name in ("target_mean", "target_scale", "base_rates"):
             more[name] = np.ascontiguousarray(getattr(self, f"{name}_"), "<f8").tobytes().hex()
+        if self.target_names_:
+            record = io.StringIO()
+            csv.writer(record, quoting=csv.QUOTE_ALL, lineterminator="").writerow(self.target_names_)
+            more["target_names"] = record.getvalue()
         self._save(path, more)
 
     @classmethod
@@ -228,6 +235,10 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
                 if values.shape != (count,) or not np.isfinite(values).all():
                     raise ValueError(f"{name}: {values} is not allowed; expected {count} finite numbers")
                 setattr(self, f"{name}_", values)
+            record = metadata.get("target_names", "")
+            self.target_names_ = next(csv.reader(io.StringIO(record, newline="")), [])
+            if self.target_names_ and len(self.target_names_) != self.n_targets_:
+                raise ValueError(f"target_names: {len(self.target_names_)} names are not allowed; expected {self.n_targets_}")
         except (KeyError, ValueError) as error:
             raise RuntimeError(f"{os.fspath(path)}: {error}") from None
         return self

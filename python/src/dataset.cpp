@@ -18,14 +18,17 @@
 #include <sheafnn/graph/given_map_arrays.hpp>
 #include <sheafnn/graph/karate.hpp>
 #include <sheafnn/graph/labels.hpp>
+#include <sheafnn/graph/pair_types.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/statistics.hpp>
 #include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/graph/types_of.hpp>
 #include <sheafnn/io/csv_nodes.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/given_sheaf_file.hpp>
 #include <sheafnn/io/npz_keys.hpp>
 #include <sheafnn/io/text_dataset.hpp>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -76,6 +79,36 @@ void set_targets(Dataset& data, const Input<double>& values, std::vector<std::st
   data.targets = vector_of(values);
   data.target_names = std::move(names);
 }
+/// Gives the data types of nodes.
+///
+/// \param texts  one for each node
+void set_node_types(Dataset& data, const std::vector<std::string>& texts) {
+  const std::vector<std::int32_t> types = sheafnn::detail::numbered_names(texts, data.node_type_names);
+  data.graph.set_node_types(types, static_cast<Index>(data.node_type_names.size()));
+}
+/// Gives the data types of edges.
+///
+/// \param pairs  m × 2 node numbers, of which the graph was built
+/// \param texts  one for each pair
+/// \throws std::invalid_argument  pairs of one edge with other types
+void set_edge_types(Dataset& data, const Input<std::int64_t>& pairs, const std::vector<std::string>& texts) {
+  const std::vector<sheafnn::Edge> edges = make_edges(data.node_count(), pairs);
+  sheafnn::require(edges.size() == texts.size(), "edge_types", texts.size(),
+                   sheafnn::detail::concat("must be one for each of ", edges.size(), " edges"));
+  data.edge_type_names =
+      sheafnn::detail::set_pair_types(data.graph, edges, texts, [&](std::size_t i, std::size_t first) {
+        sheafnn::throw_invalid_argument(sheafnn::detail::concat("edge_types[", i, "]"), "'" + texts[i] + "'",
+                                        sheafnn::detail::concat("row ", first,
+                                                                " is the same edge, and its type is '",
+                                                                texts[first], "'"));
+      });
+}
+/// Numbers of the types of edges or nodes, indices into their names; null without types.
+nb::object types_array(std::span<const std::int32_t> types, Index count) {
+  if (count == 0) return nb::none();
+  return nb::cast(to_numpy(std::vector<std::int32_t>(types.begin(), types.end()), {types.size()}));
+}
+
 /// A copy of the data with the maps of a sheaf that is given.
 ///
 /// \param maps         2m × map_size numbers, of the arcs in the order of the graph
@@ -115,6 +148,18 @@ void bind_dataset(nb::module_& module) {
       .def_ro("target_names", &Dataset::target_names)
       .def_prop_ro("targets", &get_targets)
       .def("set_targets", &set_targets)
+      .def_ro("edge_type_names", &Dataset::edge_type_names)
+      .def_ro("node_type_names", &Dataset::node_type_names)
+      .def_prop_ro("edge_types",
+                   [](const Dataset& data) {
+                     return types_array(data.graph.edge_types(), data.graph.edge_type_count());
+                   })
+      .def_prop_ro("node_types",
+                   [](const Dataset& data) {
+                     return types_array(data.graph.node_types(), data.graph.node_type_count());
+                   })
+      .def("set_edge_types", &set_edge_types)
+      .def("set_node_types", &set_node_types)
       .def_prop_ro("given_sheaf", &given_sheaf)
       .def("set_splits", &set_splits<sheafnn::Graph>)
       .def("splits", &get_splits<Dataset>);
@@ -150,7 +195,7 @@ void bind_dataset(nb::module_& module) {
   module.def(
       "load_dataset",
       [](const std::string& path, bool own_splits, bool prediction, sheafnn::MissingLabels missing_labels,
-         std::optional<std::vector<std::string>> targets) {
+         std::optional<std::vector<std::string>> targets, bool edge_types, bool node_types) {
         const GilRelease release;
         if (targets) sheafnn::io::check_target_names("targets", *targets);
         return sheafnn::io::load_dataset(path, {},
@@ -158,10 +203,12 @@ void bind_dataset(nb::module_& module) {
                                          : own_splits ? sheafnn::DatasetUse::own_splits
                                                       : sheafnn::DatasetUse::training,
                                          {.missing_labels = std::move(missing_labels),
+                                          .edge_types = edge_types,
+                                          .node_types = node_types,
                                           .targets = std::move(targets).value_or(std::vector<std::string>())});
       },
       nb::arg("path"), nb::arg("own_splits"), nb::arg("prediction"), nb::arg("missing_labels") = nb::none(),
-      nb::arg("targets") = nb::none());
+      nb::arg("targets") = nb::none(), nb::arg("edge_types") = false, nb::arg("node_types") = false);
   module.def(
       "encode_text_labels",
       [](const std::vector<std::string>& texts, const sheafnn::MissingLabels& missing_words) {

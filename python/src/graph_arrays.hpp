@@ -22,7 +22,7 @@ namespace python {
 using sheafnn::Index;
 
 /// \param pairs  m × 2
-[[nodiscard]] inline sheafnn::Graph make_graph(Index nodes, const Input<std::int64_t>& pairs) {
+[[nodiscard]] inline std::vector<sheafnn::Edge> make_edges(Index nodes, const Input<std::int64_t>& pairs) {
   const std::span<const std::int64_t> numbers = span_of(pairs);
   sheafnn::require(numbers.size() % 2 == 0, "edges", numbers.size(), "must be pairs of node numbers");
   std::vector<sheafnn::Edge> edges(numbers.size() / 2);
@@ -33,7 +33,10 @@ using sheafnn::Index;
     }
     (i % 2 == 0 ? edges[i / 2].u : edges[i / 2].v) = static_cast<std::int32_t>(numbers[i]);
   }
-  return sheafnn::Graph(nodes, edges);
+  return edges;
+}
+[[nodiscard]] inline sheafnn::Graph make_graph(Index nodes, const Input<std::int64_t>& pairs) {
+  return sheafnn::Graph(nodes, make_edges(nodes, pairs));
 }
 
 template <class Data>

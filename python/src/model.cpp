@@ -310,11 +310,12 @@ std::vector<double> raw_predictions(const Model& model, const Dataset& data, con
                                     const sheafnn::PredictOptions& options,
                                     std::vector<double>* samples = nullptr) {
   const GilRelease release;
-  sheafnn::check_feature_names(data.feature_names, model.feature_names());
   const auto& info = model.info();
-  return programs::find_model(info.model, model.maps(), info.stalk_dimension)
-      .predict_targets(model.path(), model.file(), model.bayesian(), data, programs::TargetLoss(loss, samples),
-                       options);
+  const programs::ModelEntry& entry = programs::find_model(info.model, model.maps(), info.stalk_dimension);
+  return model.with_own_names(data, [&](const Dataset& own) {
+    return entry.predict_targets(model.path(), model.file(), model.bayesian(), own,
+                                 programs::TargetLoss(loss, samples), options);
+  });
 }
 /// \return  as predictions_of()
 nb::tuple predict_targets(const Model& model, const Dataset& data, const TargetTuple& kind, Index samples,

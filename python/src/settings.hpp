@@ -33,6 +33,29 @@ struct Settings {
   std::string preset;
 };
 
+/// Takes the options of types from `said`: `edge_types` (true or false), and `stalks` and `edge_stalks`, numbers in the
+/// order of the names that the data have.
+///
+/// \throws std::invalid_argument  data without types, or another number of dimensions
+template <class Options>
+void take_types(Options& options, const Dataset& data, Texts& said) {
+  const auto take = [&](const char* key, auto& field, std::string_view of, const std::vector<std::string>& names) {
+    const auto found = said.find(key);
+    if (found == said.end()) return false;
+    sheafnn::require(!names.empty(), key, found->second,
+                     sheafnn::detail::concat("the data have no types of ", of));
+    sheafnn::io::parse_option(key, found->second, field);
+    said.erase(found);
+    return true;
+  };
+  sheafnn::require(!said.contains("node_types"), "network", "node_types", "the data decide it");
+  bool edges = false;
+  take("edge_types", edges, "edges", data.edge_type_names);
+  if (edges) options.edge_types = data.edge_type_names;
+  if (take("stalks", options.stalks, "nodes", data.node_type_names)) options.node_types = data.node_type_names;
+  take("edge_stalks", options.edge_stalks, "edges", data.edge_type_names);
+}
+
 /// Sets what `said` has of the options of one kind of network. Learned maps read the features of arcs where there are some.
 ///
 /// \tparam Data  a Dataset or a GraphSet
@@ -41,6 +64,14 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
   for (const auto& [key, text] : said) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
   if constexpr (requires { options.edge_features; }) {
     if (maps != "identity") options.edge_features = data.graph.arc_feature_count();
+  }
+  if constexpr (!requires { options.edge_types; }) {
+    for (const char* key : {"edge_types", "stalks", "edge_stalks"}) {
+      sheafnn::require(!said.contains(key), key, "given",
+                       sheafnn::detail::concat("the model ", model, " has no types"));
+    }
+  } else if constexpr (std::same_as<Data, Dataset>) {
+    take_types(options, data, said);
   }
   if (const auto rows = said.find("normalise_features"); rows != said.end()) {  // an older spelling
     const bool given = said.contains("feature_treatment");

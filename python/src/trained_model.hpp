@@ -35,19 +35,37 @@ class Model : public Checkpoint {
   [[nodiscard]] std::string_view maps() const { return maps_of(info().model, info().maps); }
   /// What happens to features.
   [[nodiscard]] const sheafnn::FeaturePlan& plan() const {
-    return programs::with_options_of(info().model, info().networks,
-                                     [](const auto& options) -> const auto& { return options.feature_plan; });
+    return programs::with_options_of(
+        info().model, info().networks, [](const auto& options) -> const auto& { return options.feature_plan; });
   }
 
-  /// \throws std::invalid_argument  data with other feature columns
-  [[nodiscard]] sheafnn::Prediction predict(const Dataset& data, const sheafnn::PredictOptions& options) const {
+  /// Calls call(data) with types that are numbered as the model numbers them.
+  ///
+  /// \throws std::invalid_argument  data with other feature columns, or a type that the model does not know
+  template <class Call>
+  [[nodiscard]] auto with_own_names(const Dataset& data, const Call& call) const {
     sheafnn::check_feature_names(data.feature_names, feature_names());
-    return entry_->predict(path(), file(), bayesian(), data, options);
+    const auto [edge_types, node_types] = programs::types_of(info().model, info().networks);
+    const auto same = [](const auto& own, const auto& names) {
+      return own.empty() || names.empty() || own == names;
+    };
+    if (same(edge_types, data.edge_type_names) && same(node_types, data.node_type_names)) return call(data);
+    Dataset copy = data;
+    sheafnn::renumber_types(copy, edge_types, node_types);
+    return call(std::as_const(copy));
   }
+  /// \throws as with_own_names()
+  [[nodiscard]] sheafnn::Prediction predict(const Dataset& data, const sheafnn::PredictOptions& options) const {
+    return with_own_names(data, [&](const Dataset& own) {
+      return entry_->predict(path(), file(), bayesian(), own, options);
+    });
+  }
+  /// \throws as with_own_names()
   [[nodiscard]] sheafnn::io::NpzWriter learned(const Dataset& data, const sheafnn::PredictOptions& options,
                                                Index layer) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
-    return entry_->learned(path(), file(), bayesian(), data, options, layer);
+    return with_own_names(data, [&](const Dataset& own) {
+      return entry_->learned(path(), file(), bayesian(), own, options, layer);
+    });
   }
 
  private:

@@ -64,6 +64,17 @@ def test_one_spread_for_each_label(graph):
     np.testing.assert_array_equal(by_label.predict_proba(copy), by_label.predict_proba(data))
 
 
+def test_a_dataset_gives_its_sheaf_back(graph):
+    labels = np.arange(graph.edge_count) % 7
+    sheaf = CellularSheaf(graph, signs_of(graph), family="diagonal")
+    given = graph.with_sheaf(sheaf, edge_labels=labels).make_splits(1).given_sheaf
+    np.testing.assert_array_equal(given.maps, signs_of(graph))
+    np.testing.assert_array_equal(given.edge_weights, np.ones(graph.edge_count))
+    np.testing.assert_array_equal(given.edge_labels, labels)
+    assert graph.with_sheaf(sheaf).given_sheaf.edge_labels is None
+    assert graph.given_sheaf is None
+
+
 def test_sheaves_go_with_copies(graph, signed):
     split = graph.splits[1]
     network = SheafClassifier("snn", "diagonal", 2, epochs=3).fit(signed, split=1)

@@ -134,6 +134,12 @@ def test_predict_compares_the_columns_of_an_array(tmp_path):
     rows = np.genfromtxt(table, delimiter=",", names=True)
     data = sheafnn.load_dataset(tmp_path / "d.npz", targets=["price"])
     assert data.target_names == ["price_0", "price_1"]
+    # The names are in files that Python writes as well.
+    sheafnn.SheafRegressor("nsd", "diagonal", 2, epochs=2).fit(data).save(saved)
+    again = subprocess.run(
+        [pathlib.Path(folder) / "predict", "--model", saved, "--dataset", tmp_path / "d.npz"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    assert "targets: price_0, price_1" in again
     for c, name in enumerate(data.target_names):
         (line,) = (line for line in said.splitlines() if line.startswith(f"{name}: mean absolute error "))
         assert float(line.split()[4].rstrip(",")) == pytest.approx(np.nanmean(np.abs(rows[name] - data.targets[:, c])), rel=2e-3)

@@ -23,6 +23,22 @@ def task():
     return data, y
 
 
+def test_names_of_targets_go_with_files(task, tmp_path):
+    data, y = task
+    names = ['price, "net"', "size"]
+    np.savez(tmp_path / "d.npz", node_features=data.features.toarray(), edges=data.edges, train_masks=np.ones(300, bool),
+             **dict(zip(names, y.T)))
+    named = sheafnn.load_dataset(tmp_path / "d.npz", targets=names)
+    own = SheafRegressor("nsd", "diagonal", 2, epochs=2).fit(named)
+    assert own.target_names_ == names
+    own.save(tmp_path / "m.safetensors")
+    assert SheafRegressor.load(tmp_path / "m.safetensors").target_names_ == names
+    own.fit(data, y)
+    assert own.target_names_ == []
+    own.save(tmp_path / "m.safetensors")
+    assert SheafRegressor.load(tmp_path / "m.safetensors").target_names_ == []
+
+
 @pytest.mark.parametrize("model", ["nsd", "bsnn", "csnn", "flow"])
 def test_regression(task, model):
     data, y = task

@@ -31,8 +31,9 @@ Bytes chosen_array(fuzz::Choices& choices) {
 }
 Bytes chosen_archive(fuzz::Input input) {
   static const char* const keys[4][8] = {
-      {"node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks", "train_mask2", "extra"},
-      {"x", "y", "edge_index", "train_mask", "val_mask", "test_mask", "edge_weight", "extra"},
+      {"node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks", "train_mask2",
+       "edge_types"},
+      {"x", "y", "edge_index", "train_mask", "val_mask", "test_mask", "edge_weight", "node_type"},
       {"attr_data", "labels", "adj", "train_idx", "valid_idx", "test", "attr_indptr", "attr_indices"},
       {"feat", "label", "adj_data", "idx_train", "idx_val", "idx_test", "adj_indptr", "adj_indices"}};
   fuzz::Choices choices(input);
@@ -49,9 +50,9 @@ Bytes chosen_archive(fuzz::Input input) {
   return writer.finish();
 }
 void read_dataset(const sheafnn::io::NpzArchive& archive, sheafnn::DatasetUse use,
-                  const sheafnn::MissingLabels& missing = {}) {
+                  const sheafnn::MissingLabels& missing = {}, sheafnn::io::ReadTypes types = {}) {
   fuzz::keeps_contract<std::runtime_error>([&] {
-    fuzz::expect_dataset(sheafnn::io::detail::read_dataset(archive, "a", use, missing),
+    fuzz::expect_dataset(sheafnn::io::detail::read_dataset(archive, "a", use, missing, {}, types),
                          use != sheafnn::DatasetUse::prediction);
   });
 }
@@ -75,5 +76,7 @@ SHEAFNN_FUZZ_TARGET(npz, 1032 * 48, 1 << 18) {
     read_dataset(archive, sheafnn::DatasetUse::training);
     read_dataset(archive, sheafnn::DatasetUse::own_splits, std::vector<std::string>{"nan", "3"});
     read_dataset(archive, sheafnn::DatasetUse::prediction);
+    read_dataset(archive, sheafnn::DatasetUse::prediction, {}, {.edges = true});
+    read_dataset(archive, sheafnn::DatasetUse::prediction, {}, {.nodes = true});
   });
 }

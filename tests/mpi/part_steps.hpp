@@ -58,6 +58,29 @@ inline sheafnn::Dataset dataset() {
   return data;
 }
 
+/// Gives the graph three types of edges and of nodes.
+inline void add_types(sheafnn::Dataset& data) {
+  const auto random = [](std::uint64_t seed, Index count) {
+    std::vector<std::int32_t> r;
+    for (Index i = 0; i < count; ++i) {
+      r.push_back(static_cast<std::int32_t>((tiny::number(seed, i) + 1) / 2 * 3) % 3);
+    }
+    return r;
+  };
+  data.graph.set_edge_types(random(21, data.graph.edge_count()), 3);
+  data.graph.set_node_types(random(22, data.node_count()), 3);
+  data.edge_type_names = {"cites", "reads", "writes"};
+  data.node_type_names = {"author", "paper", "venue"};
+}
+/// Options of a network with weights and stalks of the types of add_types().
+inline sheafnn::ModelOptions with_types(sheafnn::ModelOptions options) {
+  options.edge_types = {"cites", "reads", "writes"};
+  options.edge_stalks = {1, 2, 2};
+  options.node_types = {"author", "paper", "venue"};
+  options.stalks = {2, 1, 2};
+  return options;
+}
+
 /// Nodes of random owners; every rank owns one at least.
 inline mpi::Partition random_partition(Index nodes, std::uint64_t seed) {
   mpi::Partition r{ranks().size(), {}};

@@ -339,8 +339,9 @@ TEST_CASE("masks of a part have the bits of the whole") {
 
 /// A training with this split's sets on the ranks and in one process.
 template <class Model>
-void check_training(const typename Model::Options& architecture) {
+void check_training(const typename Model::Options& architecture, bool typed = false) {
   sheafnn::Dataset data = dataset();
+  if (typed) add_types(data);
   const sheafnn::Split& split = data.splits[0];
   sheafnn::TrainOptions options{
       .epochs = 6, .patience = 4, .learning_rate = 0.02, .training_samples = 2, .seed = 4};
@@ -493,6 +494,16 @@ TEST_CASE("a training of Bayesian networks is that of one process") {
 }
 TEST_CASE("a training of deterministic networks is that of one process") {
   check_training<Nsd<Diagonal<2>, double>>({.features = 20, .channels = 3, .layers = 2, .classes = 3});
+}
+TEST_CASE("a training with types of edges and nodes is that of one process") {
+  const sheafnn::ModelOptions plain = {.features = 20, .channels = 3, .layers = 2, .classes = 3};
+  check_training<Nsd<GeneralLinear<2>, double>>(with_types(plain), true);
+  check_training<Bsnn<Diagonal<2>, double>>(with_types(plain), true);
+  sheafnn::ModelOptions filters = with_types(plain);
+  filters.add_lp = filters.add_hp = filters.linear = true;
+  filters.edge_features = 2;
+  filters.filter.basis = sheafnn::PolynomialBasis::chebyshev;
+  check_training<Nsd<Diagonal<2>, double>>(filters, true);
 }
 TEST_CASE("a training with a polynomial filter is that of one process") {
   sheafnn::ModelOptions architecture = {.features = 20, .channels = 5, .layers = 2, .classes = 3};

@@ -17,6 +17,7 @@
 #include "sheafnn/core/text.hpp"
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/labels.hpp"
+#include "sheafnn/graph/pair_types.hpp"
 #include "sheafnn/io/csv.hpp"
 #include "sheafnn/io/csv_nodes.hpp"
 #include "sheafnn/io/lines.hpp"
@@ -337,7 +338,7 @@ class EdgeListReader {
     if (value && value == sheafnn::detail::parse_decimal(column.value)) return;
     fail(csv_.where(), "column ", column.name, " is '", printable(text), "', and '", printable(column.value),
          "' in line ", column.line,
-         column.kind == Kind::type ? "; --edge-types gives each type weights of the sheaf learner"
+         column.kind == Kind::type ? unread_types
                                    : "; edges have no weights or other attributes here: remove the column");
   }
 
@@ -368,21 +369,10 @@ class EdgeListReader {
                                             std::vector<std::string>& names) {
   const EdgeList list = EdgeListReader(std::move(csv), nodes, EdgeAttributes::types).read();
   Graph graph(nodes.count(), list.edges);
-  const std::vector<std::int32_t> number = sheafnn::detail::numbered_names(list.types, names);
-  std::vector<std::int32_t> types(static_cast<std::size_t>(graph.edge_count()), -1);
-  std::vector<std::size_t> first(types.size());
-  for (std::size_t i = 0; i < list.edges.size(); ++i) {
-    const Edge ends = list.edges[i];
-    if (ends.u == ends.v) continue;
-    const auto e = static_cast<std::size_t>(graph.edge_of(sheafnn::detail::arc_between(graph, ends.u, ends.v)));
-    if (types[e] >= 0 && types[e] != number[i]) {
-      fail(list.where(i), "the edge has the type '", printable(list.types[i]), "', and '",
-           printable(list.types[first[e]]), "' in line ", list.lines[first[e]]);
-    }
-    types[e] = number[i];
-    first[e] = i;
-  }
-  graph.set_edge_types(types, static_cast<Index>(names.size()));
+  names = sheafnn::detail::set_pair_types(graph, list.edges, list.types, [&](std::size_t i, std::size_t first) {
+    fail(list.where(i), "the edge has the type '", printable(list.types[i]), "', and '",
+         printable(list.types[first]), "' in line ", list.lines[first]);
+  });
   return graph;
 }
 

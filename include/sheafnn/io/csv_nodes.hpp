@@ -316,7 +316,8 @@ class NodeTableReader {
   void add_feature(std::int32_t number, const std::string& text, std::size_t column) {
     const auto hint = [&]() -> std::string {
       if (rules_.types == TypeColumn::feature && is_type_column(columns_.names[column])) {
-        return "; with --stalks the program train reads the column as types of nodes, otherwise leave it out";
+        return "; with --stalks the program train reads the column as types of nodes, as Python does with "
+               "node_types=True; otherwise leave it out";
       }
       if (columns_.labelled || rules_.label.empty()) return "";
       return "; no column is called '" + printable(rules_.label) + "' (--label names the column of the labels)";

@@ -24,32 +24,41 @@ namespace sheafnn::io {
 ///                      (see load_text_folder), of a Geom-GCN folder (see load_geom_gcn) or of an OGB folder (see load_ogb)
 /// \param options       what "synthetic" generates
 /// \param use           for prediction, a file or folder need have graph and features only
-/// \param text          how to read text files; its missing_labels hold for every file, its targets for .npz files too
-/// \throws std::runtime_error     unknown name, bad input, or targets of what has none
+/// \param text          how to read text files; its missing_labels hold for every file, its targets and types for .npz
+///                      files too. For prediction, targets of what has none are unknown
+/// \throws std::runtime_error     unknown name, bad input, or types or targets of what has none
 /// \throws std::invalid_argument  an option of the synthetic graph outside its range
 [[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {},
                                           DatasetUse use = DatasetUse::training, const TextOptions& text = {}) {
-  const auto without_targets = [&](Dataset data) {
-    if (!text.targets.empty() && use != DatasetUse::prediction) {
+  const auto without_types_and_targets = [&](Dataset data) {
+    if (text.edge_types || text.node_types) {
+      detail::fail(name_or_path, "has no types of ", text.edge_types ? "edges" : "nodes",
+                   "; folders with edges.csv and nodes.csv, and .npz files, have types");
+    }
+    if (text.targets.empty()) return data;
+    if (use != DatasetUse::prediction) {
       detail::fail(name_or_path, "has no targets '", detail::printable(text.targets.front()),
                    "'; folders with nodes.csv and .npz files have targets");
     }
+    detail::set_unknown_targets(data, text.targets);
     return data;
   };
-  if (name_or_path == "karate") return without_targets(karate_club());
-  if (name_or_path == "synthetic") return without_targets(synthetic(options));
+  if (name_or_path == "karate") return without_types_and_targets(karate_club());
+  if (name_or_path == "synthetic") return without_types_and_targets(synthetic(options));
   const std::filesystem::path path(name_or_path);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     if (is_text_folder(path)) return load_text_folder(path, text, use);
     if (is_geom_gcn_folder(path)) {
-      return without_targets(load_geom_gcn(path, GeomGcnFeatures::automatic, use, text.missing_labels));
+      return without_types_and_targets(load_geom_gcn(path, GeomGcnFeatures::automatic, use, text.missing_labels));
     }
-    if (is_ogb_folder(path)) return without_targets(load_ogb(path, use, text.missing_labels));
+    if (is_ogb_folder(path)) return without_types_and_targets(load_ogb(path, use, text.missing_labels));
     detail::fail(name_or_path,
                  "has neither edges.csv (.tsv, .txt, .edgelist, .mtx) nor the files of a Geom-GCN or OGB folder");
   }
-  if (path.extension() == ".npz") return load_npz(path, use, text.missing_labels, text.targets);
+  if (path.extension() == ".npz") {
+    return load_npz(path, use, text.missing_labels, text.targets, {text.edge_types, text.node_types});
+  }
   detail::fail(name_or_path,
                "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and ",
                "nodes.csv, or a Geom-GCN or OGB folder");

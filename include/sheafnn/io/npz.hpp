@@ -25,6 +25,7 @@
 #include "sheafnn/io/npz_archive.hpp"
 #include "sheafnn/io/npz_keys.hpp"
 #include "sheafnn/io/npz_targets.hpp"
+#include "sheafnn/io/npz_types.hpp"
 
 namespace sheafnn::io {
 
@@ -47,46 +48,8 @@ namespace detail {
   });
 }
 
-/// The texts of labels: one for each of n nodes, as a vector or as a matrix of one column or row. Numbers have the
-/// fewest digits that give them; NaN is an unknown label.
-[[nodiscard]] inline std::vector<std::string> label_texts(const NpzArchive& archive, std::string_view key,
-                                                          Index n) {
-  const auto check_shape = [&](const std::string& where, const std::vector<Index>& shape) {
-    const bool vector = shape.size() == 1 || (shape.size() == 2 && (shape[0] == 1 || shape[1] == 1));
-    const Index size = std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>());
-    if (vector && size == n) return;
-    fail(where, "has shape ", npy_shape_text(shape), "; expected one label for each of the ", n, " nodes");
-  };
-  if (archive.holds_texts(key)) {
-    NpyTexts texts = archive.texts(key);
-    check_shape(texts.where, texts.shape);
-    return std::move(texts.values);
-  }
-  const NpyArray array = archive.array(key);
-  check_shape(array.where(), array.shape());
-  std::vector<std::string> texts;
-  texts.reserve(static_cast<std::size_t>(n));
-  const auto add = [&](const auto& values) {
-    for (const auto value : values) {
-      if constexpr (std::is_floating_point_v<std::remove_const_t<decltype(value)>>) {
-        if (std::isnan(value)) {
-          texts.emplace_back();
-          continue;
-        }
-      }
-      char text[32];
-      texts.emplace_back(std::begin(text), std::to_chars(std::begin(text), std::end(text), value).ptr);
-    }
-  };
-  const bool real = array.dtype().find('f') != std::string::npos;
-  if (!real) add(array.values<std::int64_t>());
-  if (real && array.fits_float()) add(array.values<float>());
-  if (real && !array.fits_float()) add(array.values<double>());
-  return texts;
-}
-
-/// Graph from edges of shape m × 2, or 2 × m where m ≠ 2; two edges the other way round if `ends_first`.
-[[nodiscard]] inline Graph read_edges(const NpyArray& array, Index n, bool ends_first = false) {
+/// Edges of shape m × 2, or 2 × m where m ≠ 2; two edges the other way round if `ends_first`.
+[[nodiscard]] inline std::vector<Edge> read_pairs(const NpyArray& array, Index n, bool ends_first = false) {
   const std::vector<Index>& shape = array.shape();
   const bool two_rows = shape.size() == 2 && shape[0] == 2;
   const bool by_edge = shape.size() == 2 && shape[1] == 2 && !(two_rows && ends_first);
@@ -106,9 +69,16 @@ namespace detail {
     }
     edges[e] = {ends[0], ends[1]};
   }
+  return edges;
+}
+/// The graph of the edges of read_pairs().
+[[nodiscard]] inline Graph graph_of_pairs(const NpyArray& array, Index n, std::span<const Edge> edges) {
   Graph graph(n, edges);
   if (graph.edge_count() == 0) fail(array.where(), "the graph has no edge between different nodes");
   return graph;
+}
+[[nodiscard]] inline Graph read_edges(const NpyArray& array, Index n) {
+  return graph_of_pairs(array, n, read_pairs(array, n));
 }
 
 /// A sparse matrix in compressed rows under three keys, …data, …indices and …indptr.
@@ -274,14 +244,21 @@ inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph,
 }
 
 /// The graph of an archive of n nodes.
-[[nodiscard]] inline Graph read_graph(const NpzArchive& archive, Index n) {
+///
+/// \param types   whether to read the types of edges
+/// \param names   of these types
+[[nodiscard]] inline Graph read_graph(const NpzArchive& archive, Index n, bool types,
+                                      std::vector<std::string>& names) {
   const std::string edges = key_or(archive, edge_keys, "edges"), plain = plain_word(edges);
   std::optional<NpyArray> array;
   if (!plain.ends_with("data")) array = archive.array(edges);
   const NpyArray* const dense = array ? &*array : nullptr;
   const bool matrix = dense == nullptr || (plain.starts_with("adj") && !holds_edges(*dense, n));
-  Graph graph = matrix ? read_adjacency(archive, edges, dense, n) : read_edges(*dense, n, plain == "edgeindex");
+  std::vector<Edge> pairs;
+  if (!matrix) pairs = read_pairs(*dense, n, plain == "edgeindex");
+  Graph graph = matrix ? read_adjacency(archive, edges, dense, n) : graph_of_pairs(*dense, n, pairs);
   check_edge_attributes(archive, graph, matrix ? nullptr : dense);
+  read_edge_types(archive, graph, matrix ? nullptr : &pairs, types, names);
   return graph;
 }
 
@@ -304,7 +281,8 @@ template <class GraphType, class ReadGraph>
     if (targets.empty() && (use != DatasetUse::prediction || archive.contains(labels))) {
       const std::string where = sheafnn::detail::concat(archive.file(), ": ", printable(labels));
       const auto place = [&](std::size_t u) { return sheafnn::detail::concat(where, "[", u, "]"); };
-      take_labels(data, read_label_texts(label_texts(archive, labels, n), missing, where, place));
+      take_labels(data,
+                  read_label_texts(entry_texts(archive, labels, n, "label", "nodes"), missing, where, place));
     }
     data.graph = read_graph(archive, n);
     if (use == DatasetUse::prediction) return data;
@@ -318,8 +296,17 @@ template <class GraphType, class ReadGraph>
 /// The same for a graph; see load_npz.
 [[nodiscard]] inline Dataset read_dataset(const NpzArchive& archive, std::string name,
                                           DatasetUse use = DatasetUse::training, const MissingLabels& missing = {},
-                                          std::span<const std::string> targets = {}) {
-  return read_tables<Graph>(archive, std::move(name), use, missing, read_graph, targets);
+                                          std::span<const std::string> targets = {}, ReadTypes types = {}) {
+  std::vector<std::string> edge_types, node_types;
+  const auto read = [&](const NpzArchive& from, Index n) {
+    Graph graph = read_graph(from, n, types.edges, edge_types);
+    if (types.nodes) read_node_types(from, graph, node_types);
+    return graph;
+  };
+  Dataset r = read_tables<Graph>(archive, std::move(name), use, missing, read, targets);
+  r.edge_type_names = std::move(edge_types);
+  r.node_type_names = std::move(node_types);
+  return r;
 }
 
 }  // namespace detail
@@ -333,6 +320,7 @@ template <class GraphType, class ReadGraph>
 /// | node_labels                         | n, n × 1 or 1 × n; numbers or texts: encode_labels()               |
 /// | edges                               | m × 2, or 2 × m where m ≠ 2; node numbers 0 … n − 1                |
 /// | train_masks, val_masks, test_masks  | S × n, n × S where n ≠ S, or n; 0 and 1; disjoint                  |
+/// | edge_types, node_types              | m, n; numbers or texts; read where `types` says so                 |
 ///
 /// Other common spellings, sparse matrices and node numbers in place of masks are read as well: docs/data.md. Classes
 /// that are not 0, 1, … have names. Edges may repeat and come in either direction; self-loops are left out. A file
@@ -344,11 +332,12 @@ template <class GraphType, class ReadGraph>
 /// \param targets  keys of arrays (n, or n × k) of numbers to learn in place of labels: Dataset::targets. Labels are not read
 ///                 then. Column c of an array Y of several columns is called Y_c, and may be given by that name. For
 ///                 prediction the arrays may be missing
+/// \param types    which types to read. Types of edges that differ and are not read are refused
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline Dataset load_npz(const std::filesystem::path& path, DatasetUse use = DatasetUse::training,
-                                      const MissingLabels& missing = {},
-                                      std::span<const std::string> targets = {}) {
-  return detail::read_dataset(NpzArchive(path), path.stem().string(), use, missing, targets);
+                                      const MissingLabels& missing = {}, std::span<const std::string> targets = {},
+                                      ReadTypes types = {}) {
+  return detail::read_dataset(NpzArchive(path), path.stem().string(), use, missing, targets, types);
 }
 
 }  // namespace sheafnn::io

@@ -40,6 +40,14 @@ inline constexpr std::string_view edge_attribute_keys[] = {"edgeweight",    "edg
                                                            "edgefeat",      "edgefeats",   "edgefeatures",
                                                            "edgeattributes"};
 
+/// Of types of edges and nodes. PyTorch Geometric calls them edge_type and node_type.
+inline constexpr std::string_view edge_type_keys[] = {"edgetypes", "edgetype", "etypes", "etype"};
+inline constexpr std::string_view node_type_keys[] = {"nodetypes", "nodetype", "ntypes", "ntype"};
+
+/// What messages say of types of edges, in any file, that differ and are not read.
+inline constexpr std::string_view unread_types =
+    "; --edge-types, or edge_types=True in Python, gives each type weights of the sheaf learner";
+
 using sheafnn::detail::plain_word;
 
 /// The key of an archive that equals one of several spellings; empty if there is no such key.

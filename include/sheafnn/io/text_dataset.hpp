@@ -27,13 +27,13 @@
 
 namespace sheafnn::io {
 
-/// How to read datasets in text files.
+/// How to read datasets in text files. The types, the targets and missing_labels hold for .npz files as well.
 struct TextOptions {
   std::string label = "label";        ///< name of the label column
   bool identity_features = false;     ///< one-hot node numbers (n × n) in place of what the files hold
   MissingLabels missing_labels = {};  ///< texts that are unknown labels; see graph/labels.hpp
-  bool edge_types = false;            ///< read the column of types of the edge list (is_type_column())
-  bool node_types = false;            ///< read that column of the node table
+  bool edge_types = false;  ///< read the column of types of the edge list (is_type_column()), or edge_types
+  bool node_types = false;  ///< read that column of the node table, or node_types
   /// Columns of numbers to learn in place of labels: Dataset::targets. For prediction they may be missing.
   std::vector<std::string> targets = {};
 };
@@ -189,6 +189,17 @@ inline void check_text_labels(const NodeTable& table, const std::string& where, 
   }
 }
 
+/// Gives a dataset with features targets that are not known, in place of labels.
+template <class GraphType>
+void set_unknown_targets(NodeDataset<GraphType>& data, const std::vector<std::string>& names) {
+  data.labels.clear();
+  data.class_names.clear();
+  data.class_count = 0;
+  data.target_names = names;
+  data.targets.assign(static_cast<std::size_t>(data.features.rows()) * names.size(),
+                      std::numeric_limits<double>::quiet_NaN());
+}
+
 /// \param read_graph  read_graph(table, n): the graph of a table of n nodes
 template <class GraphType, class ReadGraph>
 [[nodiscard]] NodeDataset<GraphType> read_text_tables(const std::string& where, std::string name,
@@ -212,12 +223,8 @@ template <class GraphType, class ReadGraph>
       data.class_count = static_cast<Index>(table.class_names.size());
       data.class_names = std::move(table.class_names);
     } else {
-      data.targets = std::move(table.targets);
-      data.target_names = options.targets;
-      if (data.targets.empty()) {  // for a prediction, without nodes.csv
-        data.targets.assign(static_cast<std::size_t>(data.features.rows()) * options.targets.size(),
-                            std::numeric_limits<double>::quiet_NaN());
-      }
+      set_unknown_targets(data, options.targets);
+      if (!table.targets.empty()) data.targets = std::move(table.targets);
     }
     if (!options.identity_features) data.feature_names = std::move(table.feature_names);
     if (use == DatasetUse::training) data.splits = std::move(table.splits);
