@@ -124,7 +124,7 @@ struct HeatTerm {
     const double* value = heat.value + heat.of_bundle(at.instance / copies, 0) + k;
     S factor[4] = {};
     for (int c = 0; c < at.range.count; ++c) {
-      factor[c] = static_cast<S>(value[(at.channel + c) / row * (heat.degree + 1)]);
+      factor[c] = static_cast<S>(value[(Index{at.channel} + c) / row * (heat.degree + 1)]);
     }
     return Tile<S>::load(factor);
   }

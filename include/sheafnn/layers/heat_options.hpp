@@ -72,7 +72,7 @@ struct HeatOptions {
   }
   /// Are they powers of −𝓛? Otherwise of Â.
   [[nodiscard]] constexpr bool of_laplacian() const noexcept { return expansion == HeatExpansion::taylor; }
-  /// Are any of the coefficients of a power not 0?
+  /// Are any of the coefficients of a power not 0? Takes any power.
   [[nodiscard]] constexpr bool uses(Index power) const noexcept {
     return expansion != HeatExpansion::hops ||
            std::find(hop_powers.begin(), hop_powers.end(), power) != hop_powers.end();
