@@ -7,9 +7,6 @@
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
-#include <algorithm>
-#include <array>
-
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/sage.hpp"
 #include "sheafnn/core/config.hpp"

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/heat_kernels.hpp"
