@@ -60,6 +60,7 @@ END
 # Cooperative networks, connections and bundles, side by side and from one side to the other; their presets, too.
 for model in csnn bcsnn conn-nsd bconn-nsd bunn bbunn; do
   cooperative=("$bin/train" --dataset karate --model $model --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
+  if [[ $model == *bunn ]]; then cooperative+=(--bundles 2); fi
   "${cooperative[@]}" --splits 0-2 --seeds 0-1 --report $model-cpu.json > $model-cpu.txt
   "${cooperative[@]}" --splits 0-2 --seeds 0-1 --device cuda --report $model.json --save $model.safetensors > $model.txt
   [ "$(rows $model.txt | wc -l)" -eq 6 ] || fail "not six rows of $model"

@@ -143,6 +143,8 @@ class BatchHeat {
               last ? nullptr : scratch.scaled[k % 2].data(),
               to};
     };
+    // The array has room for the chunks of a training pass.
+    const Index sums_of_term = chunks_of(pass).count() * view_.bundles;
     const auto products = [&](Index k) -> Items<HeatProducts<S>> {
       const HeatProducts<S> sums{chunks_of(pass),
                                  view_.bundles,
@@ -150,7 +152,7 @@ class BatchHeat {
                                  scratch.term[k % 2].data(),
                                  with,
                                  pass.copies * shape_.size(),
-                                 scratch.products.data() + k * chunks_of(pass).count() * view_.bundles,
+                                 with == nullptr ? nullptr : scratch.products.data() + k * sums_of_term,
                                  products_of_run(pass)};
       return {with != nullptr && options_.uses(k) ? sums.items() : 0, pass.runs, sums};
     };
