@@ -38,6 +38,8 @@ list(APPEND sheafnn_usual_models ${sheafnn_usual_connections} GivenDiagonal_1 Gi
 foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Bundle_${d})
   list(APPEND sheafnn_usual_models Bundle_${d})
+  list(APPEND sheafnn_batch_models Bundle_${d})
+  list(APPEND sheafnn_usual_batch_models Bundle_${d})
 endforeach()
 set(sheafnn_mpi_models ${sheafnn_all_models})  # what the ranks of MPI know
 set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING

@@ -15,6 +15,7 @@
 #include "map_kind.hpp"
 #include "shared_networks.hpp"
 #include "sheafnn/batch/network.hpp"
+#include "sheafnn/bsnn/bundle_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
 #include "tiny_task.hpp"
@@ -92,6 +93,16 @@ inline sheafnn::FlowOptions small_flow_options() {
 inline sheafnn::CooperativeOptions small_cooperative_options() {
   sheafnn::CooperativeOptions r = small_options<sheafnn::CooperativeOptions>();
   r.learner_width = 7;
+  return r;
+}
+
+/// A small bundle network for it.
+inline sheafnn::BundleOptions small_bundle_options() {
+  sheafnn::BundleOptions r = small_options<sheafnn::BundleOptions>();
+  r.channels = 3;
+  r.bundles = 3;
+  r.learner_width = 7;
+  r.terms = 5;
   return r;
 }
 

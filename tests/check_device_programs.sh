@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs train and predict with --device cuda against the same commands on the CPU: a hundred trainings side by side,
 # models that go from one side to the other, errors. Their models: special orthogonal maps, diagonal ones in continuous
-# time, cooperative networks and connections, stalk dimension 2.
+# time, cooperative networks, connections and bundles, stalk dimension 2.
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -57,9 +57,10 @@ for one, other in zip(*(json.load(open(name))["splits"] for name in ("cpu.json",
 assert alike >= 80
 END
 
-# Cooperative networks and connections, side by side and from one side to the other; their presets, too.
-for model in csnn bcsnn conn-nsd bconn-nsd; do
+# Cooperative networks, connections and bundles, side by side and from one side to the other; their presets, too.
+for model in csnn bcsnn conn-nsd bconn-nsd bunn bbunn; do
   cooperative=("$bin/train" --dataset karate --model $model --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
+  if [[ $model == *bunn ]]; then cooperative+=(--bundles 2); fi
   "${cooperative[@]}" --splits 0-2 --seeds 0-1 --report $model-cpu.json > $model-cpu.txt
   "${cooperative[@]}" --splits 0-2 --seeds 0-1 --device cuda --report $model.json --save $model.safetensors > $model.txt
   [ "$(rows $model.txt | wc -l)" -eq 6 ] || fail "not six rows of $model"
@@ -94,7 +95,7 @@ flow=("$bin/train" --dataset karate --model bflow --maps diagonal --stalk-dim 2 
 cmp flow.safetensors flows-2-1.safetensors || fail "a flow alone differs"
 
 # Models go from one side to the other.
-for model in cpu-2-1 device-2-1 filtered wave flow {csnn,bcsnn,conn-nsd,bconn-nsd}-trained; do
+for model in cpu-2-1 device-2-1 filtered wave flow {csnn,bcsnn,conn-nsd,bconn-nsd,bunn,bbunn}-trained; do
   for device in cpu cuda cuda:1; do
     "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
       > /dev/null || fail "predict $model --device $device"
@@ -121,6 +122,7 @@ refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
 refuse 'norm: batch is not allowed; the batch engine has norms of single nodes only' "${quick[@]}" --device cuda --model csnn \
   --batch-norm
+refuse 'expansion: limit .*sums of powers only' "${quick[@]}" --device cuda --model bunn --expansion limit
 refuse 'method: dormand-prince .*runge-kutta or euler' "${quick[@]}" --device cuda --model flow --maps diagonal
 refuse 'layer: directed .*together with maps' "${quick[@]}" --device cuda --model nsd --layer directed --random-phases
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc

@@ -64,19 +64,12 @@ struct Symmetric : sheafnn::sheaf::DenseMaps<3> {
 };
 sheafnn::Nsd<Symmetric> model({.features = 34, .classes = 2});
 END
-refuse "a bundle network in a batch" BatchModel << 'END'
+refuse "convolutions on a given sheaf in a batch" BatchModel << 'END'
 #include <sheafnn/batch/host_executor.hpp>
 #include <sheafnn/batch/prediction.hpp>
-#include <sheafnn/bundle.hpp>
-void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Bunn<2>& model, const sheafnn::Dataset& data) {
-  static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
-}
-END
-refuse "a bundle network in a batch" BatchModel << 'END'
-#include <sheafnn/batch/host_executor.hpp>
-#include <sheafnn/batch/prediction.hpp>
-#include <sheafnn/bundle.hpp>
-void f(sheafnn::batch::HostExecutor& executor, const sheafnn::Bunn<2>& model, const sheafnn::Dataset& data) {
+#include <sheafnn/convolution.hpp>
+using Model = sheafnn::SheafConvolutions<sheafnn::Diagonal<2>>;
+void f(sheafnn::batch::HostExecutor& executor, const Model& model, const sheafnn::Dataset& data) {
   static_cast<void>(sheafnn::batch::predict(executor, model, data.graph, data.features));
 }
 END

@@ -6,6 +6,7 @@
 ///     sheafnn::batch::train_batch<sheafnn::batch::HostExecutor, Model>(executor, data, trainings);   // batch::Training
 #pragma once
 
+#include "sheafnn/batch/bundle_network.hpp"
 #include "sheafnn/batch/connection_layers.hpp"
 #include "sheafnn/batch/cooperative_network.hpp"
 #include "sheafnn/batch/flow_layer.hpp"

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "sheafnn/batch/bundle_network.hpp"
 #include "sheafnn/batch/connection_layers.hpp"
 #include "sheafnn/batch/cooperative_network.hpp"
 #include "sheafnn/batch/device_executor.hpp"

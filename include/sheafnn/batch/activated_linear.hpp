@@ -75,6 +75,7 @@ class BatchActivatedLinear {
 
   /// rows × outputs per run, after forward() and activate().
   [[nodiscard]] const S* output() const noexcept { return output_.data(); }
+  [[nodiscard]] S* output() noexcept { return output_.data(); }
   [[nodiscard]] const BatchLinear<S>& linear() const noexcept { return linear_; }
 
   /// Launches X W, to be followed by activate(). \param x  rows × inputs per run; stays in place until the backward pass

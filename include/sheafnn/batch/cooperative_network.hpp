@@ -3,102 +3,44 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "sheafnn/batch/cooperative_parts.hpp"
+#include "sheafnn/batch/network_of_parts.hpp"
 
 namespace sheafnn::batch {
 
-/// See the file comment; it has the interface of batch/network.hpp. Neither copied nor moved: recordings hold addresses of
-/// its arrays.
+/// See the file comment; it has the interface of batch/network.hpp.
 template <class Executor, int D, bool Bayesian, class Scalar>
-class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
+class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>
+    : public detail::NetworkOfParts<BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>>, Executor,
+                                    CooperativeModel<D, Bayesian, Scalar>,
+                                    detail::CooperativeNetworkParts<Executor, D, Bayesian, Scalar>> {
+  using Base = detail::NetworkOfParts<BatchNetwork, Executor, CooperativeModel<D, Bayesian, Scalar>,
+                                      detail::CooperativeNetworkParts<Executor, D, Bayesian, Scalar>>;
+  using Base::executor_, Base::parts_;
+  friend Base;
+
  public:
-  using Model = CooperativeModel<D, Bayesian, Scalar>;
+  using typename Base::Model;
   using S = Scalar;
 
   /// \param model    architecture of all runs; its parameters are not read
   /// \param dropout  may the runs have dropout?
-  /// \throws std::invalid_argument  an option that the batch engine does not have (require_batch_options()); features,
+  /// \throws std::invalid_argument  an option that the batch engine does not have; features,
   ///                                labels, roles or class weights that do not fit, a size below 1; as Array
   BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
-      : executor_(executor),
-        parts_(executor, model, common(executor, model, graph, features, batch.checked().runs), targets, batch,
-               dropout) {}
+      : Base(executor, model, graph, features, targets, batch, dropout) {}
   /// A network of the same models on the same graph that only evaluates; see batch/network.hpp.
   ///
   /// \param copies  samples that are computed at the same time, at least 1
   /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that `other` has the same model
   BatchNetwork(const BatchNetwork& other, const Model& model, const NodeTargetLists& targets, Index copies)
-      : executor_(other.executor_),
-        parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
-
-  [[nodiscard]] Index parameter_count() const noexcept { return parts_.parameter_count; }
-  /// The treatment of the features: the model's plan, or the plan that was made for them.
-  [[nodiscard]] const FeaturePlan& feature_plan() const noexcept { return parts_.common->plan; }
-  /// Parameters and gradients, laid out like a model's, run by run.
-  [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parts_.common->parameters; }
-  [[nodiscard]] Array<Executor, S>& gradient() noexcept { return parts_.common->gradient; }
-  [[nodiscard]] Array<Executor, Run>& runs() noexcept { return parts_.common->runs; }
-  /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
-  [[nodiscard]] const detail::BatchOutput<Executor, S>& output() const noexcept { return *parts_.output; }
-  /// KL of all distributions; empty for models without.
-  [[nodiscard]] const detail::ColumnTree<Executor, S>& kl() const noexcept { return parts_.kl_tree; }
-  /// Distributions that the KL term is the mean over: two per node, of every layer and sample where these have their own.
-  [[nodiscard]] Index pairs() const noexcept { return parts_.kl_count; }
-
-  /// Enqueues a training pass: losses, and gradient() of every run.
-  ///
-  /// \param input_dropout, dropout  does any run drop features, hidden features?
-  /// \throws std::invalid_argument  an estimator that the posterior has not, or a network that only evaluates. Unchecked: the
-  ///                                runs, which BatchTrainer checks
-  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
-    require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
-    const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
-    const Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
-    encode(pass, input_dropout);
-    forward(pass, dropout);
-    parts_.output->loss(executor_, parts_.runs(), pass, parts_.view);
-    backward(pass, closed_form, dropout);
-    sum_gradients();
-  }
-
-  /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean probabilities. After
-  /// each of the passes comes after(pass).
-  ///
-  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
-  /// \throws std::invalid_argument  total not between 1 and 32768
-  template <std::invocable<const Pass&> After>
-  void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
-    require_between("samples", total, 1, 32768);
-    const Index count = samples(total);
-    encode({.runs = parts_.batch.runs}, false);
-    parts_.output->evaluate(
-        executor_, parts_.runs(), parts_.view, parts_.batch, count, behind,
-        [&](const Pass& pass) { forward(pass, false); }, after);
-  }
-  /// As above, and nothing after the passes.
-  void evaluate(Index total, std::uint32_t behind = 0) {
-    const auto nothing = [](const Pass&) {};
-    evaluate(total, nothing, behind);
-  }
-
-  /// How many samples are drawn: one where nothing is random. Takes any number.
-  [[nodiscard]] static constexpr Index samples(Index requested) noexcept { return Bayesian ? requested : 1; }
+      : Base(other, model, targets, copies) {}
 
  private:
-  using Parts = detail::CooperativeNetworkParts<Executor, D, Bayesian, S>;
-  using Common = typename Parts::Common;
-
-  [[nodiscard]] static std::shared_ptr<Common> common(Executor& executor, const Model& model, const Graph& graph,
-                                                      const NodeFeatures& features, Index runs) {
-    require_batch_options(model.options());
-    return std::make_shared<Common>(executor, model, graph, features, runs);
-  }
   [[nodiscard]] detail::CooperativeCall<Executor, S> call(const Pass& pass) {
     return {executor_, parts_.runs(), pass, parts_.view, parts_.right, parts_.scratch};
   }
@@ -119,7 +61,7 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
   }
 
   /// H = act(dropout_in(X) W₁ᵀ + b₁) and, where one pair of learners serves all layers, Q(T, S | H).
-  void encode(const Pass& pass, bool drop) {
+  void encode(const Pass& pass, bool drop, bool) {
     executor_.launch_together(parts_.right.transpose(parts_.view));
     parts_.encoder->forward(executor_, parts_.runs(), parts_.view, drop);
     if (parts_.learns_per_layer()) return;
@@ -230,23 +172,10 @@ class BatchNetwork<Executor, CooperativeModel<D, Bayesian, Scalar>> {
                                       x_bar, add);
   }
 
-  /// From partial sums to gradients, and from KL per distribution to its sum.
-  void sum_gradients() {
-    const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
-                     detail::SumGradients<S>{parts_.view, parts_.ranges.data(),
-                                             static_cast<int>(parts_.ranges.size())}};
-    if constexpr (Bayesian) {
-      executor_.launch_together(sums, parts_.encoder->gradient(parts_.view),
-                                parts_.kl_tree.begin(parts_.kl.data()));
-      parts_.kl_tree.finish(executor_);
-      if (parts_.learner_encoder) executor_.launch_together(parts_.learner_encoder->gradient(parts_.view));
-    } else {
-      executor_.launch_together(sums, parts_.encoder->gradient(parts_.view));
-    }
+  void sum_more_gradients() {
+    if (!parts_.learner_encoder) return;
+    executor_.launch_together(parts_.learner_encoder->gradient(parts_.view));
   }
-
-  Executor& executor_;
-  Parts parts_;
 };
 
 }  // namespace sheafnn::batch

@@ -9,77 +9,21 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "sheafnn/batch/activated_linear.hpp"
+#include "sheafnn/batch/activated_encoder.hpp"
 #include "sheafnn/batch/cooperative_layer.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
-#include "sheafnn/batch/encoder.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/layer_norm.hpp"
-#include "sheafnn/batch/network_parts.hpp"
+#include "sheafnn/batch/network_of_parts.hpp"
 #include "sheafnn/batch/node_learner.hpp"
 #include "sheafnn/batch/node_posterior.hpp"
 #include "sheafnn/batch/output.hpp"
 #include "sheafnn/bsnn/cooperative_model.hpp"
 
-namespace sheafnn::batch {
-
-/// \throws std::invalid_argument  naming an option of cooperative models that the batch engine does not have, and its value
-inline void require_batch_options(const CooperativeOptions& options) {
-  const auto refuse = [](bool allowed, std::string_view name, const auto& value, std::string_view has) {
-    require(allowed, name, value,
-            sheafnn::detail::concat("the batch engine has ", has,
-                                    "; sheafnn::train trains other networks one by one"));
-  };
-  refuse(options.learner != NodeLearnerKind::sage || options.learner_layers == 1, "learner_layers",
-         options.learner_layers, "one layer of the learner sage only, without its norm of all nodes");
-  refuse(options.norm != FeatureNorm::batch, "norm", to_string(options.norm), "norms of single nodes only");
-}
-
-namespace detail {
-
-/// act(dropout_in(X) W + b) of all runs: an encoder with a choice of activation.
-template <class Executor, class S>
-class BatchActivatedEncoder {
- public:
-  /// \param dropout  may the features be dropped?
-  BatchActivatedEncoder(Executor& executor, const InputFeatures<Executor, S>& input, Index width,
-                        Activation activation, const layers::LinearWeights<layers::ParameterSlot>& at,
-                        const layers::ParameterSet<S>& parameters, const BatchSize& batch, bool dropout,
-                        PartialSums& sums)
-      : linear_(executor, input, nullptr, {width, false, false}, at, parameters, batch, dropout, sums, false),
-        activation_(activation),
-        runs_(batch.runs),
-        size_(input.view().rows * width),
-        output_(executor, "embeddings", batch.runs * size_) {}
-
-  [[nodiscard]] const S* output() const noexcept { return output_.data(); }
-  /// \param drop  apply the runs' dropout rules of features
-  void forward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, bool drop) {
-    linear_.begin(drop);
-    executor.launch_together(linear_.drop_entries(runs));
-    executor.launch_together(linear_.row_segments(parameters));
-    executor.launch_together(linear_.nodes(runs, parameters));
-    executor.launch(runs_ * size_, 1, Activate<S>{activation_, linear_.output(), output_.data()});
-  }
-  /// Partial sums of the gradients, except in gradient(). \param bar  derivative of output(), overwritten
-  void backward(Executor& executor, const ParameterView<S>& parameters, S* bar) {
-    executor.launch(runs_ * size_, 1, ActivationSlopes<S>{activation_, linear_.output(), bar});
-    executor.launch_together(linear_.column_products(bar), linear_.row_products(parameters, bar));
-  }
-  [[nodiscard]] Items<SegmentSums<S>> gradient(const ParameterView<S>& parameters) const {
-    return linear_.gradient(parameters);
-  }
-
- private:
-  BatchEncoder<Executor, S> linear_;
-  Activation activation_;
-  Index runs_, size_;
-  Array<Executor, S> output_;
-};
+namespace sheafnn::batch::detail {
 
 /// What networks of the same models on the same graph have in common.
 template <class Executor, class S>
@@ -106,6 +50,15 @@ template <class Executor, int D, bool Bayesian, class S>
 struct CooperativeNetworkParts {
   using Model = CooperativeModel<D, Bayesian, S>;
   using Common = CooperativeArrays<Executor, S>;
+
+  /// \throws std::invalid_argument  naming an option that the batch engine does not have, and its value
+  static void check(const CooperativeOptions& options) {
+    require_batch_option(options.learner != NodeLearnerKind::sage || options.learner_layers == 1, "learner_layers",
+                         options.learner_layers,
+                         "one layer of the learner sage only, without its norm of all nodes");
+    require_batch_option(options.norm != FeatureNorm::batch, "norm", to_string(options.norm),
+                         "norms of single nodes only");
+  }
 
   /// See BatchNetwork. Unchecked: the size of the batch.
   CooperativeNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
@@ -176,6 +129,7 @@ struct CooperativeNetworkParts {
   CooperativeNetworkParts& operator=(const CooperativeNetworkParts&) = delete;
 
   [[nodiscard]] const Run* runs() const noexcept { return common->runs.data(); }
+  [[nodiscard]] const S* kl_of_pairs() const noexcept { return kl.data(); }
   /// Do the learners of every layer read its features? Otherwise one pair reads X_1, or an encoder's output, for all.
   [[nodiscard]] bool learns_per_layer() const noexcept { return !Bayesian || options.layer_learners; }
 
@@ -206,6 +160,4 @@ struct CooperativeNetworkParts {
   ParameterView<S> view;
 };
 
-}  // namespace detail
-
-}  // namespace sheafnn::batch
+}  // namespace sheafnn::batch::detail

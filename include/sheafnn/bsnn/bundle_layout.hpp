@@ -14,6 +14,14 @@
 
 namespace sheafnn {
 
+namespace detail {
+
+/// Dropouts of hidden units of bundle networks are numbered from here on; smaller numbers belong to the layers. No model has
+/// that many layers.
+inline constexpr Index hidden_dropouts = 64;
+
+}  // namespace detail
+
 /// The learners of a bundle network. Unchecked: the options are resolved.
 ///
 /// \param h        width of the features

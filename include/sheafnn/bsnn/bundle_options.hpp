@@ -26,8 +26,7 @@ struct BundleOptions {
                                     .title = "Bundle networks",
                                     .maps = "rotations per node and bundle",
                                     .own_maps = "bundle",
-                                    .least_stalk_dimension = 2,
-                                    .batched = false};
+                                    .least_stalk_dimension = 2};
 
   Index features = 0;  ///< p, number of input features
   Index channels = 1;  ///< f, feature channels per coordinate of a bundle

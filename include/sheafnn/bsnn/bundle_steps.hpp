@@ -233,10 +233,6 @@ struct BundleSteps {
   double kl = 0;  ///< KL term of the backward pass
 
  private:
-  /// Dropouts of hidden units are numbered from here on; smaller numbers belong to the layers. No model has that many
-  /// layers.
-  static constexpr Index hidden_dropouts = 64;
-
   /// On a part of a graph, a mask is the one that the same nodes and features have in the whole graph.
   void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
     const auto rows = runs_of_rows(part, model.hidden_width());

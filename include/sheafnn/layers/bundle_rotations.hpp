@@ -25,22 +25,40 @@
 
 namespace sheafnn::detail {
 
+/// A point map multiplies Euler angles with π; bundles turn by 2π.
+template <class S>
+[[nodiscard]] S bundle_unit(rotation::RotationParametrisation parametrisation) {
+  return parametrisation == rotation::RotationParametrisation::euler ? S(2) : S(1);
+}
+/// The D(D − 1)/2 numbers of a rotation, or their derivatives, times the unit.
+template <int D, class T>
+SHEAFNN_HD SHEAFNN_INLINE void scale_rotation_numbers(const T& unit, T* values) {
+  SHEAFNN_UNROLL for (int k = 0; k < rotation::rotation_parameters<D>; ++k) values[k] = unit * values[k];
+}
+/// From these numbers to the rotation.
+template <int D>
+[[nodiscard]] PointMap<SpecialOrthogonal<D>> bundle_point(rotation::RotationParametrisation parametrisation) {
+  return {parametrisation, SheafActivation::identity};
+}
+/// The distribution of a rotation.
+template <int D>
+[[nodiscard]] CayleyPosterior<SpecialOrthogonal<D>> bundle_posterior(
+    rotation::RotationParametrisation parametrisation) {
+  return {parametrisation, {}, SheafActivation::identity, SpreadRange::published};
+}
+
 /// Reads the K numbers of every rotation of a block, the rotation's `q` multiplied by a factor, and writes derivatives back.
 template <int K, int D, class S>
 struct BundleRaw {
   using P = typename BundleMaps<D, S>::P;
   static constexpr int q = rotation::rotation_parameters<D>;
 
-  /// A point map multiplies Euler angles with π; bundles turn by 2π.
-  [[nodiscard]] static S unit(rotation::RotationParametrisation parametrisation) {
-    return parametrisation == rotation::RotationParametrisation::euler ? S(2) : S(1);
-  }
   static void load(const MatrixView<const S>& raw, const BundleMaps<D, S>& maps, Index block, S unit, P* values) {
     load_rows<K>(raw.data() + block * P::width * K, maps.lanes_of(block), values);
-    SHEAFNN_UNROLL for (int k = 0; k < q; ++k) values[k] = P(unit) * values[k];
+    scale_rotation_numbers<D>(P(unit), values);
   }
   static void store(P* bar, const BundleMaps<D, S>& maps, Index block, S unit, const MatrixView<S>& raw_bar) {
-    SHEAFNN_UNROLL for (int k = 0; k < q; ++k) bar[k] = P(unit) * bar[k];
+    scale_rotation_numbers<D>(P(unit), bar);
     store_rows<K>(bar, maps.lanes_of(block), raw_bar.data() + block * P::width * K);
   }
 };
@@ -54,7 +72,7 @@ template <int D, class S>
 class PointBundle {
  public:
   explicit PointBundle(rotation::RotationParametrisation parametrisation)
-      : chart_{parametrisation, SheafActivation::identity}, unit_(Raw::unit(parametrisation)) {}
+      : chart_(detail::bundle_point<D>(parametrisation)), unit_(detail::bundle_unit<S>(parametrisation)) {}
 
   void predict(Execution execution, const MatrixView<const S>& raw, BundleMaps<D, S>& maps) const {
     parallel_for(execution, maps.blocks(), 4, [&](Index begin, Index end) {
@@ -100,8 +118,8 @@ class VariationalBundle {
   /// \param part  null: of a whole graph
   VariationalBundle(Index nodes, Index bundles, rotation::RotationParametrisation parametrisation,
                     const GraphPart* part = nullptr)
-      : q_{parametrisation, {}, SheafActivation::identity, SpreadRange::published},
-        unit_(Raw::unit(parametrisation)),
+      : q_(detail::bundle_posterior<D>(parametrisation)),
+        unit_(detail::bundle_unit<S>(parametrisation)),
         count_(nodes * bundles),
         bundles_(bundles),
         part_(part),

@@ -9,12 +9,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/heat.hpp"
 #include "sheafnn/layers/heat_options.hpp"
 #include "sheafnn/layers/heat_weights.hpp"
 
@@ -26,19 +26,16 @@ class HeatCoefficients {
   HeatCoefficients(const HeatOptions& options, Index bundles)
       : options_(options),
         bundles_(bundles),
-        degree_(options.expansion == HeatExpansion::hops ? hop_powers.back() : options.terms),
+        degree_(options.degree()),
         values_(static_cast<std::size_t>((degree_ + 1) * bundles)),
         bars_(values_.size()) {}
 
   /// K, the highest power.
   [[nodiscard]] Index degree() const noexcept { return degree_; }
   /// Is M = −𝓛? Otherwise it is Â.
-  [[nodiscard]] bool of_laplacian() const noexcept { return options_.expansion == HeatExpansion::taylor; }
+  [[nodiscard]] bool of_laplacian() const noexcept { return options_.of_laplacian(); }
   /// Are any of the coefficients of a power not 0?
-  [[nodiscard]] bool used(Index power) const noexcept {
-    return options_.expansion != HeatExpansion::hops ||
-           std::find(hop_powers.begin(), hop_powers.end(), power) != hop_powers.end();
-  }
+  [[nodiscard]] bool used(Index power) const noexcept { return options_.uses(power); }
   /// c_k of a bundle.
   [[nodiscard]] double operator()(Index power, Index bundle) const noexcept { return values_[at(power, bundle)]; }
   /// Its derivative.
@@ -50,14 +47,13 @@ class HeatCoefficients {
     for (Index b = 0; b < bundles_; ++b) {
       if (options_.expansion == HeatExpansion::hops) {
         std::fill_n(&values_[at(0, b)], degree_ + 1, 0.0);
-        double share[hop_powers.size()];
-        shares(weights.hops.row(b), share);
+        double share[hop_count];
+        kernels::hop_shares<hop_count>(weights.hops.row(b).data(), share);
         for (std::size_t j = 0; j < hop_powers.size(); ++j) values_[at(hop_powers[j], b)] = share[j];
         continue;
       }
-      const double t = time_of(options_, weights.time, b);
-      double value = of_laplacian() ? 1 : std::exp(-t);
-      for (Index k = 0; k <= degree_; ++k, value *= t / static_cast<double>(k)) values_[at(k, b)] = value;
+      kernels::series_coefficients(of_laplacian(), time_of(options_, weights.time, b), degree_,
+                                   [&](Index k, double value) { values_[at(k, b)] = value; });
     }
   }
   /// Adds the derivatives of the weights that follow from bar().
@@ -65,22 +61,17 @@ class HeatCoefficients {
   void backward(const HeatWeights<const S>& weights, const HeatWeights<S>& weights_bar) const {
     for (Index b = 0; b < bundles_; ++b) {
       if (options_.expansion == HeatExpansion::hops) {
-        double share[hop_powers.size()], mean = 0;
-        shares(weights.hops.row(b), share);
-        for (std::size_t j = 0; j < hop_powers.size(); ++j) mean += share[j] * bars_[at(hop_powers[j], b)];
-        for (std::size_t j = 0; j < hop_powers.size(); ++j) {
-          weights_bar.hops(b, static_cast<Index>(j)) +=
-              static_cast<S>(share[j] * (bars_[at(hop_powers[j], b)] - mean));
-        }
+        double share[hop_count];
+        kernels::hop_shares<hop_count>(weights.hops.row(b).data(), share);
+        kernels::hop_logits_bar<hop_count>(
+            share, [&](int j) { return bars_[at(hop_powers[static_cast<std::size_t>(j)], b)]; },
+            [&](int j, double value) { weights_bar.hops(b, j) += static_cast<S>(value); });
         continue;
       }
       if (!is_positive(weights.time, b)) continue;
-      double sum = 0;  // ∂c_k/∂t is c_{k−1}, without c_k of a series in Â
-      for (Index k = 0; k <= degree_; ++k) {
-        const double before = k > 0 ? values_[at(k - 1, b)] : 0;
-        sum += bars_[at(k, b)] * (of_laplacian() ? before : before - values_[at(k, b)]);
-      }
-      weights_bar.time[static_cast<std::size_t>(b)] += static_cast<S>(sum);
+      weights_bar.time[static_cast<std::size_t>(b)] += static_cast<S>(kernels::series_time_bar(
+          of_laplacian(), degree_, [&](Index k) { return values_[at(k, b)]; },
+          [&](Index k) { return bars_[at(k, b)]; }));
     }
   }
 
@@ -97,20 +88,11 @@ class HeatCoefficients {
   }
 
  private:
+  static constexpr int hop_count = static_cast<int>(hop_powers.size());
+
   [[nodiscard]] std::size_t at(Index power, Index bundle) const noexcept {
     return static_cast<std::size_t>(bundle * (degree_ + 1) + power);
   }
-  template <class S>
-  static void shares(std::span<const S> logits, double* share) {
-    const double largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-    double sum = 0;
-    for (std::size_t j = 0; j < logits.size(); ++j) {
-      share[j] = std::exp(static_cast<double>(logits[j]) - largest);
-      sum += share[j];
-    }
-    for (std::size_t j = 0; j < logits.size(); ++j) share[j] /= sum;
-  }
-
   HeatOptions options_;
   Index bundles_, degree_;
   std::vector<double> values_, bars_;  ///< by bundle and power

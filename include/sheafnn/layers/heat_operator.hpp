@@ -45,8 +45,7 @@ class HeatOperator {
         adjacency_(graph, options.normalisation, options.self_loops),
         coefficients_(options_of_series(options), bundles),
         chunks_{graph.own_node_count(), std::clamp<Index>(graph.own_node_count() / 64, 1, 64)} {
-    const bool series = options.expansion != HeatExpansion::spectral && options.expansion != HeatExpansion::limit;
-    require(series || graph.part() == nullptr, "expansion", to_string(options.expansion),
+    require(options.is_polynomial() || graph.part() == nullptr, "expansion", to_string(options.expansion),
             "needs a whole graph: ranks have parts of one");
     if (options.expansion == HeatExpansion::spectral) {
       spectrum_.emplace(execution, graph, options, options.terms);
@@ -110,8 +109,7 @@ class HeatOperator {
 
   /// The same without terms where there is no series.
   [[nodiscard]] static HeatOptions options_of_series(HeatOptions options) {
-    if (options.expansion == HeatExpansion::spectral || options.expansion == HeatExpansion::limit)
-      options.terms = 0;
+    if (!options.is_polynomial()) options.terms = 0;
     return options;
   }
 

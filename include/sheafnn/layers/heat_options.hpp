@@ -4,6 +4,7 @@
 /// Source: math: "Heat on a flat bundle".
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -60,6 +61,21 @@ struct HeatOptions {
   /// Does the time matter?
   [[nodiscard]] constexpr bool timed() const noexcept {
     return expansion != HeatExpansion::limit && expansion != HeatExpansion::hops;
+  }
+  /// Is it a sum of powers? Otherwise a decomposition of 𝓛.
+  [[nodiscard]] constexpr bool is_polynomial() const noexcept {
+    return expansion != HeatExpansion::spectral && expansion != HeatExpansion::limit;
+  }
+  /// Of a sum of powers: the highest power.
+  [[nodiscard]] constexpr Index degree() const noexcept {
+    return expansion == HeatExpansion::hops ? hop_powers.back() : terms;
+  }
+  /// Are they powers of −𝓛? Otherwise of Â.
+  [[nodiscard]] constexpr bool of_laplacian() const noexcept { return expansion == HeatExpansion::taylor; }
+  /// Are any of the coefficients of a power not 0? Takes any power.
+  [[nodiscard]] constexpr bool uses(Index power) const noexcept {
+    return expansion != HeatExpansion::hops ||
+           std::find(hop_powers.begin(), hop_powers.end(), power) != hop_powers.end();
   }
 
   friend bool operator==(const HeatOptions&, const HeatOptions&) = default;

@@ -47,6 +47,9 @@ class NormalisedAdjacency {
     return static_cast<double>(arcs_.in_degree(u)) + (self_loops_ ? 1 : 0);  // as many leave it
   }
   [[nodiscard]] bool self_loops() const noexcept { return self_loops_; }
+  /// l and r of all rows.
+  [[nodiscard]] const Buffer<S>& left() const noexcept { return left_; }
+  [[nodiscard]] const Buffer<S>& right() const noexcept { return right_; }
 
   /// Calls use.template operator()<T, Tiles>(u, c, row) for the rows of Â x at nodes [begin, end), in groups c of tiles;
   /// `row` has the tiles' numbers.

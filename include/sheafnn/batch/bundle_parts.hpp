@@ -1,0 +1,130 @@
+/// \file
+/// BundleNetworkParts: what the BatchNetwork of bundle models consists of, in the memory of an executor (for one network:
+/// bsnn/bundle_steps.hpp), and which of their options the batch engine has.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/batch/activated_encoder.hpp"
+#include "sheafnn/batch/bundle_layer.hpp"
+#include "sheafnn/batch/bundle_learner.hpp"
+#include "sheafnn/batch/bundle_posterior.hpp"
+#include "sheafnn/batch/hidden_readout.hpp"
+#include "sheafnn/batch/network_of_parts.hpp"
+#include "sheafnn/batch/output.hpp"
+#include "sheafnn/bsnn/bundle_model.hpp"
+
+namespace sheafnn::batch::detail {
+
+/// What networks of the same models on the same graph have in common.
+template <class Executor, class S>
+struct BundleArrays : CommonArrays<Executor, S> {
+  template <class Model>
+  BundleArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
+               Index run_count)
+      : CommonArrays<Executor, S>(executor, model, host_graph, features, run_count),
+        adjacency(executor, host_graph, model.options().heat()) {}
+
+  BatchAdjacency<Executor, S> adjacency;
+};
+
+/// Neither copied nor moved: recordings hold addresses of its arrays.
+template <class Executor, int D, bool Bayesian, class S>
+struct BundleNetworkParts {
+  using Model = BundleModel<D, Bayesian, S>;
+  using Common = BundleArrays<Executor, S>;
+
+  /// \throws std::invalid_argument  naming an option that the batch engine does not have, and its value
+  static void check(const BundleOptions& options) {
+    require_batch_option(options.heat().is_polynomial(), "expansion", to_string(options.expansion),
+                         "sums of powers only (taylor, shifted, hops)");
+  }
+
+  /// See BatchNetwork. Unchecked: the size of the batch.
+  BundleNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
+                     const NodeTargetLists& targets, const BatchSize& size, bool dropout)
+      : common(std::move(shared)),
+        options(model.options()),
+        batch(size),
+        parameter_count(model.parameters().size()),
+        hidden_width(model.hidden_width()) {
+    const GraphView<S> graph = common->graph.view();
+    const ArcViews<S> arcs{graph, graph};
+    const Index n = graph.nodes, h = hidden_width;
+    detail::check(targets, n, options.classes);
+    const FeatureShape<S> shape{n * options.bundles, D, options.channels, {}};
+    require_countable("features of a layer", 2 * n * h);
+    require_countable("numbers of the sums of segments", arcs.segments() * h);
+    const layers::ParameterSet<S>& p = model.parameters();
+    const BundleNetworkWeights<layers::ParameterSlot>& at = model.layout();
+    encoder.emplace(executor, common->input, h, Activation::gelu, at.encoder, p, batch, dropout, sums);
+    const layers::BundleLearnerOptions learner = model.learner();
+    const BatchSize read = Bayesian ? BatchSize{batch.runs, batch.trains() ? 1 : 0, 1} : batch;
+    for (const auto& weights : at.learners) learners.emplace_back(executor, arcs, weights, learner, p, read, sums);
+    learner_scratch = BundleLearnerScratch<Executor, S>(executor, learner, arcs, read);
+    const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
+    BundleMapView<D, S> maps{shape, nullptr};
+    const Index map_size = batch.instances() * shape.nodes * BundleMapView<D, S>::row_size;
+    map = array("rotations", options.layers * map_size);
+    maps.rows = map.data();
+    if constexpr (Bayesian) {
+      posterior.emplace(executor, maps, options.layers, *options.parametrisation, batch);
+      kl_count = shape.nodes;
+      kl_tree = ColumnTree<Executor, S>(executor, batch.runs, kl_count, 1);
+    }
+    for (const auto& weights : at.layers) {
+      layers.emplace_back(executor, graph, common->adjacency, maps, weights, options, p, batch, sums);
+      maps.rows += map_size;
+    }
+    if (options.layer_norm) norm.emplace(executor, at.norm, p, n, h, batch, sums);
+    hidden_readout = BatchHiddenReadout<Executor, S>(executor, at.readout, p, n, h, batch, sums);
+    output.emplace(executor, at.output, p, targets, n, h, options.classes, batch, sums);
+    if (batch.copies > 1) spread = array("embeddings", batch.instances() * n * h);
+    x_bar = array("layers", batch.training_instances() * n * h);
+    if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * n * h);
+    scratch = BundleScratch<Executor, S>(executor, graph, h, options, batch);
+    // Now that all layers have reserved their partial sums.
+    arena = array("partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
+    ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
+    view = {common->parameters.data(), common->gradient.data(), parameter_count, arena.data(), sums.arena()};
+  }
+  BundleNetworkParts(const BundleNetworkParts&) = delete;
+  BundleNetworkParts& operator=(const BundleNetworkParts&) = delete;
+
+  [[nodiscard]] const Run* runs() const noexcept { return common->runs.data(); }
+  [[nodiscard]] const S* kl_of_pairs() const noexcept { return posterior->kl(); }
+  /// Numbers of X_l of an instance.
+  [[nodiscard]] Index size() const noexcept { return common->graph.view().nodes * hidden_width; }
+
+  std::shared_ptr<Common> common;
+  BundleOptions options;
+  BatchSize batch;
+  Index parameter_count, hidden_width;
+  PartialSums sums;
+  std::optional<BatchActivatedEncoder<Executor, S>> encoder;
+  std::vector<BatchBundleLearner<Executor, S>> learners;  ///< one per layer; of Bayesian models one
+  BundleLearnerScratch<Executor, S> learner_scratch;
+  Array<Executor, S> map;                                         ///< of all layers
+  std::optional<BatchBundlePosterior<Executor, D, S>> posterior;  ///< of Bayesian models
+  Index kl_count = 0;                                             ///< of a run
+  ColumnTree<Executor, S> kl_tree;                                ///< empty of models that do not sample
+  std::vector<BatchBundleLayer<Executor, D, S>> layers;
+  std::optional<BatchLayerNorm<Executor, S>> norm;  ///< before the readout
+  BatchHiddenReadout<Executor, S> hidden_readout;
+  std::optional<BatchOutput<Executor, S>> output;
+  Array<Executor, S> spread;  ///< embeddings, copied for each instance
+  Array<Executor, S> x_bar, embedding_bar;
+  BundleScratch<Executor, S> scratch;
+  Array<Executor, S> arena;
+  Array<Executor, PartialSum> ranges;
+  ParameterView<S> view;
+};
+
+}  // namespace sheafnn::batch::detail

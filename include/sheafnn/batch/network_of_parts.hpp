@@ -1,0 +1,131 @@
+/// \file
+/// NetworkOfParts: what the BatchNetworks of models have in common whose parts are their own: the interface of
+/// batch/network.hpp around the passes of one composition.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "sheafnn/batch/network_parts.hpp"
+
+namespace sheafnn::batch::detail {
+
+/// \throws std::invalid_argument  unless the batch engine has this value of an option. \param has  what it has
+inline void require_batch_option(bool allowed, std::string_view name, const auto& value, std::string_view has) {
+  require(allowed, name, value,
+          sheafnn::detail::concat("the batch engine has ", has,
+                                  "; sheafnn::train trains other networks one by one"));
+}
+
+/// Neither copied nor moved: recordings hold addresses of its arrays.
+///
+/// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share,
+///                    forward(pass, drop) and backward(pass, closed_form, drop); sum_more_gradients() of what encoder and
+///                    partial sums lack, if there is any
+/// \tparam PartsType  with the type Common, check(options), which refuses options that a batch does not have, and the
+///                    members that are used below
+template <class Network, class Executor, class ModelType, class PartsType>
+class NetworkOfParts {
+ public:
+  using Model = ModelType;
+  using S = typename Model::Scalar;
+
+  NetworkOfParts(const NetworkOfParts&) = delete;
+  NetworkOfParts& operator=(const NetworkOfParts&) = delete;
+
+  [[nodiscard]] Index parameter_count() const noexcept { return parts_.parameter_count; }
+  /// The treatment of the features: the model's plan, or the plan that was made for them.
+  [[nodiscard]] const FeaturePlan& feature_plan() const noexcept { return parts_.common->plan; }
+  /// Parameters and gradients, laid out like a model's, run by run.
+  [[nodiscard]] Array<Executor, S>& parameters() noexcept { return parts_.common->parameters; }
+  [[nodiscard]] Array<Executor, S>& gradient() noexcept { return parts_.common->gradient; }
+  [[nodiscard]] Array<Executor, Run>& runs() noexcept { return parts_.common->runs; }
+  /// Log-probabilities, the loss without its KL term, and what an evaluation gives.
+  [[nodiscard]] const BatchOutput<Executor, S>& output() const noexcept { return *parts_.output; }
+  /// KL of all distributions; empty for models without.
+  [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return parts_.kl_tree; }
+  /// Distributions that the KL term is the mean over: all of a run in a training pass.
+  [[nodiscard]] Index pairs() const noexcept { return parts_.kl_count; }
+
+  /// Enqueues a training pass: losses, and gradient() of every run.
+  ///
+  /// \param input_dropout, dropout  does any run drop features, hidden features?
+  /// \throws std::invalid_argument  an estimator that the posterior has not, or a network that only evaluates. Unchecked: the
+  ///                                runs, which BatchTrainer checks
+  void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
+    require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
+    const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
+    const Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
+    network().encode({pass.runs, 1, true, 0}, input_dropout, dropout);
+    network().forward(pass, dropout);
+    parts_.output->loss(executor_, parts_.runs(), pass, parts_.view);
+    network().backward(pass, closed_form, dropout);
+    sum_gradients();
+  }
+
+  /// Enqueues forward passes without dropout: `total` samples, as many at a time as fit, and their mean probabilities. After
+  /// each of the passes comes after(pass).
+  ///
+  /// \param behind  epochs by which the evaluated one lies behind the runs' counters
+  /// \throws std::invalid_argument  total not between 1 and 32768
+  template <std::invocable<const Pass&> After>
+  void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
+    require_between("samples", total, 1, 32768);
+    const Index count = samples(total);
+    network().encode({.runs = parts_.batch.runs, .behind = behind}, false, false);
+    parts_.output->evaluate(
+        executor_, parts_.runs(), parts_.view, parts_.batch, count, behind,
+        [&](const Pass& pass) { network().forward(pass, false); }, after);
+  }
+  /// As above, and nothing after the passes.
+  void evaluate(Index total, std::uint32_t behind = 0) {
+    const auto nothing = [](const Pass&) {};
+    evaluate(total, nothing, behind);
+  }
+
+  /// How many samples are drawn: one where nothing is random. Takes any number.
+  [[nodiscard]] static constexpr Index samples(Index requested) noexcept {
+    return Model::bayesian ? requested : 1;
+  }
+
+ protected:
+  using Parts = PartsType;
+  using Common = typename Parts::Common;
+
+  NetworkOfParts(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
+                 const NodeTargetLists& targets, const BatchSize& batch, bool dropout)
+      : executor_(executor),
+        parts_(executor, model, common(executor, model, graph, features, batch.checked().runs), targets, batch,
+               dropout) {}
+  NetworkOfParts(const NetworkOfParts& other, const Model& model, const NodeTargetLists& targets, Index copies)
+      : executor_(other.executor_),
+        parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
+
+  Executor& executor_;
+  Parts parts_;
+
+ private:
+  [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
+  [[nodiscard]] static std::shared_ptr<Common> common(Executor& executor, const Model& model, const Graph& graph,
+                                                      const NodeFeatures& features, Index runs) {
+    Parts::check(model.options());
+    return std::make_shared<Common>(executor, model, graph, features, runs);
+  }
+  /// From partial sums to gradients, and from KL per distribution to its sum.
+  void sum_gradients() {
+    const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
+                     SumGradients<S>{parts_.view, parts_.ranges.data(), static_cast<int>(parts_.ranges.size())}};
+    if constexpr (Model::bayesian) {
+      executor_.launch_together(sums, parts_.encoder->gradient(parts_.view),
+                                parts_.kl_tree.begin(parts_.kl_of_pairs()));
+      parts_.kl_tree.finish(executor_);
+    } else {
+      executor_.launch_together(sums, parts_.encoder->gradient(parts_.view));
+    }
+    if constexpr (requires { network().sum_more_gradients(); }) network().sum_more_gradients();
+  }
+};
+
+}  // namespace sheafnn::batch::detail

@@ -1,0 +1,211 @@
+/// \file
+/// Bundle networks in the batch engine on the host against the CPU's: losses, gradients, predictions (batch_checks.hpp),
+/// trainings, and the options that it refuses.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "batch_comparison.hpp"
+#include "batch_gradient.hpp"
+#include "sheafnn/batch/bundle_network.hpp"
+#include "sheafnn/bundle.hpp"
+#include "sheafnn/graph/karate.hpp"
+#include "training_comparison.hpp"
+
+namespace test_batch_bundle {
+namespace {
+
+using namespace sheafnn;
+using namespace sheafnn::layers;
+using batch_checks::compare;
+using batch_checks::small_bundle_options;
+using training_comparison::compare_training_of;
+
+// Sums of some dozens of terms through two or three layers, in another order than on the CPU.
+constexpr double bound = 1e-11;
+
+BundleOptions karate_options(const Dataset& data) {
+  BundleOptions r;
+  r.features = data.features.columns();
+  r.classes = data.class_count;
+  r.bundles = 3;
+  r.layers = 2;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("bundle networks in a batch agree with the CPU: dimensions", Model, Bunn<2, double>,
+                   Bunn<3, double>, Bunn<4, double>, BayesianBunn<2, double>, BayesianBunn<3, double>,
+                   BayesianBunn<4, double>) {
+  compare<Model>(small_bundle_options(), {}, bound);
+}
+
+TEST_CASE_TEMPLATE("bundle networks in a batch agree with the CPU: options", Model, Bunn<2, double>,
+                   BayesianBunn<3, double>) {
+  BundleOptions o = small_bundle_options();
+  SUBCASE("Taylor terms, three layers") {
+    o.expansion = HeatExpansion::taylor;
+    o.layers = 3;
+  }
+  SUBCASE("powers, no dropout") {
+    o.expansion = HeatExpansion::hops;
+    compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound);
+  }
+  SUBCASE("powers by random walks with loops, wide bundles") {
+    o.expansion = HeatExpansion::hops;
+    o.normalisation = AdjacencyNormalisation::random_walk;
+    o.self_loops = true;
+    o.channels = 9;
+  }
+  SUBCASE("a fixed time, Taylor terms by random walks, whole tiles of channels") {
+    o.learned_time = false;
+    o.expansion = HeatExpansion::taylor;
+    o.normalisation = AdjacencyNormalisation::random_walk;
+    o.channels = 8;
+    compare<Model>(o, {.input_dropout = 0.5, .dropout = 0}, bound);
+  }
+  SUBCASE("times below 0, one channel, no term but the first") {
+    o.time = 0;
+    o.time_start = HeatStart::spread;
+    o.channels = 1;
+    compare<Model>(o, {}, bound);
+    o.terms = 0;
+  }
+  SUBCASE("linear mixing, no norms") {
+    o.mixing = BundleMixing::linear;
+    o.activation = Activation::tanh;
+    o.layer_norm = false;
+    compare<Model>(o, {}, bound);
+    o.residual = false;
+  }
+  SUBCASE("linear mixing, hidden layers of the readout, many classes") {
+    o.mixing = BundleMixing::linear;
+    o.readout_layers = 3;
+    o.classes = 11;
+  }
+  SUBCASE("no residual, several samples, no KL") {
+    o.residual = false;
+    compare<Model>(o, {.input_dropout = 0, .kl_weight = 0, .samples = 3}, bound);
+  }
+  SUBCASE("the other parametrisation") { o.parametrisation = rotation::RotationParametrisation::cayley; }
+  compare<Model>(o, {}, bound);
+}
+
+TEST_CASE_TEMPLATE("bundle networks in a batch agree with the CPU: learners", Model, Bunn<3, double>,
+                   BayesianBunn<2, double>) {
+  BundleOptions o = small_bundle_options();
+  SUBCASE("mlp") { o.learner = BundleLearnerKind::mlp; }
+  SUBCASE("three convolutions") { o.learner_layers = 3; }
+  SUBCASE("a block with a residual") { o.learner = BundleLearnerKind::sage_residual; }
+  SUBCASE("three blocks with residuals") {
+    o.learner = BundleLearnerKind::sage_residual;
+    o.learner_layers = 3;
+  }
+  compare<Model>(o, {.samples = 2}, bound);
+  compare<Model>(o, {.dropout = 0}, bound, batch_checks::small_problem(false, 330));
+}
+
+TEST_CASE("bundle networks in a batch agree with the CPU: the KL term estimated") {
+  BundleOptions o = small_bundle_options();
+  o.layers = 3;
+  compare<BayesianBunn<2, double>>(o, {.estimator = KlEstimator::monte_carlo}, bound);
+  compare<BayesianBunn<3, double>>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound);
+}
+
+TEST_CASE_TEMPLATE("bundle networks in a batch agree with the CPU: graphs", Model, Bunn<3, double>,
+                   BayesianBunn<2, double>) {
+  BundleOptions o = small_bundle_options();
+  o.expansion = HeatExpansion::taylor;
+  compare<Model>(o, {}, bound, batch_checks::small_problem(true));
+  // A node whose arcs are summed in segments, with one, two and three of them.
+  const auto problem =
+      batch_checks::with_degrees(batch_checks::small_problem(false, 330), {{3, 28}, {21, 122}, {40, 250}});
+  compare<Model>(o, {.samples = 2}, bound, problem);
+}
+
+TEST_CASE("bundle networks in a batch agree with the CPU: single precision") {
+  compare<Bunn<2, float>>(small_bundle_options(), {}, 512 * 1.2e-7);
+  compare<BayesianBunn<2, float>>(small_bundle_options(), {}, 512 * 1.2e-7);
+}
+
+TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels of bundle networks", Model,
+                   Bunn<3, double>, BayesianBunn<3, double>) {
+  BundleOptions o = small_bundle_options();
+  o.learner = BundleLearnerKind::sage_residual;
+  o.learner_layers = 2;
+  SUBCASE("linear mixing, powers") {
+    o.learner = BundleLearnerKind::sage;
+    o.mixing = BundleMixing::linear;
+    o.expansion = HeatExpansion::hops;
+  }
+  const batch_checks::Problem problem = batch_checks::small_problem();
+  batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
+  const auto one = batch_checks::run_batch<Model>(forward, problem, o, {.samples = 2});
+  const auto other = batch_checks::run_batch<Model>(backward, problem, o, {.samples = 2});
+  CHECK(one.gradient == other.gradient);
+  CHECK(one.nll == other.nll);
+  CHECK(one.kl == other.kl);
+  CHECK(one.probabilities == other.probabilities);
+}
+
+TEST_CASE_TEMPLATE("gradients of bundle networks in a batch are derivatives of the loss, along every coordinate",
+                   Model, Bunn<2, double>, BayesianBunn<3, double>) {
+  BundleOptions o = small_bundle_options();
+  o.features = tiny::Task::features;
+  o.bundles = 2;
+  o.channels = 1;
+  o.learner_width = 0;
+  batch_checks::compare_gradient<Model>(o);
+  o.mixing = BundleMixing::linear;
+  o.activation = Activation::tanh;
+  o.expansion = HeatExpansion::hops;
+  batch_checks::compare_gradient<Model>(o);
+}
+
+TEST_CASE("training bundle networks by the batch engine follows the CPU for twenty epochs") {
+  const Dataset data = karate_club();
+  BundleOptions o = karate_options(data);
+  TrainOptions options;
+  options.epochs = 20;
+  options.seed = 9;
+  compare_training_of(Bunn<2, double>(o, 3), options, 1e-9, data);
+  o.expansion = HeatExpansion::taylor;
+  o.learner = BundleLearnerKind::sage_residual;
+  compare_training_of(Bunn<3, double>(o, 3), options, 1e-9, data, {1, 2.5});
+  options.kl_schedule = KlSchedule::constant;
+  options.kl_maximum = 0.1;
+  compare_training_of(BayesianBunn<2, double>(o, 3), options, 1e-9, data);
+  options.samples = options.training_samples = 2;
+  o.expansion = HeatExpansion::hops;
+  compare_training_of(BayesianBunn<3, double>(o, 3), options, 1e-9, data);
+}
+
+TEST_CASE("three bundle networks side by side have the bits of single ones") {
+  const Dataset data = karate_club();
+  BundleOptions o = karate_options(data);
+  training_comparison::compare_seeds<Bunn<2>>(o, data);
+  training_comparison::compare_seeds<BayesianBunn<3>>(o, data);
+  o.learner = BundleLearnerKind::sage_residual;
+  o.expansion = HeatExpansion::hops;
+  o.mixing = BundleMixing::linear;
+  training_comparison::compare_seeds<Bunn<3>>(o, data);
+}
+
+TEST_CASE("batches refuse expansions of bundle models that decompose the Laplacian") {
+  const Dataset data = karate_club();
+  BundleOptions o = karate_options(data);
+  for (const HeatExpansion expansion : {HeatExpansion::spectral, HeatExpansion::limit}) {
+    o.expansion = expansion;
+    const std::string message =
+        "expansion: " + std::string(to_string(expansion)) +
+        " is not allowed; the batch engine has sums of powers only (taylor, shifted, hops); sheafnn::train trains "
+        "other networks one by one";
+    Bunn<2> model(o, 1);
+    batch::HostExecutor executor;
+    CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0]), message.c_str(),
+                         std::invalid_argument);
+  }
+}
+
+}  // namespace test_batch_bundle
