@@ -31,7 +31,7 @@ def main():
     else:
         here = [sheafnn.cpu_level()]
     for level in here:
-        subprocess.run([sys.executable, "-c", PROGRAM], check=True, env={**os.environ, "SHEAFNN_CPU_LEVEL": level})
+        subprocess.run([sys.executable, "-W", "ignore", "-c", PROGRAM], check=True, env={**os.environ, "SHEAFNN_CPU_LEVEL": level})
 
 
 if __name__ == "__main__":

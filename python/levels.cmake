@@ -13,6 +13,8 @@ if(NOT SHEAFNN_HAS_LEVELS)
 endif()
 Python_add_library(_processor MODULE src/processor.cpp)
 set_target_properties(_processor PROPERTIES SUFFIX .abi3.so CXX_EXTENSIONS OFF)
+# It calls nothing of the C library; auditwheel wants to know which one a module is for.
+target_link_options(_processor PRIVATE -Wl,--no-as-needed)
 install(TARGETS _processor LIBRARY DESTINATION sheafnn)
 
 # The builds have this one's settings.
