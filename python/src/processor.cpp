@@ -20,9 +20,11 @@ PyObject* levels(PyObject*, PyObject*) {
   return list;
 }
 
-PyMethodDef methods[] = {{"levels", levels, METH_NOARGS, "Levels of x86-64 that this processor supports, the lowest first."},
+PyMethodDef methods[] = {{"levels", levels, METH_NOARGS,
+                          "Levels of x86-64 that this processor supports, the lowest first."},
                          {nullptr, nullptr, 0, nullptr}};
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_processor", nullptr, 0, methods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_processor", nullptr, 0, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 
