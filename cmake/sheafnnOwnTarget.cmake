@@ -1,7 +1,28 @@
 # Settings of the project's own tests, examples and benchmarks. Nothing here reaches users of the library.
 include(CheckCXXCompilerFlag)
 
-if(SHEAFNN_NATIVE)
+# Levels of x86-64: every processor, SSE4.2, AVX2 and FMA, AVX-512. python/src/processor.cpp asks for them.
+set(sheafnn_cpu_levels x86-64 x86-64-v2 x86-64-v3 x86-64-v4)
+set(SHEAFNN_CPU_LEVEL "" CACHE STRING "Compile for processors of this level, instead of this machine's: ${sheafnn_cpu_levels}")
+
+# usage: sheafnn_check_levels(VARIABLE): it lists levels only, and the build is for x86-64
+function(sheafnn_check_levels variable)
+  foreach(level IN LISTS ${variable})
+    if(NOT level IN_LIST sheafnn_cpu_levels)
+      message(FATAL_ERROR "sheafnn: ${variable}: no level ${level}; choose from ${sheafnn_cpu_levels}")
+    endif()
+  endforeach()
+  if(${variable} AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    message(FATAL_ERROR "sheafnn: ${variable}: ${${variable}} are levels of x86_64; this build is for ${CMAKE_SYSTEM_PROCESSOR}")
+  endif()
+endfunction()
+sheafnn_check_levels(SHEAFNN_CPU_LEVEL)
+
+set(sheafnn_built_for generic)
+if(SHEAFNN_CPU_LEVEL)
+  set(sheafnn_native_options -march=${SHEAFNN_CPU_LEVEL})
+  set(sheafnn_built_for ${SHEAFNN_CPU_LEVEL})
+elseif(SHEAFNN_NATIVE)
   check_cxx_compiler_flag(-march=native SHEAFNN_HAS_MARCH_NATIVE)
   if(SHEAFNN_HAS_MARCH_NATIVE)
     # The same two words mean another instruction set on another machine, which a compiler cache shared between
@@ -10,6 +31,7 @@ if(SHEAFNN_NATIVE)
     string(SHA1 fingerprint "${macros}")
     string(SUBSTRING ${fingerprint} 0 8 fingerprint)
     set(sheafnn_native_options -march=native -DSHEAFNN_NATIVE_FINGERPRINT=0x${fingerprint})
+    set(sheafnn_built_for native)
   endif()
 endif()
 

@@ -62,6 +62,16 @@ tr -s ' \n' ' ' < log | grep -q "component cuda: this copy was installed without
   fail "find_package(sheafnn COMPONENTS cuda) does not say why: $(tail -n 12 log)"
 echo "find_package: a missing component says why"
 
+# So does a level of processors that there is not.
+for option in SHEAFNN_CPU_LEVEL SHEAFNN_CPU_LEVELS; do
+  if cmake -S "$root" -B levels -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_EXAMPLES=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF \
+    -DSHEAFNN_PYTHON=ON "-D$option=x86-64-v9" > log 2>&1; then fail "$option=x86-64-v9 was accepted"; fi
+  tr -s ' \n' ' ' < log | grep -q "$option: no level x86-64-v9; choose from x86-64;x86-64-v2;x86-64-v3;x86-64-v4" ||
+    fail "$option=x86-64-v9: $(tail -n 12 log)"
+  rm -r levels
+done
+echo "levels of processors: an unknown one is refused"
+
 cp -r prefix/include installed  # to compare the archives with
 quietly cmake --build build --target uninstall
 left=$(find prefix -type f -o -name '*sheafnn*')

@@ -7,6 +7,7 @@
 True
 """
 
+from ._level import cpu_level  # the first: the others import the module that it chooses
 from . import plot, rotations, uncertainty
 from ._core import EpochReport
 from ._core import version as __version__
@@ -68,6 +69,7 @@ __all__ = [
     "UnusedSheaf",
     "__version__",
     "connection_sheaf",
+    "cpu_level",
     "fit_many",
     "grid_search",
     "karate_club",

@@ -9,6 +9,7 @@
 NB_MODULE(_core, module) {
   module.doc() = "The C++ library behind sheafnn; use the package's own names.";
   module.attr("version") = SHEAFNN_VERSION_STRING;
+  module.attr("built_for") = SHEAFNN_BUILT_FOR;
   python::watch_interpreter();
   python::bind_dataset(module);
   python::bind_graphs(module);
