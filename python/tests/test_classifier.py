@@ -255,11 +255,11 @@ def test_bad_options_are_named(graph, options, message):
     ("options", "message"),
     [
         ({"network": {"filter_degree": 9}}, "network['filter_degree']: 9 is not allowed; belongs to filter"),
-        ({"network": {"filter": "chebyshev", "jacobi_alpha": 2}}, "network['jacobi_alpha']: 2 is not allowed; belongs to filter jacobi"),
+        ({"network": {"filter": "chebyshev", "filter_jacobi_alpha": 1}}, "network['filter_jacobi_alpha']: 1 is not allowed; belongs to filter jacobi"),
         ({"network": {"attention_heads": 3}}, "network['attention_heads']: 3 is not allowed; belongs to layer attention"),
         ({"network": {"charge": 0.2}}, "network['charge']: 0.2 is not allowed; belongs to layer directed"),
         ({"network": {"random_phases": True}}, "network['random_phases']: true is not allowed; belongs to layer directed"),
-        ({"network": {"residual_alpha": 0.2}}, "network['residual_alpha']: 0.2 is not allowed; belongs to residual initial"),
+        ({"network": {"residual_alpha": 0.2}}, "network['residual_alpha']: 0.2 is not allowed; belongs to residual_form initial"),
         ({"kl_weight": 3}, "kl_weight: 3 is not allowed; belongs to model bsnn, bcsnn, bflow and bbunn, random_attention and random_phases"),
         ({"training": {"training_samples": 2}}, "training['training_samples']: 2 is not allowed; belongs to model bsnn"),
         ({"model": "bsnn", "kl_weight": 3, "training": {"kl_schedule": "off"}}, "kl_weight: 3 is not allowed; belongs to kl_schedule"),
