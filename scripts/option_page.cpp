@@ -76,7 +76,7 @@ int main() {
       "# Options\n\n"
       "All options of networks and trainings. `option` is the name in checkpoints and in Python\n"
       "(`SheafClassifier(network={\"add_hp\": True}, training={\"samples\": 8})`). `C++` is the member of the "
-      "struct, which errors name.\n"
+      "struct, which errors in C++ name.\n"
       "`command line` is the option of `train`, `train_mpi` and `uncertainty`.\n\n"
       "The default holds without a preset, as in C++ and with `--preset none`. Programs and Python begin with the "
       "preset `auto`, which sets sizes,\n"

@@ -179,7 +179,8 @@ TEST_CASE("bad input") {
   CHECK_THROWS_WITH_AS(static_cast<void>(average_over_neighbours(graph, scores, 3, 0.5)),
                        "scores: 6 is not allowed; expected nodes * classes = 9", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(adaptive_scores(Numbers{0.5, 1.5}, 2)),
-                       "probabilities[0, 1]: 1.5 is not allowed; must be between 0 and 1", std::invalid_argument);
+                       "probabilities[0, 1]: 1.5 is not allowed; a probability must be between 0 and 1",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(adaptive_scores(scores, 4)),
                        "probabilities: 6 is not allowed; must be a multiple of 4", std::invalid_argument);
   for (const double alpha : {0.0, 1.0, -1.0, std::nan("")}) {

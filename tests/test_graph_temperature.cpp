@@ -167,11 +167,12 @@ TEST_CASE("bad input") {
                        "logits: 4 is not allowed; must be a multiple of 3", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(
                            apply_graph_temperature(Numbers{2, 0, 0, std::nan("")}, 2, Numbers{0, 1}, {1, 1})),
-                       "logits[3]: nan is not allowed; must be finite", std::invalid_argument);
+                       "logits[1, 1]: nan is not allowed; must be finite", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(neighbour_agreement(Graph(3, {}), z, 2)),
                        "probabilities: 4 is not allowed; expected nodes * classes = 6", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(neighbour_agreement(Graph(2, {}), z, 2)),
-                       "probabilities[0]: 2 is not allowed; must be between 0 and 1", std::invalid_argument);
+                       "probabilities[0, 0]: 2 is not allowed; a probability must be between 0 and 1",
+                       std::invalid_argument);
 }
 
 }  // namespace test_graph_temperature

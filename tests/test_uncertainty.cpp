@@ -312,7 +312,7 @@ TEST_CASE("temperature: limits and degenerate inputs") {
                        "temperature: 0 is not allowed; must be positive and finite", std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(apply_temperature(z, 3, 1)), std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(apply_temperature(std::vector<double>{1, std::nan("")}, 2, 1)),
-                       "logits[1]: nan is not allowed; must be finite", std::invalid_argument);
+                       "logits[0, 1]: nan is not allowed; must be finite", std::invalid_argument);
 }
 
 }  // namespace test_uncertainty

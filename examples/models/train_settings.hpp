@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "models/data_options.hpp"
+#include "models/idle_options.hpp"
 #include "models/option_flags.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
@@ -245,11 +246,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 }
 /// Are the layers of this form?
 [[nodiscard]] inline bool has_layers(const TrainSettings& s, sheafnn::LayerForm form) {
-  return !is_cooperative(s.model) && !is_flow(s.model) && s.pairs().layer == form;
-}
-/// Are the layers attention layers?
-[[nodiscard]] inline bool has_attention(const TrainSettings& s) {
-  return has_layers(s, sheafnn::LayerForm::attention);
+  return has_layers(s.model, s.pairs(), form);
 }
 /// Does the network read which arcs are listed?
 [[nodiscard]] inline bool is_directed(const TrainSettings& s) {
@@ -362,38 +359,7 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
       refuse_given(*option, std::string("belongs to ") + to);
     }
   };
-  using Basis = sheafnn::PolynomialBasis;
-  const Basis basis = s.pairs().filter.basis;
-  belongs({"--degree", "--coefficients", "--skip", "--published-filter", "--largest-eigenvalue"},
-          basis != Basis::none, "--filter");
-  belongs({"--coefficients"}, basis != Basis::chebyshev_interpolation,
-          "the filters other than chebyshev-interpolation, which has none");
-  belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
-  belongs({"--residual-alpha", "--residual-theta"}, s.pairs().residual.initial(), "--residual initial");
-  const bool attention = has_attention(s), directed = has_layers(s, sheafnn::LayerForm::directed);
-  const bool draws = (attention && s.pairs().attention.random) || (directed && s.pairs().directed.random);
-  belongs({"--attention-heads", "--attention-width", "--attention-transported", "--attention-residual",
-           "--attention-normalised", "--random-attention"},
-          attention, "--layer attention");
-  belongs({"--charge", "--complex-activation", "--imaginary-weights", "--imaginary-start", "--random-phases"},
-          directed, "--layer directed");
-  belongs({"--gegenbauer-lambda"}, basis == Basis::gegenbauer, "--filter gegenbauer");
-  const bool chooses_steps = s.flow().method == sheafnn::FlowMethod::dormand_prince;
-  belongs({"--absolute-tolerance", "--relative-tolerance", "--first-step", "--max-steps"}, chooses_steps,
-          "--flow-method dormand-prince");
-  belongs({"--fixed-steps"}, !chooses_steps, "--flow-method runge-kutta and euler");
-  belongs({"--node-learner-dropout"}, s.cooperative().learner == sheafnn::NodeLearnerKind::sage_projected,
-          "--node-learner sage-projected");
-  belongs({"--parametrisation"}, s.maps == "special-orthogonal", "--maps special-orthogonal");
-  belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
-           "--training-samples", "--sample-loss"},
-          s.maps != "identity" || !has_family(s.model) || draws, "maps that are learned");
-  belongs({"--learner-width"}, !has_family(s.model) || s.pairs().learner_layers > 0, "--learner-layers");
-  belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
-          is_bayesian(s.model) || draws,
-          "--model bsnn, bcsnn, bflow and bbunn, --random-attention and --random-phases");
-  belongs({"--spread"}, is_bayesian(s.model) && has_family(s.model), "--model bsnn and bflow");
-  belongs({"--kl-weight"}, s.train.kl_schedule != sheafnn::KlSchedule::off, "--kl-schedule cyclical and constant");
+  for_each_dependence(s.model, s.maps, s.networks, s.train, belongs);
   belongs({"--given-sheaf"}, sheafnn::ConvolutionOptions::kind.has(s.model), "--model snn and bsnn-given");
   refuse_idle_dataset_options(app, s.dataset);
 }

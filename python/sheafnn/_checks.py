@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Callable, Iterable, Union
+from typing import Any, Callable, Iterable, Sequence, Union
 
 import numpy as np
 import scipy.sparse
@@ -90,12 +90,15 @@ def no_parts_of_dataset(**parts: Any) -> None:
 def features(name: str, value: Any) -> Any:
     """Features before others convert them: masked values are NaN, and duplicates of a sparse matrix add up as doubles."""
     if scipy.sparse.issparse(value):
+        sound(name, value)
         return value.astype(np.float64) if value.dtype.kind in "biuf" else value
     if hasattr(value, "iloc") and hasattr(value, "columns"):  # a data frame
         for position, column in enumerate(value.columns):
             dtype = value.iloc[:, position].dtype
             if getattr(dtype, "kind", "O") in "mM":
                 raise ValueError(f"{name}: column {column!r} holds {dtype}, not numbers")
+            if getattr(dtype, "kind", "O") not in "biufc":
+                _refuse_texts(name, column, value.iloc[:, position])
     if isinstance(value, (list, tuple)) and any(map(np.ma.isMaskedArray, value)):
         try:
             value = np.ma.array(value)
@@ -104,6 +107,29 @@ def features(name: str, value: Any) -> Any:
     if getattr(getattr(value, "dtype", None), "kind", "O") in "mM":
         _refuse_times(name, np.asarray(value))
     return unmasked(name, value)
+
+
+def _refuse_texts(name: str, column: Any, values: Any) -> None:
+    """Names the column of a data frame whose texts are no numbers."""
+    for row, entry in enumerate(values):
+        if isinstance(entry, str):
+            try:
+                float(entry)
+            except ValueError:
+                raise ValueError(f"{name}: column {column!r}, row {row}: {entry!r} is not allowed; expected numbers") from None
+
+
+def sound(name: str, matrix: Any) -> None:
+    """Refuses a sparse matrix whose own arrays contradict each other: SciPy would read other memory."""
+    if matrix.format in ("csr", "csc", "bsr"):
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    elif matrix.format == "coo":
+        for axis, (numbers, count) in enumerate(zip((matrix.row, matrix.col), matrix.shape)):
+            if len(numbers) != len(matrix.data) or (len(numbers) and not 0 <= numbers.min() <= numbers.max() < count):
+                raise ValueError(f"{name}: the {('rows', 'columns')[axis]} of its entries are not within 0 … {count - 1}, one for each entry")
 
 
 def texts(place: Callable[[int], str], values: Iterable[str]) -> None:
@@ -116,6 +142,16 @@ def texts(place: Callable[[int], str], values: Iterable[str]) -> None:
             raise ValueError(f"{place(i)} {value!r} is not allowed; a text must not hold the character \\0")
         if not value.isascii() and value.encode("utf-8", "replace").decode() != value:
             raise ValueError(f"{place(i)} {value!r} is not allowed; it is not Unicode text")
+
+
+def different(name: str, values: Sequence[str]) -> None:
+    """Refuses empty names, and names that are there twice, as files do."""
+    first: dict[str, int] = {}
+    for i, value in enumerate(values):
+        if value == "":
+            raise ValueError(f"{name}[{i}]: '' is not allowed; a name must not be empty")
+        if first.setdefault(value, i) != i:
+            raise ValueError(f"{name}[{i}]: {value!r} is not allowed; column {first[value]} has the same name")
 
 
 def text_list(name: str, value: Any, expected: str) -> list[str] | None:

@@ -46,6 +46,7 @@ def adjacency_edges(matrix: Any, count: int, weights: str, argument: str) -> np.
     def place(entries: Any, i: int) -> str:
         return f"row {entries.row[i]}, column {entries.col[i]}"
 
+    _checks.sound(argument, matrix)
     raw = scipy.sparse.coo_matrix(matrix, dtype=np.float64)
     check_finite(raw.data, lambda i: f"{argument}[{raw.row[i]}, {raw.col[i]}]")
     entries = scipy.sparse.csr_matrix(raw).tocoo()  # a sum of the entries of one place
@@ -61,16 +62,16 @@ def adjacency_edges(matrix: Any, count: int, weights: str, argument: str) -> np.
     return np.stack([entries.row[used], entries.col[used]], axis=1).astype(np.int64)
 
 
-def _numbers_of_names(array: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def _numbers_of_names(array: np.ndarray, names: Sequence[str], argument: str) -> np.ndarray:
     """Node numbers of an m x 2 array of names."""
     if not names:
-        raise ValueError("edges: names of nodes are not allowed without node_names; expected m x 2 node numbers")
+        raise ValueError(f"{argument}: names of nodes are not allowed without node_names; expected m x 2 node numbers")
     number = {name: i for i, name in enumerate(names)}
     pairs = np.empty(array.shape, np.int64)
     for (row, side), end in np.ndenumerate(array):
         node = number.get(end)
         if node is None:
-            raise ValueError(f"edges[{row}, {side}]: {end!r} is not allowed; no node has this name")
+            raise ValueError(f"{argument}[{row}, {side}]: {end!r} is not allowed; no node has this name")
         pairs[row, side] = node
     return pairs
 
@@ -85,35 +86,35 @@ def edge_array(
     if scipy.sparse.issparse(edges):
         return adjacency_edges(edges, count, weights, argument)
     if np.ma.is_masked(edges):
-        raise ValueError("edges: a masked entry is not allowed; expected m x 2 node numbers")
+        raise ValueError(f"{argument}: a masked entry is not allowed; expected m x 2 node numbers")
     try:
         array = np.asarray(edges)
     except ValueError as error:
-        raise ValueError(f"edges: {error}") from None
+        raise ValueError(f"{argument}: {error}") from None
     if array.dtype.kind in "US" and not isinstance(edges, np.ndarray):
         array = np.asarray(edges, dtype=object)  # before NumPy makes texts of numbers
     if array.size == 0 and array.shape != ():
         return np.empty((0, 2), np.int64)
     if array.ndim != 2 or 2 not in array.shape:
         raise ValueError(
-            f"edges: shape {array.shape} is not allowed; expected m x 2 node numbers, or a sparse adjacency matrix"
+            f"{argument}: shape {array.shape} is not allowed; expected m x 2 node numbers, or a sparse adjacency matrix"
         )
     if array.shape[1] != 2:
         array = array.T
     if array.dtype == object:
         texts = [isinstance(end, str) for end in array.ravel()]
         if all(texts):
-            return _numbers_of_names(array, names)
+            return _numbers_of_names(array, names, argument)
         if any(texts):
-            raise ValueError("edges: names and other values are not allowed together")
+            raise ValueError(f"{argument}: names and other values are not allowed together")
         if all(isinstance(end, (int, np.integer)) and not isinstance(end, bool) for end in array.ravel()):
             array = np.array(array.tolist())
     elif array.dtype.kind in "UT":
-        return _numbers_of_names(array, names)
+        return _numbers_of_names(array, names, argument)
     if array.dtype.kind not in "iu":
-        raise ValueError(f"edges: {array.dtype} is not allowed; expected whole node numbers")
+        raise ValueError(f"{argument}: {array.dtype} is not allowed; expected whole node numbers")
     if array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"edges: {array.max()} is not allowed; a node number must be between 0 and {count - 1}")
+        raise ValueError(f"{argument}: {array.max()} is not allowed; a node number must be between 0 and {count - 1}")
     return np.ascontiguousarray(array, np.int64)
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import _checks, _core
 from ._masks import node_numbers, plain
 from ._types import stalk_text
-from .dataset import Dataset
+from .dataset import Dataset, NodeData
 from .sheaf import BundleMaps, LearnedSheaf, NodeMaps, read_learned
 
 E = TypeVar("E", bound="SheafEstimator")
@@ -68,12 +68,29 @@ def option_texts(
     return {key: text(key, value) for key, value in options.items() if value is not None}
 
 
+def _predict_samples(estimator: Any) -> int:
+    return _checks.whole("predict_samples", estimator.predict_samples, 1, 32768)
+
+
+def check_sizes(estimator: Any, *names: str) -> None:
+    """Checks predict_samples, and that texts are not given where C++ would read numbers from them.
+
+    :param names: parameters that are numbers or None
+    :raises ValueError: names the parameter and its value
+    """
+    for name in names:
+        value = getattr(estimator, name)
+        if isinstance(value, (str, bytes)):
+            raise ValueError(f"{name}: {value!r} is not allowed; must be a number")
+    _predict_samples(estimator)
+
+
 def sampling(estimator: Any) -> tuple[int, int, int]:
     """Samples, seed and threads of the predictions of an estimator with these parameters.
 
     :raises ValueError: names the parameter, its value and the limit
     """
-    samples = _checks.whole("predict_samples", estimator.predict_samples, 1, 32768)
+    samples = _predict_samples(estimator)
     seed = _checks.seed(estimator.random_state, "random_state")
     return samples, seed, _checks.whole("threads", estimator.threads, 0, 1_000_000)
 
@@ -205,8 +222,7 @@ class SheafEstimator(BaseEstimator):
 
     def _sampling(self) -> tuple[int, int, int, int]:
         """Samples, seed, epoch and threads of a prediction."""
-        samples = _checks.whole("predict_samples", self.predict_samples, 1, 32768)
-        return samples, self._seed(), 0, _checks.whole("threads", self.threads, 0, 1_000_000)
+        return _predict_samples(self), self._seed(), 0, _checks.whole("threads", self.threads, 0, 1_000_000)
 
     def _check_options(self) -> None:
         _checks.choice("model", self.model, _core.model_names)
@@ -220,6 +236,10 @@ class SheafEstimator(BaseEstimator):
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
         if self.search is not None and _checks.number("search", self.search, 0, 1e300) == 0:
             raise ValueError(f"search: {self.search!r} is not allowed; must be above 0 seconds")
+        check_sizes(
+            self, "channels", "layers", "epochs", "patience", "learning_rate", "weight_decay", "dropout", "input_dropout", "samples"
+        )
+        Progress(self.progress, self.callback)  # checks them
         if self.kl_weight is not None:
             _checks.number("kl_weight", self.kl_weight, 0, 1e300)
 
@@ -401,7 +421,7 @@ def interruption(result: Mapping[str, Any]) -> str:
     return f"interrupted after {result['epochs']} epochs; the model is the one of epoch {result['best_epoch']}"
 
 
-def number_of_split(data: Dataset, split: Any) -> int:
+def number_of_split(data: NodeData, split: Any) -> int:
     count = len(data.splits)
     if count == 0:
         raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
@@ -418,6 +438,16 @@ def target_array(y: Any, count: int, name: str = "y", of: str = "nodes") -> np.n
         place = tuple(infinite[0])
         raise ValueError(f"{name}[{', '.join(map(str, place))}]: {array[place]} is not allowed; must be finite, or NaN where unknown")
     return array
+
+
+def check_known(targets: np.ndarray, train: np.ndarray) -> None:
+    """Refuses a target, n x k in all, that no node to train on has.
+
+    :raises ValueError: names the target
+    """
+    without = np.flatnonzero(np.isnan(targets[train]).all(axis=0))
+    if without.size:
+        raise ValueError(f"y: target {without[0]} is not known of any node to train on")
 
 
 def device_number(device: Any) -> int:
@@ -456,9 +486,16 @@ def in_cross_validation() -> bool:
 
 
 class Progress:
-    """A progress bar and the user's callback as one function of an epoch; None where there is nothing to call."""
+    """A progress bar and the user's callback as one function of an epoch; None where there is nothing to call.
+
+    :raises ValueError: a callback that cannot be called, or another value than True and False
+    """
 
     def __init__(self, shown: bool, callback: Callable[[Any], Any] | None):
+        if not isinstance(shown, (bool, np.bool_)):
+            raise ValueError(f"progress: {shown!r} is not allowed; must be True or False")
+        if callback is not None and not callable(callback):
+            raise ValueError(f"callback: {callback!r} is not allowed; expected a function of an epoch's report, or None")
         self.shown, self.callback = shown, callback
         self.bar: Any = None
 

@@ -93,6 +93,7 @@ def node_table(nodes: Any, names: Any, label: Any, features: Any, splits: Any, t
             raise ValueError(f"features: column {column!r} is not allowed; it holds the names, the labels, the types or a split")
     feature_names = [str(column) for column in columns]
     _checks.texts(lambda place: f"feature_names[{place}]:", feature_names)
+    _checks.different("features", feature_names)
     for column in columns if features is None else ():
         if isinstance(column, str) and _core.resembles_set_column(column):
             raise ValueError(

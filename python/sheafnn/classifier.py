@@ -20,6 +20,7 @@ from ._estimator import (
     Progress,
     SheafEstimator,
     TargetKind,
+    check_known,
     device_number,
     in_cross_validation,
     interruption,
@@ -184,6 +185,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         targets = _several_labels(y, X.node_count if isinstance(X, Dataset) else X.shape[0])
         own = isinstance(X, Dataset)
         data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=4)
+        check_known(targets, data.splits[number].train)
         kind: TargetKind = ("multilabel", targets.shape[1], [], 2)
         predictions, _ = self._fit_targets(data, number if own else None, number, targets, kind, level=4)
         self.multilabel_, self.ordinal_ = True, False

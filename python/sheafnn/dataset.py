@@ -38,7 +38,6 @@ def _feature_arrays(features: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
         if np.iscomplexobj(features):
             raise ValueError("features: Complex data not supported")
         matrix = scipy.sparse.csr_matrix(features, dtype=np.float64, copy=True)
-        matrix.check_format(full_check=True)
         matrix.sum_duplicates()
     else:
         if hasattr(features, "iloc") and hasattr(features, "to_numpy"):  # pandas, whose missing values may be NA
@@ -73,6 +72,7 @@ def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> li
     _checks.texts(lambda i: f"feature_names[{i}]:", texts)
     if texts and len(texts) != width:
         raise ValueError(f"feature_names: {len(texts)} names are not allowed; must be one for each of {width} columns")
+    _checks.different("feature_names", texts)
     return texts
 
 
@@ -616,7 +616,7 @@ class Dataset(NodeData):
         With ``stratified`` the shares hold within every class."""
         core = _core.random_splits(
             self._core,
-            _checks.whole("count", count, 0, 1000),
+            _checks.whole("count", count, 1, 1000),
             _checks.number("train", train, 0, 1),
             _checks.number("validation", validation, 0, 1),
             _checks.number("test", test, 0, 1),

@@ -13,7 +13,17 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _edges, _masks
-from ._estimator import Interrupted, Progress, check_loaded, interruption, node_weights, option_texts, sampling, target_array
+from ._estimator import (
+    Interrupted,
+    Progress,
+    check_loaded,
+    check_sizes,
+    interruption,
+    node_weights,
+    option_texts,
+    sampling,
+    target_array,
+)
 from ._labels import encode, known_labels, label_array, same_classes
 from .classifier import Uncertainty, class_notes, classes_of
 from .dataset import Split, _check_edge_attributes, _class_names, _feature_arrays, _numbers
@@ -370,6 +380,7 @@ class GraphEstimator(BaseEstimator):
     def _train(self, core: Any, split: Split, fold: Any) -> None:
         """Trains on the labels or targets of ``core``, a set."""
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        check_sizes(self, "channels", "layers", "epochs", "patience", "batch_size", "learning_rate", "samples")
         seed = _checks.seed(self.random_state, "random_state")
         network = option_texts("network", self.network, pooling=self.pooling, channels=self.channels, layers=self.layers)
         training = option_texts(

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _masks
-from ._estimator import Progress, _text, option_texts, sampling
+from ._estimator import Progress, _text, check_loaded, check_sizes, number_of_split, option_texts, sampling
 from ._labels import encode as _encode
 from ._labels import same_classes
 from .classifier import Uncertainty
@@ -209,6 +209,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("y: a Hypergraph has its own labels")
         if not data.splits:
             raise ValueError("split: the hypergraph has no splits; make some with with_splits()")
+        check_sizes(self, "channels", "layers", "epochs")
         network = option_texts("network", self.network, text=_option_text, channels=self.channels, layers=self.layers)
         training = option_texts("training", self.training, epochs=self.epochs, threads=self.threads)
         with Progress(self.progress, self.callback) as report:
@@ -251,7 +252,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         if nodes is not None:
             chosen = _masks.node_numbers(nodes, X.node_count, "nodes", distinct=False)
         else:
-            chosen = X.splits[self.split_].test if X.splits else np.arange(X.node_count)
+            chosen = X.splits[number_of_split(X, self.split_)].test if X.splits else np.arange(X.node_count)
         chosen = chosen[X.codes[chosen] >= 0] if len(X.codes) else chosen[:0]
         if len(chosen) == 0:
             raise ValueError("nodes: none of them has a known label")
@@ -267,12 +268,15 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | os.PathLike[str], *, split: int = 0, **parameters: Any) -> "HypergraphClassifier":
         """Loads a classifier from a file.
 
-        :param split: the split that the network was trained on, which score() needs
-        :param parameters: other parameters of the constructor, such as predict_samples and random_state
+        :param split: the split that the network was trained on, from 0 on, which score() needs
+        :param parameters: parameters of predictions: predict_samples, random_state, threads
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         """
+        number = _checks.whole("split", split, 0, 2**31 - 1)
+        check_loaded(parameters)
         model = _core.HypergraphModel.load(os.fspath(path))
         self = cls(model.kind, model.maps, model.stalk_dimension, **parameters)
-        self.model_, self.split_ = model, split
+        self.model_, self.split_ = model, number
         self.classes_ = np.array(model.class_names) if model.class_names else np.arange(model.class_count)
         return self
 

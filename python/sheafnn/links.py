@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _edges
-from ._estimator import Interrupted, Progress, check_loaded, interruption, option_texts, sampling
+from ._estimator import Interrupted, Progress, check_loaded, check_sizes, interruption, option_texts, sampling
 from .classifier import Uncertainty
 from .dataset import Dataset
 
@@ -113,6 +113,7 @@ class LinkPredictor(BaseEstimator):
         if edges is None and not isinstance(X, Dataset):
             raise ValueError("edges: None is not allowed; links are learned from the edges of a graph")
         _checks.choice("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        check_sizes(self, "channels", "layers", "epochs", "patience", "learning_rate", "samples")
         data = _graph(X, edges)
         network = option_texts("network", self.network, channels=self.channels, layers=self.layers)
         training = option_texts(
@@ -150,7 +151,7 @@ class LinkPredictor(BaseEstimator):
             data = _graph(X, edges)
         if data.feature_count != self.n_features_in_:
             raise ValueError(f"X has {data.feature_count} features, but the network has {self.n_features_in_}")
-        own = _edges.edge_array(pairs, data.node_count, data.node_names)
+        own = _edges.edge_array(pairs, data.node_count, data.node_names, argument="pairs")
         return Uncertainty(**self.model_.predict(data._core, own, *sampling(self)))
 
     def predict_proba(self, pairs: Any, X: Any = None, *, edges: Any = None) -> np.ndarray:

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
-from ._estimator import _UNSAID, SheafEstimator, TargetKind, in_cross_validation, node_weights, target_array
+from ._estimator import _UNSAID, SheafEstimator, TargetKind, check_known, in_cross_validation, node_weights, target_array
 from ._masks import node_numbers, plain
 from .dataset import Dataset
 
@@ -85,10 +85,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         targets = own if own.ndim == 2 else own[:, None]
         of_dataset = isinstance(X, Dataset)
         data, number = self._training_data(X, edges, train, validation, split, ~np.isnan(targets).all(axis=1), level=3)
-        seen = targets[data.splits[number].train]
-        without = np.flatnonzero(np.isnan(seen).all(axis=0))
-        if without.size:
-            raise ValueError(f"y: target {without[0]} is not known of any node to train on")
+        check_known(targets, data.splits[number].train)
         if loss == "poisson":
             _check_counts(own)
         nodes = np.ascontiguousarray(data.splits[number].train, np.int32)
@@ -151,12 +148,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
             lower, upper = self.model_.target_intervals(data._core, self._kind(), coverage, *self._sampling())
             return self._unscaled(lower), self._unscaled(upper)
         means, deviations = self._predict_targets(X, edges, self._kind())
-        y = _targets_of(X, y)
-        if y is None:
-            raise ValueError(f"y: None is not allowed; method {method!r} needs known targets")
-        truth = target_array(y, len(means))
-        if truth.shape != self._shaped(means).shape:
-            raise ValueError(f"y: shape {truth.shape} is not allowed; the network predicts {self._shaped(means).shape}")
+        truth = self._truth(X, y, self._shaped(means).shape, f"y: None is not allowed; method {method!r} needs known targets")
         if nodes is None:
             nodes = self._validation_nodes(X)
         chosen = np.ascontiguousarray(node_numbers(nodes, len(means), "nodes"), np.int32)
@@ -173,6 +165,22 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
             raise ValueError("nodes: None is not allowed; name nodes with known targets that the network was not trained on")
         return X.splits[number].validation
 
+    def _truth(self, X: Any, y: Any, shape: tuple[int, ...], missing: str) -> np.ndarray:
+        """Known targets in the shape of the predictions: y, or the targets of a Dataset, whose one column may be one axis.
+
+        :param missing: what messages say where there are none
+        """
+        own = _targets_of(X, y)
+        if own is None:
+            raise ValueError(missing)
+        truth = target_array(own, shape[0])
+        if y is None and truth.size == np.prod(shape):
+            return truth.reshape(shape)
+        if truth.shape != shape:
+            name = "y: shape" if y is not None else "X: targets of shape"
+            raise ValueError(f"{name} {truth.shape} {'is' if y is not None else 'are'} not allowed; the network predicts {shape}")
+        return truth
+
     def _kind(self) -> TargetKind:
         return self.loss_, self.n_targets_, self.base_rates_.tolist(), 2
 
@@ -186,12 +194,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         :param sample_weight: n numbers, at least 0; None: all nodes count alike
         """
         predicted = self.predict(X, edges)
-        y = _targets_of(X, y)
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        truth = target_array(y, len(predicted))
-        if truth.shape != predicted.shape:
-            raise ValueError(f"y: shape {truth.shape} is not allowed; the network predicts {predicted.shape}")
+        truth = self._truth(X, y, predicted.shape, "requires y to be passed, but the target y is None")
         if nodes is not None:
             chosen: np.ndarray = node_numbers(nodes, len(predicted), "nodes", distinct=False)
         else:

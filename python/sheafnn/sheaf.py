@@ -76,7 +76,7 @@ class CellularSheaf:
     """A sheaf on a graph that is given by its maps, without learning.
 
     :param data: the graph
-    :param maps: as in :func:`sheaf_laplacian`; the same holds for edge_weights, family and normalisation
+    :param maps: as in :func:`sheaf_laplacian`; the same holds for edge_weights, family and normalisation. The arrays are copied
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
     The sections of the trivial sheaf are constant on connected components:
@@ -110,14 +110,18 @@ class CellularSheaf:
                 raise ValueError("maps: not diagonal")
             table = np.ascontiguousarray(np.diagonal(table, axis1=1, axis2=2))
         weights = _checks.real("edge_weights", [] if edge_weights is None else plain(edge_weights))
+        table, weights = table.copy(), weights.copy()
+        for array in (table, weights):
+            array.flags.writeable = False
         self._parts = (data._core, family, dimension, table, weights, normalisation)
+        _core.check_sheaf(*self._parts)
         self.data = data
         self.stalk_dim = dimension
         self.family = family
 
     @property
     def maps(self) -> np.ndarray:
-        """2m x d x d, or 2m x d for diagonal maps, in the order of ``data.arcs``."""
+        """2m x d x d, or 2m x d for diagonal maps, in the order of ``data.arcs``; a read-only copy of what was given."""
         return self._parts[3]
 
     @property

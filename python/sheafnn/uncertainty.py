@@ -2,7 +2,8 @@
 
 All functions take arrays: ``probabilities`` (n x C, or logits or scores where a function says so), ``labels`` (n class numbers,
 -1 where unknown; ``data.codes`` of a Dataset) and ``nodes``, a mask or the numbers of the rows that count (None: the rows with a
-known label). Arrays may be NumPy arrays, nested lists or PyTorch tensors.
+known label). Arrays may be NumPy arrays, nested lists or PyTorch tensors. Functions that need distributions refuse rows of
+probabilities that do not sum to 1, up to 0.001.
 
 The equations are the equations of the C++ library (``sheafnn/uncertainty``); see docs/uncertainty.md and docs/math.md.
 
@@ -138,6 +139,24 @@ def _rows(name: str, value: Any) -> np.ndarray:
     return array
 
 
+def _distributions(name: str, value: Any) -> np.ndarray:
+    """n x C numbers, whose rows sum to 1 where they count."""
+    rows = _rows(name, value)
+    _refuse_sums(name, rows, np.arange(len(rows)))
+    return rows
+
+
+def _refuse_sums(name: str, rows: np.ndarray, chosen: np.ndarray) -> None:
+    """Refuses probabilities that do not sum to 1; C++ refuses those that are none."""
+    sums = rows[chosen].sum(axis=1)
+    wrong = np.flatnonzero((np.abs(sums - 1) > 1e-3) & ((rows[chosen] >= 0) & (rows[chosen] <= 1 + 1e-5)).all(axis=1))
+    if wrong.size:
+        raise ValueError(
+            f"{name}[{chosen[wrong[0]]}]: the sum {sums[wrong[0]]:g} is not allowed; probabilities of a node must sum to 1, "
+            "up to 0.001"
+        )
+
+
 def _numbers(name: str, value: Any, count: int) -> np.ndarray:
     """A number for each of n nodes."""
     array = _checks.real(name, _checks.unmasked(name, plain(value)))
@@ -175,6 +194,13 @@ def _predictions(name: str, values: Any, labels: Any, nodes: Any) -> tuple[np.nd
     return rows, codes, _chosen(nodes, codes)
 
 
+def _distributed(probabilities: Any, labels: Any, nodes: Any) -> tuple[np.ndarray, NDArray[np.int32], NDArray[np.int32]]:
+    """Probabilities that sum to 1, labels and nodes of a metric."""
+    rows, codes, chosen = _predictions("probabilities", probabilities, labels, nodes)
+    _refuse_sums("probabilities", rows, chosen)
+    return rows, codes, chosen
+
+
 def _graph(graph: Any, count: int) -> Any:
     """A graph of n nodes as the library has it."""
     if not isinstance(graph, Dataset):
@@ -195,12 +221,12 @@ def accuracy(probabilities: Any, labels: Any, nodes: Any = None) -> float:
 
 def negative_log_likelihood(probabilities: Any, labels: Any, nodes: Any = None) -> float:
     """The mean of -log p(label), in nats; a probability of 0 counts as the smallest positive number."""
-    return _core.negative_log_likelihood(*_predictions("probabilities", probabilities, labels, nodes))
+    return _core.negative_log_likelihood(*_distributed(probabilities, labels, nodes))
 
 
 def brier_score(probabilities: Any, labels: Any, nodes: Any = None) -> float:
     """The mean over the nodes of the sum of (p(c) - [label = c])² over the classes, in [0, 2]."""
-    return _core.brier_score(*_predictions("probabilities", probabilities, labels, nodes))
+    return _core.brier_score(*_distributed(probabilities, labels, nodes))
 
 
 def roc_auc(probabilities: Any, labels: Any, nodes: Any = None) -> float:
@@ -239,7 +265,7 @@ def calibration_error(
     :param binning: ``"equal-width"``, or ``"equal-mass"`` for the adaptive error
     :param class_wise: average the error of "the label is c" over the classes c, instead of taking the most probable class alone
     """
-    rows = _predictions("probabilities", probabilities, labels, nodes)
+    rows = _distributed(probabilities, labels, nodes)
     equal_mass = _checks.choice("binning", binning, _BINNINGS) == "equal-mass"
     return CalibrationError(**_core.calibration_error(*rows, _checks.whole("bins", bins, 1, 1_000_000), equal_mass, bool(class_wise)))
 
@@ -252,7 +278,7 @@ def reliability_diagram(
     :param bins: number of bins, 1 to 10⁶; bins of equal mass may be fewer
     :param binning: ``"equal-width"`` or ``"equal-mass"``
     """
-    rows = _predictions("probabilities", probabilities, labels, nodes)
+    rows = _distributed(probabilities, labels, nodes)
     equal_mass = _checks.choice("binning", binning, _BINNINGS) == "equal-mass"
     return ReliabilityDiagram(**_core.reliability_diagram(*rows, _checks.whole("bins", bins, 1, 1_000_000), equal_mass))
 
@@ -279,7 +305,7 @@ def neighbour_agreement(graph: Any, probabilities: Any) -> np.ndarray:
 
     :param graph: a Dataset, or edges: m x 2 node numbers, or a scipy sparse adjacency matrix
     """
-    rows = _rows("probabilities", probabilities)
+    rows = _distributions("probabilities", probabilities)
     return _core.neighbour_agreement(_graph(graph, len(rows)), rows)
 
 
@@ -310,7 +336,7 @@ def adaptive_scores(probabilities: Any, seed: Any = None) -> np.ndarray:
     :param seed: seed of the shares, uniform in (0, 1), one for each node; None: all shares are 1, and the sets are larger and not
         random
     """
-    return _core.adaptive_scores(_rows("probabilities", probabilities), None if seed is None else _checks.seed(seed))
+    return _core.adaptive_scores(_distributions("probabilities", probabilities), None if seed is None else _checks.seed(seed))
 
 
 def average_over_neighbours(graph: Any, scores: Any, weight: float) -> np.ndarray:
@@ -347,7 +373,7 @@ def evaluate_sets(scores: Any, labels: Any, nodes: Any = None, *, threshold: flo
 
 def entropy(probabilities: Any) -> np.ndarray:
     """The entropy of each row in nats, n numbers."""
-    return _core.entropy(_rows("probabilities", probabilities))
+    return _core.entropy(_distributions("probabilities", probabilities))
 
 
 def combine_samples(samples: Any) -> Uncertainty:
@@ -394,11 +420,14 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
 
     :param measure: n numbers, one for each node
     :param positives: mask or numbers of the nodes to detect, e.g. the nodes of a class that was left out of the training
-    :param negatives: mask or numbers of the other nodes
+    :param negatives: mask or numbers of other nodes, none of which is one of the positives
     """
     array = _checks.real("measure", _checks.unmasked("measure", plain(measure)))
     own = _numbers("measure", array, array.shape[0] if array.ndim == 1 else 0)
-    sets = (node_numbers(nodes, len(own), name, distinct=False) for nodes, name in ((positives, "positives"), (negatives, "negatives")))
+    sets = [node_numbers(nodes, len(own), name, distinct=False) for nodes, name in ((positives, "positives"), (negatives, "negatives"))]
+    both = np.intersect1d(sets[0], sets[1])
+    if both.size:
+        raise ValueError(f"negatives: node {both[0]} is not allowed; it is one of the positives")
     return DetectionCurve(**_core.detection_curve(own, *sets))
 
 

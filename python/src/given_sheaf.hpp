@@ -59,7 +59,7 @@ decltype(auto) with_laplacian(const GivenSheaf& given, const F& f) {
   if (given.family == "general-linear") return detail::with_laplacian_of<sheafnn::GeneralLinear>(given, f);
   if (given.family == "conformal") return detail::with_laplacian_of<sheafnn::Conformal>(given, f);
   if (given.family == "identity") return detail::with_laplacian_of<sheafnn::Identity>(given, f);
-  sheafnn::throw_invalid_argument("maps", given.family,
+  sheafnn::throw_invalid_argument("family", given.family,
                                   "choose identity, diagonal, special-orthogonal, orthogonal, general-linear or conformal");
 }
 

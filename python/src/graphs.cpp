@@ -165,7 +165,7 @@ nb::tuple fold_split(const GraphSet& set, const Input<std::int32_t>& fold, doubl
 
 /// \returns  the model, figures of its best epoch, and its epochs
 nb::tuple train(const GraphSet& set, const SplitArrays& parts, std::string_view model, const std::string& maps,
-                int stalk_dimension, const Texts& network, Texts training, std::uint64_t seed,
+                int stalk_dimension, const Texts& network, const Texts& training, std::uint64_t seed,
                 const nb::object& report, bool keep_interrupted) {
   sheafnn::require(model == "nsd" || model == "bsnn", "model", model, "must be nsd or bsnn");
   const graph_program::ModelEntry& entry = graph_program::find_model(maps, stalk_dimension);
@@ -176,7 +176,8 @@ nb::tuple train(const GraphSet& set, const SplitArrays& parts, std::string_view 
   options.network.features = set.feature_count();
   options.network.classes = set.targets.empty() ? set.class_count : set.target_count;
   set_network(options.network, set, network, model, maps);
-  set_options(std::move(training), options.train, "training", "a training");
+  set_options(training, options.train, "training", "a training");
+  refuse_idle_options(model, maps, options.network, options.train, network, training);
   options.train.seed = seed;
   Supervisor supervisor(report, options.train.epochs, keep_interrupted);
   options.train.on_epoch = std::ref(supervisor);

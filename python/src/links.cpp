@@ -87,16 +87,17 @@ nb::dict rank_figures(const std::vector<double>& links, const std::vector<double
 /// \returns  the model, figures of its best epoch, its epochs, the data with the edges that the network sees, the test
 ///           pairs, which test pairs are edges, and the ranking of these edges
 nb::tuple train(const Dataset& data, std::string_view model, const std::string& score, Index outputs, Texts split,
-                const Texts& network, Texts training, const std::vector<Index>& hits, std::uint64_t seed,
+                const Texts& network, const Texts& training, const std::vector<Index>& hits, std::uint64_t seed,
                 const nb::object& report, bool keep_interrupted) {
   sheafnn::require(model == "nsd" || model == "bsnn", "model", model, "must be nsd or bsnn");
   links_program::Defaults options;
-  options.score = sheafnn::parse_name<sheafnn::PairScore>("score", score);
+  options.score = sheafnn::parse_name<sheafnn::PairScore>("pair_score", score);
   options.network.features = data.feature_count();
   options.network.classes = outputs;
   set_network(options.network, data, network, model, "diagonal");
   set_options(std::move(split), options.split, "split", "a split of edges");
-  set_options(std::move(training), options.train, "training", "a training");
+  set_options(training, options.train, "training", "a training");
+  refuse_idle_options(model, "diagonal", options.network, options.train, network, training);
   sheafnn::require(options.split.negatives > 0, "split['negatives']", options.split.negatives,
                    "must be above 0: links are compared with pairs without an edge");
   options.split.seed = options.train.seed = seed;

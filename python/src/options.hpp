@@ -34,6 +34,9 @@ void set_options(Texts texts, Options& options, std::string_view mapping, std::s
     const auto found = texts.find(option.key);
     if (found == texts.end()) return;
     sheafnn::io::parse_option(found->first, found->second, field);
+    sheafnn::Option named = option;
+    named.field = nullptr;  // messages name the key, not the member
+    sheafnn::detail::check_option(named, field);
     texts.erase(found);
   };
   for_each_option(set, options);

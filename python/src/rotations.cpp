@@ -68,14 +68,17 @@ template <template <int, class> class D>
   });
 }
 
+/// \throws std::invalid_argument  another dimension than 3
+void require_space(Index dimension) { sheafnn::require(dimension == 3, "dimension", dimension, "must be 3"); }
+
 /// Distributions of rotations of R³.
 [[nodiscard]] Owned isotropic_gaussian(const Input<double>& location, double scale) {
-  sheafnn::require_between("dimension", dimension_of(location), 3, 3);
+  require_space(dimension_of(location));
   using Own = sheafnn::rotation::IsotropicGaussian<3, double>;
   return std::make_unique<Of<Own, 3>>(Own(load<3>(location.data()), scale));
 }
 [[nodiscard]] Owned bingham(const Input<double>& parameter) {
-  sheafnn::require_between("rows of the parameter", dimension_of(parameter), 4, 4);
+  sheafnn::require(dimension_of(parameter) == 4, "rows of the parameter", dimension_of(parameter), "must be 4");
   using Own = sheafnn::rotation::BinghamDistribution<3, double>;
   return std::make_unique<Of<Own, 3>>(Own(load<4>(parameter.data())));
 }
@@ -118,7 +121,7 @@ template <int N>
 
 template <class Own>
 [[nodiscard]] auto fit_space(const Input<double>& samples, const Input<double>& weights, bool moments) {
-  sheafnn::require_between("dimension", dimension_of(samples), 3, 3);
+  require_space(dimension_of(samples));
   const auto rotations = load_all<3>(samples);
   const GilRelease release;
   return moments ? sheafnn::rotation::fit_moments<Own>(rotations, span_of(weights))

@@ -3,7 +3,10 @@
 /// options.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
+#include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/search_settings.hpp>
@@ -12,9 +15,12 @@
 #include <sheafnn/graph/dataset.hpp>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "models/idle_options.hpp"
 #include "models/model_search.hpp"
+#include "models/option_texts.hpp"
 #include "models/registry.hpp"
 #include "options.hpp"
 
@@ -84,6 +90,61 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
   set_options(said, options, "network", model);
 }
 
+/// Names of the command line in a text, as Python has them: "--filter jacobi" is "filter jacobi".
+[[nodiscard]] inline std::string without_dashes(std::string text, const Texts& keys) {
+  for (std::size_t at = 0; (at = text.find("--", at)) != std::string::npos;) {
+    const std::string flag = text.substr(at, text.find_first_of(", ", at) - at);
+    const auto key = keys.find(flag);
+    std::string name = key != keys.end() ? key->second : flag.substr(2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    text.replace(at, flag.size(), name);
+  }
+  return text;
+}
+
+/// Refuses given options that have no effect, by the rule of the program train.
+///
+/// \param networks            with the options that the network has in the end; so is `train`
+/// \param network, training   the options that were given
+/// \throws std::invalid_argument  naming the option, its value and what it belongs to
+inline void refuse_idle_options(std::string_view model, std::string_view maps, programs::NetworkOptions& networks,
+                                const sheafnn::TrainOptions& train, const Texts& network, const Texts& training) {
+  Texts of_network, of_training;  // keys of the flags
+  programs::with_options_of(model, networks, [&](const auto& options) {
+    for_each_option([&](const sheafnn::Option& o, const auto&) { of_network[programs::flag_of(o)] = o.key; },
+                    options);
+  });
+  for_each_option([&](const sheafnn::Option& o, const auto&) { of_training[programs::flag_of(o)] = o.key; },
+                  train);
+  const auto refuse = [&](const char* flag, const Texts& keys, const Texts& given, const char* mapping,
+                          const char* to) {
+    const auto key = keys.find(flag);
+    const auto found = key != keys.end() ? given.find(key->second) : given.end();
+    if (found == given.end()) return;
+    const bool parameter = key->second == "kl_maximum";  // estimators call it kl_weight
+    sheafnn::throw_invalid_argument(parameter ? "kl_weight"
+                                              : sheafnn::detail::concat(mapping, "['", key->second, "']"),
+                                    found->second,
+                                    sheafnn::detail::concat("belongs to ", without_dashes(to, of_network)));
+  };
+  programs::for_each_dependence(model, maps, networks, train,
+                                [&](std::initializer_list<const char*> flags, bool is_used, const char* to) {
+                                  if (is_used) return;
+                                  for (const char* flag : flags) {
+                                    refuse(flag, of_network, network, "network", to);
+                                    refuse(flag, of_training, training, "training", to);
+                                  }
+                                });
+}
+/// The same for a network of layers.
+inline void refuse_idle_options(std::string_view model, std::string_view maps,
+                                const sheafnn::ModelOptions& options, const sheafnn::TrainOptions& train,
+                                const Texts& network, const Texts& training) {
+  programs::NetworkOptions networks;
+  std::get<sheafnn::ModelOptions>(networks) = options;
+  refuse_idle_options(model, maps, networks, train, network, training);
+}
+
 /// The setting with a name of search_settings().
 ///
 /// \throws std::invalid_argument  no setting has that name
@@ -103,10 +164,10 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
 
 /// \param outputs  of a network that is trained on targets; 0: the labels of the data are classes
 /// \param preset   a name, "none", or "auto": the preset for data and split; or "search: NAME", a setting of a search
-/// \throws std::invalid_argument  no such preset or option, or no value of it
+/// \throws std::invalid_argument  no such preset or option, no value of it, or an option without effect
 [[nodiscard]] inline Settings make_settings(const Dataset& data, const sheafnn::Split& split,
                                             std::string_view model, std::string_view maps,
-                                            const std::string& preset, Texts network, Texts training,
+                                            const std::string& preset, const Texts& network, const Texts& training,
                                             Index outputs = 0) {
   Settings s;
   s.preset = preset;
@@ -138,9 +199,11 @@ void set_network(Options& options, const Data& data, Texts said, std::string_vie
     } else if (chosen) {
       sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
     }
-    set_network(options, data, std::move(network), model, maps);
+    set_network(options, data, network, model, maps);
   });
-  set_options(std::move(training), s.training, "training", "a training");
+  set_options(training, s.training, "training", "a training");
+  // A search has settings of every kind, and an option that some of them do not need.
+  if (setting == nullptr) refuse_idle_options(model, maps, s.network, s.training, network, training);
   return s;
 }
 

@@ -20,6 +20,11 @@ namespace python {
 
 namespace {
 
+/// \throws std::invalid_argument  no such family, dimension or normalisation, or maps or weights that are not allowed
+void check(const GivenSheaf& given) {
+  with_laplacian(given, [](const auto&) {});
+}
+
 [[nodiscard]] nb::tuple laplacian(const GivenSheaf& given) {
   Eigen::SparseMatrix<double> matrix = with_laplacian(given, [](const auto& own) { return own.matrix(); });
   matrix.makeCompressed();
@@ -64,6 +69,7 @@ namespace {
 
 void bind_sheaf(nb::module_& module) {
   module.def("connection_transports", &transports);
+  def_of_sheaf(module, "check_sheaf", &check);
   def_of_sheaf(module, "laplacian", &laplacian);
   def_of_sheaf(module, "harmonic_extension", &extension);
   bind_sections(module);

@@ -187,6 +187,7 @@ void bind_metric(nb::module_& module, const char* name) {
 [[nodiscard]] Output<double> entropies(const Rows& probabilities) {
   std::vector<double> r;
   const std::size_t classes = probabilities.shape(1);
+  sheafnn::detail::check_all_rows("probabilities", span_of(probabilities), classes_of(probabilities), true);
   for (std::size_t u = 0; u < probabilities.shape(0); ++u) {
     r.push_back(sheafnn::uncertainty::predictive_entropy(span_of(probabilities).subspan(u * classes, classes)));
   }

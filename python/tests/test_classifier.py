@@ -235,6 +235,11 @@ def test_parameters_are_those_of_the_constructor():
         ({"kl_weight": -1}, "kl_weight: -1"),
         ({"network": {"channels": 5}}, "it is the parameter channels"),
         ({"training": {"kl_maximum": 5}}, "it is the parameter kl_weight"),
+        ({"callback": 3}, "callback: 3 is not allowed; expected a function"),
+        ({"progress": "x"}, "progress: 'x' is not allowed; must be True or False"),
+        ({"predict_samples": 0}, "predict_samples: 0 is not allowed"),
+        ({"learning_rate": "0.1"}, "learning_rate: '0.1' is not allowed; must be a number"),
+        ({"epochs": "2"}, "epochs: '2' is not allowed; must be a number"),
     ],
 )
 def test_bad_options_are_named(graph, options, message):
@@ -244,6 +249,32 @@ def test_bad_options_are_named(graph, options, message):
         else:
             SheafClassifier(**options).fit(graph)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"network": {"filter_degree": 9}}, "network['filter_degree']: 9 is not allowed; belongs to filter"),
+        ({"network": {"filter": "chebyshev", "filter_jacobi_alpha": 1}}, "network['filter_jacobi_alpha']: 1 is not allowed; belongs to filter jacobi"),
+        ({"network": {"attention_heads": 3}}, "network['attention_heads']: 3 is not allowed; belongs to layer attention"),
+        ({"network": {"charge": 0.2}}, "network['charge']: 0.2 is not allowed; belongs to layer directed"),
+        ({"network": {"random_phases": True}}, "network['random_phases']: true is not allowed; belongs to layer directed"),
+        ({"network": {"residual_alpha": 0.2}}, "network['residual_alpha']: 0.2 is not allowed; belongs to residual_form initial"),
+        ({"kl_weight": 3}, "kl_weight: 3 is not allowed; belongs to model bsnn, bcsnn, bflow and bbunn, random_attention and random_phases"),
+        ({"training": {"training_samples": 2}}, "training['training_samples']: 2 is not allowed; belongs to model bsnn"),
+        ({"model": "bsnn", "kl_weight": 3, "training": {"kl_schedule": "off"}}, "kl_weight: 3 is not allowed; belongs to kl_schedule"),
+    ],
+)
+def test_options_without_effect_are_refused(karate, options, message):
+    with pytest.raises(ValueError) as error:
+        SheafClassifier(**{"model": "nsd", "maps": "diagonal", "stalk_dim": 2, "epochs": 2, **options}).fit(karate)
+    assert str(error.value).startswith(message)
+
+
+def test_options_with_an_effect_are_taken(karate):
+    options = {"filter": "chebyshev", "filter_degree": 2}
+    assert SheafClassifier("nsd", "diagonal", 2, epochs=2, network=options).fit(karate).n_iter_ == 2
+    assert SheafClassifier("bsnn", "diagonal", 2, epochs=2, kl_weight=0.5).fit(karate).n_iter_ == 2
 
 
 def test_bad_arguments_of_fit_are_named(graph):

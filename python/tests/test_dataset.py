@@ -167,6 +167,7 @@ def test_files(tmp_path, graph):
             "edge_index: shape (5, 2)",
         ),
         (lambda: sheafnn.karate_club().make_splits(1.5), "count: 1.5"),
+        (lambda: sheafnn.karate_club().make_splits(0), "count: 0 is not allowed; must be between 1 and 1000"),
         (lambda: sheafnn.karate_club().make_splits(1, seed=-1), "seed: -1"),
         (lambda: sheafnn.synthetic(nodes=10.5), "nodes: 10.5"),
     ],
@@ -330,6 +331,14 @@ def test_scores_and_intervals_read_the_targets_of_a_dataset(tmp_path):
     assert model.score(data) == model.score(data, data.targets)
     for own, given in zip(model.predict_interval(data), model.predict_interval(data, data.targets)):
         np.testing.assert_array_equal(own, given)
+    flat = sheafnn.SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(data, data.targets[:, 0])  # as files of the program train
+    assert flat.predict(data).shape == (40,) and flat.score(data) == model.score(data)
+    for own, given in zip(flat.predict_interval(data), model.predict_interval(data)):
+        np.testing.assert_array_equal(own, given[:, 0])
+    both = sheafnn.SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(data, np.repeat(data.targets, 2, axis=1))
+    for call in (both.score, both.predict_interval):
+        with pytest.raises(ValueError, match=r"X: targets of shape \(40, 1\) are not allowed; the network predicts \(40, 2\)"):
+            call(data)
     with pytest.raises(ValueError, match="data: .* is not allowed; a search needs labels"):
         sheafnn.grid_search(data, {"channels": [4, 8]})
 

@@ -315,3 +315,16 @@ def test_what_is_no_edge_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             make()
+
+
+@pytest.mark.parametrize("use", [lambda m: Dataset.from_scipy(m, np.eye(4)), lambda m: Dataset.from_numpy(m, np.eye(4))])
+def test_broken_matrices_are_refused(use):
+    beyond = sp.csr_matrix(np.eye(4))
+    beyond.indptr = np.array([0, 1, 2, 3, 10**6], np.int32)
+    backwards = sp.csc_matrix(np.eye(4))
+    backwards.indptr = np.array([0, 3, 2, 3, 4], np.int32)
+    outside = sp.coo_matrix(np.eye(4))
+    outside.row = np.array([0, 1, 2, 999], np.int32)
+    for matrix, message in ((beyond, "index pointer"), (backwards, "(indptr|index pointer)"), (outside, "the rows of its entries")):
+        with pytest.raises(ValueError, match=f"(adjacency|edges): .*{message}"):
+            use(matrix)

@@ -153,6 +153,12 @@ def test_columns_are_known_by_name(tmp_path):
         with pytest.raises(ValueError, match="feature names"):
             own.predict(pd.DataFrame(X, columns=["income", "age"]))
         assert own.predict(pd.DataFrame(X, columns=["age", "income"])).shape == y.shape
+    with pytest.raises(ValueError, match=r"feature_names\[1\]: 'age' is not allowed; column 0 has the same name"):
+        Dataset.from_numpy(None, X, feature_names=["age", "age"])
+    with pytest.raises(ValueError, match=r"feature_names\[1\]: '' is not allowed; a name must not be empty"):
+        Dataset.from_numpy(None, X, feature_names=["age", ""])
+    with pytest.raises(ValueError, match=r"features\[1\]: 'age' is not allowed; column 0 has the same name"):
+        Dataset.from_pandas(pd.DataFrame({"age": [1.0, 2.0]}), None, label=None, features=["age", "age"])
     with pytest.raises(ValueError, match="feature_names: 1 names are not allowed"):
         Dataset.from_numpy(None, X, feature_names=["age"])
 
@@ -165,3 +171,21 @@ def test_a_network_without_edges():
     assert (without.predict_proba(data) == SheafClassifier(**options).fit(alone).predict_proba(alone)).all()
     with pytest.raises(ValueError, match="a network without edges has no sheaf"):
         without.learned_sheaf(data)
+
+
+def test_columns_of_texts_are_named():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "town": ["1", "x", "2", "3"]})
+    with pytest.raises(ValueError, match="X: column 'town', row 1: 'x' is not allowed; expected numbers"):
+        SheafClassifier().fit(frame, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="features: column 'town', row 1: 'x' is not allowed; expected numbers"):
+        Dataset.from_numpy(None, frame)
+
+
+def test_broken_matrices_are_refused():
+    for make in (scipy.sparse.csr_matrix, scipy.sparse.csc_matrix):
+        matrix = make(np.eye(4))
+        matrix.indptr = np.array([0, 1, 2, 3, 10**6], np.int32)
+        with pytest.raises(ValueError, match="features: .*index pointer"):
+            Dataset.from_numpy(None, matrix)
+        with pytest.raises(ValueError, match="X: .*index pointer"):
+            SheafClassifier().fit(matrix, [0, 1, 0, 1])

@@ -193,6 +193,14 @@ def test_training_refuses():
         GraphClassifier().fit(graphs, train=[40])
     with pytest.raises(ValueError, match="validation_fraction: 0"):
         GraphClassifier(validation_fraction=0).fit(graphs)
+    for options, message in (
+        ({"callback": 3}, "callback: 3 is not allowed"),
+        ({"predict_samples": 0}, "predict_samples: 0 is not allowed"),
+        ({"batch_size": "8"}, "batch_size: '8' is not allowed; must be a number"),
+        ({"network": {"attention_heads": 2}}, r"network\['attention_heads'\]: 2 is not allowed; belongs to layer attention"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            GraphClassifier("nsd", **options).fit(graphs)
     with pytest.raises(ValueError, match="nsd has no such option"):
         GraphClassifier(network={"depth": 2}).fit(graphs)
     with pytest.raises(ValueError, match=r"network\['layers'\]: 2 is not allowed; it is the parameter layers"):

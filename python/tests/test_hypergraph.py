@@ -64,8 +64,26 @@ def test_classifier(tmp_path, model, maps, stalk_dim, network):
     assert_array_equal(loaded.predict(data), classifier.predict(data))
 
 
+def test_loading_refuses(tmp_path):
+    data = task()
+    HypergraphClassifier(epochs=2).fit(data).save(tmp_path / "model.safetensors")
+    for split in ("x", -1, 0.5):
+        with pytest.raises(ValueError, match=f"split: {split!r} is not allowed"):
+            HypergraphClassifier.load(tmp_path / "model.safetensors", split=split)
+    with pytest.raises(ValueError, match="split: 2 is not allowed; must be between 0 and 1"):
+        HypergraphClassifier.load(tmp_path / "model.safetensors", split=2).score(data)
+    with pytest.raises(ValueError, match="layers: 3 is not allowed; choose predict_samples, random_state, threads"):
+        HypergraphClassifier.load(tmp_path / "model.safetensors", layers=3)
+
+
 def test_training_refuses():
     data = task()
+    with pytest.raises(ValueError, match="callback: 3 is not allowed"):
+        HypergraphClassifier(callback=3).fit(data)
+    with pytest.raises(ValueError, match="predict_samples: 0 is not allowed"):
+        HypergraphClassifier(predict_samples=0).fit(data)
+    with pytest.raises(ValueError, match="epochs: '2' is not allowed; must be a number"):
+        HypergraphClassifier(epochs="2").fit(data)
     with pytest.raises(ValueError, match="mediators: true is not allowed"):
         HypergraphClassifier(network={"mediators": True}).fit(data)
     with pytest.raises(ValueError, match="shgnn has no such option"):

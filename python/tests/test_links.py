@@ -76,10 +76,20 @@ def test_refused(karate):
         LinkPredictor().fit(karate, edges=[[0, 1]])
     with pytest.raises(ValueError, match="y: not allowed"):
         LinkPredictor().fit(karate, karate.labels)
-    with pytest.raises(ValueError, match="score: cosine is not allowed; choose dot, bilinear, energy"):
+    with pytest.raises(ValueError, match="pair_score: cosine is not allowed; choose dot, bilinear, energy"):
         fit(pair_score="cosine")
     with pytest.raises(ValueError, match="outputs: 15 is not allowed; the energy needs a multiple of the stalk dimension, 2"):
         fit(outputs=15)
+    with pytest.raises(ValueError, match="message_share: 2 is not allowed; must be between 0 and 1"):
+        fit(split={"message_share": 2})
+    with pytest.raises(ValueError, match=r"network\['filter_degree'\]: 3 is not allowed; belongs to filter"):
+        fit(network={"filter_degree": 3})
+    with pytest.raises(ValueError, match="callback: 3 is not allowed"):
+        fit(callback=3)
+    with pytest.raises(ValueError, match="predict_samples: 0 is not allowed"):
+        fit(predict_samples=0)
+    with pytest.raises(ValueError, match="learning_rate: '0.1' is not allowed; must be a number"):
+        fit(learning_rate="0.1")
     with pytest.raises(ValueError, match="shares must sum to 1"):
         fit(split={"train_share": 0.5})
     with pytest.raises(ValueError, match=r"split\['share'\].*a split of edges has no such option; it has message_share"):
@@ -95,6 +105,10 @@ def test_refused(karate):
         predictor.predict_proba([[0, 34]])
     with pytest.raises(ValueError, match="pairs"):
         predictor.predict_proba([[3, 3]])
+    with pytest.raises(ValueError, match="pairs: float64 is not allowed; expected whole node numbers"):
+        predictor.predict_proba([[0.5, 1]])
+    with pytest.raises(ValueError, match=r"pairs: shape \(2,\) is not allowed"):
+        predictor.predict_proba([0, 1])
     with pytest.raises(ValueError, match="labels: .* is not allowed; expected 1 or 0 for each of 2 pairs, and both"):
         predictor.score([[0, 1], [1, 2]], [1, 1])
     with pytest.raises(ValueError, match="X has 2 features, but the network has 34"):

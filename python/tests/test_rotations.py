@@ -171,6 +171,8 @@ def test_functions_against_scipy(n):
         (lambda: rotations.Cayley(np.ones((2, 3)), 0.5), "shape (2, 3)"),
         (lambda: rotations.Cayley(np.eye(3)[None], 0.5), "expected one matrix"),
         (lambda: rotations.MatrixFisher(np.eye(4)), "dimension"),
+        (lambda: rotations.IsotropicGaussian(np.eye(4), 0.5), "dimension: 4 is not allowed; must be 3"),
+        (lambda: rotations.Bingham(np.eye(3)), "rows of the parameter: 3 is not allowed; must be 4"),
         (lambda: rotations.Haar(3).logpdf(np.eye(2)), "rows and columns"),
         (lambda: rotations.MatrixBingham(np.eye(4), np.eye(4)), "dimension"),
         (lambda: rotations.MatrixBingham(np.eye(3), np.eye(2)), "inner: 2 is not allowed"),

@@ -74,7 +74,10 @@ def test_laplacians_of_given_maps(karate, random):
     [
         (dict(maps=np.ones((3, 1, 1))), "maps"),
         (dict(maps=np.ones((156, 2, 2)), family="special-orthogonal"), "map"),
-        (dict(maps=np.ones((156, 2, 2)), family="symmetric"), "symmetric"),
+        (dict(maps=np.ones((156, 2, 2)), family="symmetric"), "family: symmetric"),
+        (dict(maps=np.full((156, 2), np.nan), family="diagonal"), "maps[0]"),
+        (dict(maps=np.eye(2)[None].repeat(156, 0), family="special-orthogonal", edge_weights=np.ones(3)), "edge_weights: 3"),
+        (dict(maps=np.eye(2)[None].repeat(156, 0), family="special-orthogonal", edge_weights=-np.ones(78)), "edge_weights"),
         (dict(maps=np.ones((156, 2, 2)), normalisation="row"), "normalisation"),
         (dict(maps=np.ones((156, 2, 2)), edge_weights=np.ones(78)), "edge_weights"),
         (dict(maps=np.ones((156, 2, 2)), family="diagonal"), "not diagonal"),
@@ -85,9 +88,20 @@ def test_laplacians_of_given_maps(karate, random):
     ],
 )
 def test_bad_input_is_named(karate, arguments, message):
-    with pytest.raises(ValueError) as error:
-        sheafnn.sheaf_laplacian(karate, **arguments)
-    assert message in str(error.value)
+    for use in (sheafnn.sheaf_laplacian, sheafnn.CellularSheaf):
+        with pytest.raises(ValueError) as error:
+            use(karate, **arguments)
+        assert message in str(error.value)
+
+
+def test_a_sheaf_has_maps_of_its_own(karate):
+    maps, weights = np.eye(2)[None].repeat(156, 0), np.ones(78)
+    sheaf = sheafnn.CellularSheaf(karate, maps, weights, family="special-orthogonal")
+    maps[:], weights[:] = 7, 7
+    assert (sheaf.maps == np.eye(2)).all() and (sheaf.edge_weights == 1).all()
+    for own in (sheaf.maps, sheaf.edge_weights):
+        with pytest.raises(ValueError, match="read-only"):
+            own[0] = 9
 
 
 def test_whether_the_sheaf_is_used(tmp_path):

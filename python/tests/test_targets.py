@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import accuracy_score, r2_score
 
 import sheafnn
@@ -154,7 +155,15 @@ def test_bad_targets(karate, parameters, arguments, message):
         SheafRegressor("nsd", "diagonal", **{"stalk_dim": 2, "epochs": 3, **parameters}).fit(karate, **arguments)
 
 
+def test_the_score_of_one_node_is_not_defined(karate):
+    y = np.asarray(karate.adjacency.sum(axis=1)).ravel()
+    with pytest.warns(UndefinedMetricWarning, match="less than two samples"):
+        assert np.isnan(SheafRegressor("nsd", "diagonal", 2, epochs=3).fit(karate, y).score(karate, y, nodes=[3]))
+
+
 def test_bad_labels(karate):
+    with pytest.raises(ValueError, match="y: target 1 is not known of any node to train on"):
+        SheafClassifier("nsd", "diagonal", 2).fit(karate, np.stack([karate.codes, np.full(34, np.nan)], axis=1))
     with pytest.raises(ValueError, match=r"y\[4, 1\]: 2.0 is not allowed; several labels of a node are 0 and 1, and NaN or -1"):
         labels = np.zeros((34, 2))
         labels[4, 1] = 2

@@ -244,6 +244,10 @@ def test_drawing_of_a_sheaf(karate, model):
         (lambda: uncertainty.calibration_error([[1, 0]], [0], bins=0), r"bins: 0 is not allowed; must be between 1 and 1000000"),
         (lambda: uncertainty.calibration_error([[1, 0]], [0], binning="wide"), r"binning: 'wide' is not allowed; choose equal-width, equal-mass"),
         (lambda: uncertainty.fit_temperature([[np.inf, 0]], [0]), r"logits\[0, 0\]: inf is not allowed; must be finite"),
+        (lambda: uncertainty.apply_temperature([[1, 0], [0, np.nan]], 1), r"logits\[1, 1\]: nan is not allowed; must be finite"),
+        (lambda: uncertainty.entropy([[0.5, 0.5], [np.nan, 1]]), r"probabilities\[1, 0\]: nan is not allowed; a probability must be"),
+        (lambda: uncertainty.entropy([[-0.5, 1.5]]), r"probabilities\[0, 0\]: -0.5 is not allowed; a probability must be"),
+        (lambda: uncertainty.entropy([[0, np.inf]]), r"probabilities\[0, 1\]: inf is not allowed; a probability must be"),
         (lambda: uncertainty.apply_temperature([[1, 0]], 0), r"temperature: 0 is not allowed; must be positive and finite"),
         (lambda: uncertainty.neighbour_agreement([[0, 2]], [[1, 0], [0, 1]]), r"edges\[0, 1\]: 2 is not allowed; a node number"),
         (lambda: uncertainty.neighbour_agreement(sheafnn.karate_club(), [[1, 0]]), r"graph: 34 nodes are not allowed; there are rows of 1 nodes"),
@@ -257,6 +261,7 @@ def test_drawing_of_a_sheaf(karate, model):
         (lambda: uncertainty.combine_members([]), r"members: 0 is not allowed; at least one is needed"),
         (lambda: uncertainty.rejection_curve([np.nan], [0], [0]), r"uncertainty\[0\]: nan is not allowed; must be a number"),
         (lambda: uncertainty.rejection_curve([1], [0], [0, 1]), r"predicted: shape \(2,\) is not allowed"),
+        (lambda: uncertainty.detection_curve([1, 2, 3], [0, 1], [1, 2]), "negatives: node 1 is not allowed; it is one of the positives"),
         (lambda: uncertainty.detection_curve([1, 2], [0], []), r"negatives: 0 is not allowed; at least one node is needed"),
         (lambda: uncertainty.error_detection([1, 2], [0, 0], [0, 0]), r"predicted: 0 wrong and 2 right predictions are not allowed"),
     ],
@@ -264,3 +269,25 @@ def test_drawing_of_a_sheaf(karate, model):
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p: uncertainty.negative_log_likelihood(p, [0, 1]),
+        lambda p: uncertainty.brier_score(p, [0, 1]),
+        lambda p: uncertainty.calibration_error(p, [0, 1]),
+        lambda p: uncertainty.reliability_diagram(p, [0, 1]),
+        lambda p: uncertainty.neighbour_agreement([[0, 1]], p),
+        uncertainty.adaptive_scores,
+        uncertainty.entropy,
+    ],
+)
+def test_probabilities_sum_to_one(call):
+    call([[0.5, 0.5], [0.3, 0.7009]])  # within 0.001
+    with pytest.raises(ValueError, match=r"probabilities\[1\]: the sum 0.998 is not allowed; probabilities of a node must sum to 1"):
+        call([[0.5, 0.5], [0.3, 0.698]])
+
+
+def test_rows_that_do_not_count_need_no_sum():
+    assert uncertainty.brier_score([[1, 0], [0.1, 0.1]], [0, -1]) == 0

@@ -48,14 +48,11 @@ namespace sheafnn::uncertainty {
   const std::size_t classes = static_cast<std::size_t>(class_count);
   require(probabilities.size() % classes == 0, "probabilities", probabilities.size(),
           detail::concat("must be a multiple of ", classes));
+  detail::check_all_rows("probabilities", probabilities, class_count, true);
   std::vector<double> scores(probabilities.size());
   std::vector<std::size_t> order(classes);
   for (std::size_t u = 0; u < probabilities.size() / classes; ++u) {
     const std::span<const double> row = probabilities.subspan(u * classes, classes);
-    for (std::size_t c = 0; c < classes; ++c) {
-      if (row[c] >= 0 && row[c] <= 1 + 1e-5) continue;
-      throw_invalid_argument(detail::concat("probabilities[", u, ", ", c, "]"), row[c], "must be between 0 and 1");
-    }
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return row[a] > row[b] || (row[a] == row[b] && a < b); });

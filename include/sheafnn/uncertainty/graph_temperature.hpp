@@ -54,10 +54,7 @@ struct GraphTemperature {
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const Index n = graph.node_count();
   detail::require_rows("probabilities", probabilities.size(), n, class_count);
-  for (std::size_t i = 0; i < probabilities.size(); ++i) {
-    const double p = probabilities[i];
-    require(p >= 0 && p <= 1 + 1e-5, ArgumentName({}, "probabilities", i), p, "must be between 0 and 1");
-  }
+  detail::check_all_rows("probabilities", probabilities, class_count, true);
   std::vector<double> r(static_cast<std::size_t>(n), 0.0);
   double sum = 0, count = 0;
   for (Index u = 0; u < n; ++u) {
@@ -230,7 +227,7 @@ namespace sheafnn::uncertainty {
   require(logits.size() % classes == 0, "logits", logits.size(),
           detail::concat("must be a multiple of ", classes));
   detail::check_agreement(agreement, logits.size() / classes);
-  detail::check_logits(logits);
+  detail::check_all_rows("logits", logits, class_count, false);
   std::vector<double> r;
   r.reserve(logits.size());
   for (std::size_t u = 0; u < agreement.size(); ++u) {

@@ -41,6 +41,28 @@ inline void require_rows(std::string_view name, std::size_t values, Index nodes,
   require_product(name, values, "nodes * classes", {nodes, classes});
 }
 
+/// Checks row u of n × C values: probabilities in [0, 1], or else finite values. `name` is what messages call the values.
+inline void check_row(std::string_view name, std::span<const double> values, Index class_count, Index u,
+                      bool are_probabilities) {
+  for (Index c = 0; c < class_count; ++c) {
+    const double value = values[static_cast<std::size_t>(u * class_count + c)];
+    // A softmax in single precision may exceed 1 by rounding.
+    const bool ok = are_probabilities ? value >= 0 && value <= 1 + 1e-5 : std::isfinite(value);
+    if (!ok) {
+      throw_invalid_argument(concat(name, "[", u, ", ", c, "]"), value,
+                             are_probabilities ? "a probability must be between 0 and 1" : "must be finite");
+    }
+  }
+}
+
+/// Checks all rows, whose number the size of `values` says.
+inline void check_all_rows(std::string_view name, std::span<const double> values, Index class_count,
+                           bool are_probabilities) {
+  for (Index u = 0; u < static_cast<Index>(values.size()) / class_count; ++u) {
+    check_row(name, values, class_count, u, are_probabilities);
+  }
+}
+
 /// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range, and, in the
 /// rows that count, probabilities in [0, 1] or else finite values. `name` is what messages call the values.
 inline void check_predictions(std::string_view name, std::span<const double> values, Index class_count,
@@ -59,15 +81,7 @@ inline void check_predictions(std::string_view name, std::span<const double> val
     if (label < 0 || label >= class_count) {
       throw_invalid_argument(concat("labels[", u, "]"), label, concat("must be between 0 and ", class_count - 1));
     }
-    for (Index c = 0; c < class_count; ++c) {
-      const double value = values[static_cast<std::size_t>(u * class_count + c)];
-      // A softmax in single precision may exceed 1 by rounding.
-      const bool ok = are_probabilities ? value >= 0 && value <= 1 + 1e-5 : std::isfinite(value);
-      if (!ok) {
-        throw_invalid_argument(concat(name, "[", u, ", ", c, "]"), value,
-                               are_probabilities ? "a probability must be between 0 and 1" : "must be finite");
-      }
-    }
+    check_row(name, values, class_count, u, are_probabilities);
   }
 }
 

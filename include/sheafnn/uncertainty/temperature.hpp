@@ -27,12 +27,6 @@ inline constexpr double highest_temperature = 100;  ///< the upper one
 
 namespace sheafnn::detail {
 
-inline void check_logits(std::span<const double> logits) {
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    require(std::isfinite(logits[i]), ArgumentName({}, "logits", i), logits[i], "must be finite");
-  }
-}
-
 /// a − b of finite a ≤ b, finite: times a probability of 0 it is 0.
 [[nodiscard]] inline double difference(double a, double b) {
   return std::max(a - b, std::numeric_limits<double>::lowest());
@@ -53,7 +47,7 @@ namespace sheafnn::uncertainty {
   require(class_count >= 1, "class_count", class_count, "must be at least 1");
   const std::size_t classes = static_cast<std::size_t>(class_count);
   require(logits.size() % classes == 0, "logits", logits.size(), detail::concat("must be a multiple of ", classes));
-  detail::check_logits(logits);
+  detail::check_all_rows("logits", logits, class_count, false);
   std::vector<double> p(logits.begin(), logits.end());
   for (std::size_t begin = 0; begin < p.size(); begin += classes) {
     const std::span<double> row = std::span(p).subspan(begin, classes);
