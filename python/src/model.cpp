@@ -310,7 +310,7 @@ std::vector<double> raw_predictions(const Model& model, const Dataset& data, con
                                     const sheafnn::PredictOptions& options,
                                     std::vector<double>* samples = nullptr) {
   const GilRelease release;
-  sheafnn::check_feature_names(data.feature_names, model.feature_names());
+  model.check_columns(data);
   const auto& info = model.info();
   return programs::find_model(info.model, model.maps(), info.stalk_dimension)
       .predict_targets(model.path(), model.file(), model.bayesian(), data, programs::TargetLoss(loss, samples),

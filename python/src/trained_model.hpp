@@ -35,18 +35,18 @@ class Model : public Checkpoint {
   [[nodiscard]] std::string_view maps() const { return maps_of(info().model, info().maps); }
   /// What happens to features.
   [[nodiscard]] const sheafnn::FeaturePlan& plan() const {
-    return programs::with_options_of(info().model, info().networks,
-                                     [](const auto& options) -> const auto& { return options.feature_plan; });
+    return programs::with_options_of(
+        info().model, info().networks, [](const auto& options) -> const auto& { return options.feature_plan; });
   }
 
   /// \throws std::invalid_argument  data with other feature columns
   [[nodiscard]] sheafnn::Prediction predict(const Dataset& data, const sheafnn::PredictOptions& options) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
+    check_columns(data);
     return entry_->predict(path(), file(), bayesian(), data, options);
   }
   [[nodiscard]] sheafnn::io::NpzWriter learned(const Dataset& data, const sheafnn::PredictOptions& options,
                                                Index layer) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
+    check_columns(data);
     return entry_->learned(path(), file(), bayesian(), data, options, layer);
   }
 
