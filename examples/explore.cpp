@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <sheafnn/io/datasets.hpp>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct Settings {
   sheafnn::SyntheticOptions synthetic;
   programs::DataOptions data;
   int split = -1;
-  std::int64_t seed = -1;
+  std::optional<std::uint64_t> seed;
 };
 
 /// The numbers of one training in a report of train --history, as --split and --seed name it.
@@ -52,8 +53,8 @@ History read_history(const Settings& s, const std::string& dataset, const Learne
     std::vector<std::pair<std::string, json>> found;
     for (const json& one : report["splits"]) {
       const auto split = one.at("split").get<std::int64_t>();
-      const auto seed = (one.contains("seed") ? one : report.at("options")).at("seed").get<std::int64_t>();
-      if ((s.split >= 0 && split != s.split) || (s.seed >= 0 && seed != s.seed)) continue;
+      const auto seed = (one.contains("seed") ? one : report.at("options")).at("seed").get<std::uint64_t>();
+      if ((s.split >= 0 && split != s.split) || (s.seed && seed != *s.seed)) continue;
       found.emplace_back(joined({"split ", split, ", seed ", seed}), one);
     }
     if (found.size() > 1) {
@@ -87,7 +88,7 @@ History read_history(const Settings& s, const std::string& dataset, const Learne
     wrong(joined({"is not a report of train: ", error.what()}));
   }
   wrong(joined({"has no training", s.split >= 0 ? joined({" on split ", s.split}) : "",
-                s.seed >= 0 ? joined({" with seed ", s.seed}) : ""}));
+                s.seed ? joined({" with seed ", *s.seed}) : ""}));
   return {};
 }
 
@@ -162,9 +163,7 @@ int main(int argc, char** argv) {
   for (const char* option : {"--make-splits", "--exchange-masks"}) app.get_option(option)->needs(split);
   auto* report =
       app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");
-  app.add_option("--seed", s.seed, "draw the training with this seed, where the split has several")
-      ->needs(report)
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", s.seed, "draw the training with this seed, where the split has several")->needs(report);
   app.add_option("--output", s.output, "folder for index.html and its pictures, created if it does not exist")
       ->required();
   return programs::run_program(app, argc, argv, [&] {

@@ -23,6 +23,7 @@
 
 #include "graphs/models.hpp"
 #include "models/class_names.hpp"
+#include "models/interruption.hpp"
 #include "models/option_flags.hpp"
 #include "models/outcome.hpp"
 #include "models/program.hpp"
@@ -43,19 +44,23 @@ struct Settings : graph_program::Defaults {
   }
 };
 
-/// Predictions as a CSV file, one line per graph; the fold is empty if the graph has no fold.
+/// Predictions as a CSV file, one line per graph, with its name where graphs have names; the fold is empty if the graph has
+/// no fold.
 class PredictionRows {
  public:
   explicit PredictionRows(const sheafnn::GraphSet& set) : set_(&set) {
     out_.precision(std::numeric_limits<double>::max_digits10);
-    out_ << "graph,fold,label,predicted,probability,entropy,mutual_information\n";
+    out_ << (set.graph_names.empty() ? "graph" : "graph,name")
+         << ",fold,label,predicted,probability,entropy,mutual_information\n";
   }
   void add(const sheafnn::Prediction& p, const std::vector<std::int32_t>& graphs, const std::string& fold) {
     for (const std::int32_t g : graphs) {
       const std::size_t u = static_cast<std::size_t>(g);
       const std::size_t first = u * static_cast<std::size_t>(p.class_count);
       const std::int32_t label = set_->labels[u];
-      out_ << g << ',' << fold << ',' << (label < 0 ? "" : name(label)) << ',' << name(p.label[u]) << ','
+      out_ << g << ',';
+      if (!set_->graph_names.empty()) out_ << sheafnn::io::csv_field(set_->graph_names[u]) << ',';
+      out_ << fold << ',' << (label < 0 ? "" : name(label)) << ',' << name(p.label[u]) << ','
            << p.probabilities[first + static_cast<std::size_t>(p.label[u])] << ',' << p.entropy[u] << ','
            << p.mutual_information[u] << '\n';
     }
@@ -79,7 +84,7 @@ std::vector<sheafnn::Split> splits_of(const Settings& s, const sheafnn::GraphSet
   return sheafnn::fold_splits(set, folds, 0.1, s.train.seed);
 }
 
-/// Trains on every fold, or on one. Predictions of a fold are of its best epoch.
+/// Trains on every fold, or on one. Predictions of a fold are of its best epoch. A signal ends the training after an epoch.
 void train(Settings s, const sheafnn::GraphSet& set) {
   const std::vector<sheafnn::Split> splits = splits_of(s, set);
   const Index count = static_cast<Index>(splits.size());
@@ -89,9 +94,12 @@ void train(Settings s, const sheafnn::GraphSet& set) {
   s.network.classes = set.class_count;
   if (s.maps != "identity") s.network.edge_features = set.graph.arc_feature_count();
   PredictionRows rows(set);
-  double sum = 0, squares = 0, trained = 0;
+  double sum = 0, squares = 0;
+  Index trained = 0;
   std::printf("fold  best epoch  validation  test accuracy  test ECE\n");
-  for (Index i = 0; i < count; ++i) {
+  const programs::Interruption interruption;
+  s.train.on_epoch = [](const sheafnn::EpochReport&) { return programs::wanted_action(); };
+  for (Index i = 0; i < count && programs::Interruption::signal() == 0; ++i) {
     if (s.fold >= 0 && i != s.fold) continue;
     const sheafnn::Split& split = splits[static_cast<std::size_t>(i)];
     const graph_program::Outcome outcome = s.entry().train({set, split, s.network, s.train, s.bayesian()});
@@ -110,9 +118,9 @@ void train(Settings s, const sheafnn::GraphSet& set) {
     if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
   }
   if (trained > 1) {
-    const double mean = sum / trained;
+    const double mean = sum / static_cast<double>(trained);
     std::printf("test accuracy %.1f ± %.1f over %td folds\n", 100 * mean,
-                100 * std::sqrt(std::max(0.0, squares / trained - mean * mean)), count);
+                100 * std::sqrt(std::max(0.0, squares / static_cast<double>(trained) - mean * mean)), trained);
   }
   if (!s.predictions.empty()) sheafnn::io::write_text(s.predictions, rows.text());
 }
@@ -146,6 +154,7 @@ void take_network(Settings& s, const sheafnn::io::TensorFile& file, const sheafn
   const auto names = programs::checkpoint_class_names(s.load, file.metadata, classes);
   sheafnn::require(classes == set.class_count && names == set.class_names, "--load", s.load,
                    sheafnn::detail::concat("holds a network with other classes than ", set.name, " has"));
+  sheafnn::io::detail::naming_file(set.name, [&] { programs::check_columns(set, s.load, file.metadata); });
   s.model = info.model == kind.bayesian ? "bsnn" : "nsd";
   s.maps = info.maps;
   s.stalk_dimension = info.stalk_dimension;
@@ -164,8 +173,7 @@ int main(int argc, char** argv) {
   auto* folds =
       app.add_option("--folds", s.folds, "number of test folds, where the dataset has no folds of its own")
           ->capture_default_str();
-  app.add_option("--fold", s.fold, "number of the test fold, counted from 0 (default: each in turn)")
-      ->check(CLI::NonNegativeNumber);
+  auto* fold = app.add_option("--fold", s.fold, "number of the test fold, counted from 0 (default: each in turn)");
   auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Pooling\"");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
@@ -179,14 +187,16 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   const auto all = [](std::string_view) { return true; };
   programs::add_flags(app, *model, s.network, all);
-  programs::add_flags(app, *app.add_option_group("Training"), s.train,
-                      [](std::string_view key) { return key != "checkpoint_every"; });
+  auto* training = app.add_option_group("Training");
+  programs::add_flags(app, *training, s.train, [](std::string_view key) { return key != "checkpoint_every"; });
   auto* files = app.add_option_group("Files");
   auto* load = files->add_option("--load", s.load, "predict with the network of this .safetensors file");
   files->add_option("--save", s.save, "write the trained network to this .safetensors file")->excludes(load);
   files->add_option("--predictions", s.predictions,
                     "write the predictions for the test graphs, or with --load for all graphs, to this CSV file");
   return programs::run_program(app, argc, argv, [&] {
+    if (!s.load.empty()) programs::refuse_beside_load({model, training}, {folds, fold});
+    sheafnn::require(fold->count() == 0 || s.fold >= 0, "--fold", s.fold, "must be at least 0");
     programs::require_writable("--save", s.save);
     programs::require_writable("--predictions", s.predictions);
     programs::require_apart({{"--save", s.save}, {"--predictions", s.predictions}},
@@ -208,5 +218,6 @@ int main(int argc, char** argv) {
                 set.graph_count(), set.graph.node_count(), set.graph.edge_count(), set.feature_count(),
                 set.class_count);
     s.load.empty() ? train(s, set) : predict(s, file, set);
+    return programs::exit_status("graphs");
   });
 }

@@ -102,8 +102,7 @@ void predict(const Settings& s) {
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.load, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names, classes);
-  sheafnn::check_feature_names(data.feature_names,
-                               programs::checkpoint_feature_names(s.load, checkpoint.metadata));
+  programs::check_columns(data, s.load, checkpoint.metadata);
   const sheafnn::Prediction p =
       find_models(info.maps, info.stalk_dimension)
           .predict({s.load, checkpoint, info.model == kind.bayesian}, data,
@@ -136,8 +135,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--label", s.text.label, "name of the column with the labels, in a folder's tables")
       ->capture_default_str();
-  app.add_option("--split", s.split, "number of the split to train on (default: all)")
-      ->check(CLI::NonNegativeNumber);
+  auto* split = app.add_option("--split", s.split, "number of the split to train on (default: all)");
   auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Hypergraphs\"");
   model->add_option("--model", s.model, "shgnn, or bshgnn (Bayesian)")
       ->capture_default_str()
@@ -155,5 +153,9 @@ int main(int argc, char** argv) {
   auto* load = files->add_option("--load", s.load, "predict with the model of this .safetensors file");
   files->add_option("--save", s.save, "write the trained model to this .safetensors file")->excludes(load);
   files->add_option("--output", s.output, "write the predictions of all nodes to this CSV file")->needs(load);
-  return programs::run_program(app, argc, argv, [&] { s.load.empty() ? train(s) : predict(s); });
+  return programs::run_program(app, argc, argv, [&] {
+    if (!s.load.empty()) programs::refuse_beside_load({model, training}, {split});
+    sheafnn::require(split->count() == 0 || s.split >= 0, "--split", s.split, "must be at least 0");
+    s.load.empty() ? train(s) : predict(s);
+  });
 }

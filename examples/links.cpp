@@ -20,6 +20,7 @@
 #include "links/models.hpp"
 #include "models/class_names.hpp"
 #include "models/data_options.hpp"
+#include "models/interruption.hpp"
 #include "models/option_flags.hpp"
 #include "models/outcome.hpp"
 #include "models/program.hpp"
@@ -36,13 +37,16 @@ struct Settings : links_program::Defaults {
   programs::DataOptions data;
 };
 
-/// The pairs of a file with two nodes per line. \throws std::runtime_error  naming the file and the line
+/// The pairs of a file with two nodes per line. Says how many lines are no further pair.
+///
+/// \throws std::runtime_error  naming the file and the line
 std::vector<Edge> read_pairs(const std::string& file, const sheafnn::Dataset& data) {
   using sheafnn::io::detail::NodeNumbers;
   const NodeNumbers numbers = data.node_names.empty() ? NodeNumbers(data.name, data.node_count())
                                                       : NodeNumbers(data.name, data.node_names);
-  const sheafnn::Graph pairs = sheafnn::io::detail::read_edge_list(sheafnn::io::CsvReader(file), numbers);
-  sheafnn::require(pairs.edge_count() > 0, "--candidates", file, "it has no pair of two nodes");
+  sheafnn::io::detail::EdgeListReader reader(sheafnn::io::CsvReader(file), numbers);
+  const sheafnn::Graph pairs(numbers.count(), reader.read("has no pair of two different nodes").edges);
+  programs::print_dropped_pairs(pairs, file + ": ", "a pair");
   return {pairs.edges().begin(), pairs.edges().end()};
 }
 
@@ -89,6 +93,8 @@ void run(Settings s, const sheafnn::Dataset& data) {
       data.name.c_str(), data.node_count(), data.graph.edge_count(), links.graph.edge_count(),
       links.split.train.size(), links.split.validation.size(), links.split.test.size());
   s.network.features = data.feature_count();
+  const programs::Interruption interruption;
+  s.train.on_epoch = [](const sheafnn::EpochReport&) { return programs::wanted_action(); };
   const bool bayesian = s.model == "bsnn";
   const links_program::Outcome outcome =
       links_program::train({data, links, s.score, s.network, s.train, bayesian});
@@ -121,7 +127,7 @@ void rank(const Settings& s, const sheafnn::Dataset& data) {
   const auto targets = file.metadata.find("targets");
   sheafnn::require(targets != file.metadata.end() && targets->second == "links", "--load", s.load,
                    "it holds no network that predicts links");
-  sheafnn::check_feature_names(data.feature_names, programs::checkpoint_feature_names(s.load, file.metadata));
+  programs::check_columns(data, s.load, file.metadata);
   const sheafnn::LinkPrediction p =
       links_program::predict({s.load, file, sheafnn::is_bayesian(info.model)}, data.graph, data.features, pairs,
                              {.samples = s.train.samples, .seed = s.train.seed, .threads = s.train.threads});
@@ -166,10 +172,11 @@ int main(int argc, char** argv) {
   auto* split = app.add_option_group("Split", "the edges that the network sees and the target edges");
   programs::add_flags(app, *split, s.split, all);
   split->add_option("--hits", s.hits, "k in the metric Hits@k")->capture_default_str();
-  programs::add_flags(app, *app.add_option_group("Training"), s.train,
-                      [](std::string_view key) { return key != "checkpoint_every"; });
+  auto* training = app.add_option_group("Training");
+  programs::add_flags(app, *training, s.train, [](std::string_view key) { return key != "checkpoint_every"; });
   return programs::run_program(app, argc, argv, [&] {
     programs::refuse_idle_dataset_options(app, s.dataset);
+    if (!s.load.empty()) programs::refuse_beside_load({model, split, training});
     sheafnn::require(s.data.given_sheaf.empty(), "--given-sheaf", s.data.given_sheaf,
                      "the network learns its maps");
     s.score = sheafnn::parse_name<sheafnn::PairScore>("--score", score);
@@ -181,6 +188,8 @@ int main(int argc, char** argv) {
     programs::require_apart({{"--ranking", s.ranking}, {"--save", s.save}},
                             {{"--dataset", s.dataset}, {"--candidates", s.candidates}, {"--load", s.load}});
     const sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
+    programs::print_dropped_pairs(data);
     s.load.empty() ? run(s, data) : rank(s, data);
+    return programs::exit_status("links");
   });
 }

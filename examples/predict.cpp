@@ -66,10 +66,8 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, data_options);
   const auto [edge_types, node_types] = programs::types_of(info.model, info.networks);
   sheafnn::renumber_types(data, edge_types, node_types);
-  sheafnn::io::detail::naming_file(data.name, [&] {
-    sheafnn::check_feature_names(data.feature_names,
-                                 programs::checkpoint_feature_names(s.model, checkpoint.metadata));
-  });
+  sheafnn::io::detail::naming_file(data.name,
+                                   [&] { programs::check_columns(data, s.model, checkpoint.metadata); });
   const sheafnn::AnyTargetLoss loss = kind.unknown(data.node_count());
   std::vector<double> samples;  // of which the posterior's intervals and the mean are made
   std::vector<double> outputs_of_nodes =
@@ -142,10 +140,8 @@ void run(Settings s) {
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
   programs::take_class_names(data, class_names, classes);
   sheafnn::renumber_types(data, edge_types, node_types);
-  sheafnn::io::detail::naming_file(data.name, [&] {
-    sheafnn::check_feature_names(data.feature_names,
-                                 programs::checkpoint_feature_names(s.model, checkpoint.metadata));
-  });
+  sheafnn::io::detail::naming_file(data.name,
+                                   [&] { programs::check_columns(data, s.model, checkpoint.metadata); });
   const bool bayesian = programs::is_bayesian(info.model);
   sheafnn::require(device < 0 || sheafnn::kind_of(info.model).batched, "--device", s.device,
                    sheafnn::detail::concat(info.model, " predicts on the CPU only"));

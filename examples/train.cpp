@@ -45,7 +45,6 @@ using programs::Interruption;
 using programs::Run;
 using programs::Training;
 using programs::TrainSettings;
-using sheafnn::EpochAction;
 using sheafnn::Index;
 
 /// What all trainings of a call share.
@@ -94,8 +93,6 @@ struct Task {
   }
 };
 
-EpochAction wanted_action() { return Interruption::signal() != 0 ? EpochAction::stop : EpochAction::go_on; }
-
 /// Trains run i on the CPU, from its checkpoint where there is one.
 Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions options) {
   Training r;
@@ -139,7 +136,7 @@ void train_in_turn(const Task& task, const Use& use) {
   for (std::size_t i = 0; i < task.runs.size(); ++i) {
     options.on_epoch = [&](const sheafnn::EpochReport& epoch) {
       bar.show("split", i, epoch);
-      return wanted_action();
+      return programs::wanted_action();
     };
     const Training training = train_run(task, i, options);
     bar.clear();
@@ -161,7 +158,7 @@ void train_side_by_side(const Task& task, const Use& use) {
     own.on_epoch = [&](const sheafnn::EpochReport&) {
       ++epochs;
       trainings.check_wanted(i);
-      return wanted_action();
+      return programs::wanted_action();
     };
     Training training = train_run(task, i, own);
     epochs += own.epochs - static_cast<Index>(training.result.history.size());
@@ -190,7 +187,7 @@ void train_on_device(const Task& task, int device, const Use& use) {
     } else if (++epochs % 16 == 0) {
       bar.show_all("trainings", 0, epochs);
     }
-    return wanted_action();
+    return programs::wanted_action();
   };
   programs::Keep keep = task.keep();
   keep.model = true;  // whose figures are computed on the CPU
@@ -440,10 +437,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
     });
   }
   attempts.rethrow();
-  if (signal == 0) return 0;
-  std::fprintf(stderr, "train: interrupted by signal %d%s\n", signal,
-               task.folder != nullptr ? "; --resume resumes it" : "");
-  return Interruption::exit_code();
+  return programs::exit_status("train", task.folder != nullptr ? "; --resume resumes it" : "");
 }
 
 }  // namespace

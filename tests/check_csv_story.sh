@@ -163,6 +163,7 @@ refuse "typed/nodes.csv:2: column 'type': 'old' is not a finite number; with --s
 "$bin/predict" --model typed.safetensors --dataset typed --label trade --output typed.csv --sheaf again.npz > /dev/null \
   && cmp typed.npz again.npz || fail "predict with types"
 refuse "stalks: child=1 .*no such type" "${typed[@]}" --edge-types --stalks child=1
+refuse "stalks: young=2 .*the type is named twice" "${typed[@]}" --edge-types --stalks young=1,young=2
 refuse "stalks: 3 .*between 1 and 2" "${typed[@]}" --edge-types --stalks young=3
 refuse "people/edges.csv: has no column 'type'" "$bin/predict" --model typed.safetensors --dataset people --label trade
 sed -i '3s/[a-z]*$/hinders/' typed/edges.csv

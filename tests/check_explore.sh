@@ -157,6 +157,11 @@ cp bsnn.npz page/index.html
 refuse '--sheaf: page/index\.html is a file that --output writes' "$bin/explore" --sheaf page/index.html --output page/
 cp history.json page/history.svg
 refuse '--report: page/history\.svg is a file that --output writes' "$bin/explore" --sheaf bsnn.npz --report page/history.svg --output page
+ls people > before.txt
+refuse '--output: people is the folder of --dataset; the page needs a folder of its own' \
+  "$bin/explore" --sheaf people.npz --dataset people/ --output people
+ls people | cmp - before.txt || fail "explore wrote into the folder of the dataset"
+refuse '--seed: -1 is not allowed; must be at least 0' "${explore[@]}" --report seeds.json --seed -1
 refuse 'nowhere/out' "$bin/explore" --sheaf bsnn.npz --output nowhere/out
 refuse 'output: history\.json' "$bin/explore" --sheaf bsnn.npz --output history.json
 refuse 'sheaf' "$bin/explore" --output out

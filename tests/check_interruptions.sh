@@ -64,6 +64,36 @@ for parallel in none splits; do
   rm stopped.json
 done
 
+for program in graphs links; do
+  [ -x "$bin/$program" ] || continue
+  case $program in
+    graphs)
+      mkdir molecules
+      awk 'BEGIN {
+        print "graph,label" > "molecules/graphs.csv"
+        print "graph,mass" > "molecules/nodes.csv"
+        print "source,target" > "molecules/edges.csv"
+        for (g = 0; g < 40; ++g) {
+          print g "," g % 2 > "molecules/graphs.csv"
+          for (i = 0; i < 3; ++i) print g "," g % 2 + i > "molecules/nodes.csv"
+          print 3 * g "," 3 * g + 1 > "molecules/edges.csv"
+        }
+      }'
+      endless=("$bin/graphs" molecules --fold 0 --predictions stopped.csv) ;;
+    links) endless=("$bin/links" --dataset karate --ranking stopped.csv) ;;
+  esac
+  rm -f stopped.csv stopped.safetensors
+  "${endless[@]}" --epochs 1000000 --patience 1000000 --save stopped.safetensors > stopped.txt 2> error.txt &
+  process=$!
+  sleep 1
+  kill -INT $process
+  status=0
+  wait $process || status=$?
+  [ $status -eq 130 ] || fail "$program: exit code $status after SIGINT: $(cat error.txt)"
+  grep -q "^$program: interrupted by signal 2$" error.txt || fail "$program does not say that it was interrupted"
+  [ -s stopped.csv ] && [ -s stopped.safetensors ] || fail "$program loses its results"
+done
+
 # A folder of checkpoints belongs to its training.
 small=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --splits 0)
 "${small[@]}" --checkpoint folder > /dev/null

@@ -361,6 +361,9 @@ if [ -x "$bin/hypergraph" ]; then
   refuse 'stalk dimension: 9' "$bin/hypergraph" --stalk-dim 9
   refuse '--mediators: true is not allowed; an option of the nonlinear Laplacian' "$bin/hypergraph" --mediators
   refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing
+  refuse '^hypergraph: --epochs: 3 is not allowed; the network of --load is trained already' \
+    "$bin/hypergraph" --load hyper.safetensors --epochs 3
+  refuse '^hypergraph: --split: -1 is not allowed; must be at least 0' "$bin/hypergraph" --split -1
   refuse '--output: .* is the file of --load' "$bin/hypergraph" --load hyper.safetensors --output hyper.safetensors
   refuse 'works on a hypergraph' "$bin/predict" --model hyper.safetensors
 fi
@@ -403,6 +406,26 @@ if [ -x "$bin/graphs" ]; then
   mv edges.csv graphs.csv tables/rings
   "$bin/graphs" tables/rings --epochs 2 --save tables.safetensors --fold 0 --predictions tables.csv > tables.txt || fail "graphs with a split"
   [ "$(wc -l < tables.csv)" = 11 ] || fail "graphs with a split: $(cat tables.csv)"
+  [ "$(head -1 tables.csv)" = graph,name,fold,label,predicted,probability,entropy,mutual_information ] &&
+    grep -q '^9,g10,0,-1,' tables.csv || fail "graphs --predictions has no names: $(cat tables.csv)"
+  # A saved network knows the names of its columns.
+  for other in named swapped renamed tags edge; do cp -r tables/rings $other; done
+  named() { awk -F, -v one="$1" -v two="$2" -v tag="$3" '
+    NR == 1 {print $0 ",tag," one "," two; next}
+    {a = NR % 3; b = NR % 5; print $0 "," (NR % 2 ? "C" : tag) "," (one < two ? a "," b : b "," a)}' tables/rings/nodes.csv; }
+  named charge mass O > named/nodes.csv
+  named mass charge O > swapped/nodes.csv
+  named charge weight O > renamed/nodes.csv
+  named charge mass A > tags/nodes.csv
+  cp named/nodes.csv edge
+  sed -i 1s/length/width/ edge/edges.csv
+  "$bin/graphs" named --epochs 2 --fold 0 --save named.safetensors > /dev/null || fail "graphs with names"
+  "$bin/graphs" named --load named.safetensors > /dev/null || fail "graphs --load with names"
+  columns() { refuse "$1" "$bin/graphs" "$2" --load named.safetensors --predictions out.csv; }
+  columns "swapped: feature column 2: 'mass' is not allowed; the model was trained with 'charge' there; the same .* another order" swapped
+  columns "renamed: feature column 3: 'weight' is not allowed; the model was trained with 'mass' there" renamed
+  columns "tags: feature column 0: 'tag=A' is not allowed; the model was trained with 'tag=C' there" tags
+  columns "edge: edge feature column 0: 'width' is not allowed; the model was trained with 'length' there" edge
   refuse '--folds: 5 is not allowed; rings has 1 splits of its own' "$bin/graphs" tables/rings --folds 5
   refuse 'arc features of the graph: 0 is not allowed; the sheaf learner reads 1' "$bin/graphs" rings --load tables.safetensors
   echo 'a1-1,a2-1,1' >> tables/rings/edges.csv
@@ -415,6 +438,25 @@ if [ -x "$bin/graphs" ]; then
   awk '/% of the labelled graphs have the class of their label$/ {n++; sub(/%.*/, ""); if ($1 + 0 < 90) bad = 1} END {exit bad || n != 1}' graphs.txt ||
     fail "graphs learned nothing: $(cat graphs.txt)"
   [ "$(wc -l < all.csv)" = 61 ] || fail "graphs --load --predictions"
+  # Older files have no names.
+  python3 - << 'END' || fail "no older file"
+import json, struct
+data = open("rings.safetensors", "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:8 + size])
+assert header["__metadata__"].pop("feature_names") == "degree"
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open("older.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + size:])
+END
+  "$bin/graphs" rings --load older.safetensors --predictions older.csv > /dev/null || fail "graphs --load of an older file"
+  cmp older.csv all.csv || fail "graphs --load of an older file predicts otherwise"
+  for option in '--epochs 3' '--model nsd' '--maps diagonal' '--fold 1' '--folds 5' '--layer-norm true'; do
+    refuse "^graphs: ${option/ /: } is not allowed; the network of --load is trained already" \
+      "$bin/graphs" rings --load rings.safetensors ${option/ true/}
+  done
+  "$bin/graphs" rings --load rings.safetensors --samples 2 --seed 3 --threads 1 > /dev/null || fail "graphs --load with options"
+  refuse '^graphs: --fold: -1 is not allowed; must be at least 0' "$bin/graphs" rings --fold -1
   refuse 'nothing: cannot be listed; No such file' "$bin/graphs" nothing
   refuse '--fold: 10 is not allowed; rings has 10 folds' "$bin/graphs" rings --fold 10
   refuse 'maps: diagonal of stalk dimension 5 is not allowed; this build has .*diagonal 3' "$bin/graphs" rings --stalk-dim 5
@@ -454,6 +496,21 @@ END
   "$bin/links" --dataset club --load links.safetensors --candidates pairs.csv --ranking again.csv > again.txt || fail "links --load"
   grep -q '^club: 120 nodes, [0-9]* edges, which the network sees; 4 pairs ranked$' again.txt || fail "links --load: $(cat again.txt)"
   [ "$(wc -l < again.csv)" = 5 ] && [ "$(tail -1 again.csv | cut -d, -f1)" = 'person 40' ] || fail "links --load: $(cat again.csv)"
+  for option in '--epochs 3' '--layers 2' '--message-share 0.5' '--hits 3'; do
+    refuse "^links: ${option/ /: } is not allowed; the network of --load is trained already" \
+      "$bin/links" --dataset club --load links.safetensors --candidates pairs.csv --ranking out.csv $option
+  done
+  # Lines that are no further pair are counted, and files without a pair refused.
+  { cat pairs.csv; printf 'person 7,person 7\nperson 41,person 40\n'; } > repeated.csv
+  "$bin/links" --dataset club --load links.safetensors --candidates repeated.csv --ranking once.csv > once.txt || fail "links with repeated pairs"
+  cmp once.csv again.csv || fail "links ranks other pairs: $(cat once.csv)"
+  grep -q '^repeated\.csv: 1 self-loop dropped, 1 pair merged that repeat a pair in either direction$' once.txt || fail "links counts no pairs: $(cat once.txt)"
+  for text in '' 'source,target\n' 'person 7,person 7\n'; do
+    printf "$text" > nothing.csv
+    refuse '^links: nothing\.csv: ' "$bin/links" --dataset club --candidates nothing.csv --ranking out.csv
+    ! grep -q 'graph' error.txt || fail "links calls pairs a graph: $(cat error.txt)"
+  done
+  refuse 'nothing\.csv: has no pair of two different nodes' "$bin/links" --dataset club --candidates nothing.csv --ranking out.csv
   refuse '--load requires --candidates' "$bin/links" --dataset club --load links.safetensors --ranking again.csv
   refuse '--load: .* is not allowed; it holds no network that predicts links' "$bin/links" --dataset club --load deep.safetensors \
     --candidates pairs.csv --ranking again.csv

@@ -422,6 +422,13 @@ TEST_CASE("names of features are compared") {
   CHECK_THROWS_WITH_AS(sheafnn::check_feature_names(other, trained),
                        "feature column 1: 'weight' is not allowed; the model was trained with 'height' there",
                        std::invalid_argument);
+  // A name that is not known equals every name.
+  const std::vector<std::string> partly = {"", "height"};
+  sheafnn::check_feature_names(partly, trained);
+  sheafnn::check_feature_names(trained, partly);
+  CHECK_THROWS_WITH_AS(sheafnn::check_feature_names(other, partly, "edge feature column"),
+                       "edge feature column 1: 'weight' is not allowed; the model was trained with 'height' there",
+                       std::invalid_argument);
 }
 
 TEST_CASE("a node table has missing values where a field is empty or says so") {

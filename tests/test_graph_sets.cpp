@@ -70,6 +70,9 @@ TEST_CASE("graph sets: a TU folder") {
   CHECK(set.features.column_of()[0] == 2);
   CHECK(set.features.column_of()[1] == 3);
   CHECK(set.features.values()[1] == 0.5);
+  CHECK(set.feature_names == std::vector<std::string>{"tag=2", "tag=3", "tag=7", "", ""});
+  CHECK(set.edge_feature_names.empty());
+  CHECK(set.graph_names.empty());
 }
 
 TEST_CASE("graph sets: errors of a TU folder name file and line") {
@@ -133,6 +136,17 @@ TEST_CASE("graph sets: a folder of tables") {
   CHECK(numbers(0, 2) == std::vector<double>{2, 0.97});
   CHECK(numbers(2, 0) == numbers(0, 2));
   CHECK(numbers(5, 4) == std::vector<double>{1, 0.74});
+  using Names = std::vector<std::string>;
+  CHECK(set.feature_names == Names{"tag=H", "tag=Ne", "tag=O", "charge", "mass"});
+  CHECK(set.edge_feature_names == Names{"bond", "length"});
+  CHECK(set.graph_names == Names{"water", "neon", "hydrogen"});
+  write_tables(folder, "edges.csv", "o,a,1,0.96\nb,o,2,0.97\nh1,h2,1,0.74\n");
+  CHECK(sheafnn::io::load_graphs(folder.path()).edge_feature_names.empty());  // without a header
+  write_tables(folder, "nodes.csv",
+               "atom,graph,tag\nh1,hydrogen,1\no,water,8\na,water,1\nb,water,1\nh2,hydrogen,1\nne,neon,10\n");
+  CHECK(sheafnn::io::load_graphs(folder.path()).feature_names == Names{"tag=1", "tag=8", "tag=10"});
+  write_tables(folder, "nodes.csv", "atom,graph\nh1,hydrogen\no,water\na,water\nb,water\nh2,hydrogen\nne,neon\n");
+  CHECK(sheafnn::io::load_graphs(folder.path()).feature_names == Names{"degree"});
 }
 
 TEST_CASE("graph sets: tables of nodes without names, targets, splits") {
@@ -228,6 +242,23 @@ TEST_CASE("graph sets: errors of tables name file, line, column and value") {
   CHECK(error_of(folder).ends_with(": has neither graphs.csv (or .tsv) nor NAME_graph_indicator.txt"));
   folder.write("graphs.csv", "id,label\n1,a\n");
   CHECK(error_of(folder).ends_with(": has no edges.csv (or edges.tsv)"));
+}
+
+TEST_CASE("graph sets: names are as many as what they name") {
+  const test::TemporaryFolder folder;
+  write_tables(folder);
+  const GraphSet set = sheafnn::io::load_graphs(folder.path());
+  for (const auto& [names, message] :
+       {std::pair(&GraphSet::graph_names,
+                  "graph_names: 1 is not allowed; must be empty, or one name for each of the 3"),
+        std::pair(&GraphSet::feature_names,
+                  "feature_names: 1 is not allowed; must be empty, or one name for each of the 5"),
+        std::pair(&GraphSet::edge_feature_names,
+                  "edge_feature_names: 1 is not allowed; must be empty, or one name for each of the 2")}) {
+    GraphSet other = set;
+    (other.*names) = {"one"};
+    CHECK_THROWS_WITH_AS(validate(other), message, std::invalid_argument);
+  }
 }
 
 TEST_CASE("graph sets: folds are disjoint, and no graph is in two sets of a split") {

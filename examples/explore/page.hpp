@@ -22,6 +22,10 @@ inline void require_apart_from_page(const std::filesystem::path& folder,
                                     const std::vector<programs::NamedFile>& files) {
   const std::filesystem::path place = programs::resolved(folder / "index.html").parent_path();
   for (const auto& [option, file] : files) {
+    if (std::filesystem::is_directory(file) && programs::resolved(file / "index.html").parent_path() == place) {
+      throw std::runtime_error("--output: " + folder.string() + " is the folder of " + option +
+                               "; the page needs a folder of its own");
+    }
     const bool of_page = file.filename() == "index.html" || file.extension() == ".svg";
     if (!of_page || programs::resolved(file).parent_path() != place) continue;
     throw std::runtime_error(std::string(option) + ": " + file.string() + " is a file that --output writes");

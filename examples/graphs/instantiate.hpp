@@ -27,7 +27,11 @@ Outcome train_model(const Job& job) {
   r.result = set.targets.empty() ? train(sheafnn::Classification(set.labels))
                                  : train(sheafnn::Regression(set.target_matrix()));
   r.parameters = model.parameters().size();
-  r.checkpoint = sheafnn::io::to_tensors(model, programs::checkpoint_notes(set, r.result.best_epoch));
+  std::map<std::string, std::string> notes = programs::checkpoint_notes(set, r.result.best_epoch);
+  if (job.model.edge_features > 0 && !set.edge_feature_names.empty()) {
+    notes["edge_feature_names"] = sheafnn::io::csv_record(set.edge_feature_names);
+  }
+  r.checkpoint = sheafnn::io::to_tensors(model, notes);
   return r;
 }
 template <class Model>

@@ -17,15 +17,13 @@ namespace programs {
 
 /// What a checkpoint stores about its training, in addition to the model.
 ///
-/// \tparam Data  a NodeDataset, or a GraphSet, whose features have no names
+/// \tparam Data  a NodeDataset, or a GraphSet
 template <class Data>
 [[nodiscard]] std::map<std::string, std::string> checkpoint_notes(const Data& data, sheafnn::Index best_epoch) {
   std::map<std::string, std::string> notes = {{"dataset", as_utf8(data.name)},
                                               {"best_epoch", std::to_string(best_epoch)}};
   if (!data.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(data.class_names);
-  if constexpr (requires { data.feature_names; }) {
-    if (!data.feature_names.empty()) notes["feature_names"] = sheafnn::io::csv_record(data.feature_names);
-  }
+  if (!data.feature_names.empty()) notes["feature_names"] = sheafnn::io::csv_record(data.feature_names);
   return notes;
 }
 
@@ -67,6 +65,19 @@ template <class Data>
 [[nodiscard]] inline std::vector<std::string> checkpoint_feature_names(
     const std::string& file, const std::map<std::string, std::string>& notes) {
   return checkpoint_record(file, notes, "feature_names");
+}
+
+/// Checks by their names that a dataset has the feature columns, of nodes and of edges, that a checkpoint was trained with.
+///
+/// \tparam Data  a NodeDataset, or a GraphSet
+/// \throws as checkpoint_record() and check_feature_names()
+template <class Data>
+void check_columns(const Data& data, const std::string& file, const std::map<std::string, std::string>& notes) {
+  sheafnn::check_feature_names(data.feature_names, checkpoint_feature_names(file, notes));
+  if constexpr (requires { data.edge_feature_names; }) {
+    sheafnn::check_feature_names(data.edge_feature_names, checkpoint_record(file, notes, "edge_feature_names"),
+                                 "edge feature column");
+  }
 }
 
 /// Renumbers the classes of a dataset as a trained model does, and says how many labels the model does not know.

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/synthetic.hpp>
@@ -191,11 +192,12 @@ inline void add_type_options(CLI::App& app, DataOptions& data) {
 ///
 /// \param option, text  of the command line: TYPE=DIMENSION with commas between them
 /// \param largest       of types that the text leaves out
-/// \throws std::invalid_argument  another text, or a type that is not there
+/// \throws std::invalid_argument  another text, a type that is not there or that is named twice
 [[nodiscard]] inline std::vector<sheafnn::Index> parse_stalks(const std::string& option, const std::string& text,
                                                               const std::vector<std::string>& types,
                                                               sheafnn::Index largest) {
   std::vector<sheafnn::Index> r(types.size(), largest);
+  std::set<std::size_t> given;
   for (const std::string& word : parse_words(option, text)) {
     const std::size_t at = std::min(word.rfind('='), word.size());
     sheafnn::Index dimension = 0;
@@ -204,7 +206,9 @@ inline void add_type_options(CLI::App& app, DataOptions& data) {
     const auto found = std::find(types.begin(), types.end(), word.substr(0, at));
     sheafnn::require(found != types.end(), option, word, "the data have no such type");
     sheafnn::require_between(option, dimension, 1, largest);
-    r[static_cast<std::size_t>(found - types.begin())] = dimension;
+    const auto type = static_cast<std::size_t>(found - types.begin());
+    sheafnn::require(given.insert(type).second, option, word, "the type is named twice");
+    r[type] = dimension;
   }
   return r;
 }
@@ -335,17 +339,25 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
   return data;
 }
 
-/// One line about self-loops and repeated pairs in the edge list, if there are any.
-inline void print_dropped_pairs(const sheafnn::Dataset& data) {
-  const sheafnn::Index loops = data.graph.dropped_self_loops(), repeated = data.graph.merged_duplicates();
+/// One line about self-loops and repeated pairs in a list of pairs, if there are any.
+///
+/// \param graph  of the pairs
+/// \param list   where they are from, with a colon and a blank
+/// \param what   is repeated: an edge
+inline void print_dropped_pairs(const sheafnn::Graph& graph, const std::string& list, const char* what) {
+  const sheafnn::Index loops = graph.dropped_self_loops(), repeated = graph.merged_duplicates();
   if (loops == 0 && repeated == 0) return;
   std::string text;
   if (loops > 0) text += sheafnn::detail::concat(loops, loops == 1 ? " self-loop" : " self-loops", " dropped");
   if (repeated > 0) {
     text += sheafnn::detail::concat(loops > 0 ? ", " : "", repeated, repeated == 1 ? " pair" : " pairs",
-                                    " merged that repeat an edge in either direction");
+                                    " merged that repeat ", what, " in either direction");
   }
-  std::printf("%s: edge list: %s\n", data.name.c_str(), text.c_str());
+  std::printf("%s%s\n", list.c_str(), text.c_str());
+}
+/// The same of the edge list of a dataset.
+inline void print_dropped_pairs(const sheafnn::Dataset& data) {
+  print_dropped_pairs(data.graph, data.name + ": edge list: ", "an edge");
 }
 
 }  // namespace programs

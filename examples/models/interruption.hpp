@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <sheafnn/bsnn/train_options.hpp>
 
 namespace programs {
 
@@ -33,5 +35,19 @@ class Interruption {
   static_assert(std::atomic<int>::is_always_lock_free, "a handler of signals may take no lock");
   static inline std::atomic<int> noted_ = 0;  // which trainings side by side read, each in its thread
 };
+
+/// What a training does after an epoch: it stops where a signal came.
+[[nodiscard]] inline sheafnn::EpochAction wanted_action() {
+  return Interruption::signal() != 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
+}
+
+/// The exit status of a program that writes its results although a signal came, and says so; 0: none came.
+///
+/// \param hint  follows in the message
+[[nodiscard]] inline int exit_status(const char* program, const char* hint = "") {
+  if (Interruption::signal() == 0) return 0;
+  std::fprintf(stderr, "%s: interrupted by signal %d%s\n", program, Interruption::signal(), hint);
+  return Interruption::exit_code();
+}
 
 }  // namespace programs

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <concepts>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -95,6 +96,41 @@ void add_flags(CLI::App& app, CLI::App& group, Options& options, const Wanted& w
   };
   // With its older spelling.
   return count(flag) > 0 || (flag == "--feature-treatment" && count("--normalise-features") > 0);
+}
+
+/// Refuses an option by the name that was typed, --activation or --no-activation.
+///
+/// \throws std::invalid_argument  always
+[[noreturn]] inline void refuse_given(const CLI::Option& option, const std::string& why) {
+  const std::string value = option.as<std::string>();
+  const bool off = value == "false" && option.get_lnames().size() > 1;
+  sheafnn::throw_invalid_argument(off ? "--" + option.get_lnames().back() : option.get_name(), value, why);
+}
+
+/// Checks that no option of a group was given but these.
+///
+/// \param group  after parsing
+/// \throws std::invalid_argument  naming the option, its value and why it is refused
+inline void refuse_others(const CLI::App& group, const std::vector<std::string>& allowed, const std::string& why) {
+  for (const CLI::Option* option : group.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+    refuse_given(*option, why);
+  }
+}
+
+/// Checks that no option of a network or of its training was given beside --load, but those that predictions take.
+///
+/// \param groups   of the command line, after parsing: options of networks, of their training and of what is held out
+/// \param options  further ones
+/// \throws std::invalid_argument  naming the option and its value
+inline void refuse_beside_load(const std::vector<const CLI::App*>& groups,
+                               const std::vector<const CLI::Option*>& options = {}) {
+  constexpr const char* why = "the network of --load is trained already";
+  for (const CLI::App* group : groups) refuse_others(*group, {"--samples", "--seed", "--threads"}, why);
+  for (const CLI::Option* option : options) {
+    if (option->count() > 0) refuse_given(*option, why);
+  }
 }
 
 /// Sets the options that the command line does not, as in `from`. \param app  after parsing

@@ -338,15 +338,6 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
   return r;
 }
 
-/// Refuses an option by the name that was typed, --activation or --no-activation.
-///
-/// \throws std::invalid_argument  always
-[[noreturn]] inline void refuse_given(const CLI::Option& option, const std::string& why) {
-  const std::string value = option.as<std::string>();
-  const bool off = value == "false" && option.get_lnames().size() > 1;
-  sheafnn::throw_invalid_argument(off ? "--" + option.get_lnames().back() : option.get_name(), value, why);
-}
-
 /// Checks that every given option has an effect together with the other options.
 ///
 /// \param app  after parsing
@@ -375,11 +366,7 @@ inline void refuse_other_options(const CLI::App& app, const TrainSettings& s) {
   const auto allow = [&](const sheafnn::Option& option, const auto&) { allowed.push_back(flag_of(option)); };
   with_network(s, [&](const auto& o) { for_each_option(allow, o); });
   for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) {
-    for (const CLI::Option* option : app.get_option_group(group_of(kind))->get_options()) {
-      const std::string name = option->get_name();
-      if (option->count() == 0 || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-      refuse_given(*option, "not an option of --model " + s.model);
-    }
+    refuse_others(*app.get_option_group(group_of(kind)), allowed, "not an option of --model " + s.model);
   }
 }
 

@@ -26,7 +26,7 @@ from ._estimator import (
 )
 from ._labels import encode, known_labels, label_array, same_classes
 from .classifier import Uncertainty, class_notes, classes_of
-from .dataset import Split, _check_edge_attributes, _class_names, _feature_arrays, _numbers
+from .dataset import Split, _check_edge_attributes, _class_names, _feature_arrays, _feature_names, _numbers
 
 E = TypeVar("E", bound="GraphEstimator")
 
@@ -55,6 +55,7 @@ class GraphSet:
         folds: Iterable[Any] = (),
         name: str = "graphs",
         arc_features: Any = None,
+        feature_names: Sequence[str] | None = None,
     ) -> "GraphSet":
         """A set of arrays, as an .npz file has them (docs/data.md, "Sets of graphs").
 
@@ -67,6 +68,7 @@ class GraphSet:
         :param folds: lists of graph numbers or masks of G, the test graphs of each fold; disjoint
         :param name: shown in messages
         :param arc_features: m x k numbers, as of Dataset.from_numpy
+        :param feature_names: p names of the columns of features, as of Dataset.from_numpy
         :raises ValueError: names the argument, its value and the limit
 
         >>> graphs = GraphSet.from_arrays([[0, 1], [1, 2], [3, 4]], [0, 0, 0, 1, 1, 2], labels=["a", "b", "a"])
@@ -76,13 +78,17 @@ class GraphSet:
         indicator = _whole_numbers("graph_indicator", graph_indicator)
         count = len(indicator)
         tags = np.empty(0, np.int64) if node_tags is None else _whole_numbers("node_tags", node_tags)
+        names: list[str] = []
         offsets, columns, values, (rows, width) = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), (count, 0)
         if features is not None:
             offsets, columns, values, (rows, width) = _feature_arrays(features)
             if rows != count:
                 raise ValueError(f"features: {rows} rows are not allowed; must be one for each of {count} nodes")
+            names = _feature_names(feature_names, features, width)
+        elif feature_names is not None:
+            raise ValueError("feature_names: names without features are not allowed")
         pairs = _edges.edge_array(edges, count)
-        core = _core.make_graph_set(str(name), pairs, indicator, tags, offsets, columns, values, width)
+        core = _core.make_graph_set(str(name), pairs, indicator, tags, offsets, columns, values, width, names)
         graphs = cls(core, np.empty(0, int))
         if arc_features is not None:
             if scipy.sparse.issparse(edges):
@@ -192,6 +198,11 @@ class GraphSet:
         return self._core.feature_count
 
     @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns of ``features``: ``tag=H`` of a tag, ``""`` of an unknown name. Empty where no name is known."""
+        return self._core.feature_names
+
+    @property
     def edges(self) -> np.ndarray:
         """m x 2 node numbers of the union, sorted, the smaller one first."""
         return self._core.edges
@@ -288,7 +299,8 @@ class GraphSet:
     def __reduce__(self) -> tuple[Any, ...]:
         core = self._core
         parts = (core.name, core.listed_arcs.astype(np.int64), core.graph_indicator.astype(np.int64), *core.feature_arrays(), self.feature_count)
-        return _unpickled, (parts, core.arc_features, self.codes, self._classes, self.targets, self.folds, self._core.splits)
+        names = (core.feature_names, core.edge_feature_names, core.graph_names)
+        return _unpickled, (parts, core.arc_features, self.codes, self._classes, self.targets, self.folds, self._core.splits, names)
 
     def __repr__(self) -> str:
         what = f"{len(self.classes)} classes" if len(self.codes) else "no labels" if self.targets is None else f"{self.targets.shape[1]} targets"
@@ -640,10 +652,11 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
 
 def _unpickled(
     parts: Sequence[Any], arc_features: Any, codes: np.ndarray, classes: np.ndarray, targets: np.ndarray | None, folds: list[np.ndarray],
-    splits: Sequence[Any] = (),
+    splits: Sequence[Any] = (), names: Sequence[list[str]] = ([], [], []),
 ) -> GraphSet:
     name, arcs, indicator, offsets, columns, values, width = parts
-    core = _core.make_graph_set(name, arcs, indicator, np.empty(0, np.int64), offsets, columns, values, width)
+    core = _core.make_graph_set(name, arcs, indicator, np.empty(0, np.int64), offsets, columns, values, width, names[0])
+    core.edge_feature_names, core.graph_names = names[1], names[2]
     if arc_features is not None:
         core.set_arc_features(np.ascontiguousarray(arc_features))
     if len(codes):

@@ -27,6 +27,12 @@ class Checkpoint {
   [[nodiscard]] std::vector<std::string> feature_names() const {
     return programs::checkpoint_feature_names(path_.string(), file_.metadata);
   }
+  /// \param data  a dataset, or a set of graphs
+  /// \throws std::invalid_argument  data with other feature columns
+  template <class Data>
+  void check_columns(const Data& data) const {
+    programs::check_columns(data, path_.string(), file_.metadata);
+  }
   /// Empty where the file has no names. \throws std::runtime_error  another number of names
   [[nodiscard]] std::vector<std::string> class_names_of(sheafnn::Index classes) const {
     return programs::checkpoint_class_names(path_.string(), file_.metadata, classes);

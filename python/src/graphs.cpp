@@ -60,11 +60,14 @@ class GraphModel : public Checkpoint {
   [[nodiscard]] bool bayesian() const { return info().model == kind.bayesian; }
   [[nodiscard]] sheafnn::PooledOptions options() const { return info().options<sheafnn::PooledOptions>(); }
   [[nodiscard]] std::vector<std::string> class_names() const { return class_names_of(options().classes); }
+  /// \throws std::invalid_argument  a set with other feature columns
   [[nodiscard]] sheafnn::Prediction predict(const GraphSet& set, const sheafnn::PredictOptions& options) const {
+    check_columns(set);
     return entry_->predict(trained(), set, options);
   }
   [[nodiscard]] std::vector<double> predict_numbers(const GraphSet& set,
                                                     const sheafnn::PredictOptions& options) const {
+    check_columns(set);
     return entry_->predict_numbers(trained(), set, options);
   }
 
@@ -77,9 +80,11 @@ class GraphModel : public Checkpoint {
 /// \param graph_of  the graph of each of n nodes
 /// \param tags      n whole numbers, or empty
 /// \param offsets, columns, values, feature_count  n × p features as a CSR matrix; empty offsets: no features
+/// \param feature_names  p, or empty: unknown
 GraphSet make_graph_set(std::string name, const Input<std::int64_t>& edges, const Input<std::int64_t>& graph_of,
                         const Input<std::int64_t>& tags, const Input<std::int64_t>& offsets,
-                        const Input<std::int32_t>& columns, const Input<double>& values, Index feature_count) {
+                        const Input<std::int32_t>& columns, const Input<double>& values, Index feature_count,
+                        std::vector<std::string> feature_names) {
   const std::vector<std::int64_t> graphs = vector_of(graph_of);
   sheafnn::require(!graphs.empty(), "graph_indicator", "none", "a set needs at least one graph of one node");
   const auto n = static_cast<Index>(graphs.size());
@@ -95,17 +100,17 @@ GraphSet make_graph_set(std::string name, const Input<std::int64_t>& edges, cons
   set.name = std::move(name);
   set.graph = make_graph(n, edges);
   set.graph.set_graphs(std::move(starts));
-  sheafnn::NodeFeatures attributes;
+  sheafnn::io::detail::NodeAttributes attributes{.names = std::move(feature_names)};
   if (offsets.size() > 0) {
-    attributes = sheafnn::NodeFeatures::from_csr(vector_of(offsets), vector_of(columns), vector_of(values),
-                                                 feature_count, sheafnn::MissingValues::mark);
-    sheafnn::require(attributes.rows() == n, "features", attributes.rows(),
+    attributes.values = sheafnn::NodeFeatures::from_csr(vector_of(offsets), vector_of(columns), vector_of(values),
+                                                        feature_count, sheafnn::MissingValues::mark);
+    sheafnn::require(attributes.values.rows() == n, "features", attributes.values.rows(),
                      sheafnn::detail::concat("must have one row for each of ", n, " nodes"));
   }
-  const std::vector<std::int64_t> own_tags = vector_of(tags);
-  sheafnn::require(own_tags.empty() || own_tags.size() == graphs.size(), "node_tags", own_tags.size(),
-                   sheafnn::detail::concat("must be one for each of ", n, " nodes"));
-  set.features = sheafnn::io::detail::features_of_graphs(set.graph, own_tags, attributes);
+  const sheafnn::io::detail::NodeTags own_tags{.numbers = vector_of(tags)};
+  sheafnn::require(own_tags.numbers.empty() || own_tags.numbers.size() == graphs.size(), "node_tags",
+                   own_tags.numbers.size(), sheafnn::detail::concat("must be one for each of ", n, " nodes"));
+  sheafnn::io::detail::take_node_features(set, own_tags, std::move(attributes));
   return set;
 }
 
@@ -199,6 +204,9 @@ void bind_graphs(nb::module_& module) {
   bind_graph_arrays(bound);
   bound.def_prop_ro("graph_count", &GraphSet::graph_count)
       .def_prop_ro("graph_indicator", &graph_indicator, nb::rv_policy::reference)
+      .def_ro("feature_names", &GraphSet::feature_names)
+      .def_rw("edge_feature_names", &GraphSet::edge_feature_names)
+      .def_rw("graph_names", &GraphSet::graph_names)
       .def_prop_ro(
           "targets",
           [](const GraphSet& set) {

@@ -55,7 +55,7 @@ class HypergraphModel : public Checkpoint {
   [[nodiscard]] std::vector<std::string> class_names() const { return class_names_of(classes()); }
   [[nodiscard]] sheafnn::Prediction predict(const HypergraphDataset& data,
                                             const sheafnn::PredictOptions& options) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
+    check_columns(data);
     return hypergraph_program::find_models(info().maps, info().stalk_dimension)
         .predict({path().string(), file(), info().model == kind.bayesian}, data, options);
   }

@@ -51,8 +51,9 @@ class LinkModel : public Checkpoint {
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info().model); }
   [[nodiscard]] sheafnn::LinkPrediction predict(const Dataset& data, std::span<const sheafnn::Edge> pairs,
                                                 const sheafnn::PredictOptions& options) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
-    return links_program::predict({path().string(), file(), bayesian()}, data.graph, data.features, pairs, options);
+    check_columns(data);
+    return links_program::predict({path().string(), file(), bayesian()}, data.graph, data.features, pairs,
+                                  options);
   }
 };
 

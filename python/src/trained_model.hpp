@@ -44,7 +44,7 @@ class Model : public Checkpoint {
   /// \throws std::invalid_argument  data with other feature columns, or a type that the model does not know
   template <class Call>
   [[nodiscard]] auto with_own_names(const Dataset& data, const Call& call) const {
-    sheafnn::check_feature_names(data.feature_names, feature_names());
+    check_columns(data);
     const auto [edge_types, node_types] = programs::types_of(info().model, info().networks);
     const auto same = [](const auto& own, const auto& names) {
       return own.empty() || names.empty() || own == names;

@@ -86,6 +86,29 @@ def data(**more):
     return types.SimpleNamespace(**more)
 
 
+def test_names_of_features():
+    edges, indicator, labels = rings()
+    columns = np.column_stack([indicator % 3, indicator % 5]).astype(float)
+    def named(names, values=columns, **more):
+        return GraphSet.from_arrays(edges, indicator, values, labels, feature_names=names, **more)
+    graphs = named(["charge", "mass"])
+    assert graphs.feature_names == pickle.loads(pickle.dumps(graphs)).feature_names == ["charge", "mass"]
+    assert classes().feature_names == ["degree"] and named(None).feature_names == []
+    assert named(None, node_tags=indicator % 2).feature_names == ["tag=0", "tag=1", "", ""]
+    assert named(["charge", "mass"], node_tags=indicator % 2).feature_names == ["tag=0", "tag=1", "charge", "mass"]
+    model = GraphClassifier(**small).fit(graphs)
+    assert_array_equal(model.predict(named(None)), model.predict(graphs))
+    with pytest.raises(ValueError, match="feature column 0: 'mass' is not allowed; .*; the same columns in another order"):
+        model.predict(named(["mass", "charge"], columns[:, ::-1]))
+    targets = GraphSet.from_arrays(edges, indicator, columns, targets=labels.astype(float), feature_names=["charge", "mass"])
+    with pytest.raises(ValueError, match="feature column 1: 'weight' is not allowed"):
+        GraphRegressor(**small).fit(targets).predict(named(["charge", "weight"]))
+    with pytest.raises(ValueError, match="feature_names: 1 names are not allowed"):
+        named(["charge"])
+    with pytest.raises(ValueError, match="feature_names: names without features"):
+        GraphSet.from_arrays(edges, indicator, labels=labels, feature_names=["charge"])
+
+
 def test_pyg():
     """A list of what PyTorch Geometric calls Data, and a Batch of it."""
     members = [
@@ -275,6 +298,15 @@ def test_tables(tmp_path):
     assert set(classifier.predict(graphs)) <= {"chain", "ring"}
     with pytest.raises(ValueError, match="fold: 1 is not allowed"):
         classifier.fit(graphs, fold=1)
+    assert graphs.feature_names == again.feature_names == ["mass"]
+    own = GraphClassifier.load(tmp_path / "m.safetensors")
+    for model in (classifier, own, GraphClassifier(**small).fit(again, fold=0)):
+        for name, word, text in (("nodes.csv", "mass", "feature column 0: 'weight'"), ("edges.csv", "length", "edge feature column 0: 'weight'")):
+            kept = (tmp_path / name).read_text()
+            (tmp_path / name).write_text(kept.replace(word, "weight"))
+            with pytest.raises(ValueError, match=f"^{text} is not allowed; the model was trained with '{word}' there"):
+                model.predict(sheafnn.load_graphs(tmp_path))
+            (tmp_path / name).write_text(kept)
     (tmp_path / "edges.csv").write_text("source,target\n0,999\n")
     with pytest.raises(RuntimeError, match=r"edges\.csv:2: '999' is not a node; the nodes of .*nodes\.csv are numbered 0 to "):
         sheafnn.load_graphs(tmp_path)

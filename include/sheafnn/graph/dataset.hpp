@@ -101,6 +101,12 @@ namespace detail {
   return r;
 }
 
+/// \throws std::invalid_argument  neither no names nor one name for each of `count`
+inline void check_name_count(std::string_view where, const std::vector<std::string>& names, Index count) {
+  require(names.empty() || static_cast<Index>(names.size()) == count, where, names.size(),
+          concat("must be empty, or one name for each of the ", count));
+}
+
 /// What messages call a part of a dataset: "texas: labels", or "labels" where it has no name.
 template <class GraphType>
 [[nodiscard]] SHEAFNN_NOINLINE std::string part_name(const NodeDataset<GraphType>& data, std::string_view part) {
@@ -118,8 +124,11 @@ template <class GraphType>
 /// Checks by their names that the columns are the columns of the model's training. Names that are not known on both
 /// sides are not compared.
 ///
+/// \param names, trained  empty, or one for each column; an empty name is unknown and equals every name
+/// \param what            a column in messages
 /// \throws std::invalid_argument  naming the first column that differs, and whether the order alone does
-inline void check_feature_names(std::span<const std::string> names, std::span<const std::string> trained) {
+inline void check_feature_names(std::span<const std::string> names, std::span<const std::string> trained,
+                                std::string_view what = "feature column") {
   if (names.empty() || trained.empty()) return;
   const auto sorted = [](std::span<const std::string> of) {
     std::vector<std::string> r(of.begin(), of.end());
@@ -128,8 +137,11 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
   };
   for (std::size_t j = 0; j < std::max(names.size(), trained.size()); ++j) {
     const std::string name = j < names.size() ? "'" + names[j] + "'" : "missing";
-    if (j < names.size() && j < trained.size() && names[j] == trained[j]) continue;
-    throw_invalid_argument(detail::concat("feature column ", j), name,
+    if (j < names.size() && j < trained.size() &&
+        (names[j] == trained[j] || names[j].empty() || trained[j].empty())) {
+      continue;
+    }
+    throw_invalid_argument(detail::concat(what, " ", j), name,
                            detail::concat("the model was trained with ",
                                           j < trained.size() ? "'" + trained[j] + "' there" : "fewer columns",
                                           sorted(names) == sorted(trained) ? "; the same columns in another order"
@@ -294,8 +306,7 @@ void validate(const NodeDataset<GraphType>& data) {
             detail::concat("must be the number of nodes, ", n, ", times ", data.target_names.size()));
   }
   const auto check_names = [&](const std::vector<std::string>& names, const char* member, Index count) {
-    require(names.empty() || static_cast<Index>(names.size()) == count, detail::part_name(data, member),
-            names.size(), detail::concat("must be empty, or one name for each of the ", count));
+    detail::check_name_count(detail::part_name(data, member), names, count);
   };
   check_names(data.node_names, "node_names", n);
   check_names(data.class_names, "class_names", data.class_count);

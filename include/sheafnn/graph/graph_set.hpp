@@ -31,7 +31,11 @@ struct GraphSet {
   Index target_count = 0;                 ///< numbers per graph of a task of regression
   std::vector<std::vector<std::int32_t>> folds = {};  ///< published test folds: disjoint lists of graphs, or empty
   std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their numbers
-  std::vector<Split> splits = {};  ///< published splits of graphs in the place of folds, or empty
+  std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
+  std::vector<std::string> graph_names = {};  ///< G, or empty: graphs are known by their numbers
+  std::vector<std::string> feature_names =
+      {};  ///< of the features' columns but indicators of missing values, or empty; "" where unknown
+  std::vector<std::string> edge_feature_names = {};  ///< of the arcs' features, or empty; "" where unknown
 
   [[nodiscard]] Index graph_count() const noexcept { return graph.graph_count(); }
   [[nodiscard]] Index feature_count() const noexcept { return features.columns(); }
@@ -43,8 +47,8 @@ struct GraphSet {
 
 /// Checks that the parts of a set belong together.
 ///
-/// \throws std::invalid_argument  no features, a wrong number of rows, labels or targets, both of these or neither, a label
-///         out of range, folds that overlap or have graphs out of range, folds beside splits, or bad splits
+/// \throws std::invalid_argument  no features, a wrong number of rows, labels, targets or names, both labels and targets or
+///         neither, a label out of range, folds that overlap or have graphs out of range, folds beside splits, or bad splits
 inline void validate(const GraphSet& set) {
   const Index n = set.graph.node_count(), graphs = set.graph_count();
   require(n > 0, "nodes", n, "a set needs at least one graph of one node");
@@ -66,6 +70,9 @@ inline void validate(const GraphSet& set) {
             "targets", set.targets.size(),
             detail::concat("must be graphs * target_count = ", graphs, " * ", set.target_count));
   }
+  detail::check_name_count("graph_names", set.graph_names, graphs);
+  detail::check_name_count("feature_names", set.feature_names, set.features.given_columns());
+  detail::check_name_count("edge_feature_names", set.edge_feature_names, set.graph.arc_feature_count());
   std::vector<std::int8_t> taken(static_cast<std::size_t>(graphs), 0);
   for (std::size_t i = 0; i < set.folds.size(); ++i) {
     detail::check_set(set.folds[i], taken, detail::concat("folds[", i, "]"), [](std::int32_t g) { return g; });

@@ -166,9 +166,10 @@ struct EdgeList {
   std::string file;
   std::vector<Edge> edges;  ///< source and target of every line
   std::vector<Index> lines;
-  std::vector<std::string> names;  ///< of the k further columns, as messages have them
-  std::vector<double> values;      ///< m × k
-  std::vector<std::string> types;  ///< m, or empty: not read
+  std::vector<std::string> names;    ///< of the k further columns, as messages have them
+  std::vector<std::string> columns;  ///< k, as the header has them; "" without a header
+  std::vector<double> values;        ///< m × k
+  std::vector<std::string> types;    ///< m, or empty: not read
 
   /// "FILE:LINE" of an edge.
   [[nodiscard]] std::string where(std::size_t e) const { return sheafnn::detail::concat(file, ":", lines[e]); }
@@ -191,7 +192,8 @@ class EdgeListReader {
     }
     csv_.read_as_edges(comments);
   }
-  [[nodiscard]] EdgeList read() {
+  /// \param without  what messages say of a file without an edge
+  [[nodiscard]] EdgeList read(std::string_view without = "the graph has no edge between different nodes") {
     for (bool first = true; csv_.next(); first = false) {
       if (!(first && read_header())) add_edge(first);
     }
@@ -200,7 +202,7 @@ class EdgeListReader {
       fail(csv_.file(), "has no column 'type', which tells the types of edges");
     }
     if (std::all_of(list_.edges.begin(), list_.edges.end(), [](const Edge& e) { return e.u == e.v; })) {
-      fail(csv_.file(), "the graph has no edge between different nodes");
+      fail(csv_.file(), without);
     }
     return std::move(list_);
   }
@@ -274,6 +276,7 @@ class EdgeListReader {
     if (column.kind == Kind::constant && attributes_ == EdgeAttributes::keep) {
       column.kind = Kind::number;
       list_.names.push_back(column.name);
+      list_.columns.push_back(name);
     }
     columns_.push_back(std::move(column));
   }

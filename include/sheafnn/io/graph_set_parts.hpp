@@ -2,8 +2,10 @@
 /// Parts that the readers of sets of graphs share: features from tags and attributes, and classes from texts.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <span>
 #include <string>
@@ -42,15 +44,48 @@ namespace sheafnn::io::detail {
   return r;
 }
 
-/// Features of nodes: one-hot tags, then attributes; the degree where there are neither.
-[[nodiscard]] inline NodeFeatures features_of_graphs(const Graph& graph, const std::vector<std::int64_t>& tags,
-                                                     const NodeFeatures& attributes) {
-  if (!tags.empty() && attributes.rows() > 0) return beside(one_hot(tags), attributes);
-  if (!tags.empty()) return one_hot(tags);
-  if (attributes.rows() > 0) return attributes;
-  std::vector<double> degrees;
-  for (Index u = 0; u < graph.node_count(); ++u) degrees.push_back(static_cast<double>(graph.degree(u)));
-  return NodeFeatures::from_dense(std::span<const double>(degrees), graph.node_count(), 1);
+/// Kinds of nodes.
+struct NodeTags {
+  std::vector<std::int64_t> numbers = {};  ///< n, or empty: nodes have no tags
+  std::vector<std::string> texts = {};     ///< of the numbers 0, 1, …; empty: tags are their numbers
+};
+
+/// Numbers that stand beside the tags.
+struct NodeAttributes {
+  NodeFeatures values = {};             ///< n rows, or none
+  std::vector<std::string> names = {};  ///< of the columns but indicators, or empty: unknown
+};
+
+/// The names, or none where all are unknown.
+[[nodiscard]] inline std::vector<std::string> known_names(std::vector<std::string> names) {
+  if (std::all_of(names.begin(), names.end(), [](const std::string& name) { return name.empty(); })) return {};
+  return names;
+}
+
+/// Gives the set the features of its nodes with their names: one-hot tags, which are called tag=H, then attributes. Where
+/// there are neither, the feature is the degree.
+inline void take_node_features(GraphSet& set, const NodeTags& tags, NodeAttributes attributes) {
+  std::vector<std::string> names;
+  for (const std::int64_t tag : std::set<std::int64_t>(tags.numbers.begin(), tags.numbers.end())) {
+    names.push_back("tag=" +
+                    (tags.texts.empty() ? std::to_string(tag) : tags.texts[static_cast<std::size_t>(tag)]));
+  }
+  if (attributes.values.rows() > 0) {
+    attributes.names.resize(static_cast<std::size_t>(attributes.values.given_columns()));
+    std::move(attributes.names.begin(), attributes.names.end(), std::back_inserter(names));
+    set.features =
+        tags.numbers.empty() ? std::move(attributes.values) : beside(one_hot(tags.numbers), attributes.values);
+  } else if (!tags.numbers.empty()) {
+    set.features = one_hot(tags.numbers);
+  } else {
+    std::vector<double> degrees;
+    for (Index u = 0; u < set.graph.node_count(); ++u) {
+      degrees.push_back(static_cast<double>(set.graph.degree(u)));
+    }
+    set.features = NodeFeatures::from_dense(std::span<const double>(degrees), set.graph.node_count(), 1);
+    names = {"degree"};
+  }
+  set.feature_names = known_names(std::move(names));
 }
 
 /// Classes of graphs from their texts.

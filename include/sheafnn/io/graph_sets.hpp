@@ -159,20 +159,20 @@ class TuTable {
     return 0;
   });
 
-  std::vector<std::int64_t> tags;
+  detail::NodeTags tags;
   if (exists("node_labels")) {
     const detail::TuTable table(path("node_labels"));
     table.require_shape(static_cast<std::size_t>(n), 1, "node");
-    tags = table.whole();
+    tags.numbers = table.whole();
   }
-  NodeFeatures attributes;
+  detail::NodeAttributes attributes;
   if (exists("node_attributes")) {
     const detail::TuTable table(path("node_attributes"));
     table.require_shape(static_cast<std::size_t>(n), 0, "node");
-    attributes =
+    attributes.values =
         NodeFeatures::from_dense(std::span<const double>(table.values()), n, static_cast<Index>(table.columns()));
   }
-  set.features = detail::features_of_graphs(set.graph, tags, attributes);
+  detail::take_node_features(set, tags, std::move(attributes));
 
   if (exists("graph_labels")) {
     const detail::TuTable table(path("graph_labels"));
@@ -218,22 +218,22 @@ class TuTable {
     const Index n = offsets.back(), graphs = static_cast<Index>(offsets.size()) - 1;
     set.graph = detail::read_edges(archive.array("edges"), n);
     set.graph.set_graphs(offsets);
-    std::vector<std::int64_t> tags;
+    detail::NodeTags tags;
     if (archive.contains("node_tags")) {
       const NpyArray array = archive.array("node_tags");
       if (array.size() != n)
         detail::fail(array.where(), "has shape ", array.shape_text(), "; expected one tag for each of ", n,
                      " nodes");
-      tags = array.values<std::int64_t>();
+      tags.numbers = array.values<std::int64_t>();
     }
-    NodeFeatures attributes;
+    detail::NodeAttributes attributes;
     if (archive.contains("node_attributes")) {
-      attributes = detail::read_features(archive.array("node_attributes"));
-      if (attributes.rows() != n) {
-        detail::fail(archive.file(), "node_attributes has ", attributes.rows(), " rows; expected ", n);
+      attributes.values = detail::read_features(archive.array("node_attributes"));
+      if (attributes.values.rows() != n) {
+        detail::fail(archive.file(), "node_attributes has ", attributes.values.rows(), " rows; expected ", n);
       }
     }
-    set.features = detail::features_of_graphs(set.graph, tags, attributes);
+    detail::take_node_features(set, tags, std::move(attributes));
     if (archive.contains("graph_targets")) {
       const NpyArray array = archive.array("graph_targets");
       if (array.shape().empty() || array.shape()[0] != graphs) {

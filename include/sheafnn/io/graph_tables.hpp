@@ -79,7 +79,8 @@ struct NodePlaces {
 }
 
 /// Gives the arcs the numbers of their edges. An arc that is not listed has the numbers of its reverse.
-inline void take_edge_columns(Graph& graph, const EdgeList& list, const std::vector<Edge>& placed) {
+inline void take_edge_columns(GraphSet& set, const EdgeList& list, const std::vector<Edge>& placed) {
+  Graph& graph = set.graph;
   const std::size_t count = list.names.size();
   if (count == 0) return;
   const auto row = [&](std::size_t e) { return list.values.begin() + static_cast<std::ptrdiff_t>(e * count); };
@@ -101,10 +102,12 @@ inline void take_edge_columns(Graph& graph, const EdgeList& list, const std::vec
     values.insert(values.end(), row(e), row(e + 1));
   }
   graph.set_arc_features(values, static_cast<Index>(count));
+  set.edge_feature_names = known_names(list.columns);
 }
 
-[[nodiscard]] inline Graph read_graph_edges(const std::filesystem::path& path, const NodeTable& graphs,
-                                            const NodeTable& nodes, const NodePlaces& places) {
+/// Reads the graph of a set, with the features of its arcs.
+inline void read_graph_edges(GraphSet& set, const std::filesystem::path& path, const NodeTable& graphs,
+                             const NodeTable& nodes, const NodePlaces& places) {
   const Index n = static_cast<Index>(nodes.lines.size());
   const NodeNumbers numbers =
       nodes.names.empty() ? NodeNumbers(nodes.file, n) : NodeNumbers(nodes.file, nodes.names);
@@ -126,16 +129,16 @@ inline void take_edge_columns(Graph& graph, const EdgeList& list, const std::vec
     }
     placed.push_back({places.place[u], places.place[v]});
   }
-  Graph graph(n, placed);
-  graph.set_graphs(places.offsets);
-  take_edge_columns(graph, list, placed);
-  return graph;
+  set.graph = Graph(n, placed);
+  set.graph.set_graphs(places.offsets);
+  take_edge_columns(set, list, placed);
 }
 
 /// Kinds of nodes as whole numbers: their own where all are whole numbers, otherwise in the order of the texts.
-[[nodiscard]] inline std::vector<std::int64_t> tags_of(const NodeTable& nodes, const NodePlaces& places) {
+[[nodiscard]] inline NodeTags tags_of(const NodeTable& nodes, const NodePlaces& places) {
   const std::vector<std::string>& texts = nodes.texts[1];
   std::vector<std::int64_t> r;
+  NodeTags tags;
   for (std::size_t u = 0; u < texts.size(); ++u) {
     if (texts[u].empty()) fail(cell(nodes, u, "tag"), "is empty; every node needs a tag");
     std::int64_t number = 0;
@@ -143,15 +146,16 @@ inline void take_edge_columns(Graph& graph, const EdgeList& list, const std::vec
   }
   if (r.size() < texts.size()) {
     const std::set<std::string_view> sorted(texts.begin(), texts.end());
-    const std::vector<std::string_view> known(sorted.begin(), sorted.end());
+    tags.texts.assign(sorted.begin(), sorted.end());
     r.clear();
-    for (const std::string_view text : texts) {
-      r.push_back(std::lower_bound(known.begin(), known.end(), text) - known.begin());
+    for (const std::string& text : texts) {
+      r.push_back(std::lower_bound(tags.texts.begin(), tags.texts.end(), text) - tags.texts.begin());
     }
   }
-  std::vector<std::int64_t> placed;
-  for (std::size_t i = 0; i < r.size(); ++i) placed.push_back(r[static_cast<std::size_t>(places.node_at[i])]);
-  return placed;
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    tags.numbers.push_back(r[static_cast<std::size_t>(places.node_at[i])]);
+  }
+  return tags;
 }
 
 /// Lists of graphs from the column of their test folds.
@@ -262,11 +266,12 @@ inline void take_graph_columns(GraphSet& set, NodeTable& graphs) {
   set.name = folder_name(folder);
   return detail::naming_file(folder.string(), [&] {
     const detail::NodePlaces places = detail::place_nodes(graphs, nodes);
-    set.graph = detail::read_graph_edges(edges, graphs, nodes, places);
-    NodeFeatures attributes;
-    if (!nodes.feature_names.empty()) attributes = sheafnn::detail::rows_of(nodes.features, places.node_at);
-    set.features = detail::features_of_graphs(set.graph, detail::tags_of(nodes, places), attributes);
+    detail::read_graph_edges(set, edges, graphs, nodes, places);
+    detail::NodeAttributes attributes{.names = nodes.feature_names};
+    if (!attributes.names.empty()) attributes.values = sheafnn::detail::rows_of(nodes.features, places.node_at);
+    detail::take_node_features(set, detail::tags_of(nodes, places), std::move(attributes));
     detail::take_graph_columns(set, graphs);
+    set.graph_names = std::move(graphs.names);
     validate(set);
     return std::move(set);
   });
