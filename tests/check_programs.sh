@@ -463,6 +463,7 @@ END
   refuse '--save: .* is not allowed; needs --fold' "$bin/graphs" rings --save other.safetensors
   refuse '--load: .* is not allowed; holds the model bsnn, whose outputs belong to nodes' "$bin/graphs" rings --load deep.safetensors
   refuse '--predictions: .* is a file of dataset' "$bin/graphs" rings --fold 1 --predictions rings/rings_A.txt
+  refuse '--predictions: .* is a file of dataset' "$bin/graphs" named --fold 0 --predictions named/graphs.csv
   refuse '--predictions: .* is the file of --load' "$bin/graphs" rings --load rings.safetensors --predictions rings.safetensors
 fi
 if [ -x "$bin/links" ]; then

@@ -229,7 +229,7 @@ struct NamedFile {
 /// \throws std::runtime_error  naming both options and the file
 inline void require_apart(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
   const auto is_data = [](const std::string& name) {
-    for (const char* start : {"edges.", "nodes.", "hyperedges.", "labels.", "features.", "out1_"}) {
+    for (const char* start : {"edges.", "nodes.", "graphs.", "hyperedges.", "labels.", "features.", "out1_"}) {
       if (name.starts_with(start)) return true;
     }
     for (const char* end :
