@@ -496,7 +496,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
     std::erase_if(r, [](const auto& entry) { return entry.first.starts_with("residual_"); });
     r["residual_form"] = "nothing";
   }
-  if (!has_attention(s)) {  // of attention they say nothing at all
+  if (!has_layers(s, sheafnn::LayerForm::attention)) {  // of attention they say nothing at all
     std::erase_if(r, [](const auto& entry) {
       return entry.first.starts_with("attention_") || entry.first == "random_attention";
     });
