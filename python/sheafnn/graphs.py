@@ -164,7 +164,7 @@ class GraphSet:
             for i, table in enumerate(own_tables):
                 if table.shape[1:] != own_tables[0].shape[1:]:
                     raise ValueError(f"data[{i}]: {key} of shape {table.shape} is not allowed; data[0] has {own_tables[0].shape}")
-        joined = {key: np.concatenate(own_tables) for key, own_tables in tables.items()}
+        joined: dict[str, Any] = {key: np.concatenate(own_tables) for key, own_tables in tables.items()}
         y = joined.pop("y", None)
         if y is not None and y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
