@@ -281,7 +281,7 @@ TEST_CASE("ordered classes of a checkpoint: every type of numbers that doubles h
       "m.safetensors: class_data: has the number 9007199254740993; at most 9007199254740992 in size is supported");
 }
 
-TEST_CASE("--edge-types and --stalks belong to the program train, and the options say so") {
+TEST_CASE("--edge-types and --stalks belong to the programs train and train_mpi, and the options say so") {
   programs::TrainSettings settings;
   CLI::App train("", "train"), others("", "train_mpi");
   programs::add_options(train, settings);
@@ -290,12 +290,16 @@ TEST_CASE("--edge-types and --stalks belong to the program train, and the option
     CHECK(train.get_option_no_throw(option) != nullptr);
     CHECK(others.get_option_no_throw(option) == nullptr);
   }
+  programs::add_type_options(others, settings.data);  // as train_mpi does
+  for (const char* option : {"--edge-types", "--stalks", "--edge-stalks"}) {
+    CHECK(others.get_option_no_throw(option) != nullptr);
+  }
   int seen = 0;
   const auto check = [&](const sheafnn::Option& option, const auto&) {
     const std::string key = option.key;
     if (key != "edge_types" && key != "node_types" && key != "stalks" && key != "edge_stalks") return;
     ++seen;
-    CHECK_MESSAGE(std::string(option.summary).find("train alone has --") != std::string::npos, key);
+    CHECK_MESSAGE(std::string(option.summary).find("train and train_mpi have --") != std::string::npos, key);
   };
   const sheafnn::ModelOptions options;
   for_each_option(check, options);
