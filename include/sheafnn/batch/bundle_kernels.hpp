@@ -31,15 +31,13 @@ struct BundleMapView {
   }
   SHEAFNN_HD void store(Index instance, Index number, const SquareMatrix<S, D>& rotation) const {
     S map[size];
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) map[k] = rotation(k / D, k % D);
+    sheafnn::detail::write_rows(rotation, map);
     store_row<size>(map, of(instance, number));
   }
   [[nodiscard]] SHEAFNN_HD SquareMatrix<S, D> rotation(Index instance, Index number) const {
     S map[size];
     load_row<size>(of(instance, number), map);
-    SquareMatrix<S, D> r;
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) r(k / D, k % D) = map[k];
-    return r;
+    return sheafnn::detail::matrix_of_rows<D>(map);
   }
   /// y = O x, or Oᵀ x.
   template <bool Transposed>
@@ -161,9 +159,7 @@ struct BundleGradient {
     });
   }
   SHEAFNN_HD void finish(Index number, Index instance, const S* sums) const {
-    SquareMatrix<S, D> rotation_bar;
-    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) rotation_bar(k / D, k % D) = sums[k];
-    end(number, instance, rotation_bar);
+    end(number, instance, sheafnn::detail::matrix_of_rows<D>(sums));
   }
 };
 

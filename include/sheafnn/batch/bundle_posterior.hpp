@@ -89,8 +89,7 @@ struct KeepBundleDerivatives {
   Index layer;
 
   SHEAFNN_HD void operator()(Index number, Index instance, const SquareMatrix<S, D>& rotation_bar) const {
-    S* out = view.derivative_of(layer, instance, number);
-    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) out[k] = rotation_bar(k / D, k % D);
+    sheafnn::detail::write_rows(rotation_bar, view.derivative_of(layer, instance, number));
   }
 };
 /// Computes the derivatives of the learner's numbers, including the KL term, from the derivatives of the rotations of all
@@ -116,8 +115,7 @@ struct BundlePosteriorBackward {
     SHEAFNN_NO_UNROLL for (Index i = lane; i < count; i += lanes) {
       const Index layer = i % view.layers, instance = first + i / view.layers;
       const S* derivative = view.derivative_of(layer, instance, number);
-      SquareMatrix<S, D> rotation_bar;
-      SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) rotation_bar(k / D, k % D) = derivative[k];
+      const SquareMatrix<S, D> rotation_bar = sheafnn::detail::matrix_of_rows<D>(derivative);
       const SquareMatrix<S, D> rotation = view.maps_of(layer).rotation(instance, number);
       const S* no_noise = nullptr;
       view.posterior.sample_backward(parameters, no_noise, rotation, rotation_bar, weight_of_draw, sums);
@@ -187,8 +185,7 @@ class BatchBundlePosterior {
   /// After the derivatives of all layers: to the derivatives of what the learner predicts.
   void backward(Executor& executor, const Run* runs, const Pass& pass, bool closed_form) {
     const Index draws = view_.draws * view_.layers;
-    int lanes = 1;
-    while (view_.count() < 100'000 && lanes < draws && lanes < max_lanes) lanes *= 2;
+    const int lanes = lanes_of_draws(view_.count(), draws);
     executor.launch_teams(view_.count(), pass.runs, lanes,
                           BundlePosteriorBackward<D, S>{view_, runs, closed_form, lanes,
                                                         1 / static_cast<double>(view_.count()),

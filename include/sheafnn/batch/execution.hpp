@@ -59,6 +59,13 @@ namespace detail {
 
 /// Lanes for a loop of `count` steps: the smallest power of two that covers it, 8 … 32.
 [[nodiscard]] constexpr int team_lanes(Index count) noexcept { return count <= 8 ? 8 : count <= 16 ? 16 : 32; }
+/// Lanes for the draws of each of some distributions: a power of two up to max_lanes; one where the distributions alone are
+/// enough threads.
+[[nodiscard]] constexpr int lanes_of_draws(Index distributions, Index draws) noexcept {
+  int lanes = 1;
+  while (distributions < 100'000 && lanes < draws && lanes < max_lanes) lanes *= 2;
+  return lanes;
+}
 /// k of lanes = 2^k.
 [[nodiscard]] constexpr int exponent_of(int lanes) noexcept {
   int k = 0;

@@ -93,7 +93,7 @@ struct KeepNodeDerivatives {
   SHEAFNN_HD void operator()(const NodeSide& at, Index instance, const SquareMatrix<S, D>& rotation_bar,
                              const S& log_scale_bar) const {
     S* out = view.derivative_of(layer, instance, at);
-    SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) out[k] = rotation_bar(k / D, k % D);
+    sheafnn::detail::write_rows(rotation_bar, out);
     out[D * D] = log_scale_bar;
   }
 };
@@ -123,8 +123,7 @@ struct NodePosteriorBackward {
       const Index layer = i % view.layers, instance = first + i / view.layers;
       const NodeMapRow<D, S> row = view.maps_of(layer).of(instance, at.node);
       const S* derivative = view.derivative_of(layer, instance, at);
-      SquareMatrix<S, D> rotation_bar;
-      SHEAFNN_UNROLL for (int k = 0; k < D * D; ++k) rotation_bar(k / D, k % D) = derivative[k];
+      const SquareMatrix<S, D> rotation_bar = sheafnn::detail::matrix_of_rows<D>(derivative);
       const SquareMatrix<S, D> rotation = row.rotation(at.side);
       const S log_scale = row.log_scale(at.side);
       view.posterior.sample_backward(parameters, rotation, log_scale, rotation_bar, derivative[D * D], share,
@@ -193,8 +192,7 @@ class BatchNodePosterior {
   /// \param share  of a distribution in the mean KL term
   void backward(Executor& executor, const Run* runs, const Pass& pass, bool closed_form, double share) {
     const Index count = view_.draws * view_.layers, nodes = view_.maps.nodes;
-    int lanes = 1;
-    while (nodes < 100'000 && lanes < count && lanes < max_lanes) lanes *= 2;
+    const int lanes = lanes_of_draws(nodes, count);
     executor.launch_teams(2 * nodes, shared_ ? pass.runs : pass.instances(), lanes,
                           NodePosteriorBackward<D, S>{view_, runs, pass, closed_form, lanes, share,
                                                       1 / static_cast<double>(count)});

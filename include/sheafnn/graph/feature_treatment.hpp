@@ -271,12 +271,8 @@ class FeaturePlan {
         missing.push_back(features.indicators()[static_cast<std::size_t>(features.column_of()[end - 1] - given_)]);
       }
       std::reverse(missing.begin(), missing.end());
-      const bool full = end - i == column.size();
-      for (std::size_t j = 0; full && j < column.size(); ++j) {
-        store(static_cast<std::int32_t>(j), column[j]->treated(features.values()[i + j]));
-      }
       std::size_t f = 0, m = 0;
-      while (u < rows && !full) {
+      while (u < rows) {
         const std::int32_t entry = i < end ? features.column_of()[i] : none;
         const std::int32_t fill = f < filled.size() ? filled[f] : none;
         const std::int32_t gap = m < missing.size() ? missing[m] : none;

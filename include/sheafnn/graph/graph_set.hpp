@@ -33,8 +33,8 @@ struct GraphSet {
   std::vector<std::string> class_names = {};          ///< C, or empty: classes are known by their numbers
   std::vector<Split> splits = {};             ///< published splits of graphs in the place of folds, or empty
   std::vector<std::string> graph_names = {};  ///< G, or empty: graphs are known by their numbers
-  std::vector<std::string> feature_names =
-      {};  ///< of the features' columns but indicators of missing values, or empty; "" where unknown
+  /// Of the columns of the features but indicators of missing values, or empty; "" where unknown.
+  std::vector<std::string> feature_names = {};
   std::vector<std::string> edge_feature_names = {};  ///< of the arcs' features, or empty; "" where unknown
 
   [[nodiscard]] Index graph_count() const noexcept { return graph.graph_count(); }

@@ -51,7 +51,7 @@ class BundleMaps {
 
   void store(Index block, const Matrix& rotation) {
     P entries[size];
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) entries[k] = rotation(k / D, k % D);
+    detail::write_rows(rotation, entries);
     detail::store_rows<size>(entries, lanes_of(block), map_.data() + block * W * size);
   }
   [[nodiscard]] Matrix rotation(Index block) const { return load(map_, block); }
@@ -122,9 +122,7 @@ class BundleMaps {
   [[nodiscard]] Matrix load(const Buffer<S>& from, Index block) const {
     P entries[size];
     detail::load_rows<size>(from.data() + block * W * size, lanes_of(block), entries);
-    Matrix r;
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) r(k / D, k % D) = entries[k];
-    return r;
+    return detail::matrix_of_rows<D>(entries);
   }
 
   Index bundles_, channels_, count_;
