@@ -51,7 +51,8 @@ add_folder(__path__, os.environ.get(VARIABLE))
 
 from . import _core  # noqa: E402
 
-choose(os.environ.get(VARIABLE), [_core.built_for], [_core.built_for])  # of one module
+the_only = [_core.built_for]
+choose(os.environ.get(VARIABLE), the_only, the_only)  # a variable that names another level is an error with one module too
 
 
 def cpu_level() -> str:
