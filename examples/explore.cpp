@@ -103,6 +103,7 @@ std::vector<std::string> read_class_names(const std::string& path, const sheafnn
 }
 
 void run(Settings& settings) {
+  const programs::Interruption interruption;
   const std::filesystem::path folder = settings.output;
   const bool exists = std::filesystem::exists(folder);
   sheafnn::require(!exists || std::filesystem::is_directory(folder), "--output", settings.output,

@@ -219,7 +219,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
 
   std::vector<std::size_t> all(data.splits.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  const std::vector<std::size_t> splits = programs::parse_numbers("--splits", s.splits, data.splits.size(), all);
+  std::vector<std::size_t> splits = programs::parse_numbers("--splits", s.splits, data.splits.size(), all);
   const std::vector<std::size_t> seeds = programs::parse_numbers("--seeds", s.seeds, 1'000'000, {t.train.seed});
   std::vector<uncertainty::Task> tasks;
   for (const std::size_t i : splits) {
@@ -244,6 +244,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   std::fflush(stdout);
   sheafnn::TrainOptions options = t.train;
   options.threads = 1;
+  const programs::Interruption interruption;
   const std::size_t count = splits.size() * seeds.size();
   const programs::ProgressBar bar(options.epochs, count);
   std::atomic<Index> epochs = 0;
@@ -257,6 +258,8 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
                                               ++epochs;
                                               ++behind;
                                               trainings.check_wanted(i);
+                                              if (const int signal = programs::Interruption::signal(); signal != 0)
+                                                throw programs::Interrupted(signal);
                                               return sheafnn::EpochAction::go_on;
                                             };
                                             Trained trained =
@@ -268,23 +271,34 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
                                           });
   Figures figures(seeds.size() > 1);
   programs::NetworkOptions resolved;
-  for (std::size_t split = 0; split < splits.size(); ++split) {
-    std::vector<sheafnn::uncertainty::SampledPrediction> members;
-    for (std::size_t k = 0; k < seeds.size(); ++k) {
-      Trained trained =
-          trainings.take(split * seeds.size() + k, [&] { bar.show_all("trainings", finished, epochs); });
-      members.push_back(std::move(trained.prediction));
-      resolved = trained.resolved;
-    }
-    figures.add(tasks[split], s.figures, members);
-  }
-  bar.clear();
-  print_figures(figures, s);
+  std::size_t done = 0;
   programs::Attempts attempts;
+  attempts.make([&] {
+    for (; done < splits.size(); ++done) {
+      std::vector<sheafnn::uncertainty::SampledPrediction> members;
+      for (std::size_t k = 0; k < seeds.size(); ++k) {
+        Trained trained =
+            trainings.take(done * seeds.size() + k, [&] { bar.show_all("trainings", finished, epochs); });
+        members.push_back(std::move(trained.prediction));
+        resolved = trained.resolved;
+      }
+      figures.add(tasks[done], s.figures, members);
+    }
+  });
+  bar.clear();
+  if (done == 0) attempts.rethrow();
+  const std::string error = attempts.message();
+  if (done < splits.size()) {
+    std::printf("only %zu of %zu splits: %s\n\n", done, splits.size(), error.c_str());
+    splits.resize(done);
+  }
+  print_figures(figures, s);
   if (!s.report.empty()) {
     attempts.make([&] {
-      const nlohmann::ordered_json json =
+      nlohmann::ordered_json json =
           report(s, data, preset, resolved, facts.json(arguments), uncertainty::report(figures, splits, seeds));
+      json["interrupted"] = programs::Interruption::signal() != 0;
+      if (!error.empty()) json["error"] = programs::as_utf8(error);
       sheafnn::io::write_text(s.report, programs::report_text(json));
     });
   }

@@ -166,4 +166,17 @@ refuse 'nowhere/out' "$bin/explore" --sheaf bsnn.npz --output nowhere/out
 refuse 'output: history\.json' "$bin/explore" --sheaf bsnn.npz --output history.json
 refuse 'sheaf' "$bin/explore" --output out
 refuse 'gnuplot: not found; install it' env PATH=/nowhere "${explore[@]}"
+# A signal that ends gnuplot, as Ctrl-C does, or that explore gets, ends explore, and nothing is left behind.
+mkdir ended temporary
+for signal in INT TERM; do
+  for whose in '$$' '$(cat explore.pid)'; do
+    printf '#!/bin/sh\n[ "$1" = --version ] && exit\nkill -%s %s\nsleep 0.1\n' $signal "$whose" > ended/gnuplot
+    [ "$signal $whose" != 'INT $(cat explore.pid)' ] || continue  # std::system() ignores it
+    chmod +x ended/gnuplot
+    PATH=$PWD/ended:$PATH TMPDIR=$PWD/temporary sh -c 'echo $$ > explore.pid; exec "$@"' sh "${explore[@]}" > /dev/null 2> error.txt && fail "no signal"
+    number=$(kill -l $signal)
+    [ "$(cat error.txt)" = "explore: interrupted by signal $number; pictures are missing" ] || fail "SIG$signal: $(cat error.txt)"
+    [ ! -e out ] && [ -z "$(ls temporary)" ] || fail "explore leaves files after SIG$signal: $(ls out temporary)"
+  done
+done
 echo "explore behaves"

@@ -94,6 +94,31 @@ for program in graphs links; do
   [ -s stopped.csv ] && [ -s stopped.safetensors ] || fail "$program loses its results"
 done
 
+# uncertainty keeps the splits whose trainings are all done; of none it writes nothing.
+if [ -x "$bin/uncertainty" ]; then
+  splits=("$bin/uncertainty" --dataset synthetic --synthetic-nodes 200 --stalk-dim 2 --channels 8 --layers 2 --patience 1000000
+    --splits 0-9 --seeds 0 --threads 1)
+  begin=$(date +%s%N)
+  "${splits[@]}" --epochs 300 > /dev/null
+  half=$((($(date +%s%N) - begin) / 2000000))  # milliseconds
+  for epochs in 300 1000000; do
+    rm -f stopped.json
+    "${splits[@]}" --epochs $epochs --report stopped.json > stopped.txt 2> error.txt &
+    process=$!
+    sleep "$(printf '%d.%03d' $((half / 1000)) $((half % 1000)))"
+    kill -INT $process
+    status=0
+    wait $process || status=$?
+    [ $status -eq 130 ] && [ "$(cat error.txt)" = 'uncertainty: interrupted by signal 2' ] ||
+      fail "uncertainty: exit code $status after SIGINT: $(cat error.txt)"
+    [ $epochs -eq 300 ] || continue
+    done_splits=$(sed -n 's/^only \([1-9]\) of 10 splits: interrupted by signal 2$/\1/p' stopped.txt)
+    [ -n "$done_splits" ] && grep -q '"interrupted": true' stopped.json || fail "uncertainty loses its splits: $(cat stopped.txt)"
+    [ "$(grep -c '"split": ' stopped.json)" -eq "$done_splits" ] || fail "the report of uncertainty has other splits"
+  done
+  [ ! -e stopped.json ] || fail "uncertainty writes a report of no split"
+fi
+
 # A folder of checkpoints belongs to its training.
 small=("$bin/train" --dataset karate --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --splits 0)
 "${small[@]}" --checkpoint folder > /dev/null

@@ -2,6 +2,8 @@
 /// Pictures by gnuplot: scripts with their data inside, run once each, the SVG handed back as a text.
 #pragma once
 
+#include <sys/wait.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +17,7 @@
 
 #include "explore/text.hpp"
 #include "models/dark_scheme.hpp"
+#include "models/interruption.hpp"
 
 namespace explore {
 
@@ -68,7 +71,8 @@ class Script {
   }
 
   /// Runs gnuplot. \returns the picture
-  /// \throws std::runtime_error  no gnuplot, or its first complaint
+  /// \throws std::runtime_error    no gnuplot, or its first complaint
+  /// \throws programs::Interrupted  SIGINT or SIGTERM came to this program or to gnuplot
   [[nodiscard]] std::string draw() const {
     namespace fs = std::filesystem;
     const fs::path folder = fs::temp_directory_path() / joined({"sheafnn-explore-", std::random_device{}()});
@@ -84,6 +88,7 @@ class Script {
     const std::string at = "'" + folder.string() + "/";
     const std::string command = "gnuplot " + at + "script.gp' > " + at + "picture.svg' 2> " + at + "errors.txt'";
     const int status = std::system(command.c_str());
+    require_no_signal(status);
     std::string picture = content(folder / "picture.svg");
     if (status != 0 || picture.find("</svg>") == std::string::npos) {
       const std::string errors = content(folder / "errors.txt");
@@ -95,6 +100,16 @@ class Script {
   }
 
  private:
+  /// std::system() ignores SIGINT: where both programs got it, gnuplot's end tells. Some shells return 128 + its number.
+  static void require_no_signal(int status) {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      const bool ended = (WIFSIGNALED(status) && WTERMSIG(status) == signal) ||
+                         (WIFEXITED(status) && WEXITSTATUS(status) == 128 + signal);
+      if (ended || programs::Interruption::signal() == signal) {
+        throw programs::Interrupted(signal, "; pictures are missing");
+      }
+    }
+  }
   static std::string content(const std::filesystem::path& path) {
     const sheafnn::io::Bytes bytes = sheafnn::io::read_file(path);
     return {bytes.begin(), bytes.end()};

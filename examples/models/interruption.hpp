@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstdio>
 #include <sheafnn/bsnn/train_options.hpp>
+#include <stdexcept>
+#include <string>
 
 namespace programs {
 
@@ -34,6 +36,19 @@ class Interruption {
  private:
   static_assert(std::atomic<int>::is_always_lock_free, "a handler of signals may take no lock");
   static inline std::atomic<int> noted_ = 0;  // which trainings side by side read, each in its thread
+};
+
+/// Thrown out of work that a signal ended before it was done.
+class Interrupted : public std::runtime_error {
+ public:
+  /// \param signal  its number \param hint  follows in the message
+  explicit Interrupted(int signal, const std::string& hint = "")
+      : std::runtime_error("interrupted by signal " + std::to_string(signal) + hint), signal_(signal) {}
+  /// The exit status that a shell reports for a program that this signal ended.
+  [[nodiscard]] int exit_code() const noexcept { return 128 + signal_; }
+
+ private:
+  int signal_;
 };
 
 /// What a training does after an epoch: it stops where a signal came.

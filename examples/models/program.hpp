@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "models/help.hpp"
+#include "models/interruption.hpp"
 
 namespace programs {
 
@@ -149,7 +150,7 @@ class Attempts {
 };
 
 /// Parses the arguments, runs `body`, and turns errors into one line on stderr and exit code 2. A body may return an
-/// exit code of its own. A closed pipe and a file that grows too large are errors like others and end nothing by a signal.
+/// exit code of its own; after Interrupted it is 128 + the signal. A closed pipe and a file that grows too large are errors like others and end nothing by a signal.
 ///
 /// \param read_arguments  returns the arguments; may throw
 template <class ReadArguments, class Body>
@@ -187,6 +188,9 @@ int run_program_with(CLI::App& app, const ReadArguments& read_arguments, const B
                  app.get_name().c_str());
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), in_options(app, error.what()).c_str());
+  } catch (const Interrupted& error) {
+    std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), error.what());
+    return error.exit_code();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", app.get_name().c_str(), error.what());
   }
