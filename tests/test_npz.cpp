@@ -425,6 +425,8 @@ TEST_CASE("load_npz: bad content is named with file, key, index, value and limit
                    "t.npz: edges: edge 1 has end -1; node numbers must be between 0 and 3");
   CHECK_MESSAGE_IS(archive_with("edges", npy<std::int64_t>({1, 2}, {0, 4294967297}, {"<i8"})),
                    "t.npz: edges: edge 0 has end 4294967297; node numbers must be between 0 and 3");
+  CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 2}, {0, 1, 1, 0}, {"|b1"})),
+                   "t.npz: edges: holds truth values; whole numbers are needed");
   CHECK_MESSAGE_IS(archive_with("edges", npy<int>({2, 3, 1}, {0, 1, 2, 1, 2, 3}, {"<i8"})),
                    "t.npz: edges: has shape (2, 3, 1); expected edges x 2");
   CHECK_MESSAGE_IS(archive_with("edges", npy<int>({0, 2}, {}, {"<i8"})),
@@ -642,9 +644,23 @@ TEST_CASE("load_npz: the parts of a sparse matrix in capitals") {
   arrays["ATTR_INDPTR"] = npy<int>({5}, {0, 1, 2, 2, 4}, {"<i4"});
   check_small(load(archive_of(arrays)));
   arrays["ATTR_SHAPE"] = npy<int>({2}, {4, 1}, {"<i8"});
-  CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: ATTR_INDPTR: has column numbers outside 0 to 0");
+  CHECK_MESSAGE_IS(archive_of(arrays),
+                   "t.npz: ATTR_INDICES: holds column 1 at 1; columns are numbered from 0, and there are 1");
   arrays["ATTR_SHAPE"] = npy<int>({2}, {3, 2}, {"<i8"});
-  CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: ATTR_INDPTR: has 4 rows; ATTR_SHAPE says otherwise");
+  CHECK_MESSAGE_IS(
+      archive_of(arrays),
+      "t.npz: ATTR_SHAPE: must be the 4 rows of ATTR_INDPTR and the number of columns, at most 2147483647");
+  arrays["ATTR_SHAPE"] = npy<int>({2}, {4, -2}, {"<i8"});
+  CHECK_MESSAGE_IS(
+      archive_of(arrays),
+      "t.npz: ATTR_SHAPE: must be the 4 rows of ATTR_INDPTR and the number of columns, at most 2147483647");
+  for (const char* key : {"ATTR_INDICES", "adjIndptr"}) {
+    Arrays truth = arrays;
+    truth.erase("ATTR_SHAPE");
+    truth[key] = npy<int>({4}, {0, 1, 0, 1}, {"|b1"});
+    CHECK_MESSAGE_IS(archive_of(truth),
+                     (std::string("t.npz: ") + key + ": holds truth values; whole numbers are needed").c_str());
+  }
   arrays["attr_indptr"] = arrays["ATTR_INDPTR"];
   CHECK(error_of([&] { load(archive_of(arrays)); }).find("; only one can be meant") != std::string::npos);
 }
@@ -668,7 +684,8 @@ TEST_CASE("load_npz: sparse features and adjacency matrices") {
     arrays["attr_shape"] = npy<int>({2}, {4, 2}, {"<i8"});
     check_small(load(archive_of(arrays)));
     arrays["attr_shape"] = npy<int>({2}, {4, 1}, {"<i8"});
-    CHECK_MESSAGE_IS(archive_of(arrays), "t.npz: attr_indptr: has column numbers outside 0 to 0");
+    CHECK_MESSAGE_IS(archive_of(arrays),
+                     "t.npz: attr_indices: holds column 1 at 1; columns are numbered from 0, and there are 1");
     arrays.erase("attr_shape");
     arrays["attr_indices"] = npy<int>({5}, {0, 1, 1, 1, 1}, {"<i4"});
     CHECK(error_of([&] {

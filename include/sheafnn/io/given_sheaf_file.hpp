@@ -44,7 +44,7 @@ namespace sheafnn::io {
     return array;
   };
   if (archive.contains("edges")) {
-    const std::vector<std::int64_t> ends = rows_of("edges", m, "edges").template values<std::int64_t>();
+    const std::vector<std::int64_t> ends = rows_of("edges", m, "edges").numbers();
     for (Index e = 0; e < m; ++e) {
       const std::size_t i = static_cast<std::size_t>(e);
       if (ends.size() != static_cast<std::size_t>(2 * m) || ends[2 * i] != graph.edge(e).u ||

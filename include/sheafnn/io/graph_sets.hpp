@@ -210,7 +210,7 @@ class TuTable {
     GraphSet set;
     set.name = path.stem().string();
     const NpyArray indicator = archive.array("graph_indicator");
-    const std::vector<std::int64_t> graph_of = indicator.values<std::int64_t>();
+    const std::vector<std::int64_t> graph_of = indicator.numbers();
     if (graph_of.empty()) detail::fail(indicator.where(), "is empty; a set needs at least one graph");
     const std::vector<std::int32_t> offsets = detail::graph_offsets(graph_of, 0, [&](std::size_t u) {
       return sheafnn::detail::concat(indicator.where(), ": node ", u);

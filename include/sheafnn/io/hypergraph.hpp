@@ -57,7 +57,7 @@ namespace detail {
   const bool by_pair = shape.size() == 2 && shape[1] == 2,
              by_part = !by_pair && shape.size() == 2 && shape[0] == 2;
   if (!by_pair && !by_part) fail(array.where(), "has shape ", array.shape_text(), "; expected incident pairs x 2");
-  const std::vector<std::int64_t> values = array.values<std::int64_t>();
+  const std::vector<std::int64_t> values = array.numbers();
   const std::size_t count = values.size() / 2;
   std::vector<Incidence> pairs(count);
   std::int64_t hyperedges = 0;

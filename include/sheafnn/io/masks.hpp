@@ -100,7 +100,7 @@ void take_labels(NodeDataset<GraphType>& data, EncodedLabels labels) {
   }
   std::vector<std::vector<std::int32_t>> sets(1);
   std::vector<bool> taken(static_cast<std::size_t>(n), false);
-  for (const std::int64_t node : array.values<std::int64_t>()) {
+  for (const std::int64_t node : array.numbers()) {
     if (node < 0 || node >= n) {
       fail(array.where(), "holds node ", node, "; node numbers must be between 0 and ", n - 1);
     }

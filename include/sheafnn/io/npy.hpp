@@ -131,6 +131,14 @@ class NpyArray {
     }
   }
 
+  /// All elements as numbers of nodes, edges, columns or the like.
+  ///
+  /// \throws std::runtime_error  truth values, which number nothing, or as values()
+  [[nodiscard]] std::vector<std::int64_t> numbers() const {
+    if (header_.kind == 'b') detail::fail(where_, "holds truth values; whole numbers are needed");
+    return values<std::int64_t>();
+  }
+
  private:
   /// Bits of an element in this machine's byte order.
   template <class U>

@@ -55,7 +55,7 @@ namespace detail {
   const bool by_edge = shape.size() == 2 && shape[1] == 2 && !(two_rows && ends_first);
   const bool by_end = !by_edge && two_rows;
   if (!by_edge && !by_end) fail(array.where(), "has shape ", array.shape_text(), "; expected edges x 2");
-  const std::vector<std::int64_t> values = array.values<std::int64_t>();
+  const std::vector<std::int64_t> values = array.numbers();
   const std::size_t m = values.size() / 2;
   std::vector<Edge> edges(m);
   for (std::size_t e = 0; e < m; ++e) {
@@ -101,28 +101,39 @@ struct NpzRows {
     };
     values = archive.array(key).values<double>();
     const NpyArray starts = archive.array(part("indptr"));
-    const std::vector<std::int64_t> read = starts.values<std::int64_t>();
+    const std::vector<std::int64_t> read = starts.numbers();
     offsets.assign(read.begin(), read.end());
-    columns = archive.array(part("indices")).values<std::int64_t>();
+    const NpyArray numbers = archive.array(part("indices"));
+    columns = numbers.numbers();
     const std::size_t stored = values.size();
     if (columns.size() != stored || offsets.empty() || offsets.front() != 0 ||
         offsets.back() != static_cast<Index>(stored) || !std::is_sorted(offsets.begin(), offsets.end())) {
       fail(starts.where(), "does not fit the ", stored, " values and ", columns.size(),
            " column numbers; it must ", "increase from 0 to their number");
     }
-    std::vector<std::int64_t> shape;
-    const std::string shape_key = part("shape");
-    if (archive.contains(shape_key)) shape = archive.array(shape_key).values<std::int64_t>();
+    constexpr Index most = 2147483647;
     const Index rows = static_cast<Index>(offsets.size()) - 1;
-    if (!shape.empty() && (shape.size() != 2 || shape[0] != rows)) {
-      fail(starts.where(), "has ", rows, " rows; ", printable(shape_key), " says otherwise");
+    if (rows > most) fail(starts.where(), "has ", rows, " rows; at most ", most, " are supported");
+    Index limit = most;
+    const std::string shape_key = part("shape");
+    const bool shaped = archive.contains(shape_key);
+    if (shaped) {
+      const NpyArray array = archive.array(shape_key);
+      const std::vector<std::int64_t> shape = array.numbers();
+      if (shape.size() != 2 || shape[0] != rows || shape[1] < 0 || shape[1] > most) {
+        fail(array.where(), "must be the ", rows, " rows of ", printable(part("indptr")),
+             " and the number of columns, at most ", most);
+      }
+      limit = shape[1];
     }
-    const std::int64_t largest = columns.empty() ? -1 : *std::max_element(columns.begin(), columns.end());
-    column_count = shape.empty() ? largest + 1 : static_cast<Index>(shape[1]);
-    const bool negative = std::any_of(columns.begin(), columns.end(), [](std::int64_t c) { return c < 0; });
-    if (negative || largest >= column_count || column_count > 2147483647 || rows > 2147483647) {
-      fail(starts.where(), "has column numbers outside 0 to ", column_count - 1);
+    for (std::size_t k = 0; k < stored; ++k) {
+      if (columns[k] < 0 || columns[k] >= limit) {
+        fail(numbers.where(), "holds column ", columns[k], " at ", k,
+             "; columns are numbered from 0, and there are ", shaped ? "" : "at most ", limit);
+      }
+      column_count = std::max(column_count, columns[k] + 1);
     }
+    if (shaped) column_count = limit;
   }
 };
 
@@ -138,7 +149,7 @@ struct NpzRows {
       const std::size_t i = static_cast<std::size_t>(k);
       if (rows.values[i] != 0) row.emplace_back(rows.columns[i], rows.values[i]);
     }
-    std::sort(row.begin(), row.end());
+    std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });  // NaN
     for (const auto& [column, value] : row) {
       columns.push_back(static_cast<std::int32_t>(column));
       values.push_back(value);

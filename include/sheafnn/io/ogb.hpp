@@ -153,12 +153,12 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
   if (archive.contains("edge_feat")) refuse_edge_features(archive.file() + ": edge_feat");
   const NpyArray counts = archive.array("num_nodes_list");
   constexpr Index most = std::numeric_limits<std::int32_t>::max();
-  const std::vector<std::int64_t> nodes = counts.values<std::int64_t>();
+  const std::vector<std::int64_t> nodes = counts.numbers();
   if (nodes.size() != 1) fail(counts.where(), "has ", nodes.size(), " graphs; one is supported");
   const Index n = nodes.front();
   if (n < 1 || n > most) fail(counts.where(), n, " nodes; must be between 1 and ", most);
   const NpyArray pairs = ogb_matrix(archive, "edge_index", 2, -1);
-  const std::vector<std::int64_t> ends = pairs.values<std::int64_t>();
+  const std::vector<std::int64_t> ends = pairs.numbers();
   std::vector<Edge> edges;
   for (std::size_t i = 0, m = ends.size() / 2; i < m; ++i) {
     for (const std::int64_t u : {ends[i], ends[m + i]}) {
