@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   auto* split =
       app.add_option("--split", s.split,
                      "measure accuracies on the test nodes of this split (default: on all labelled nodes)")
-          ->check(CLI::Range(0, 1'000'000));
+          ->check(programs::between<sheafnn::Index>(0, 1'000'000));
   for (const char* option : {"--make-splits", "--exchange-masks"}) app.get_option(option)->needs(split);
   auto* report =
       app.add_option("--report", s.report, "draw the training in this file, written by train --history --report");

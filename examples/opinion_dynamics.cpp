@@ -122,12 +122,12 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Opinions that diffuse on a discourse sheaf over the karate club, with and without stubborn agents.",
       "opinion_dynamics");
-  app.add_option("--time", options.time, "end of the diffusion")
+  app.add_option("--time", options.time, "end of the diffusion, 1 to 100000")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 1e5));
-  app.add_option("--rows", options.rows, "number of rows of each table")
+      ->check(programs::between<double>(1, 1e5));
+  app.add_option("--rows", options.rows, "number of rows of each table, 2 to 30")
       ->capture_default_str()
-      ->check(CLI::Range(2, 30));
+      ->check(programs::between<sheafnn::Index>(2, 30));
   app.add_option("--stubborn", options.stubborn, "number of agents that keep their opinions, 0 to 33")
       ->capture_default_str();
   app.add_option("--seed", options.seed, "seed of frames and opinions")->capture_default_str();

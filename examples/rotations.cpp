@@ -310,8 +310,8 @@ int main(int argc, char** argv) {
   std::size_t count = 500;
   app.add_option("FILE", path, "picture to write, an .svg file: angles with true and fitted densities")
       ->capture_default_str();
-  app.add_option("--samples", count, "number of samples of each distribution")
+  app.add_option("--samples", count, "number of samples of each distribution, 20 to 1000000")
       ->capture_default_str()
-      ->check(CLI::Range(20, 1000000));
+      ->check(programs::between<sheafnn::Index>(20, 1000000));
   return programs::run_program(app, argc, argv, [&] { show_all(path, count); });
 }

@@ -177,13 +177,13 @@ int main(int argc, char** argv) {
   std::vector<double> homophily = {0.05, 0.3, 0.8};
   app.add_option("--classes", classes, "number of classes, 2 to 8; 0: every number from 2 to 7")
       ->capture_default_str()
-      ->check(CLI::Range(0, max_classes));
-  app.add_option("--nodes", nodes, "number of nodes per graph")
+      ->check(programs::between<sheafnn::Index>(0, max_classes));
+  app.add_option("--nodes", nodes, "number of nodes per graph, 60 to 100000")
       ->capture_default_str()
-      ->check(CLI::Range(60, 100000));
+      ->check(programs::between<sheafnn::Index>(60, 100000));
   app.add_option("--homophily", homophily, "shares of edges within a class, each in [0, 1]")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(programs::between<double>(0, 1));
   app.add_option("--seed", seed, "seed of the graphs and of the initial features")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] {
     sheafnn::require(classes != 1, "--classes", classes, "must be 0 or between 2 and 8");

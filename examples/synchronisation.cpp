@@ -121,14 +121,16 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Rotations of nodes from noisy relative rotations, by the smallest eigenvectors of a sheaf Laplacian.",
       "synchronisation");
-  app.add_option("--nodes", options.nodes, "number of nodes")->capture_default_str()->check(CLI::Range(10, 20000));
-  app.add_option("--degree", options.degree, "mean number of neighbours")
+  app.add_option("--nodes", options.nodes, "number of nodes, 10 to 20000")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 100.0));
+      ->check(programs::between<sheafnn::Index>(10, 20000));
+  app.add_option("--degree", options.degree, "mean number of neighbours, 1 to 100")
+      ->capture_default_str()
+      ->check(programs::between<double>(1, 100));
   app.add_option("--kappa", options.concentrations, "concentrations of the noise, below 1")->capture_default_str();
   app.add_option("--outliers", options.outliers, "shares of edges with a random measurement, 0 to 1")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(programs::between<double>(0, 1));
   app.add_option("--seed", options.seed, "seed of the graph, the rotations and the noise")->capture_default_str();
   return programs::run_program(app, argc, argv, [&] { run(options); });
 }

@@ -754,6 +754,8 @@ refuse '--seed: -1 is not allowed' "${quick[@]}" --seed -1
 refuse '--split-seed: -3 is not allowed' "${quick[@]}" --make-splits 60/20/20 --split-seed -3
 # Numbers that CLI11 takes for others: octal, without sign, the largest; and those that ranges let through.
 refuse '--seed: 010 is not allowed; a number has no leading zeros' "${quick[@]}" --seed 010
+refuse '--seed: -0 is not allowed; 0 has no sign' "${quick[@]}" --seed -0
+refuse '--threads: -0 is not allowed; 0 has no sign' "${quick[@]}" --threads -0
 refuse '--epochs: 020 is not allowed' "${quick[@]}" --epochs 020
 refuse '--seed:  -1 is not allowed; must be a whole number' "${quick[@]}" --seed ' -1'
 refuse '--seed: 18446744073709551616 is not allowed; must be at most 18446744073709551615' "${quick[@]}" --seed 18446744073709551616

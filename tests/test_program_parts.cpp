@@ -121,6 +121,36 @@ TEST_CASE("an option that does not exist: the closest is named") {
   CHECK(Program().message({"--" + std::string(100'000, 'e')}).ends_with("e is not an option" + help));
 }
 
+TEST_CASE("numbers outside their limits, and numbers that are none, are named with the limits") {
+  const auto said = [](const std::string& text, bool whole) {
+    CLI::App app("Does something.", "program");
+    sheafnn::Index rows = 3;
+    double time = 2;
+    app.add_option("--rows", rows, "rows")->check(programs::between<sheafnn::Index>(0, 30));
+    app.add_option("--time", time, "end")->check(programs::between(0.5, 1e5));
+    programs::refuse_misread_numbers(app);
+    try {
+      app.parse(std::vector<std::string>{text, whole ? "--rows" : "--time"});  // backwards, as CLI11 wants them
+    } catch (const CLI::ParseError& error) {
+      return std::string(error.what());
+    }
+    return std::string(rows == 3 && time == 2 ? "ignored" : "taken");
+  };
+  for (const char* text : {"0", "30", "+7"}) CHECK(said(text, true) == "taken");
+  for (const char* text : {"0.5", "1e5", "7"}) CHECK(said(text, false) == "taken");
+  for (const std::string text : {"31", "-1", "+99"}) {
+    CHECK(said(text, true) == "--rows: " + text + " is not allowed; must be between 0 and 30");
+  }
+  for (const std::string text : {"0", "-1", "inf", "100001"}) {
+    CHECK(said(text, false) == "--time: " + text + " is not allowed; must be between 0.5 and 100000");
+  }
+  CHECK(said("nan", false) == "--time: nan is not allowed; must be a number");
+  CHECK(said("0x2", true) == "--rows: 0x2 is not allowed; must be a whole number");
+  CHECK(said("1e1", true) == "--rows: 1e1 is not allowed; must be a whole number");
+  CHECK(said("-0", true) == "--rows: -0 is not allowed; 0 has no sign");
+  CHECK(said("010", true) == "--rows: 010 is not allowed; a number has no leading zeros");
+}
+
 TEST_CASE("--help: groups with defaults, lines that are not too long") {
   Program program;
   const programs::HelpFormatter formatter([] { return programs::HelpFormatter::Defaults{{"--lr", "1 or 2"}}; });

@@ -72,12 +72,13 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
     return std::isnan(std::strtod(text.c_str(), nullptr)) ? refused + "must be a number" : "";
   }
   const bool is_signed = type.starts_with("INT");
-  if (!is_signed && text.starts_with('-')) return refused + "must be at least 0";
+  if (!is_signed && text != "-0" && text.starts_with('-')) return refused + "must be at least 0";
   const std::string_view digits =
       std::string_view(text).substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0);
   const bool whole = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
   if (!whole) return refused + "must be a whole number";
   if (digits.size() > 1 && digits.front() == '0') return refused + "a number has no leading zeros";
+  if (text == "-0") return refused + "0 has no sign";
   std::uint64_t number = 0;
   const std::uint64_t most =
       is_signed ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::uint64_t>::max();
@@ -85,7 +86,22 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
   return fits && number <= most ? "" : refused + "must be at most " + std::to_string(most);
 }
 
-/// Adds that check to all options that are numbers.
+/// The check that a number is between two limits, whose error reads like the library's. What is no number is left to
+/// misread_number().
+///
+/// \tparam T  Index or double
+template <class T>
+[[nodiscard]] CLI::Validator between(T least, T most) {
+  return CLI::Validator(
+      [least, most](std::string& text) -> std::string {
+        T value{};
+        if (!CLI::detail::lexical_cast(text, value) || !(value < least || value > most)) return "";
+        return sheafnn::detail::concat(text, " is not allowed; must be between ", least, " and ", most);
+      },
+      "");
+}
+
+/// Adds misread_number() to the checks of all options that are numbers.
 inline void refuse_misread_numbers(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();

@@ -109,7 +109,7 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->check(one_of({maps_names.begin(), maps_names.end()}));
   model->add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 1 to 5")
       ->capture_default_str()
-      ->check(CLI::Range(1, 5));
+      ->check(between<sheafnn::Index>(1, 5));
   const auto all = [](std::string_view) { return true; };
   add_flags(app, *model, s.pairs(), all);
   model
