@@ -118,7 +118,8 @@ template <class Family, class Scalar>
 
 /// Synchronisation: the D smallest eigenvectors of Δ, replaced node by node by the nearest rotation.
 ///
-/// Unique up to X_u → X_u R with one rotation R. A sheaf with D global sections (no noise) gives them exactly.
+/// Unique up to X_u → X_u R with one rotation R. A sheaf of rotations with D global sections (no noise) gives them exactly.
+/// If maps of Orthogonal<D> are reflections, the sections may be reflections too, which no rotations are near to.
 /// The bound is Σ_u s_u⁻² · (λ_1 + … + λ_D) with S_u = s_u I. math: "Approximate sections" (1.8).
 ///
 /// \throws std::invalid_argument  a graph that is not connected, or eigenvectors of which a node's block has no unique

@@ -2,8 +2,8 @@
 /// SheafLaplacian: Δ = S δᵀδ S of a cellular sheaf in block form, with matrix-free products and sparse assembly.
 ///
 /// Blocks: Δ_uu = S_u D_u S_u and, for every arc u→v, Δ_uv = −S_u F_{u⊴e}ᵀ F_{v⊴e} S_v, stored in the kind the
-/// family has (multiple of I, diagonal, dense). Source: paper, "sheaf Laplacian"; math: "Coboundary and
-/// Laplacian" (1.2).
+/// family has (multiple of I, diagonal, dense). Dense blocks are products of the matrices F_{u⊴e} S_u. Source: paper,
+/// "sheaf Laplacian"; math: "Coboundary and Laplacian" (1.2).
 #pragma once
 
 #include <algorithm>
@@ -89,16 +89,28 @@ class SheafLaplacian {
       }
       const std::size_t i = static_cast<std::size_t>(u);
       scales_[i] = node_scaling<Family, Scalar>(normalisation, degree, static_cast<Scalar>(graph.degree(u))).scale;
-      const DiagonalBlock block = sheafnn::sheaf::diagonal_block(scales_[i], degree);
-      diagonal_[i] = Scalar(0.5) * (block + block_transpose(block));  // symmetric to the last bit
+      if constexpr (is_dense_block<DiagonalBlock>) {
+        DiagonalBlock block = DiagonalBlock::Zero();
+        for (Index a = graph.first_arc(u); a < graph.first_arc(u + 1); ++a) {
+          const auto map = scaled_map(sheaf, a);
+          block += map.transpose().lazyProduct(map);
+        }
+        diagonal_[i] = Scalar(0.5) * (block + block.transpose());  // symmetric to the last bit
+      } else {
+        diagonal_[i] = sheafnn::sheaf::diagonal_block(scales_[i], degree);
+      }
     }
     for (Index e = 0; e < graph.edge_count(); ++e) {
       const Index a = graph.forward_arc(e);
       const Index b = graph.reverse(a);
-      const Scalar weight = sheaf.edge_weight(e);
-      const OffDiagonalBlock q = (weight * weight) * transport<Family, Scalar>(sheaf.map(a), sheaf.map(b));
-      const OffDiagonalBlock block =
-          off_diagonal_block<Family, Scalar>(scale(graph.source(a)), q, scale(graph.target(a)));
+      OffDiagonalBlock block;
+      if constexpr (is_dense_block<DiagonalBlock>) {
+        block = -(scaled_map(sheaf, a).transpose().lazyProduct(scaled_map(sheaf, b)));
+      } else {
+        const Scalar weight = sheaf.edge_weight(e);
+        const OffDiagonalBlock q = (weight * weight) * transport<Family, Scalar>(sheaf.map(a), sheaf.map(b));
+        block = off_diagonal_block<Family, Scalar>(scale(graph.source(a)), q, scale(graph.target(a)));
+      }
       off_diagonal_[static_cast<std::size_t>(a)] = block;
       off_diagonal_[static_cast<std::size_t>(b)] = block_transpose(block);
     }
@@ -202,6 +214,11 @@ class SheafLaplacian {
   }
 
  private:
+  /// F_a S_u of an arc u→v. Where D_u is nearly singular, S_u D_u S_u has rounding errors that are much larger.
+  [[nodiscard]] auto scaled_map(const CellularSheaf<Family, Scalar>& sheaf, Index arc) const {
+    return sheaf.restriction_map(arc).lazyProduct(scale(graph_->source(arc))).eval();
+  }
+
   std::shared_ptr<const Graph> graph_;
   Normalisation normalisation_;
   std::vector<DiagonalBlock> scales_;           ///< S_u by node
