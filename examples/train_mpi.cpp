@@ -41,15 +41,13 @@ using programs::Training;
 using programs::TrainSettings;
 using sheafnn::Index;
 
-Training train_run(const TrainSettings& s, const programs::MpiTask& task, const Run& run) {
-  Training r;
+/// \throws std::invalid_argument  a model that this program was built without
+const programs::MpiModel& model_of(const TrainSettings& s) {
   sheafnn::require(sheafnn::kind_of(s.model).distributed, "--model", s.model, "is trained in one process only");
 #define SHEAFNN_ADDRESS(Family, D) &programs::Family##_##D##_mpi,
   for (const programs::MpiModel* model : {SHEAFNN_MPI_MODELS(SHEAFNN_ADDRESS)}) {
     const bool kind = s.model == model->bayesian || s.model == model->deterministic;
-    if (!kind || s.maps != model->maps || s.stalk_dimension != model->stalk_dimension) continue;
-    r.outcome = model->train(task, run.split, run.seed, r.result);
-    return r;
+    if (kind && s.maps == model->maps && s.stalk_dimension == model->stalk_dimension) return *model;
   }
 #undef SHEAFNN_ADDRESS
 #define SHEAFNN_NAME(Family, D) " " #Family "_" #D
@@ -152,6 +150,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   programs::set_sizes(s, piece.features.columns(), data.class_count);
   programs::set_types(s, data);
+  const programs::MpiModel& model = model_of(s);
   if (ranks.is_root()) {
     programs::require_apart({{"--report", s.report}, {"--save", s.save}, {"--checkpoint", s.checkpoint}},
                             {{"--dataset", s.dataset}});
@@ -215,9 +214,12 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   std::vector<double> messages, bytes;
   for (const Run& run : runs) {
     const mpi::Traffic before = ranks.traffic();
-    const Training training = train_run(s, task, run);
+    Training training;
+    training.outcome = model.train(task, run.split, run.seed, training.result);
     const mpi::Traffic sent = ranks.traffic() - before;
-    const double epochs = static_cast<double>(training.result.history.size());
+    const Index trained = static_cast<Index>(training.result.history.size()) - training.outcome.epochs_before;
+    const double epochs =
+        static_cast<double>(std::max<Index>(1, trained));  // a training that was at its end has none
     double all[] = {static_cast<double>(sent.messages), static_cast<double>(sent.bytes)};
     ranks.sum(std::span<double>(all));
     messages.push_back(all[0] / epochs);

@@ -100,10 +100,12 @@ TrainOutcome train_on_ranks(const MpiTask& task, std::size_t split_number, std::
   if (!task.own) {
     prediction = mpi::predict(model, task.part, best_epoch_options(options, result.best_epoch));
   }
-  if (!task.part.ranks().is_root()) return r;
-  r = outcome_of(model, result.best_epoch, [&] { return std::move(prediction); }, task.whole, split,
-                 {.model = task.keeps_model});
-  if (!task.own) find_sheaf_use();  // of the whole graph, which of a folder no rank has
+  if (task.part.ranks().is_root()) {
+    r = outcome_of(model, result.best_epoch, [&] { return std::move(prediction); }, task.whole, split,
+                   {.model = task.keeps_model});
+    if (!task.own) find_sheaf_use();  // of the whole graph, which of a folder no rank has
+  }
+  if (state) r.epochs_before = static_cast<sheafnn::Index>(state->history.size());
   return r;
 }
 

@@ -103,6 +103,7 @@ struct TrainOutcome {
   sheafnn::uncertainty::SampledPrediction prediction;  ///< of all nodes, in the best epoch; if it was to be kept
   std::optional<sheafnn::SheafUse> sheaf_use;  ///< with the score of the validation nodes; if it was to be kept
   std::vector<double> targets;  ///< of a training on targets, their predictions in the best epoch: n × outputs
+  sheafnn::Index epochs_before = 0;  ///< of the state that train_mpi resumed from
 };
 
 /// A network with a family of maps, or cooperative ones, and a stalk dimension.

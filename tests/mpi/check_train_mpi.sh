@@ -65,6 +65,7 @@ options=(--dataset "$work/typed" --preset none --stalk-dim 2 --channels 4 --epoc
 network=(--maps diagonal --layers 2)
 train_both typed --model nsd --edge-types --stalks young=1 --edge-stalks helps=1
 options=("${synthetic_options[@]}")
+train 2 two || complain "two ranks: $(cat "$work/two.out")"
 train 2 gone_on --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
 train 1 clusters --clusters 4 --clusters-per-step 4 || complain "clusters: $(cat "$work/clusters.out")"
 python3 - "$work" <<'PYTHON' || complain "reports differ by more than rounding"
@@ -74,7 +75,9 @@ def check_sheaf(found, expected):
     for key in ("permuted", "prior", "identity"):
         for part in ("loss", "rise"):
             assert abs(found[key][part] - expected[key][part]) < 1e-3, (key, part, found, expected)
-reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "three", "file", "gone_on", "sharded_on", "clusters")}
+reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "two", "three", "file", "gone_on", "sharded_on", "clusters")}
+# Per epoch that was trained here: the last prediction's exchanges are shared by fewer epochs.
+assert 0 < reports["two"]["messages_per_epoch"] <= reports["gone_on"]["messages_per_epoch"]
 expected = reports["one"]["splits"][0]["history"]
 for name in ("three", "file", "gone_on", "sharded_on", "clusters"):
     assert reports[name]["ranks"] == {"gone_on": 2, "sharded_on": 2, "clusters": 1}.get(name, 3)
@@ -154,6 +157,13 @@ grep -q "train: started on 2 ranks, for which there is $work/train_mpi; it canno
   complain "train without train_mpi: $(cat "$work/alone.out")"
 echo "0 1 x" > "$work/bad"
 refused "number 3, 'x', is not the number of a part" --partition "$work/bad"
+echo "0 1 1" > "$work/short"
+refused "rank 0 of 2: $work/short: partition.owner: 3 is not allowed; expected one number for each of 60 nodes" --partition "$work/short"
+# A model that it was built without is refused before there is a table.
+network=(--maps identity --layers 2)
+refused "identity, 2 is not allowed; this program was built with" --model nsd
+! grep -q 'best epoch' "$work/refused.out" || complain "a table of a model that there is not"
+network=(--maps diagonal --layers 2)
 # One rank alone that fails: its own arguments.
 if "${mpiexec[@]}" 1 "$program" "${options[@]}" "${network[@]}" : -n 1 "$program" "${options[@]}" "${network[@]}" --dropout 2 > "$work/one_rank.out" 2>&1; then
   complain "accepted: a rank with --dropout 2"

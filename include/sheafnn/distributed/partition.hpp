@@ -91,8 +91,7 @@ template <class Offset>
 /// A partition from a text file with the number of a part for every node, one after another, as METIS's programs write
 /// it.
 ///
-/// \throws std::runtime_error     a file that cannot be read, or something in it that is no number
-/// \throws std::invalid_argument  as validate()
+/// \throws std::runtime_error  a file that cannot be read, something in it that is no number, or what validate() refuses
 [[nodiscard]] inline Partition read_partition(const std::filesystem::path& path, Index nodes, int parts) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error(path.string() + ": cannot be opened");
@@ -107,8 +106,10 @@ template <class Offset>
     }
     r.owner.push_back(owner);
   }
-  validate(r, nodes);
-  return r;
+  return io::detail::naming_file(path.string(), [&] {
+    validate(r, nodes);
+    return r;
+  });
 }
 /// Writes what read_partition() reads, as io::write_text() does. Takes any partition.
 ///
