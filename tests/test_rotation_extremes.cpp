@@ -16,12 +16,12 @@ namespace test_rotation_extremes {
 namespace {
 
 using namespace rotation_checks;
-using sheafnn::rotation::CayleyDistribution;
-using sheafnn::math::Column;
-using sheafnn::rotation::LeonCayleyDistribution;
-using sheafnn::rotation::MatrixFisherDistribution;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
+using sheafnn::math::Column;
+using sheafnn::rotation::CayleyDistribution;
+using sheafnn::rotation::LeonCayleyDistribution;
+using sheafnn::rotation::MatrixFisherDistribution;
 using sheafnn::rotation::WrappedCauchy;
 
 template <class Scalar, int N>
@@ -62,7 +62,8 @@ std::vector<SquareMatrix<double, 3>> six_turns(double angle) {
     for (const double sign : {1.0, -1.0}) {
       Column<double, 3> phi = Column<double, 3>::Zero();
       phi(axis) = sign * angle;
-      samples.push_back(sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, 3>(phi), location));
+      samples.push_back(
+          sheafnn::math::multiply(sheafnn::rotation::exponential_rotation<double, 3>(phi), location));
     }
   }
   return samples;
@@ -81,6 +82,28 @@ TEST_CASE("Cayley fits of concentrated samples, whose average alone would be tha
     check_concentrated_fits<2>(WrappedCauchy<>(0.5, 1 - 1e-12), count);
   }
   check_concentrated_fits<5>(CayleyDistribution<5>(some_rotation<double, 5>(), 1 - 1e-12), 200);
+}
+
+template <int N>
+void check_equal_rotations() {
+  CAPTURE(N);
+  for (const std::size_t count : {2, 3, 50}) {
+    CAPTURE(count);
+    for (std::uint32_t id = 0; id < 8; ++id) {
+      CAPTURE(id);
+      const std::vector<SquareMatrix<double, N>> same(
+          count, sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 9}, id));
+      CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::rotation::fit<CayleyDistribution<N>>(same)),
+                           doctest::Contains("a set of (nearly) equal rotations"), std::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("equal rotations have no fit in any dimension: their rounding errors are no scatter") {
+  check_equal_rotations<2>();
+  check_equal_rotations<4>();
+  check_equal_rotations<5>();
+  check_equal_rotations<6>();
 }
 
 TEST_CASE("equal rotations have no fit, however many there are") {

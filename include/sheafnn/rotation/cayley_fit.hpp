@@ -81,7 +81,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
     const auto samples = detail::checked_samples<N, Scalar>("fit_moments", given, options);
     const auto estimate = detail::moment_estimate<N>("fit_moments", samples, weights);
     const double kappa = std::max(1e-8, detail::cayley_concentration<N>(estimate.resultant, estimate.rest));
-    refuse_point_mass("fit_moments", kappa);
+    refuse_point_mass("fit_moments", kappa, scatter);
     const double slope = (N - 1) * (1 + detail::integer_power<N - 2>(kappa)) / N;  // r′
     return {at(estimate.location, kappa),
             static_cast<Scalar>(estimate.location_error),
@@ -131,7 +131,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
         // tanh(artanh κ + growth)
         const double step = std::tanh(growth);
         const double next_kappa = std::max(1e-8, (kappa + step) / (1 + kappa * step));
-        refuse_point_mass("fit", next_kappa);
+        refuse_point_mass("fit", next_kappa, 1);
         const double value = detail::cayley_log_likelihood<N>(samples, weights, next, next_kappa);
         moving = near || value > likelihood;
         if (moving) {
@@ -143,6 +143,7 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
         growth *= 0.5;
       }
     }
+    refuse_point_mass("fit", kappa, scatter);
     const CayleyDistribution<N, double> fitted(location, kappa);
     const RotationInformation<double> information = fisher_information(fitted);
     return {at(location, kappa),
@@ -154,8 +155,12 @@ struct Fitting<CayleyDistribution<N, Scalar>> {
   }
 
  private:
-  static void refuse_point_mass(const char* name, double kappa) {
-    require(kappa <= static_cast<double>(1 - std::numeric_limits<Scalar>::epsilon()),
+  /// The 1 − κ, in ε, that rounding errors of the entries of equal rotations look like.
+  static constexpr int scatter = 2 * N;
+
+  /// \param least  of 1 − κ, in ε
+  static void refuse_point_mass(const char* name, double kappa, int least) {
+    require(1 - kappa >= least * static_cast<double>(std::numeric_limits<Scalar>::epsilon()),
             detail::concat(name, ": samples"), "a set of (nearly) equal rotations",
             "the concentration has no estimate below 1");
   }
