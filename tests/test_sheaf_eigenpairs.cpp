@@ -170,7 +170,7 @@ TEST_CASE("vectors that are not orthonormal have not converged") {
 TEST_CASE("Laplacians that single precision makes indefinite") {
   using sheafnn::Normalisation;
   using Family = sheafnn::GeneralLinear<2>;
-  // A matching has sections. Their eigenvalue 0 becomes −2 ε of the bound, or with nearly singular blocks −13000 ε.
+  // A matching has sections. Their eigenvalue 0 becomes −½ ε of the bound.
   for (const Normalisation normalisation : {Normalisation::none, Normalisation::augmented, Normalisation::block}) {
     for (const std::uint64_t seed : {9, 23}) {
       check(sheafnn::sheaf::random_sheaf<Family, float>(matching(120), {.seed = seed}), normalisation, 5,

@@ -109,8 +109,8 @@ template <class Real>
 ///
 /// \throws std::runtime_error  no convergence within max_iterations
 ///
-/// Rounding of Δ's entries may move an eigenvalue 0 below 0: by a few ε of the bound, or by ten thousand ε where the
-/// block normalisation meets a block that is nearly singular. σ is above the former, and is raised where that fails.
+/// Rounding of Δ's entries may move an eigenvalue 0 below 0, by a few ε of the bound. σ is above that, and is raised where
+/// the factorisation fails all the same.
 template <class Real>
 [[nodiscard]] std::optional<Eigenpairs<Real>> inverted_eigenpairs(const EigenpairProblem<Real>& problem,
                                                                   const EliminationOrder& order,
