@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <stdexcept>
-#include <numeric>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -180,8 +180,9 @@ TEST_CASE_TEMPLATE("pack: comparisons, masks and select are the scalar's in ever
     wrong += wrong_lanes(select(a >= b, yes, no), [&](int l) { return a.lane(l) >= b.lane(l) ? T(1) : T(2); });
     wrong += wrong_lanes(select((a < b) & (b > P(0)), yes, no),
                          [&](int l) { return a.lane(l) < b.lane(l) && b.lane(l) > 0 ? T(1) : T(2); });
-    wrong += wrong_lanes(select(a < b, a, b),
-                         [&](int l) { return sheafnn::math::select(a.lane(l) < b.lane(l), a.lane(l), b.lane(l)); });
+    wrong += wrong_lanes(select(a < b, a, b), [&](int l) {
+      return sheafnn::math::select(a.lane(l) < b.lane(l), a.lane(l), b.lane(l));
+    });
     wrong += wrong_lanes(abs(a), [&](int l) { return std::abs(a.lane(l)); });
     // As with std::max and std::min, an unordered pair gives the first operand.
     wrong += wrong_lanes(max(a, b), [&](int l) { return std::max(a.lane(l), b.lane(l)); });
@@ -436,8 +437,10 @@ TEST_CASE_TEMPLATE("tiles cover a range once, in order, and touch nothing else",
         note_tile<Tile>(c, arc_tiles);
         ++walks;
       });
-      sheafnn::detail::for_arc_tiles<T, 100>(begin, end, [&]<class Tile>(auto c) { note_tile<Tile>(c, wide_tiles); });
-      sheafnn::detail::for_narrowing_tiles<T>(begin, end, [&]<class Tile>(auto c) { note_tile<Tile>(c, narrowing); });
+      sheafnn::detail::for_arc_tiles<T, 100>(begin, end,
+                                             [&]<class Tile>(auto c) { note_tile<Tile>(c, wide_tiles); });
+      sheafnn::detail::for_narrowing_tiles<T>(begin, end,
+                                              [&]<class Tile>(auto c) { note_tile<Tile>(c, narrowing); });
       CHECK(tiles == all);
       CHECK(arc_tiles == all);
       CHECK(wide_tiles == all);
@@ -557,11 +560,14 @@ TEST_CASE("errors name the argument, its value and the limit") {
   CHECK_NOTHROW(sheafnn::require(true, "dropout", 0.5, "must be below 1"));
   CHECK(sheafnn::detail::concat("labels[", 3, "] = ", -1, ' ', 0.25, std::string("!")) == "labels[3] = -1 0.25!");
   // Numbers that are just out of range look like it.
-  CHECK(sheafnn::detail::concat(1.0000001, ' ', 1e30, ' ', -0.0, ' ', 0.1F, ' ', 1e-300, ' ', 1234567.0, ' ', 1e6) ==
-        "1.0000001 1e+30 -0 0.1 1e-300 1234567 1e+06");
-  CHECK(sheafnn::detail::concat(0.5 + 0.2 + 0.2, ' ', std::nextafter(1.0, 2.0), ' ', 1 / 3.0F, ' ', 1 / 3.0) == "0.9 1 0.333333 0.333333");
-  CHECK(sheafnn::detail::concat(std::numeric_limits<double>::infinity(), ' ', -std::numeric_limits<double>::infinity(),
-                                ' ', std::numeric_limits<double>::quiet_NaN()) == "inf -inf nan");
+  CHECK(sheafnn::detail::concat(1.0000001, ' ', 1e30, ' ', -0.0, ' ', 0.1F, ' ', 1e-300, ' ', 1234567.0, ' ',
+                                1e6) == "1.0000001 1e+30 -0 0.1 1e-300 1234567 1e+06");
+  CHECK(sheafnn::detail::concat(0.5 + 0.2 + 0.2, ' ', std::nextafter(1.0, 2.0), ' ', 1 / 3.0F, ' ', 1 / 3.0) ==
+        "0.9 1 0.333333 0.333333");
+  CHECK(sheafnn::detail::concat(-std::numeric_limits<double>::quiet_NaN(), ' ', std::nanf("")) == "nan nan");
+  CHECK(sheafnn::detail::concat(std::numeric_limits<double>::infinity(), ' ',
+                                -std::numeric_limits<double>::infinity(), ' ',
+                                std::numeric_limits<double>::quiet_NaN()) == "inf -inf nan");
 }
 
 TEST_CASE("the version's parts and its text agree") {

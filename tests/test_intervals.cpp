@@ -168,7 +168,12 @@ TEST_CASE("intervals refuse what does not fit") {
   };
   CHECK(thresholds({1}, {}, {0}, 0.9) == "size of predictions: 1 is not allowed; must be 2");
   CHECK(thresholds(two, {1}, {0}, 0.9) == "size of deviations: 1 is not allowed; must be 2");
-  CHECK(thresholds(two, {1, 0}, {1}, 0.9) == "deviations[1]: 0 is not allowed; must be positive");
+  for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    const std::string message =
+        sheafnn::detail::concat("deviations[1]: ", wrong, " is not allowed; must be positive and finite");
+    CHECK(thresholds(two, {1, wrong}, {1}, 0.9) == message);
+    CHECK(message_of([&] { static_cast<void>(residual_intervals(two, Numbers{1, wrong}, two)); }) == message);
+  }
   CHECK(thresholds({1, std::nan("")}, {}, {1}, 0.9) == "predictions[1]: nan is not allowed; must be finite");
   CHECK(thresholds(two, {}, {2}, 0.9) == "nodes[0]: 2 is not allowed; must be between 0 and 1");
   CHECK(thresholds(two, {}, {0}, 0) == "coverage: 0 is not allowed; must be above 0 and below 1");

@@ -30,6 +30,10 @@ void print(std::ostream& out, const Value& value) {
     const auto write = [&](int digits) {
       return std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, digits).ptr;
     };
+    if (std::isnan(value)) {  // without a sign, which means nothing
+      out << "nan";
+      return;
+    }
     char* end = nullptr;
     bool same = false;
     for (int digits = few; digits <= most && !same; ++digits) {
@@ -55,7 +59,8 @@ class MessagePart {
   explicit MessagePart(const std::string& text) : text_(text) {}
   template <class Value>
   explicit MessagePart(const Value& value)
-      : value_(&value), print_([](std::ostream& out, const void* v) { print(out, *static_cast<const Value*>(v)); }) {}
+      : value_(&value),
+        print_([](std::ostream& out, const void* v) { print(out, *static_cast<const Value*>(v)); }) {}
 
   void append_to(std::ostream& out) const {
     if (print_ == nullptr) {
@@ -74,7 +79,7 @@ class MessagePart {
 [[nodiscard]] inline std::string concat_parts(std::initializer_list<MessagePart> parts) {
   std::ostringstream out;
   out.imbue(std::locale::classic());  // numbers look alike in files and messages, whatever the program's locale is
-  out.exceptions(std::ios::badbit);  // without memory: an exception, and not half a text
+  out.exceptions(std::ios::badbit);   // without memory: an exception, and not half a text
   for (const MessagePart& part : parts) part.append_to(out);
   return out.str();
 }
@@ -114,7 +119,8 @@ class ArgumentName {
 
 /// \throws std::invalid_argument  saying "ARGUMENT: VALUE is not allowed; LIMIT"
 template <class Value>
-[[noreturn]] void throw_invalid_argument(const ArgumentName& argument, const Value& value, std::string_view limit) {
+[[noreturn]] void throw_invalid_argument(const ArgumentName& argument, const Value& value,
+                                         std::string_view limit) {
   throw std::invalid_argument(detail::concat(argument, ": ", value, " is not allowed; ", limit));
 }
 

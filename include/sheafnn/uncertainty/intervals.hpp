@@ -49,6 +49,12 @@ inline std::size_t check_mixture(std::string_view name, std::size_t size, Index 
   return size / samples;
 }
 
+/// \throws std::invalid_argument  a deviation that is not positive and finite
+inline void require_deviation(std::span<const double> deviations, std::size_t i) {
+  require(deviations[i] > 0 && std::isfinite(deviations[i]), ArgumentName({}, "deviations", i), deviations[i],
+          "must be positive and finite");
+}
+
 /// The x at which the mean upper tail of normal distributions is `tail`, below ½, by bisection. Unchecked: as
 /// normal_mixture_intervals().
 ///
@@ -115,8 +121,7 @@ namespace sheafnn::uncertainty {
   require_size(deviations, static_cast<Index>(means.size()), "deviations");
   for (std::size_t i = 0; i < means.size(); ++i) {
     require(std::isfinite(means[i]), ArgumentName({}, "means", i), means[i], "must be finite");
-    require(deviations[i] > 0 && std::isfinite(deviations[i]), ArgumentName({}, "deviations", i), deviations[i],
-            "must be positive and finite");
+    detail::require_deviation(deviations, i);
   }
   const std::size_t samples = static_cast<std::size_t>(sample_count);
   Intervals r;
@@ -166,7 +171,7 @@ namespace sheafnn::uncertainty {
 /// \param coverage     γ, in (0, 1)
 /// \returns            k thresholds
 /// \throws std::invalid_argument  sizes that do not match, a node out of range, γ out of range, a prediction that is not
-///         finite, or a deviation that is not positive, at one of the nodes
+///         finite, or a deviation that is not positive and finite, at one of the nodes
 [[nodiscard]] inline std::vector<double> residual_thresholds(std::span<const double> targets,
                                                              std::span<const double> predictions,
                                                              std::span<const double> deviations, Index columns,
@@ -190,8 +195,8 @@ namespace sheafnn::uncertainty {
       const std::size_t i = static_cast<std::size_t>(nodes[j]) * k + c;
       if (std::isnan(targets[i])) continue;
       require(std::isfinite(predictions[i]), ArgumentName({}, "predictions", i), predictions[i], "must be finite");
+      if (!deviations.empty()) detail::require_deviation(deviations, i);
       const double deviation = deviations.empty() ? 1.0 : deviations[i];
-      require(deviation > 0, ArgumentName({}, "deviations", i), deviation, "must be positive");
       scores.push_back(std::abs(targets[i] - predictions[i]) / deviation);
     }
     r.push_back(conformal_threshold(std::move(scores), 1 - coverage));
@@ -203,6 +208,7 @@ namespace sheafnn::uncertainty {
 ///
 /// \param thresholds  k numbers τ, as residual_thresholds() returns them
 /// \throws std::invalid_argument  sizes that do not match, a negative threshold, or a deviation that is not positive
+///         and finite
 [[nodiscard]] inline Intervals residual_intervals(std::span<const double> predictions,
                                                   std::span<const double> deviations,
                                                   std::span<const double> thresholds) {
@@ -210,9 +216,7 @@ namespace sheafnn::uncertainty {
   require(predictions.size() % thresholds.size() == 0, "predictions", predictions.size(),
           detail::concat("must be a multiple of ", thresholds.size()));
   if (!deviations.empty()) require_size(deviations, static_cast<Index>(predictions.size()), "deviations");
-  for (std::size_t i = 0; i < deviations.size(); ++i) {
-    require(deviations[i] > 0, ArgumentName({}, "deviations", i), deviations[i], "must be positive");
-  }
+  for (std::size_t i = 0; i < deviations.size(); ++i) detail::require_deviation(deviations, i);
   for (std::size_t c = 0; c < thresholds.size(); ++c) {
     require(thresholds[c] >= 0, ArgumentName({}, "thresholds", c), thresholds[c], "must be at least 0");
   }
