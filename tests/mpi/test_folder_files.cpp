@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -137,6 +138,36 @@ TEST_CASE("a folder of arrays that do not fit is refused") {
     write_numbers(folder / c.file, c.values, c.shape);
     CHECK(said(folder.path(), [&] { static_cast<void>(read(folder.path())); }) == c.message);
   }
+}
+
+TEST_CASE("truth values number no nodes, and errors of features name their file") {
+  if (ranks().size() > 1) return;
+  const auto read = [](const std::filesystem::path& folder, const char* file, const sheafnn::io::Bytes& bytes) {
+    std::ofstream(folder / file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return said(folder, [&] { static_cast<void>(mpi::read_folder(ranks(), folder)); });
+  };
+  for (const char* file : {"indices.npy", "features_indices.npy"}) {
+    const test::TemporaryFolder folder;
+    write_path(folder.path());
+    const Index shape[] = {file[0] == 'i' ? 4 : 3};
+    sheafnn::io::Bytes bytes = sheafnn::io::detail::npy_with_header("|b1", shape, 0);
+    bytes.resize(bytes.size() + static_cast<std::size_t>(shape[0]));
+    CHECK(read(folder.path(), file, bytes) ==
+          std::string(file) + " from row 0 on: holds truth values; whole numbers are needed");
+  }
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Index dense[] = {3, 2}, sparse[] = {3};
+  const test::TemporaryFolder folder;
+  write_path(folder.path());
+  CHECK(read(folder.path(), "features_values.npy",
+             sheafnn::io::to_npy<double>(sparse, std::vector<double>{1, nan, 1})) ==
+        "features_values.npy of the nodes from 0 on: features[1]: column 1 with value nan is not allowed; columns "
+        "must "
+        "increase within [0, 2) and values must be finite");
+  CHECK(read(folder.path(), "features.npy",
+             sheafnn::io::to_npy<double>(dense, std::vector<double>{1, 2, 3, nan, 5, 6})) ==
+        "features.npy from row 0 on: features[1, 1]: nan is not allowed; features must be finite");
 }
 
 TEST_CASE("partition_folder refuses offsets that end elsewhere") {

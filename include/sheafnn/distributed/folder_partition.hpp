@@ -94,9 +94,8 @@ class RowMover {
       for_ranges([&](Index first, Index last) {
         std::vector<std::int64_t> moved;
         for_runs(first, last, [&](Index u, Index count) {
-          const std::vector<std::int64_t> begin = indptr.read<std::int64_t>(u, count + 1);
-          const std::vector<std::int64_t> old =
-              file.read<std::int64_t>(begin.front(), begin.back() - begin.front());
+          const std::vector<std::int64_t> begin = indptr.read_numbers(u, count + 1);
+          const std::vector<std::int64_t> old = file.read_numbers(begin.front(), begin.back() - begin.front());
           for (std::size_t i = 0; i + 1 < begin.size(); ++i) {
             const std::size_t row = moved.size();
             for (Index k = begin[i] - begin[0]; k < begin[i + 1] - begin[0]; ++k)
@@ -157,7 +156,7 @@ class RowMover {
     for (Index first = 0; first < n; first += range_) {
       std::vector<std::int64_t> ends;
       for_runs(first, std::min(n, first + range_), [&](Index u, Index count) {
-        const std::vector<std::int64_t> begin = old.read<std::int64_t>(u, count + 1);
+        const std::vector<std::int64_t> begin = old.read_numbers(u, count + 1);
         for (std::size_t i = 0; i + 1 < begin.size(); ++i) ends.push_back(end += begin[i + 1] - begin[i]);
       });
       write_rows<std::int64_t>(to_ / name, first + 1, ends);
@@ -237,8 +236,7 @@ inline FolderPartition partition_folder(Communicator& ranks, const std::filesyst
     const Index all[] = {n}, ends[] = {static_cast<Index>(parts) + 1};
     std::vector<std::int64_t> original = old_of;
     if (std::filesystem::exists(folder / "original.npy")) {  // of a folder that was renumbered before
-      const std::vector<std::int64_t> before =
-          detail::open_numbers(folder / "original.npy", n).read<std::int64_t>(0, n);
+      const std::vector<std::int64_t> before = detail::open_numbers(folder / "original.npy", n).read_numbers(0, n);
       for (std::int64_t& u : original) u = before[static_cast<std::size_t>(u)];
     }
     create_npy<std::int64_t>(output / "original.npy", all);

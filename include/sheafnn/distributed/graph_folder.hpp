@@ -63,7 +63,7 @@ using io::detail::check_ends;
   const Index parts = file.rows() - 1;
   if (parts < 1)
     throw std::runtime_error(concat(file.name(), ": ", file.rows(), " entries; at least 2 are needed"));
-  const std::vector<std::int64_t> first = file.read<std::int64_t>(0, parts + 1);
+  const std::vector<std::int64_t> first = file.read_numbers(0, parts + 1);
   for (std::size_t p = 0; p < first.size(); ++p) {
     const bool begins = p > 0 || first[p] == 0, ends = p + 1 < first.size() || first[p] == nodes;
     if (begins && ends && (p == 0 || first[p - 1] <= first[p])) continue;
@@ -109,7 +109,7 @@ using io::detail::check_ends;
   OwnRows r;
   r.total_nodes = indptr.rows() - 1;
   r.total_edges = indices.rows() / 2;
-  const std::vector<std::int64_t> offsets = indptr.read<std::int64_t>(begin, end - begin + 1);
+  const std::vector<std::int64_t> offsets = indptr.read_numbers(begin, end - begin + 1);
   for (Index u = begin; u < end; ++u) {
     const std::size_t i = static_cast<std::size_t>(u - begin);
     io::detail::check_offsets(indptr.name(), u, offsets[i], offsets[i + 1], indices.rows());
@@ -117,7 +117,7 @@ using io::detail::check_ends;
     r.first_arc.push_back(offsets[i]);
     r.offset.push_back(offsets[i + 1] - offsets[0]);
   }
-  r.target = indices.read<std::int64_t>(offsets.front(), offsets.back() - offsets.front());
+  r.target = indices.read_numbers(offsets.front(), offsets.back() - offsets.front());
   for (std::size_t i = 0; i < r.node.size(); ++i) {
     for (Index k = r.offset[i]; k < r.offset[i + 1]; ++k) {
       const Index before = k > r.offset[i] ? r.target[static_cast<std::size_t>(k - 1)] : Index{-1};
@@ -177,7 +177,9 @@ using io::detail::check_ends;
     NpyFile file(folder / "features.npy");
     if (file.rows() != n) throw std::runtime_error(concat(file.name(), ": ", file.rows(), " rows; must be ", n));
     const std::vector<double> values = file.read<double>(begin, end - begin);
-    NodeFeatures features = NodeFeatures::from_dense(std::span<const double>(values), end - begin, file.columns());
+    NodeFeatures features = io::detail::naming_file(concat(file.name(), " from row ", begin, " on"), [&] {
+      return NodeFeatures::from_dense(std::span<const double>(values), end - begin, file.columns());
+    });
     Index before = 0;
     const std::vector<Index> entries = ranks.all(features.entries());
     for (int p = 0; p < ranks.rank(); ++p) before += entries[static_cast<std::size_t>(p)];
@@ -190,18 +192,23 @@ using io::detail::check_ends;
   check_ends(indptr, indices);
   const Index columns = column_count.at(0);
   require_between(column_count.name(), columns, 0, std::numeric_limits<std::int32_t>::max());
-  std::vector<std::int64_t> offsets = indptr.read<std::int64_t>(begin, end - begin + 1);
+  std::vector<std::int64_t> offsets = indptr.read_numbers(begin, end - begin + 1);
   const Index first = offsets.front(), count = offsets.back() - first;
-  const std::vector<std::int64_t> wide = indices.read<std::int64_t>(first, count);
+  const std::vector<std::int64_t> wide = indices.read_numbers(first, count);
   for (std::size_t i = 0; i < wide.size(); ++i) {
     if (wide[i] >= 0 && wide[i] < columns) continue;
     throw_invalid_argument(ArgumentName({}, indices.name(), static_cast<std::size_t>(first) + i), wide[i],
                            concat("must be at least 0 and below ", columns, ", the number of columns"));
   }
   for (std::int64_t& offset : offsets) offset -= first;
-  return {NodeFeatures::from_csr(std::vector<Index>(offsets.begin(), offsets.end()),
-                                 std::vector<std::int32_t>(wide.begin(), wide.end()),
-                                 numbers.read<double>(first, count), columns),
+  return {io::detail::naming_file(concat(numbers.name(), " of the nodes from ", begin, " on"),
+                                  [&] {
+                                    return NodeFeatures::from_csr(std::vector<Index>(offsets.begin(),
+                                                                                     offsets.end()),
+                                                                  std::vector<std::int32_t>(wide.begin(),
+                                                                                            wide.end()),
+                                                                  numbers.read<double>(first, count), columns);
+                                  }),
           first};
 }
 
@@ -263,7 +270,7 @@ using io::detail::check_ends;
   r.original.assign(numbers.node.begin(), numbers.node.begin() + numbers.own);
   if (std::filesystem::exists(folder / "original.npy")) {
     const std::vector<std::int64_t> before =
-        open_numbers(folder / "original.npy", n).read<std::int64_t>(first, last - first);
+        open_numbers(folder / "original.npy", n).read_numbers(first, last - first);
     for (Index& u : r.original) u = before[static_cast<std::size_t>(u - first)];
   }
   read_mask("train_mask.npy", r.own.train);

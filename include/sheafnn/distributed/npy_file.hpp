@@ -48,20 +48,11 @@ class NpyFile {
   /// \throws std::invalid_argument  a range that the array does not have
   template <class T>
   [[nodiscard]] std::vector<T> read(Index first, Index count) {
-    require(first >= 0 && count >= 0 && first <= rows() - count, name_, first,
-            sheafnn::detail::concat("rows ", first, " to ", first + count, " of ", rows()));
-    const Index numbers = count * columns();
-    const std::size_t bytes = static_cast<std::size_t>(numbers) * header_.item_size;
-    const Index shape[] = {numbers};
-    io::Bytes content = io::detail::npy_with_header(header_.dtype, shape, bytes);
-    const std::size_t begin = content.size();
-    content.resize(begin + bytes);
-    file_.seekg(data_begin() +
-                static_cast<std::streamoff>(first * columns()) * static_cast<std::streamoff>(header_.item_size));
-    file_.read(reinterpret_cast<char*>(content.data() + begin), static_cast<std::streamsize>(bytes));
-    if (!file_) fail("cannot be read");
-    return io::NpyArray(sheafnn::detail::concat(name_, " from row ", first, " on"), std::move(content))
-        .template values<T>();
+    return array(first, count).template values<T>();
+  }
+  /// The same of numbers of nodes, columns or the like. \throws std::runtime_error  also: truth values
+  [[nodiscard]] std::vector<std::int64_t> read_numbers(Index first, Index count) {
+    return array(first, count).numbers();
   }
   /// Type of the numbers, as NumPy writes it, and bytes of a row.
   [[nodiscard]] const std::string& dtype() const noexcept { return header_.dtype; }
@@ -79,9 +70,24 @@ class NpyFile {
     if (!file_) fail("cannot be read");
   }
   /// One number of an array of one dimension. \throws as read()
-  [[nodiscard]] Index at(Index i) { return read<std::int64_t>(i, 1).front(); }
+  [[nodiscard]] Index at(Index i) { return read_numbers(i, 1).front(); }
 
  private:
+  [[nodiscard]] io::NpyArray array(Index first, Index count) {
+    require(first >= 0 && count >= 0 && first <= rows() - count, name_, first,
+            sheafnn::detail::concat("rows ", first, " to ", first + count, " of ", rows()));
+    const Index numbers = count * columns();
+    const std::size_t bytes = static_cast<std::size_t>(numbers) * header_.item_size;
+    const Index shape[] = {numbers};
+    io::Bytes content = io::detail::npy_with_header(header_.dtype, shape, bytes);
+    const std::size_t begin = content.size();
+    content.resize(begin + bytes);
+    file_.seekg(data_begin() +
+                static_cast<std::streamoff>(first * columns()) * static_cast<std::streamoff>(header_.item_size));
+    file_.read(reinterpret_cast<char*>(content.data() + begin), static_cast<std::streamsize>(bytes));
+    if (!file_) fail("cannot be read");
+    return {sheafnn::detail::concat(name_, " from row ", first, " on"), std::move(content)};
+  }
   [[noreturn]] void fail(const char* why) const { throw std::runtime_error(name_ + ": " + why); }
 
   std::string name_;
