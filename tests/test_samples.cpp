@@ -362,8 +362,8 @@ TEST_CASE("what is wrong in a folder is named") {
           std::vector<std::int64_t> offsets(task().graph.offsets().begin(), task().graph.offsets().end());
           offsets[5] = 1;
           folder.write<std::int64_t>("indptr", offsets);
-        }) == sheafnn::detail::concat("indptr.npy: entry 4 is ", task().graph.first_arc(4),
-                                      "; offsets must not decrease and end at ", arcs));
+        }) == sheafnn::detail::concat("indptr.npy: entries 4 and 5 are ", task().graph.first_arc(4),
+                                      " and 1; offsets must not decrease and end at ", arcs));
   CHECK(message([](const Folder& folder) {
           folder.write<std::int64_t>("indptr", std::vector<std::int64_t>{0, 1});
         }) == sheafnn::detail::concat("indptr.npy: entry 1 is 1; must be ", arcs, ", the entries of indices.npy"));

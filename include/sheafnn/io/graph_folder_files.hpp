@@ -51,7 +51,8 @@ struct GraphFiles {
 /// Refuses a row [begin, end) that is none of `entries` entries. \param u  number of `begin` in the array `name`
 inline void check_offsets(const std::string& name, Index u, Index begin, Index end, Index entries) {
   if (begin >= 0 && begin <= end && end <= entries) return;
-  fail(name, "entry ", u, " is ", begin, "; offsets must not decrease and end at ", entries);
+  fail(name, "entries ", u, " and ", u + 1, " are ", begin, " and ", end,
+       "; offsets must not decrease and end at ", entries);
 }
 /// Refuses a neighbour of u that is no other node, or not above the one before. \param before  −1: it is the first
 inline void check_neighbour(const std::string& name, Index u, Index neighbour, Index before, Index nodes) {
