@@ -680,6 +680,159 @@ def test_refused_arguments():
         refused("x: a tensor on cuda:0 is not allowed", lambda: conv(x.cuda(), e))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("module", "width"),
+    [(SheafConv(4, 6), 4), (BayesianSheafConv(4, 6), 4), (SheafLearner(6), 6), (Nsd(4, 2), 4)],
+    ids=lambda value: type(value).__name__,
+)
+def test_half_precision_is_refused(module, width, dtype):
+    x, message = torch.zeros(7, width), f"the module's parameters: {dtype} is not allowed; must be torch.float32 or torch.float64"
+    half = copy.deepcopy(module).to(dtype)
+    refused(message, lambda: half(x.to(dtype), edges()))
+    refused(f"x: {dtype} is not allowed", lambda: module(x.to(dtype), edges()))
+    if isinstance(half, Nsd):
+        refused(message, half.to_model)
+
+
+def test_autocast_does_not_change_the_precision():
+    e, x = edges(), features(7, 4).detach().float()
+    sparse = x * (torch.arange(4) == 1) * (torch.arange(7) == 2)[:, None]
+    conv, learner, layer = SheafConv(4, 6, seed=1), SheafLearner(6, seed=2), SheafDiffusion(2, seed=3)
+
+    def outputs(x):
+        h = conv(x, e)
+        maps, weights = learner(h, e)
+        return layer(h, e, maps, weights)
+
+    for z in (x, sparse, x.clone().requires_grad_()):
+        plain = outputs(z)
+        gradients = torch.autograd.grad(plain.sum(), conv.parameters())
+        with torch.autocast("cpu", torch.bfloat16):
+            own = outputs(z)
+            before = torch.nn.Linear(4, 4)(x)  # bfloat16
+            assert before.dtype == torch.bfloat16
+            assert torch.equal(conv(before, e), conv(before.float(), e))
+            assert torch.equal(layer(plain.bfloat16(), e, learner(plain, e)[0].bfloat16()),
+                               layer(plain.bfloat16().float(), e, learner(plain, e)[0].bfloat16().float()))
+        assert own.dtype == torch.float32 and torch.equal(own, plain)
+        for a, b in zip(gradients, torch.autograd.grad(own.sum(), conv.parameters())):
+            assert torch.equal(a, b)
+
+
+def test_tensors_without_numbers_are_refused():
+    e, x, conv = edges(), torch.zeros(7, 4), SheafConv(4, 6)
+    meta = torch.device("meta")
+    refused("x: a tensor on meta is not allowed", lambda: conv(x.to(meta), e))
+    refused("edge_index: a tensor on meta is not allowed", lambda: conv(x, e.to(meta)))
+    refused("x: a tensor on meta is not allowed", lambda: Nsd(4, 2).to(meta)(x.to(meta), e))
+    refused("lin1.weight: a tensor on meta is not allowed", lambda: copy.deepcopy(conv).to(meta)(x, e))
+    refused("lin1.weight: a tensor on meta is not allowed", lambda: Nsd(4, 2).to(meta)(x, e))
+    refused("x: a tensor of layout torch.sparse_coo is not allowed; call .to_dense", lambda: conv(x.to_sparse(), e))
+    refused("edge_index: a tensor of layout torch.sparse_coo is not allowed", lambda: conv(x, e.to_sparse()))
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("eps.0", torch.zeros(1), r"eps.0: shape \(1,\) is not allowed; must be 3 x 1"),
+        ("sheaf.0.weight", torch.zeros(3, 12, dtype=torch.float64), "sheaf.0.weight: torch.float64 is not allowed; all parameters"),
+        ("lin1.bias", torch.zeros(1), r"lin1.bias: shape \(1,\) is not allowed; must be 6"),
+        ("lin1.weight", torch.zeros(6, 3), r"lin1.weight: shape \(6, 3\) is not allowed; must be 6 x 4"),
+    ],
+)
+def test_parameters_of_another_shape_are_refused(name, value, message, grad):
+    conv = SheafConv(4, 6)
+    conv.get_parameter(name).data = value
+    for x in (torch.ones(7, 4), torch.zeros(7, 4)):  # dense and sparse
+        refused(message, lambda: conv(x.requires_grad_(grad), edges()))
+
+
+def test_parameters_that_are_computed():
+    from torch.nn.utils import prune
+
+    e, x = edges(), features(7, 4).detach()
+    conv = SheafConv(4, 6, seed=1, dtype=torch.float64)
+    expected = conv(x, e).detach()
+    torch.nn.utils.parametrizations.weight_norm(conv.get_submodule("lin1"))
+    torch.testing.assert_close(conv(x, e), expected, rtol=1e-12, atol=1e-12)
+    conv(x, e).sum().backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in conv.get_submodule("lin1").parameters())
+    net = Nsd(4, 2, seed=1)
+    weight = net.get_parameter("lin1.weight").detach().clone()
+    prune.l1_unstructured(net.get_submodule("lin1"), "weight", 0.5)
+    tensors = {name: np.frombuffer(data, np.float32) for name, _, _, data in net.to_model().__getstate__()[1]}
+    kept = tensors["lin1.weight"] != 0
+    assert kept.sum() == kept.size // 2 and (tensors["lin1.weight"][kept] == weight.numpy().ravel()[kept]).all()
+
+
+def test_derivatives_of_derivatives_are_refused():
+    e, x = edges(), features(7, 4)
+    conv, net = SheafConv(4, 6, seed=1, dtype=torch.float64), Nsd(4, 2, seed=1, dtype=torch.float64)
+    for module, own in ((conv, x), (net, net.get_parameter("lin1.weight"))):
+        output = module(x if module is conv else x.detach(), e)
+        gradient = torch.autograd.grad(output.pow(2).sum(), own, create_graph=True)[0]
+        message = "derivatives of derivatives of sheafnn.torch are not available"
+        penalty = gradient.pow(2).sum()
+        refused(message, lambda: (output.sum() + penalty).backward(retain_graph=True), RuntimeError)
+        refused(message, lambda: torch.autograd.grad(penalty, list(module.parameters()), allow_unused=True), RuntimeError)
+        once = torch.autograd.grad(module(x if module is conv else x.detach(), e).pow(2).sum(), own)[0]
+        assert torch.equal(once, gradient.detach())
+
+
+def test_transforms_are_refused():
+    e, x, conv = edges(), features(7, 4).detach(), SheafConv(4, 6, seed=1, dtype=torch.float64)
+    total = lambda x: conv(x, e).sum()  # noqa: E731
+    forward_mode = "derivatives of sheafnn.torch in forward mode are not available; use torch.autograd.grad"
+    refused(forward_mode, lambda: torch.func.jvp(total, (x,), (x,)), NotImplementedError)
+    refused(forward_mode, lambda: torch.func.jacfwd(total)(x), NotImplementedError)
+    refused("by torch.func are not available", lambda: torch.func.grad(total)(x), NotImplementedError)
+    refused("torch.vmap of sheafnn.torch is not available", lambda: torch.vmap(total)(x[None]), NotImplementedError)
+    with torch.no_grad(), torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, x)
+        refused(forward_mode, lambda: conv(dual, e), NotImplementedError)
+        assert torch.equal(conv(x, e), conv(x.clone(), e))  # others are not affected
+
+
+def test_graphs_and_features_of_replaced_data():
+    e, other = edges(), edges(seed=5)
+    x, y = features(7, 4).detach(), features(7, 4, seed=2).detach()
+    net = Nsd(4, 2, seed=1, dtype=torch.float64)
+    first, second = net(x, e), net(y, other)
+    assert other.shape == e.shape and not torch.equal(first, second)
+    a, b = x.clone(), e.clone()
+    assert torch.equal(net(a, b), first)
+    a.data, b.data = y.clone(), other.clone()
+    assert torch.equal(net(a, b), second)
+
+
+def test_missing_values():
+    e, x = edges(), features(7, 4).detach()
+    x[3, 2] = torch.nan
+    refused(r"x\[3, 2\]: nan is not allowed; the network has no treatment of missing values",
+            lambda: Nsd(4, 2, dtype=torch.float64)(x, e))
+    sparse = torch.zeros(200, 4)
+    sparse[3, 2] = torch.nan
+    output = SheafConv(4, 6)(sparse, torch.tensor([[0, 1], [1, 0]]))  # NaN as of dense features
+    assert torch.isnan(output[3]).all() and not torch.isnan(output[4]).any()
+
+
+@pytest.mark.filterwarnings("ignore::sheafnn.UnusedSheaf")
+def test_networks_that_know_missing_values(karate, tmp_path):
+    features = np.random.default_rng(0).normal(size=(34, 3))
+    features[5, 1] = features[7, 1] = np.nan
+    model = sheafnn.SheafClassifier("nsd", "diagonal", 2, epochs=5).fit(features, karate.codes, edges=karate.edges)
+    model.save(tmp_path / "model.safetensors")
+    net = Nsd.load(tmp_path / "model.safetensors").eval()
+    assert net.in_channels == 4  # with the indicator
+    edge_index = torch.tensor(karate.arcs.T.copy()).long()
+    for rows in (features, np.nan_to_num(features), np.where(np.arange(3) == 2, np.nan, features)):
+        own = net(torch.tensor(rows, dtype=net.dtype), edge_index).softmax(1).detach().numpy()
+        assert np.abs(own - model.predict_proba(rows, edges=karate.edges)).max() < 1e-6
+    refused(r"x: shape \(34, 4\) is not allowed; must be n x 3", lambda: net(torch.zeros(34, 4, dtype=net.dtype), edge_index))
+
+
 def test_a_loss_of_the_divergence_alone():
     e, x = edges(), features(7, 4)
     conv = moved(BayesianSheafConv(4, 6, seed=5, dtype=torch.float64))

@@ -108,3 +108,29 @@ def test_refused_arguments():
         MatrixFisher(torch.eye(4))
     with pytest.raises(TypeError, match="location: list is not allowed"):
         Cayley([[1.0]], 0.5)
+    with pytest.raises(ValueError, match="concentration: torch.complex64 is not allowed; must be real numbers"):
+        Cayley(eye, torch.tensor(0.5j))
+    with pytest.raises(TypeError, match="sample_shape: 5 is not allowed; expected a sequence of whole numbers"):
+        Cayley(eye, 0.5).sample(5)
+    with pytest.raises(ValueError, match=r"batch_shape\[0\]: -1 is not allowed; must be between 0 and 4294967295"):
+        Haar(3, (-1,))
+    for dtype in (torch.float16, torch.int64, torch.complex64):
+        with pytest.raises(ValueError, match=f"dtype: {dtype} is not allowed; must be torch.float32 or torch.float64"):
+            Haar(3, dtype=dtype)
+
+
+@pytest.mark.parametrize("call", [
+    lambda d, p: d.log_prob(p), lambda d, p: d.kl_to_uniform(), lambda d, p: d.rsample(seed=1)[..., 0, 1],
+])
+def test_derivatives_of_derivatives_and_transforms_are_refused(call):
+    kappa = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    eye = torch.eye(3, dtype=torch.float64)
+    p = torch.tensor(sheafnn.rotations.haar(1, 3, seed=2)[0])
+    of = lambda kappa: call(Cayley(eye, kappa), p)  # noqa: E731
+    first = torch.autograd.grad(of(kappa), kappa, create_graph=True)[0]
+    assert first == torch.autograd.grad(of(kappa), kappa)[0] and first != 0
+    with pytest.raises(RuntimeError, match="derivatives of derivatives of sheafnn.torch are not available"):
+        torch.autograd.grad(first, kappa)
+    for transform in (torch.func.grad(of), torch.func.jacfwd(of)):
+        with pytest.raises(NotImplementedError, match="use torch.autograd.grad"):
+            transform(kappa.detach())

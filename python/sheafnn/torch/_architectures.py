@@ -64,6 +64,16 @@ class Architecture:
         return tuple(names) if self.kind == "diffusion" else tuple(names[number] for number in self.used)
 
     @functools.cached_property
+    def expected(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Names and shapes of these."""
+        return tuple((name, self.shapes[name]) for name in self.names)
+
+    @property
+    def planned(self) -> bool:
+        """Whether a network treats its features, as trained ones do."""
+        return bool(self.options.get("feature_plan"))
+
+    @functools.cached_property
     def width(self) -> int:
         """d' · channels, numbers of a node that a layer reads."""
         return int(self.narrow.width)

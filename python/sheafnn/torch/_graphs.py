@@ -29,8 +29,8 @@ class _Entry:
 
 
 def _version(tensor: torch.Tensor) -> Any:
-    """Counts changes in place; None where PyTorch does not count them."""
-    return None if tensor.is_inference() else tensor._version
+    """What changes with every change in place, and with ``tensor.data = …``; None where PyTorch does not count changes."""
+    return None if tensor.is_inference() else (tensor._version, tensor.data_ptr(), tensor.shape)
 
 
 def check_edge_index(edge_index: torch.Tensor) -> None:
@@ -42,14 +42,17 @@ def check_edge_index(edge_index: torch.Tensor) -> None:
         raise ValueError(f"edge_index: shape {tuple(edge_index.shape)} is not allowed; must be 2 x m")
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"edge_index: {edge_index.dtype} is not allowed; must be torch.int64")
-    check_device("edge_index", edge_index)
+    check_storage("edge_index", edge_index)
 
 
-def check_device(name: str, tensor: torch.Tensor) -> None:
-    if not (tensor.is_cpu or tensor.is_meta):
+def check_storage(name: str, tensor: torch.Tensor) -> None:
+    """:raises ValueError: another device than the CPU, or a sparse layout"""
+    if not tensor.is_cpu:
         raise ValueError(
             f"{name}: a tensor on {tensor.device} is not allowed; this build computes on the CPU: call .cpu() first"
         )
+    if tensor.layout != torch.strided:
+        raise ValueError(f"{name}: a tensor of layout {tensor.layout} is not allowed; call .to_dense() first")
 
 
 def entry_of(edge_index: torch.Tensor, nodes: int, directed: bool = False) -> _Entry:
@@ -94,13 +97,23 @@ def plan_of(of: Architecture, edge_index: torch.Tensor, x: torch.Tensor) -> Any:
         features, key = (None, None) if of.layer else features_of(x)
         plan = entry.plans.get((of.text, wide))
         if plan is None or plan[0] is not key:
+            if not of.layer and not of.planned:
+                _refuse_missing(x)
             plan = (key, _torch.plan(of.core(wide), entry.graph, features))
             entry.plans[of.text, wide] = plan
         return plan[1]
 
 
+def _refuse_missing(x: torch.Tensor) -> None:
+    """:raises ValueError: NaN, which marks missing values where a network knows their treatment"""
+    missing = torch.isnan(x).nonzero()
+    if len(missing):
+        u, j = missing[0].tolist()
+        raise ValueError(f"x[{u}, {j}]: nan is not allowed; the network has no treatment of missing values")
+
+
 def is_sparse(x: torch.Tensor, share: float) -> bool:
-    """Whether at most this share of a tensor's entries is not 0; counted once for every tensor.
+    """Whether at most this share of a tensor's entries is not 0, and all are finite; counted once for every tensor.
 
     A tensor of which some rows have far more entries is not counted: hidden features are another tensor in every call.
     """
@@ -111,7 +124,7 @@ def is_sparse(x: torch.Tensor, share: float) -> bool:
             some = x[:: max(1, x.shape[0] // 32)]
             if int(torch.count_nonzero(some)) > 4 * share * some.numel():
                 return False
-            found = (version, int(torch.count_nonzero(x)))
+            found = (version, int(torch.count_nonzero(x)) if bool(torch.isfinite(x).all()) else x.numel())
             if version is not None:
                 _counts[x] = found
         return found[1] <= share * x.numel() and x.shape[0] > 0

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _checks
 from . import _operators
 from ._architectures import Architecture, initial_values
-from ._graphs import Graph, check_device, check_edge_index
+from ._graphs import Graph, check_storage, check_edge_index
 
 
 class _Modes(torch.nn.Module):
@@ -51,8 +51,7 @@ class Module(_Modes):
         super().__init__()
         self._architecture = of
         dtype = torch.get_default_dtype() if dtype is None else dtype
-        if dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"dtype: {dtype} is not allowed; must be torch.float32 or torch.float64")
+        check_dtype("dtype", dtype)
         self._draws = seed is None
         own = int(torch.randint(2**62, ())) if seed is None else _checks.seed(seed)
         for name, value in initial_values(of, own, dtype).items():
@@ -76,7 +75,8 @@ class Module(_Modes):
         path, last = _places(name)
         for part in path:
             at = at._modules[part]
-        return at._parameters[last]
+        found = at._parameters.get(last)
+        return getattr(at, last) if found is None else found  # computed, as torch.nn.utils.parametrize does it
 
     @property
     def dtype(self) -> torch.dtype:
@@ -133,11 +133,25 @@ def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, na
         raise TypeError(f"{name}: {type(x).__name__} is not allowed; expected a tensor")
     if x.dim() != 2 or x.shape[1] != columns:
         raise ValueError(f"{name}: shape {tuple(x.shape)} is not allowed; must be n x {columns}")
+    check_dtype("the module's parameters", dtype)
     if x.dtype != dtype:
         raise ValueError(f"{name}: {x.dtype} is not allowed; the module's parameters are {dtype}")
-    check_device(name, x)
+    check_storage(name, x)
     if isinstance(edge_index, Graph) and edge_index.num_nodes != x.shape[0]:
         raise ValueError(f"{name}: {x.shape[0]} rows are not allowed; the graph has {edge_index.num_nodes} nodes")
+
+
+def check_dtype(name: str, dtype: torch.dtype) -> None:
+    """:raises ValueError: neither single nor double precision"""
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"{name}: {dtype} is not allowed; must be torch.float32 or torch.float64")
+
+
+def own_precision(x: Any, dtype: torch.dtype) -> Any:
+    """What other modules give in the lower precision of autocast, in the precision of the parameters; all else as it is."""
+    if torch.is_autocast_enabled("cpu") and isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16):
+        return x.to(dtype)
+    return x
 
 
 def rate(name: str, value: Any) -> float:

@@ -6,10 +6,12 @@ reads.
 
 from __future__ import annotations
 
-from typing import Any, List, Sequence, Tuple
+import functools
+from typing import Any, Callable, Iterable, List, Sequence, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import _torch
 from . import _graphs
@@ -34,6 +36,73 @@ def _output_shape(of: Architecture, edge_index: Tensor, x: Tensor) -> tuple[Any,
     return (x.shape[0], of.row if of.layer else of.classes)
 
 
+def final(bars: Sequence[Tensor | None], roots: Sequence[Tensor] = ()) -> tuple[Any, ...]:
+    """Derivatives, which refuse to be differentiated again: without this, theirs would be 0.
+
+    :param roots: what they depend on
+    """
+    if not torch.is_grad_enabled():
+        return tuple(bars)
+    aliases: list[Any] = [None if bar is None else bar.detach().requires_grad_() for bar in bars]
+    count = len(bars) + len(roots)
+    refusal = torch._C._functions.DelayedError(b"derivatives of derivatives of sheafnn.torch are not available", count)
+    return tuple(refusal(*aliases, *roots)[: len(bars)])
+
+
+def _once(backward: Callable[..., tuple[Any, ...]]) -> Any:
+    """A backward pass whose results are :func:`final`, with ``ctx.roots``."""
+
+    @functools.wraps(backward)
+    def wrapped(ctx: Any, *bars: Any) -> tuple[Any, ...]:
+        with torch.no_grad():
+            results = backward(ctx, *bars)
+        return final(results, ctx.roots)
+
+    return wrapped
+
+
+def check_transforms(tensors: Iterable[Tensor], batches: bool = False) -> None:
+    """
+    :param batches: whether torch.vmap is there
+    :raises NotImplementedError: a transform of torch.func, or derivatives in forward mode, which would be 0
+    """
+    if torch.compiler.is_compiling():
+        return
+    transforms = torch._C._are_functorch_transforms_active()
+    if not transforms and forward_ad._current_level < 0:
+        return
+    for one in tensors:
+        if forward_ad._current_level >= 0 and forward_ad.unpack_dual(one).tangent is not None:
+            raise NotImplementedError("derivatives of sheafnn.torch in forward mode are not available; use torch.autograd.grad")
+        if transforms and torch._C._functorch.is_gradtrackingtensor(one):
+            raise NotImplementedError("derivatives of sheafnn.torch by torch.func are not available; use torch.autograd.grad")
+        if transforms and not batches and torch._C._functorch.is_batchedtensor(one):
+            raise NotImplementedError("torch.vmap of sheafnn.torch is not available; call the module for each, or join the graphs to one")
+
+
+def _check_parameter(name: str, value: Tensor, shape: Tuple[int, ...], dtype: torch.dtype) -> None:
+    """C++ reads numbers from an address: nothing else would say that they are others.
+
+    :raises ValueError: another dtype or shape, as assignments may leave it, or another device
+    """
+    if value.dtype == dtype and value.shape == shape and value.is_cpu and value.layout == torch.strided:
+        return
+    if value.dtype != dtype:
+        raise ValueError(f"{name}: {value.dtype} is not allowed; all parameters of a module must be {dtype}")
+    if tuple(value.shape) != shape:
+        raise ValueError(f"{name}: shape {tuple(value.shape)} is not allowed; must be {' x '.join(map(str, shape))}")
+    _graphs.check_storage(name, value)
+
+
+def _check_parameters(of: Architecture, x: Tensor, parameters: Sequence[Tensor]) -> None:
+    if of.layer and x.shape[1] != of.width:
+        raise ValueError(f"lin1.weight: {x.shape[1]} rows are not allowed; must be {of.width}")
+    for (name, shape), value in zip(of.expected, parameters):
+        _check_parameter(name, value, shape, x.dtype)
+    for value in parameters[len(of.expected) :]:  # maps and edge weights
+        _graphs.check_storage("maps, edge_weights", value)
+
+
 def _forward(
     name: str,
     edge_index: Tensor,
@@ -54,6 +123,7 @@ def _forward(
     """
     of = architecture(name)
     plan = _graphs.plan_of(of, edge_index, x)
+    _check_parameters(of, x, parameters)
     output = torch.empty(_output_shape(of, edge_index, x), dtype=x.dtype)
     rows = x.contiguous()
     values = [parameter.contiguous() for parameter in parameters]
@@ -182,8 +252,8 @@ def _differentiate(ctx: Any, output_bar: Tensor, kl_bar: Tensor, ticket_bar: Any
     bars = torch.ops.sheafnn.backward(
         ctx.name, ticket, output_bar, kl_bar, ctx.rows, ctx.columns, parameters, needs
     )
-    wanted = [bar if need else None for bar, need in zip(bars, needs)]
-    return None, None, wanted[0], wanted[1:], None, None, None, None, None, None
+    wanted = final([bar if need else None for bar, need in zip(bars, needs)], parameters)
+    return None, None, wanted[0], list(wanted[1:]), None, None, None, None, None, None
 
 
 forward.register_autograd(_differentiate, setup_context=_keep)
@@ -200,11 +270,12 @@ class _Pass(torch.autograd.Function):
         )
         ctx.name, ctx.rows, ctx.columns = name, x.shape[0], x.shape[1]
         ctx.shapes, ctx.like = [parameter.shape for parameter in parameters], (output.shape, output.dtype)
+        ctx.roots = parameters
         ctx.set_materialize_grads(False)
         return output, x.new_full((), kl)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @_once
     def backward(ctx: Any, output_bar: Tensor | None, kl_bar: Tensor | None) -> Any:
         wanted = [ctx.needs_input_grad[2], *ctx.needs_input_grad[7:]]
         if output_bar is None:  # the loss has the KL term alone
@@ -233,6 +304,7 @@ def run(
     training: bool,
 ) -> Tuple[Tensor, Tensor]:
     """The output and the KL term, with gradients."""
+    check_transforms((x, *parameters))
     keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
     if _is_traced(x):
         output, kl, _ = torch.ops.sheafnn.forward(
@@ -249,10 +321,22 @@ def run(
 _SPARSE = 0.1
 
 
+def _check_linear(x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    _check_parameter("lin1.weight", weight, (weight.shape[0], x.shape[1]), x.dtype)
+    _check_parameter("lin1.bias", bias, (weight.shape[0],), x.dtype)
+
+
+def _dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x Wᵀ + b."""
+    _check_linear(x, weight, bias)
+    return torch.nn.functional.linear(x, weight, bias)
+
+
 def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Any]:
     """x Wᵀ + b of features without gradient, and what owns what the backward pass reads; None where that is x."""
     if not _graphs.is_sparse(x, _SPARSE):
-        return torch.nn.functional.linear(x, weight, bias), None
+        return _dense_linear(x, weight, bias), None
+    _check_linear(x, weight, bias)
     of = describe("linear", "", 1, layer=False, features=x.shape[1], classes=weight.shape[0], options={})
     output = torch.empty((x.shape[0], weight.shape[0]), dtype=x.dtype)
     values = [weight.contiguous(), bias.contiguous()]
@@ -300,7 +384,7 @@ def _keep_linear(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _differentiate_linear(ctx: Any, output_bar: Tensor, ticket_bar: Any) -> Any:
     x, ticket = ctx.saved_tensors
-    return (None, *torch.ops.sheafnn.linear_backward(x, ticket, output_bar), None)
+    return (None, *final(torch.ops.sheafnn.linear_backward(x, ticket, output_bar)), None)
 
 
 linear.register_autograd(_differentiate_linear, setup_context=_keep_linear)
@@ -313,18 +397,19 @@ class _Convolution(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> Any:
         name, edge_index, x, noise, dropout, training, activation, weight, bias, *parameters = inputs
         dense = ctx.needs_input_grad[2]
-        h, ctx.linear = (torch.nn.functional.linear(x, weight, bias), None) if dense else _linear(x, weight, bias, True)
+        h, ctx.linear = (_dense_linear(x, weight, bias), None) if dense else _linear(x, weight, bias, True)
         output, kl, ctx.ticket = _forward(
             name, edge_index, h, parameters, noise, dropout, 0.0, training, True, activation, True
         )
         ctx.save_for_backward(x, weight if dense else None)
+        ctx.roots = (weight, bias, *parameters)
         ctx.h = h  # the pass reads it where it is
         ctx.name, ctx.shapes = name, [parameter.shape for parameter in parameters]
         ctx.set_materialize_grads(False)
         return output, x.new_full((), kl)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @_once
     def backward(ctx: Any, output_bar: Tensor | None, kl_bar: Tensor | None) -> Any:
         x, weight = ctx.saved_tensors
         needs = ctx.needs_input_grad
@@ -359,15 +444,21 @@ def run_convolution(
     activation: str,
 ) -> Tuple[Tensor, Tensor]:
     """act(layer(x Wᵀ + b)) and the KL term, with gradients; the product of features without gradient that are mostly 0
-    reads the entries that are not.
+    reads the entries that are not. Autocast does not change the precision.
     """
+    if torch.is_autocast_enabled("cpu"):
+        with torch.autocast("cpu", enabled=False):
+            return run_convolution(
+                name, edge_index, x, weight, bias, parameters, noise, dropout, training, activation
+            )
+    check_transforms((x, weight, bias, *parameters))
     keep = torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or bias.requires_grad or any(p.requires_grad for p in parameters)
     )
     number = _torch.activations.index(activation)
     if _is_traced(x):
         if x.requires_grad:
-            h = torch.nn.functional.linear(x, weight, bias)
+            h = _dense_linear(x, weight, bias)
         else:
             h = torch.ops.sheafnn.linear(x, weight, bias, keep)[0]
         output, kl, _ = torch.ops.sheafnn.forward(

@@ -11,7 +11,7 @@ from .. import _checks, _core
 from . import _operators
 from ._architectures import _INPUT, _OUTPUT, describe
 from ._graphs import Graph
-from ._modules import KlModule, Module, check_features, rate, refuse
+from ._modules import KlModule, Module, check_features, own_precision, rate, refuse
 
 __all__ = [
     "BayesianCooperativeSheafConv",
@@ -89,6 +89,7 @@ class _Convolution(Module):
     def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor]:
         of = self._architecture
         weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
+        x = own_precision(x, weight.dtype)
         check_features(x, self.in_channels, edge_index, weight.dtype)
         columns = self._columns(edge_index)
         noise = self._next_noise(of.draws or (self.training and (self.dropout > 0 or of.drops)))
@@ -299,6 +300,7 @@ class SheafDiffusion(Module):
         :returns: n x (d' f)
         """
         of = self._plain if edge_weights is None else self._weighted
+        x, maps, edge_weights = (own_precision(one, self.dtype) for one in (x, maps, edge_weights))
         check_features(x, of.width, edge_index, self.dtype)
         columns = (edge_index.edge_index if isinstance(edge_index, Graph) else edge_index).shape[-1]
         d, more = of.stalk_dim, []
@@ -357,6 +359,7 @@ class SheafLearner(Module):
         :returns: maps and edge weights as :class:`SheafDiffusion` takes them; the weights are None where the learner has none
         """
         of = self._architecture
+        x = own_precision(x, self.dtype)
         check_features(x, self.in_channels, edge_index, self.dtype)
         columns = (edge_index.edge_index if isinstance(edge_index, Graph) else edge_index).shape[-1]
         numbers = self._run(x, edge_index)[0]

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _checks, _core
 from ._architectures import describe
 from ._graphs import Graph
-from ._modules import KlModule, check_features, rate, refuse
+from ._modules import KlModule, check_dtype, check_features, own_precision, rate, refuse
 
 __all__ = [
     "BayesianBunn",
@@ -72,15 +72,18 @@ class _Network(KlModule):
         of = describe(self._kind, maps, d, layer=False, features=p, classes=count, options=options)
         KlModule.__init__(self, of, seed, dtype)
         self.in_channels, self.classes = p, count
+        self._columns_of_x = self.to_model().given_columns if of.planned else p
         self.dropout, self.input_dropout = rate("dropout", dropout), rate("input_dropout", input_dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
         """
-        :param x: n x in_channels; NaN marks a missing value
+        :param x: n x in_channels. NaN marks a missing value, of a network that was loaded and knows their treatment; its
+            indicators of missing values count among in_channels, but not among the columns of x
         :param edge_index: 2 x m, both directions of every edge, or a :class:`Graph`
         :returns: n x classes, raw outputs
         """
-        check_features(x, self.in_channels, edge_index, self.dtype)
+        x = own_precision(x, self.dtype)
+        check_features(x, self._columns_of_x, edge_index, self.dtype)
         if x.requires_grad:
             raise ValueError("x: a tensor with gradient is not allowed; features of networks are data, use SheafConv")
         output, self._last_kl = self._run(x, edge_index, (), self.dropout, self.input_dropout)
@@ -89,11 +92,12 @@ class _Network(KlModule):
     def to_model(self) -> Any:
         """The trained model as an object of the library, for ``predict``, ``save`` and pickle."""
         dtype = self.dtype
+        check_dtype("the module's parameters", dtype)
         metadata = self._architecture.core(dtype == torch.float64).metadata
         text = "F64" if dtype == torch.float64 else "F32"
         tensors = [
             (name, text, list(value.shape), value.detach().contiguous().numpy().tobytes())
-            for name, value in self.state_dict().items()
+            for name, value in ((name, self._named(name)) for name in self._architecture.shapes)
         ]
         model = _core.Model.__new__(_core.Model)
         model.__setstate__((metadata, tensors))

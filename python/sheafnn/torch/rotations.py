@@ -20,7 +20,9 @@ import torch
 from torch import Tensor
 
 from .. import _checks, _torch
-from ._graphs import check_device
+from ._graphs import check_storage
+from ._modules import check_dtype
+from ._operators import check_transforms, final
 
 __all__ = ["Cayley", "Haar", "IsotropicGaussian", "LeonCayley", "MatrixFisher"]
 
@@ -61,13 +63,13 @@ def _(kind: str, parameter: Tensor, concentration: Tensor, value: Tensor) -> Tup
 
 
 def _log_prob_backward(ctx: Any, bar: Tensor, *_: Any) -> Any:
-    parameter_bar, concentration_bar, value_bar = ctx.saved_tensors
+    parameter_bar, concentration_bar, value_bar, *roots = ctx.saved_tensors
     rows = bar[:, None, None]
-    return None, rows * parameter_bar, bar * concentration_bar, rows * value_bar
+    return (None, *final((rows * parameter_bar, bar * concentration_bar, rows * value_bar), roots))
 
 
 _log_prob.register_autograd(
-    _log_prob_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*output[1:])
+    _log_prob_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*output[1:], *inputs[1:])
 )
 
 
@@ -87,11 +89,11 @@ def _(kind: str, parameter: Tensor, concentration: Tensor) -> Tuple[Tensor, Tens
 
 
 def _kl_backward(ctx: Any, bar: Tensor, *_: Any) -> Any:
-    parameter_bar, concentration_bar = ctx.saved_tensors
-    return None, bar[:, None, None] * parameter_bar, bar * concentration_bar
+    parameter_bar, concentration_bar, *roots = ctx.saved_tensors
+    return (None, *final((bar[:, None, None] * parameter_bar, bar * concentration_bar), roots))
 
 
-_kl.register_autograd(_kl_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*output[1:]))
+_kl.register_autograd(_kl_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*output[1:], *inputs[1:]))
 
 
 @torch.library.custom_op("sheafnn::rotation_sample", mutates_args=(), device_types="cpu")
@@ -122,7 +124,8 @@ def _(kind: str, parameter: Tensor, concentration: Tensor, noise: Tensor, bar: T
 
 
 def _sample_backward(ctx: Any, bar: Tensor) -> Any:
-    return (None, *torch.ops.sheafnn.rotation_sample_backward(ctx.kind, *ctx.saved_tensors, bar), None)
+    bars = torch.ops.sheafnn.rotation_sample_backward(ctx.kind, *ctx.saved_tensors, bar)
+    return (None, *final(bars, ctx.saved_tensors[:2]), None)
 
 
 def _keep_sample(ctx: Any, inputs: Any, output: Any) -> None:
@@ -138,10 +141,15 @@ def _matrices(name: str, value: Any) -> Tensor:
         raise TypeError(f"{name}: {type(value).__name__} is not allowed; expected a tensor")
     if value.dim() < 2 or value.shape[-1] != value.shape[-2]:
         raise ValueError(f"{name}: shape {tuple(value.shape)} is not allowed; the last two axes must have the same length")
-    if value.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"{name}: {value.dtype} is not allowed; must be torch.float32 or torch.float64")
-    check_device(name, value)
+    check_dtype(name, value.dtype)
+    check_storage(name, value)
     return value
+
+
+def _shape(name: str, value: Any) -> torch.Size:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise TypeError(f"{name}: {value!r} is not allowed; expected a sequence of whole numbers")
+    return torch.Size([_checks.whole(f"{name}[{i}]", size, 0, 2**32 - 1) for i, size in enumerate(value)])
 
 
 class _Distribution:
@@ -161,6 +169,7 @@ class _Distribution:
         return self._parameter.shape[-2:]
 
     def _flat(self, shape: torch.Size) -> tuple[Tensor, Tensor]:
+        check_transforms((self._parameter, self._concentration), batches=True)
         n = self._parameter.shape[-1]
         return (
             self._parameter.expand(*shape, n, n).reshape(-1, n, n),
@@ -168,7 +177,7 @@ class _Distribution:
         )
 
     def _draw(self, sample_shape: Sequence[int], seed: int | None) -> Tensor:
-        shape = torch.Size(sample_shape) + self.batch_shape
+        shape = _shape("sample_shape", sample_shape) + self.batch_shape
         if seed is None:
             noise = torch.randint(-(2**63), 2**63 - 1, (2,))
         else:
@@ -202,6 +211,7 @@ class _Distribution:
         :raises ValueError: matrices that are no rotations
         """
         rows = _matrices("value", value)
+        check_transforms((rows,), batches=True)
         if rows.shape[-2:] != self.event_shape or rows.dtype != self._parameter.dtype:
             n = self.event_shape[0]
             raise ValueError(
@@ -237,8 +247,10 @@ class _Distribution:
 class _Located(_Distribution):
     def __init__(self, location: Tensor, concentration: Tensor | float) -> None:
         matrices = _matrices("location", location)
+        if isinstance(concentration, Tensor) and concentration.is_complex():
+            raise ValueError(f"concentration: {concentration.dtype} is not allowed; must be real numbers")
         own = torch.as_tensor(concentration, dtype=matrices.dtype)
-        check_device("concentration", own)
+        check_storage("concentration", own)
         shape = torch.broadcast_shapes(matrices.shape[:-2], own.shape)
         self._parameter = matrices.expand(*shape, *matrices.shape[-2:])
         self._concentration = own.expand(shape)
@@ -327,5 +339,8 @@ class Haar(_Distribution):
 
     def __init__(self, n: int, batch_shape: Sequence[int] = (), *, dtype: torch.dtype | None = None) -> None:
         own = _checks.whole("n", n, 2, 5)
-        self._concentration = torch.zeros(tuple(batch_shape), dtype=dtype)
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        check_dtype("dtype", dtype)
+        batch_shape = _shape("batch_shape", batch_shape)
+        self._concentration = torch.zeros(batch_shape, dtype=dtype)
         self._parameter = torch.eye(own, dtype=self._concentration.dtype).expand(*batch_shape, own, own)
