@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -190,6 +191,29 @@ TEST_CASE("bad input") {
                        "probabilities: 4 is not allowed; expected nodes * classes = 6", std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(calibration_error(p, 2, Nodes{0, 0}, Nodes{})),
                        "nodes: 0 is not allowed; at least one node is needed", std::invalid_argument);
+}
+
+TEST_CASE("probabilities of the nodes that count sum to 1") {
+  const Numbers near = {0.5, 0.5, 0.3, 0.7009}, far = {0.5, 0.5, 0.3, 0.698};
+  const Nodes labels = {0, 1};
+  const auto metrics = [&](const Numbers& p, const Nodes& nodes) {
+    return std::vector<std::function<void()>>{
+        [&] { static_cast<void>(accuracy(p, 2, labels, nodes)); },
+        [&] { static_cast<void>(negative_log_likelihood(p, 2, labels, nodes)); },
+        [&] { static_cast<void>(reliability_diagram(p, 2, labels, nodes)); },
+        [&] { static_cast<void>(calibration_error(p, 2, labels, nodes)); },
+        [&] { static_cast<void>(confusion_matrix(p, 2, labels, nodes)); },
+    };
+  };
+  const Nodes all = all_nodes(2), first = {0};
+  for (const auto& metric : metrics(near, all)) CHECK_NOTHROW(metric());
+  for (const auto& metric : metrics(far, first)) CHECK_NOTHROW(metric());
+  for (const auto& metric : metrics(far, all)) {
+    CHECK_THROWS_WITH_AS(
+        metric(),
+        "probabilities[1]: the sum 0.998 is not allowed; probabilities of a node must sum to 1, up to 0.001",
+        std::invalid_argument);
+  }
 }
 
 }  // namespace test_calibration

@@ -160,7 +160,8 @@ TEST_CASE("metrics refuse what does not fit, with value and limit") {
   CHECK_THROWS_AS(call({0.5, 0.5, 1.1, 0}, 2, labels, {1}), std::invalid_argument);
   // 2 * 2^63 values are not 0 values.
   CHECK_THROWS_WITH_AS(call({}, std::numeric_limits<Index>::max(), labels, {1}),
-                       "probabilities: 0 is not allowed; expected nodes * classes = 1.84467e+19", std::invalid_argument);
+                       "probabilities: 0 is not allowed; expected nodes * classes = 1.84467e+19",
+                       std::invalid_argument);
   CHECK_THROWS_AS(call({}, Index{1} << 62, {0, 1, 0, 1}, {1}), std::invalid_argument);
   CHECK_THROWS_AS(call({0.5, 0.5, 1, -0.1}, 2, labels, {1}), std::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(reliability_diagram(p, 2, labels, labels, 0)), std::invalid_argument);
@@ -246,7 +247,12 @@ TEST_CASE("uncertainty from samples: agreement, contradiction, single precision,
                        std::invalid_argument);
   CHECK_THROWS_AS(SampledPredictionBuilder(Index{1} << 60, 1), std::invalid_argument);
   CHECK_THROWS_WITH_AS(static_cast<void>(combine_samples(std::vector<double>{0.5, std::nan("")}, 1, 1, 2)),
-                       "probabilities[0, 1]: nan is not allowed; must be between 0 and 1", std::invalid_argument);
+                       "probabilities[0, 1]: nan is not allowed; a probability must be between 0 and 1",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(combine_samples(std::vector<double>{0.5, 0.5, 0.25, 0.5}, 1, 2, 2)),
+      "probabilities[1]: the sum 0.75 is not allowed; probabilities of a node must sum to 1, up to 0.001",
+      std::invalid_argument);
 }
 
 TEST_CASE("temperature: the minimum is found") {

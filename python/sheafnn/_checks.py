@@ -8,6 +8,8 @@ from typing import Any, Callable, Iterable, Sequence, Union
 import numpy as np
 import scipy.sparse
 
+from ._masks import plain
+
 
 Seed = Union[int, np.random.Generator, np.random.RandomState]
 
@@ -20,6 +22,24 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
     if not least <= own <= most:
         raise ValueError(f"{name}: {own} is not allowed; must be between {least} and {most}")
     return own
+
+
+def listed(name: str, values: Any, default: Iterable[Any]) -> list[Any]:
+    """A list, none twice, not empty; None: the default."""
+    if values is not None and np.ndim(values) != 1:
+        raise ValueError(f"{name}: {values!r} is not allowed; expected a list of whole numbers")
+    r = list(default if values is None else values)
+    if not r:
+        raise ValueError(f"{name}: an empty list is not allowed; name at least one")
+    once(name, r)
+    return r
+
+
+def once(name: str, values: Sequence[Any]) -> None:
+    """Refuses a value that is there twice."""
+    again = next((value for i, value in enumerate(values) if value in values[:i]), None)
+    if again is not None:
+        raise ValueError(f"{name}: {again!r} is not allowed twice")
 
 
 def seed(value: Any, name: str = "seed") -> int:
@@ -51,8 +71,19 @@ def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}: {value!r} is not allowed; must be True or False")
+    return bool(value)
+
+
 def real(name: str, value: Any) -> np.ndarray:
-    """An array of doubles, row-major."""
+    """An array of doubles, row-major, of anything that holds numbers: also of tensors, and NaN where an entry is masked."""
+    value = plain(value)
+    if scipy.sparse.issparse(value):
+        raise ValueError(f"{name}: a sparse matrix is not allowed; expected an array, as .toarray() gives it")
+    if np.ma.isMaskedArray(value):
+        return np.ascontiguousarray(unmasked(name, value))
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:

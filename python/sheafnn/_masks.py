@@ -16,7 +16,10 @@ SPELLINGS = {"train": ("train",), "validation": ("validation", "valid", "val"), 
 
 def plain(value: Any) -> Any:
     """A torch tensor as a NumPy array, also one that needs gradients or lies on a device."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    if not hasattr(value, "detach"):
+        return value
+    tensor = value.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()  # NumPy has no bfloat16
 
 
 def _array(nodes: Any, name: str) -> np.ndarray:

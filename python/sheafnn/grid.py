@@ -81,16 +81,14 @@ def grid_search(
         raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
     _checks.choice("scoring", scoring, _SCORES)
     base = SheafClassifier() if classifier is None else classifier
+    if not isinstance(base, SheafClassifier):
+        raise TypeError(f"classifier: {type(base).__name__} is not allowed; expected a SheafClassifier")
     own = data.splits
     if len(data.codes) == 0:
         raise ValueError(f"data: {data!r} is not allowed; a search needs labels")
-    if splits is not None and np.ndim(splits) != 1:
-        raise ValueError(f"splits: {splits!r} is not allowed; expected a list of numbers of splits")
     if not own:
         raise ValueError("data: it has no splits; make some with make_splits() or with_splits()")
-    numbers = list(range(len(own))) if splits is None else [_checks.whole("splits", s, 0, len(own) - 1) for s in splits]
-    if not numbers:
-        raise ValueError("splits: an empty list is not allowed; name at least one")
+    numbers = [_checks.whole("splits", s, 0, len(own) - 1) for s in _checks.listed("splits", splits, range(len(own)))]
     for s in numbers:
         if not (data.codes[own[s].validation] >= 0).any():
             raise ValueError(f"splits: split {s} has no validation nodes with a label, which select the best candidate")
@@ -131,6 +129,9 @@ def grid_search(
         )
     scores = np.array([[done[c, s].result[scoring] for s in range(len(numbers))] for c in complete], float)
     means = scores.mean(axis=1)
+    if np.isnan(means).all():
+        more = "; training={'stop_on': …} names the metric" if scoring == "validation_metric" else ""
+        raise ValueError(f"scoring: {scoring!r} is not allowed; no candidate has one on all splits{more}")
     order = means if scoring == "validation_loss" else -means
     order = np.where(np.isnan(order), np.inf, order)
     best = int(order.argmin())

@@ -94,8 +94,9 @@ def fit_many(
     count = len(data.splits)
     if count == 0:
         raise ValueError("data: it has no splits; make some with make_splits() or with_splits()")
-    numbers = [_checks.whole("splits", s, 0, count - 1) for s in _listed("splits", splits, range(count))]
-    states = [_checks.seed(s, "seeds") for s in _listed("seeds", seeds, [base._seed()])]
+    numbers = [_checks.whole("splits", s, 0, count - 1) for s in _checks.listed("splits", splits, range(count))]
+    states = [_checks.seed(s, "seeds") for s in _checks.listed("seeds", seeds, [base._seed()])]
+    _checks.once("seeds", states)
     threads = _checks.whole("threads", threads, 0, 4096) or os.cpu_count() or 1
     classifiers, plans = [], []
     for number in numbers:
@@ -131,19 +132,6 @@ def fit_many(
     }
     table |= {name: np.array([own.result_[name] for own, _ in done]) for name in _FIGURES}
     return FitMany([own for own, _ in done], table)
-
-
-def _listed(name: str, values: Any, default: Sequence[int]) -> list[Any]:
-    """A list of numbers, none twice."""
-    if values is not None and np.ndim(values) != 1:
-        raise ValueError(f"{name}: {values!r} is not allowed; expected a list of whole numbers")
-    listed = list(default if values is None else values)
-    if not listed:
-        raise ValueError(f"{name}: an empty list is not allowed; name at least one")
-    again = next((value for i, value in enumerate(listed) if value in listed[:i]), None)
-    if again is not None:
-        raise ValueError(f"{name}: {again!r} is not allowed twice")
-    return listed
 
 
 def _on_device(plans: list[_Plan], keep: bool) -> list[Any]:

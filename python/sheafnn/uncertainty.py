@@ -1,9 +1,9 @@
 """Quality, calibration and uncertainty of class probabilities, from this library or any other.
 
 All functions take arrays: ``probabilities`` (n x C, or logits or scores where a function says so), ``labels`` (n class numbers,
--1 where unknown; ``data.codes`` of a Dataset) and ``nodes``, a mask or the numbers of the rows that count (None: the rows with a
-known label). Arrays may be NumPy arrays, nested lists or PyTorch tensors. Functions that need distributions refuse rows of
-probabilities that do not sum to 1, up to 0.001.
+-1 where unknown or masked; ``data.codes`` of a Dataset) and ``nodes``, a mask or the numbers of the rows that count (None: the rows
+with a known label). Arrays may be NumPy arrays, nested lists or PyTorch tensors. Rows of probabilities that count must sum to 1, up
+to 0.001.
 
 The equations are the equations of the C++ library (``sheafnn/uncertainty``); see docs/uncertainty.md and docs/math.md.
 
@@ -132,34 +132,16 @@ class DetectionCurve:
 
 def _rows(name: str, value: Any) -> np.ndarray:
     """n x C numbers."""
-    array = _checks.real(name, _checks.unmasked(name, plain(value)))
+    array = _checks.real(name, value)
     if array.ndim != 2 or array.shape[1] == 0:
         more = "; of two classes numpy.stack([1 - p, p], axis=1)" if array.ndim == 1 else ""
         raise ValueError(f"{name}: shape {array.shape} is not allowed; expected a row for each node, a column for each class{more}")
     return array
 
 
-def _distributions(name: str, value: Any) -> np.ndarray:
-    """n x C numbers, whose rows sum to 1 where they count."""
-    rows = _rows(name, value)
-    _refuse_sums(name, rows, np.arange(len(rows)))
-    return rows
-
-
-def _refuse_sums(name: str, rows: np.ndarray, chosen: np.ndarray) -> None:
-    """Refuses probabilities that do not sum to 1; C++ refuses those that are none."""
-    sums = rows[chosen].sum(axis=1)
-    wrong = np.flatnonzero((np.abs(sums - 1) > 1e-3) & ((rows[chosen] >= 0) & (rows[chosen] <= 1 + 1e-5)).all(axis=1))
-    if wrong.size:
-        raise ValueError(
-            f"{name}[{chosen[wrong[0]]}]: the sum {sums[wrong[0]]:g} is not allowed; probabilities of a node must sum to 1, "
-            "up to 0.001"
-        )
-
-
 def _numbers(name: str, value: Any, count: int) -> np.ndarray:
     """A number for each of n nodes."""
-    array = _checks.real(name, _checks.unmasked(name, plain(value)))
+    array = _checks.real(name, value)
     if array.shape != (count,):
         raise ValueError(f"{name}: shape {array.shape} is not allowed; expected one number for each of {count} nodes")
     return array
@@ -167,7 +149,8 @@ def _numbers(name: str, value: Any, count: int) -> np.ndarray:
 
 def _classes(name: str, value: Any, count: int | None = None, classes: int = 2**31 - 1) -> NDArray[np.int32]:
     """A class number for each of n nodes, -1 where unknown."""
-    array = np.asarray(plain(value))
+    value = plain(value)
+    array = np.asarray(np.ma.filled(value, -1) if np.ma.isMaskedArray(value) else value)
     if array.ndim != 1 or (count is not None and array.size != count):
         expected = "each node" if count is None else f"each of {count} nodes"
         raise ValueError(f"{name}: shape {array.shape} is not allowed; expected one class number for {expected}")
@@ -194,11 +177,14 @@ def _predictions(name: str, values: Any, labels: Any, nodes: Any) -> tuple[np.nd
     return rows, codes, _chosen(nodes, codes)
 
 
-def _distributed(probabilities: Any, labels: Any, nodes: Any) -> tuple[np.ndarray, NDArray[np.int32], NDArray[np.int32]]:
-    """Probabilities that sum to 1, labels and nodes of a metric."""
-    rows, codes, chosen = _predictions("probabilities", probabilities, labels, nodes)
-    _refuse_sums("probabilities", rows, chosen)
-    return rows, codes, chosen
+def _guesses(name: str, values: Any, labels: Any, predicted: Any, nodes: Any) -> tuple[np.ndarray, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """A number, a label and a predicted class for each node, and the nodes that count."""
+    codes = _classes("labels", labels)
+    own, guessed, chosen = _numbers(name, values, len(codes)), _classes("predicted", predicted, len(codes)), _chosen(nodes, codes)
+    unknown = chosen[guessed[chosen] < 0]
+    if unknown.size:
+        raise ValueError(f"predicted[{unknown[0]}]: {guessed[unknown[0]]} is not allowed; must be a class number from 0 on")
+    return own, codes, guessed, chosen
 
 
 def _graph(graph: Any, count: int) -> Any:
@@ -221,12 +207,12 @@ def accuracy(probabilities: Any, labels: Any, nodes: Any = None) -> float:
 
 def negative_log_likelihood(probabilities: Any, labels: Any, nodes: Any = None) -> float:
     """The mean of -log p(label), in nats; a probability of 0 counts as the smallest positive number."""
-    return _core.negative_log_likelihood(*_distributed(probabilities, labels, nodes))
+    return _core.negative_log_likelihood(*_predictions("probabilities", probabilities, labels, nodes))
 
 
 def brier_score(probabilities: Any, labels: Any, nodes: Any = None) -> float:
     """The mean over the nodes of the sum of (p(c) - [label = c])² over the classes, in [0, 2]."""
-    return _core.brier_score(*_distributed(probabilities, labels, nodes))
+    return _core.brier_score(*_predictions("probabilities", probabilities, labels, nodes))
 
 
 def roc_auc(probabilities: Any, labels: Any, nodes: Any = None) -> float:
@@ -265,9 +251,10 @@ def calibration_error(
     :param binning: ``"equal-width"``, or ``"equal-mass"`` for the adaptive error
     :param class_wise: average the error of "the label is c" over the classes c, instead of taking the most probable class alone
     """
-    rows = _distributed(probabilities, labels, nodes)
+    rows = _predictions("probabilities", probabilities, labels, nodes)
     equal_mass = _checks.choice("binning", binning, _BINNINGS) == "equal-mass"
-    return CalibrationError(**_core.calibration_error(*rows, _checks.whole("bins", bins, 1, 1_000_000), equal_mass, bool(class_wise)))
+    own = _checks.flag("class_wise", class_wise)
+    return CalibrationError(**_core.calibration_error(*rows, _checks.whole("bins", bins, 1, 1_000_000), equal_mass, own))
 
 
 def reliability_diagram(
@@ -278,7 +265,7 @@ def reliability_diagram(
     :param bins: number of bins, 1 to 10⁶; bins of equal mass may be fewer
     :param binning: ``"equal-width"`` or ``"equal-mass"``
     """
-    rows = _distributed(probabilities, labels, nodes)
+    rows = _predictions("probabilities", probabilities, labels, nodes)
     equal_mass = _checks.choice("binning", binning, _BINNINGS) == "equal-mass"
     return ReliabilityDiagram(**_core.reliability_diagram(*rows, _checks.whole("bins", bins, 1, 1_000_000), equal_mass))
 
@@ -305,7 +292,7 @@ def neighbour_agreement(graph: Any, probabilities: Any) -> np.ndarray:
 
     :param graph: a Dataset, or edges: m x 2 node numbers, or a scipy sparse adjacency matrix
     """
-    rows = _distributions("probabilities", probabilities)
+    rows = _rows("probabilities", probabilities)
     return _core.neighbour_agreement(_graph(graph, len(rows)), rows)
 
 
@@ -326,7 +313,8 @@ def apply_graph_temperature(logits: Any, agreement: Any, temperature: GraphTempe
     own = _numbers("agreement", agreement, len(rows))
     if not isinstance(temperature, GraphTemperature):
         raise TypeError(f"temperature: {type(temperature).__name__} is not allowed; expected a GraphTemperature")
-    return _core.apply_graph_temperature(rows, own, float(temperature.disagreeing), float(temperature.agreeing))
+    numbers = (_checks.any_number(f"temperature.{side}", getattr(temperature, side)) for side in ("disagreeing", "agreeing"))
+    return _core.apply_graph_temperature(rows, own, *numbers)
 
 
 def adaptive_scores(probabilities: Any, seed: Any = None) -> np.ndarray:
@@ -336,7 +324,7 @@ def adaptive_scores(probabilities: Any, seed: Any = None) -> np.ndarray:
     :param seed: seed of the shares, uniform in (0, 1), one for each node; None: all shares are 1, and the sets are larger and not
         random
     """
-    return _core.adaptive_scores(_distributions("probabilities", probabilities), None if seed is None else _checks.seed(seed))
+    return _core.adaptive_scores(_rows("probabilities", probabilities), None if seed is None else _checks.seed(seed))
 
 
 def average_over_neighbours(graph: Any, scores: Any, weight: float) -> np.ndarray:
@@ -373,7 +361,7 @@ def evaluate_sets(scores: Any, labels: Any, nodes: Any = None, *, threshold: flo
 
 def entropy(probabilities: Any) -> np.ndarray:
     """The entropy of each row in nats, n numbers."""
-    return _core.entropy(_distributions("probabilities", probabilities))
+    return _core.entropy(_rows("probabilities", probabilities))
 
 
 def combine_samples(samples: Any) -> Uncertainty:
@@ -381,7 +369,7 @@ def combine_samples(samples: Any) -> Uncertainty:
 
     :param samples: K x n x C probabilities, from a posterior, an ensemble, or dropout at prediction
     """
-    array = _checks.real("samples", _checks.unmasked("samples", plain(samples)))
+    array = _checks.real("samples", samples)
     if array.ndim != 3:
         raise ValueError(f"samples: shape {array.shape} is not allowed; expected samples x nodes x classes")
     return Uncertainty(**_core.combine_samples(array))
@@ -392,6 +380,9 @@ def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
 
     :param members: results of ``SheafClassifier.uncertainty`` or :func:`combine_samples`, for the same nodes
     """
+    if isinstance(members, Uncertainty):
+        raise TypeError("members: Uncertainty is not allowed; expected a list of them")
+    members = list(members)
     for k, member in enumerate(members):
         if not isinstance(member, Uncertainty):
             raise TypeError(f"members[{k}]: {type(member).__name__} is not allowed; expected an Uncertainty")
@@ -410,9 +401,7 @@ def rejection_curve(uncertainty: Any, labels: Any, predicted: Any, nodes: Any = 
     :param uncertainty: n numbers, one for each node, e.g. the entropies
     :param predicted: n class numbers, e.g. ``probabilities.argmax(axis=1)``
     """
-    codes = _classes("labels", labels)
-    own, guessed = _numbers("uncertainty", uncertainty, len(codes)), _classes("predicted", predicted, len(codes))
-    return RejectionCurve(**_core.rejection_curve(own, codes, guessed, _chosen(nodes, codes)))
+    return RejectionCurve(**_core.rejection_curve(*_guesses("uncertainty", uncertainty, labels, predicted, nodes)))
 
 
 def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCurve:
@@ -422,8 +411,9 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
     :param positives: mask or numbers of the nodes to detect, e.g. the nodes of a class that was left out of the training
     :param negatives: mask or numbers of other nodes, none of which is one of the positives
     """
-    array = _checks.real("measure", _checks.unmasked("measure", plain(measure)))
-    own = _numbers("measure", array, array.shape[0] if array.ndim == 1 else 0)
+    own = _checks.real("measure", measure)
+    if own.ndim != 1:
+        raise ValueError(f"measure: shape {own.shape} is not allowed; expected one number for each node")
     sets = [node_numbers(nodes, len(own), name, distinct=False) for nodes, name in ((positives, "positives"), (negatives, "negatives"))]
     both = np.intersect1d(sets[0], sets[1])
     if both.size:
@@ -433,9 +423,8 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
 
 def error_detection(measure: Any, labels: Any, predicted: Any, nodes: Any = None) -> DetectionCurve:
     """How well an uncertainty detects wrong predictions: the :func:`detection_curve` of wrong predictions among right ones."""
-    codes = _classes("labels", labels)
-    own, guessed = _numbers("measure", measure, len(codes)), _classes("predicted", predicted, len(codes))
-    wrong, right = _core.find_errors(codes, guessed, _chosen(nodes, codes))
+    own, codes, guessed, chosen = _guesses("measure", measure, labels, predicted, nodes)
+    wrong, right = _core.find_errors(codes, guessed, chosen)
     if len(wrong) == 0 or len(right) == 0:
         raise ValueError(f"predicted: {len(wrong)} wrong and {len(right)} right predictions are not allowed; at least one of each is needed")
     return DetectionCurve(**_core.detection_curve(own, wrong, right))

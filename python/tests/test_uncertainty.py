@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn import metrics
 
 import sheafnn
@@ -169,6 +170,8 @@ def test_tensors(task):
     logits, labels, p = task
     own = torch.tensor(logits, requires_grad=True)
     assert (uncertainty.apply_temperature(own, 1) == p).all()
+    half = torch.tensor(p).bfloat16()
+    assert (uncertainty.apply_temperature(half, 1) == uncertainty.apply_temperature(half.double().numpy(), 1)).all()
     assert uncertainty.accuracy(torch.tensor(p), torch.tensor(labels)) == uncertainty.accuracy(p, labels)
     single = uncertainty.accuracy(torch.tensor(p, dtype=torch.float32), torch.tensor(labels), torch.tensor(labels) >= 0)
     assert single == uncertainty.accuracy(p.astype(np.float32), labels)
@@ -192,6 +195,8 @@ def test_drawings(task, tmp_path):
     ax.figure.savefig(tmp_path / "reliability.png")
     with pytest.raises(TypeError, match="curves: int is not allowed"):
         plot.rejection(3)
+    with pytest.raises(ValueError, match="curves: an empty mapping is not allowed"):
+        plot.rejection({})
 
 
 def test_drawings_without_matplotlib(task, monkeypatch):
@@ -263,6 +268,13 @@ def test_drawing_of_a_sheaf(karate, model):
         (lambda: uncertainty.rejection_curve([1], [0], [0, 1]), r"predicted: shape \(2,\) is not allowed"),
         (lambda: uncertainty.detection_curve([1, 2, 3], [0, 1], [1, 2]), "negatives: node 1 is not allowed; it is one of the positives"),
         (lambda: uncertainty.detection_curve([1, 2], [0], []), r"negatives: 0 is not allowed; at least one node is needed"),
+        (lambda: uncertainty.detection_curve([[1, 2]], [0], [1]), r"measure: shape \(1, 2\) is not allowed; expected one number for each node"),
+        (lambda: uncertainty.rejection_curve([1, 2], [0, 1], [0, -1]), r"predicted\[1\]: -1 is not allowed; must be a class number"),
+        (lambda: uncertainty.error_detection([1, 2], [0, 1], [-1, 1]), r"predicted\[0\]: -1 is not allowed; must be a class number"),
+        (lambda: uncertainty.calibration_error([[1, 0]], [0], class_wise="no"), "class_wise: 'no' is not allowed; must be True or False"),
+        (lambda: uncertainty.accuracy(scipy.sparse.eye(2).tocsr(), [0, 1]), "probabilities: a sparse matrix is not allowed; expected an array"),
+        (lambda: uncertainty.apply_graph_temperature([[0, 1]], [0.5], uncertainty.GraphTemperature("a", 1)),
+         "temperature.disagreeing: 'a' is not allowed; must be a number"),
         (lambda: uncertainty.error_detection([1, 2], [0, 0], [0, 0]), r"predicted: 0 wrong and 2 right predictions are not allowed"),
     ],
 )
@@ -274,6 +286,10 @@ def test_bad_input(call, message):
 @pytest.mark.parametrize(
     "call",
     [
+        lambda p: uncertainty.accuracy(p, [0, 1]),
+        lambda p: uncertainty.roc_auc(p, [0, 1]),
+        lambda p: uncertainty.confusion_matrix(p, [0, 1]),
+        lambda p: uncertainty.combine_samples([p]),
         lambda p: uncertainty.negative_log_likelihood(p, [0, 1]),
         lambda p: uncertainty.brier_score(p, [0, 1]),
         lambda p: uncertainty.calibration_error(p, [0, 1]),
@@ -287,6 +303,20 @@ def test_probabilities_sum_to_one(call):
     call([[0.5, 0.5], [0.3, 0.7009]])  # within 0.001
     with pytest.raises(ValueError, match=r"probabilities\[1\]: the sum 0.998 is not allowed; probabilities of a node must sum to 1"):
         call([[0.5, 0.5], [0.3, 0.698]])
+
+
+def test_masked_entries():
+    p = [[0.9, 0.1], [0.9, 0.1]]
+    assert uncertainty.accuracy(p, np.ma.array([0, 1], mask=[False, True])) == 1
+    with pytest.raises(ValueError, match=r"probabilities\[0, 1\]: nan is not allowed"):
+        uncertainty.entropy(np.ma.array(p, mask=[[False, True], [False, False]]))
+
+
+def test_members_from_a_generator():
+    one = uncertainty.combine_samples([[[0.9, 0.1]]])
+    assert (uncertainty.combine_members(one for _ in range(2)).probabilities == one.probabilities).all()
+    with pytest.raises(TypeError, match="members: Uncertainty is not allowed; expected a list of them"):
+        uncertainty.combine_members(one)
 
 
 def test_rows_that_do_not_count_need_no_sum():

@@ -47,7 +47,7 @@ struct GraphTemperature {
 ///
 /// \param probabilities  n × C, row-major
 /// \returns              n, in [0, 1]
-/// \throws std::invalid_argument  another number of probabilities, or one outside [0, 1]
+/// \throws std::invalid_argument  another number of probabilities, one outside [0, 1], or a row that does not sum to 1
 [[nodiscard]] inline std::vector<double> neighbour_agreement(const Graph& graph,
                                                              std::span<const double> probabilities,
                                                              Index class_count) {

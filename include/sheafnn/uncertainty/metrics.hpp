@@ -1,7 +1,7 @@
 /// \file
 /// Quality and calibration of predicted class probabilities: accuracy, NLL, reliability diagram, ECE.
 ///
-/// Probabilities are n × C, row-major; `nodes` are the rows that count.
+/// Probabilities are n × C, row-major; `nodes` are the rows that count. Their probabilities sum to 1, up to 0.001.
 #pragma once
 
 #include <algorithm>
@@ -41,16 +41,33 @@ inline void require_rows(std::string_view name, std::size_t values, Index nodes,
   require_product(name, values, "nodes * classes", {nodes, classes});
 }
 
-/// Checks row u of n × C values: probabilities in [0, 1], or else finite values. `name` is what messages call the values.
+/// Checks the probabilities p(0) … p(C − 1) of row u: each in [0, 1], with sum 1 up to 0.001. `name` is what messages call
+/// the rows.
+template <class Probability>
+void check_distribution(std::string_view name, Index class_count, Index u, const Probability& p) {
+  double sum = 0;
+  for (Index c = 0; c < class_count; ++c) {
+    const double value = p(c);
+    // A softmax in single precision may exceed 1 by rounding.
+    if (!(value >= 0 && value <= 1 + 1e-5)) {
+      throw_invalid_argument(concat(name, "[", u, ", ", c, "]"), value, "a probability must be between 0 and 1");
+    }
+    sum += value;
+  }
+  if (std::abs(sum - 1) > 1e-3) {
+    throw_invalid_argument(concat(name, "[", u, "]"), concat("the sum ", sum),
+                           "probabilities of a node must sum to 1, up to 0.001");
+  }
+}
+
+/// Checks row u of n × C values: a distribution, or else finite values. `name` is what messages call the values.
 inline void check_row(std::string_view name, std::span<const double> values, Index class_count, Index u,
                       bool are_probabilities) {
+  const auto value = [&](Index c) { return values[static_cast<std::size_t>(u * class_count + c)]; };
+  if (are_probabilities) return check_distribution(name, class_count, u, value);
   for (Index c = 0; c < class_count; ++c) {
-    const double value = values[static_cast<std::size_t>(u * class_count + c)];
-    // A softmax in single precision may exceed 1 by rounding.
-    const bool ok = are_probabilities ? value >= 0 && value <= 1 + 1e-5 : std::isfinite(value);
-    if (!ok) {
-      throw_invalid_argument(concat(name, "[", u, ", ", c, "]"), value,
-                             are_probabilities ? "a probability must be between 0 and 1" : "must be finite");
+    if (!std::isfinite(value(c))) {
+      throw_invalid_argument(concat(name, "[", u, ", ", c, "]"), value(c), "must be finite");
     }
   }
 }
@@ -64,7 +81,7 @@ inline void check_all_rows(std::string_view name, std::span<const double> values
 }
 
 /// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range, and, in the
-/// rows that count, probabilities in [0, 1] or else finite values. `name` is what messages call the values.
+/// rows that count, distributions or else finite values. `name` is what messages call the values.
 inline void check_predictions(std::string_view name, std::span<const double> values, Index class_count,
                               std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,
                               bool are_probabilities) {
@@ -97,8 +114,8 @@ namespace sheafnn::uncertainty {
 
 /// Share of the nodes whose most probable class is their label.
 ///
-/// \throws std::invalid_argument  sizes that do not match, no node, or a label, node or probability out of range;
-///                                so for all metrics of this header
+/// \throws std::invalid_argument  sizes that do not match, no node, a label, node or probability out of range, or
+///                                probabilities of a node that do not sum to 1; so for all metrics of this header
 [[nodiscard]] inline double accuracy(std::span<const double> probabilities, Index class_count,
                                      std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) {
   detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);

@@ -68,18 +68,14 @@ class SampledPredictionBuilder {
   /// Adds one sample: n × C probabilities, row-major, with `stride` numbers from row to row. Unchecked: that they are
   /// there.
   ///
-  /// \throws std::invalid_argument  a probability outside [0, 1] or NaN, or a stride below C; nothing is added then
+  /// \throws std::invalid_argument  a probability outside [0, 1] or NaN, a row that does not sum to 1 up to 0.001, or a
+  ///                                stride below C; nothing is added then
   template <class S>
   void add(const S* probabilities, Index stride) {
     require(stride >= classes_, "stride", stride, "must be at least the number of classes");
     for (Index u = 0; u < nodes_; ++u) {
-      for (Index c = 0; c < classes_; ++c) {
-        const double p = static_cast<double>(probabilities[u * stride + c]);
-        // A softmax in single precision may exceed 1 by rounding.
-        if (!(p >= 0 && p <= 1 + 1e-5)) {
-          throw_invalid_argument(detail::concat("probabilities[", u, ", ", c, "]"), p, "must be between 0 and 1");
-        }
-      }
+      detail::check_distribution("probabilities", classes_, u,
+                                 [&](Index c) { return static_cast<double>(probabilities[u * stride + c]); });
     }
     ++samples_;
     const double share = 1.0 / static_cast<double>(samples_);
@@ -136,7 +132,8 @@ class SampledPredictionBuilder {
 
 /// The same from all samples at once: K × n × C probabilities, row-major.
 ///
-/// \throws std::invalid_argument  a size that does not match, no sample, or a probability outside [0, 1]
+/// \throws std::invalid_argument  a size that does not match, no sample, a probability outside [0, 1], or a row that does
+///                                not sum to 1
 [[nodiscard]] inline SampledPrediction combine_samples(std::span<const double> samples, Index sample_count,
                                                        Index node_count, Index class_count) {
   detail::check_prediction_sizes(node_count, class_count);
