@@ -144,7 +144,7 @@ def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, na
     """
     if np.ma.is_masked(features):
         raise ValueError(f"{name}: a masked entry is not allowed; features of arcs must be finite")
-    table = _checks.real(name, plain(features))
+    table = _checks.real(name, features)
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim not in (2, 3) or len(table) != len(pairs) or (table.ndim == 3 and table.shape[1] != 2):

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
-from ._masks import node_numbers, plain
+from ._masks import node_numbers
 from ._types import stalk_text
 from .dataset import Dataset, NodeData
 from .sheaf import BundleMaps, LearnedSheaf, NodeMaps, read_learned
@@ -430,7 +430,7 @@ def number_of_split(data: NodeData, split: Any) -> int:
 
 def target_array(y: Any, count: int, name: str = "y", of: str = "nodes") -> np.ndarray:
     """Targets of n nodes, n or n x k, NaN where unknown."""
-    array = _checks.real(name, _checks.unmasked(name, plain(y)))
+    array = _checks.real(name, y)
     if array.ndim not in (1, 2) or array.shape[0] != count or (array.ndim == 2 and array.shape[1] == 0):
         raise ValueError(f"{name}: shape {array.shape} is not allowed; expected a number, or k numbers, for each of {count} {of}")
     infinite = np.argwhere(np.isinf(array))
@@ -466,7 +466,7 @@ def device_number(device: Any) -> int:
 
 
 def node_weights(weights: Any, count: int) -> np.ndarray:
-    own = _checks.real("sample_weight", _checks.unmasked("sample_weight", weights))
+    own = _checks.real("sample_weight", weights)
     if own.shape != (count,):
         raise ValueError(f"sample_weight: shape {own.shape} is not allowed; expected one number for each of {count} nodes")
     bad = np.flatnonzero(~(np.isfinite(own) & (own >= 0)))

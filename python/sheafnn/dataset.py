@@ -727,7 +727,7 @@ def _check_edge_attributes(data: Any, edges: np.ndarray, used: str) -> None:
         value = getattr(data, attribute, None)
         if value is None or attribute == used:
             continue
-        table = _checks.real(attribute, _masks.plain(value))
+        table = _checks.real(attribute, value)
         if len(table) != count:
             raise ValueError(f"{attribute}: {len(table)} rows are not allowed; must be one for each of {count} edges")
         for column in table.reshape(count, -1 if count else 1).T:

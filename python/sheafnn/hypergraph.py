@@ -236,7 +236,8 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Hypergraph) -> np.ndarray:
         """The most probable class of every node."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
 
     def score(self, X: Hypergraph, y: Any = None, nodes: Any = None) -> float:
         """The accuracy: the share of the nodes whose class is predicted.

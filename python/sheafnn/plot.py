@@ -60,6 +60,8 @@ def rejection(curves: Union[RejectionCurve, Mapping[str, RejectionCurve]], ax: A
     named = {"": curves} if isinstance(curves, RejectionCurve) else curves
     if not isinstance(named, Mapping) or not all(isinstance(curve, RejectionCurve) for curve in named.values()):
         raise TypeError(f"curves: {type(curves).__name__} is not allowed; expected what uncertainty.rejection_curve() returns, or several by name")
+    if not named:
+        raise ValueError("curves: an empty mapping is not allowed; at least one curve is needed")
     ax = _axes(ax)
     for name, curve in named.items():
         count = len(curve.accuracy)

@@ -25,6 +25,7 @@ from typing import Any, Generic, Sequence, TypeVar
 import numpy as np
 
 from . import _checks, _core
+from ._masks import plain
 
 __all__ = [
     "Bingham",
@@ -57,12 +58,17 @@ def _is_scipy_rotation(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """SciPy's Rotation objects, one or several, as matrices; anything else as it is."""
+    """SciPy's Rotation objects, one or several, as matrices; tensors as arrays; anything else as it is."""
     if _is_scipy_rotation(value):
         return value.as_matrix()
     if isinstance(value, (list, tuple)) and value and all(map(_is_scipy_rotation, value)):
         return np.stack([one.as_matrix() for one in value])
-    return value
+    return plain(value)
+
+
+def _weights(value: Any) -> np.ndarray:
+    """Weights of samples or components; empty: all the same."""
+    return _checks.real("weights", [] if value is None else np.ravel(plain(value)))
 
 
 def _matrices(name: str, value: Any) -> np.ndarray:
@@ -85,6 +91,12 @@ def _rotations(name: str, value: Any, tolerance: float | None = None) -> np.ndar
     if tolerance is None or array.size == 0:
         return array  # C++ checks it, with the tolerance of doubles
     return _core.orthonormalised(name, array, tolerance).reshape(array.shape)
+
+
+def rounded_rotations(name: str, value: Any) -> Any:
+    """Of SciPy's Rotation objects and of rotations in less than double precision the nearest ones in double; all else as it is."""
+    own = _plain(value)
+    return _rotations(name, own) if own is not value or getattr(own, "dtype", None) in _TOLERANCES else value
 
 
 def checked_rotations(name: str, value: Any, tolerance: float | None) -> np.ndarray:
@@ -211,8 +223,8 @@ class _Located(_Distribution):
             equal
         """
         array = _rotations("samples", samples, tolerance)
-        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
-        r = cls._fit(array, w, bool(moments))  # type: ignore[attr-defined]
+        w = _weights(weights)
+        r = cls._fit(array, w, _checks.flag("moments", moments))  # type: ignore[attr-defined]
         return Fit(cls(r.pop("location"), r.pop("concentration")), **r)  # type: ignore[call-arg]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -263,8 +275,8 @@ class IsotropicGaussian(_Distribution):
         cls, samples: Any, weights: Any = None, *, moments: bool = False, tolerance: float | None = None
     ) -> "Fit[IsotropicGaussian]":
         """The distribution of largest likelihood, with the arguments of :meth:`Cayley.fit`."""
-        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
-        r = _core.fit_isotropic_gaussian(_rotations("samples", samples, tolerance), w, bool(moments))
+        w = _weights(weights)
+        r = _core.fit_isotropic_gaussian(_rotations("samples", samples, tolerance), w, _checks.flag("moments", moments))
         return Fit(cls(r.pop("location"), r.pop("scale")), **r)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -291,7 +303,7 @@ class MatrixFisher(_Distribution):
     @classmethod
     def fit(cls, samples: Any, weights: Any = None, *, tolerance: float | None = None) -> "Fit[MatrixFisher]":
         """The distribution of largest likelihood, with the arguments of :meth:`Cayley.fit`."""
-        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        w = _weights(weights)
         r = _core.fit_matrix_fisher(_rotations("samples", samples, tolerance), w)
         return Fit(cls(r.pop("parameter")), **r)
 
@@ -323,7 +335,7 @@ class Bingham(_Distribution):
     @classmethod
     def fit(cls, samples: Any, weights: Any = None, *, tolerance: float | None = None) -> "Fit[Bingham]":
         """The distribution of largest likelihood, with the arguments of :meth:`Cayley.fit`."""
-        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        w = _weights(weights)
         r = _core.fit_bingham(_rotations("samples", samples, tolerance), w)
         return Fit(cls(r.pop("parameter")), **r)
 
@@ -392,11 +404,13 @@ class Mixture(_Density):
     """
 
     def __init__(self, components: Sequence[_Density], weights: Any = None):
+        if isinstance(components, _Density):
+            raise ValueError(f"components: {components!r} is not allowed; expected a list of distributions")
         self.components = tuple(components)
         for k, one in enumerate(self.components):
             if not isinstance(one, _Density):
                 raise ValueError(f"components[{k}]: {one!r} is not allowed; must be a distribution of rotations")
-        given = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        given = _weights(weights)
         self._core = _core.mixture([one._core for one in self.components], given)
         count = len(self.components)
         self.weights = given / given.sum() if given.size else np.full(count, 1 / count)
@@ -476,7 +490,7 @@ class Mixture(_Density):
         limit = 2**31 - 1
         count, tries = _checks.whole("components", components, 1, limit), _checks.whole("starts", starts, 1, limit)
         iterations = _checks.whole("max_iterations", max_iterations, 1, limit)
-        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        w = _weights(weights)
         r = _core.fit_mixture(family.__name__, array, w, count, tries, iterations, _checks.seed(seed), select)
         mixture = cls([family(**one) for one in r.pop("components")], r.pop("weights"))
         shares = r.pop("responsibilities")

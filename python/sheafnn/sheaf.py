@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 from typing import Any
 
@@ -11,9 +12,9 @@ import scipy.sparse
 
 from . import _checks, _core
 from ._edges import edge_array
-from ._masks import node_numbers, plain
+from ._masks import node_numbers
 from .dataset import Dataset
-from .rotations import checked_rotations
+from .rotations import checked_rotations, rounded_rotations
 
 
 def sheaf_laplacian(
@@ -96,7 +97,7 @@ class CellularSheaf:
     ):
         if not isinstance(data, Dataset):
             raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
-        table = _checks.real("maps", plain(maps))
+        table = _checks.real("maps", rounded_rotations("maps", maps) if family == "special-orthogonal" else maps)
         if table.ndim not in (2, 3):
             raise ValueError(f"maps: {table.ndim} axes: expected arcs x d x d, or arcs x d for diagonal maps")
         arcs, dimension = 2 * data.edge_count, max(1, table.shape[-1])
@@ -109,7 +110,7 @@ class CellularSheaf:
             if np.any(table != table * np.eye(dimension)):
                 raise ValueError("maps: not diagonal")
             table = np.ascontiguousarray(np.diagonal(table, axis1=1, axis2=2))
-        weights = _checks.real("edge_weights", [] if edge_weights is None else plain(edge_weights))
+        weights = _checks.real("edge_weights", [] if edge_weights is None else edge_weights)
         table, weights = table.copy(), weights.copy()
         for array in (table, weights):
             array.flags.writeable = False
@@ -131,6 +132,11 @@ class CellularSheaf:
 
     def __repr__(self) -> str:
         return f"<CellularSheaf: {self.family} maps of {2 * self.data.edge_count} arcs, stalk dimension {self.stalk_dim}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _, family, _, maps, weights, normalisation = self._parts
+        make = functools.partial(CellularSheaf, family=family, normalisation=normalisation)
+        return make, (self.data, maps, weights if weights.size else None)
 
     def laplacian(self) -> scipy.sparse.csr_matrix:
         """The Laplacian, nd x nd."""
@@ -167,7 +173,7 @@ class CellularSheaf:
             such nodes
         """
         fixed = node_numbers(nodes, self.data.node_count, "nodes")
-        table = _checks.real("values", plain(values))
+        table = _checks.real("values", values)
         if table.ndim not in (2, 3) or table.shape[:2] != (len(fixed), self.stalk_dim):
             raise ValueError(
                 f"values: shape {table.shape} is not allowed; expected {len(fixed)} x {self.stalk_dim}, or {len(fixed)} x "
@@ -210,7 +216,7 @@ def connection_sheaf(
     if not isinstance(data, Dataset):
         raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
     dimension = _checks.whole("stalk_dim", stalk_dim, 1, 5)
-    transports = _core.connection_transports(data._core, dimension, bool(special), str(gauge))
+    transports = _core.connection_transports(data._core, dimension, _checks.flag("special", special), str(gauge))
     arcs = data.arcs.astype(np.int64)
     n = max(1, data.node_count)
     edges = data.edges.astype(np.int64)
@@ -238,7 +244,7 @@ def synchronise(
     >>> numpy.allclose(found.rotations @ found.rotations[0].T, truth @ truth[0].T)
     True
     """
-    measured = checked_rotations("rotations", plain(rotations), tolerance)
+    measured = checked_rotations("rotations", rotations, tolerance)
     if measured.ndim != 3:
         raise ValueError(f"rotations: shape {measured.shape} is not allowed; expected m x d x d")
     largest = 2**31 - 1
@@ -255,7 +261,7 @@ def synchronise(
     edge = place[np.searchsorted(keys, arcs.min(axis=1) * count + arcs.max(axis=1))]
     second = arcs[:, 0] == pairs[edge, 1]
     maps = np.where(second[:, None, None], measured[edge], np.eye(measured.shape[-1]))
-    own = None if weights is None else _checks.real("weights", plain(weights))
+    own = None if weights is None else _checks.real("weights", weights)
     if own is not None and own.shape != (len(pairs),):
         raise ValueError(f"weights: shape {own.shape} is not allowed; expected one number for each of {len(pairs)} edges")
     return CellularSheaf(data, maps, None if own is None else own[place], family="special-orthogonal").nearest_section()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import NotFittedError
 
 import sheafnn
 from sheafnn import Hypergraph, HypergraphClassifier
@@ -78,6 +79,9 @@ def test_loading_refuses(tmp_path):
 
 def test_training_refuses():
     data = task()
+    for method in ("predict", "predict_proba", "score", "uncertainty"):
+        with pytest.raises(NotFittedError):
+            getattr(HypergraphClassifier(), method)(data)
     with pytest.raises(ValueError, match="callback: 3 is not allowed"):
         HypergraphClassifier(callback=3).fit(data)
     with pytest.raises(ValueError, match="predict_samples: 0 is not allowed"):

@@ -177,6 +177,7 @@ def test_trainings_of_other_networks_on_a_device_are_those_of_the_cpu(graph, mod
         ({"splits": 1}, ValueError, "splits: 1 is not allowed; expected a list of whole numbers"),
         ({"splits": []}, ValueError, "splits: an empty list is not allowed; name at least one"),
         ({"seeds": [1, 1]}, ValueError, "seeds: 1 is not allowed twice"),
+        ({"seeds": [np.random.default_rng(0), np.random.default_rng(0)]}, ValueError, "seeds: [0-9]+ is not allowed twice"),
         ({"seeds": [-1]}, ValueError, "seeds: -1 is not allowed; must be between 0 and"),
         ({"threads": -1}, ValueError, "threads: -1 is not allowed; must be between 0 and 4096"),
         ({"classifier": SheafClassifier(stalk_dim=9)}, ValueError, "stalk_dim: 9 is not allowed"),

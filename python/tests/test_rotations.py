@@ -212,6 +212,9 @@ def test_functions_against_scipy(n):
         (lambda: rotations.Cayley(np.eye(3), 0.5).logpdf(1j * np.eye(3)), "Complex"),
         (lambda: rotations.Haar(3).logpdf(np.stack([np.eye(3), 2 * np.eye(3)])), "rotations[1]"),
         (lambda: rotations.Haar(3).logpdf(2 * np.eye(3, dtype=np.float32)), "rotations[0]: rotation: a matrix R with"),
+        (lambda: rotations.Mixture(rotations.Haar(3)), "components: Haar(3) is not allowed; expected a list of distributions"),
+        (lambda: rotations.Cayley.fit(rotations.haar(9), moments="no"), "moments: 'no' is not allowed; must be True or False"),
+        (lambda: rotations.Cayley(np.eye(3), 0.5).logpdf(np.ma.array(np.eye(3), mask=np.eye(3) > 0)), "p(0, 0): nan is not allowed"),
     ],
 )
 def test_bad_input_is_named(make, message):
@@ -325,6 +328,16 @@ def test_tolerance():
     # Single precision kept in doubles, and arrays of half precision.
     assert truth.logpdf(samples.astype(np.float32).astype(float), tolerance=1e-6).shape == (50,)
     assert truth.logpdf(samples.astype(np.float16)).shape == (50,)
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    d, samples = rotations.Cayley(np.eye(3), 0.5), rotations.haar(20, 3, seed=1)
+    tensor = torch.tensor(samples, requires_grad=True)
+    assert (d.logpdf(tensor) == d.logpdf(samples)).all()
+    assert (d.logpdf(tensor.float()) == d.logpdf(samples.astype(np.float32))).all()
+    weights = torch.arange(20.0, requires_grad=True)
+    assert rotations.Cayley.fit(tensor, weights).log_likelihood == rotations.Cayley.fit(samples, np.arange(20.0)).log_likelihood
 
 
 def test_generators_as_seeds():

@@ -1,11 +1,13 @@
 """The learned sheaf and Laplacians, against formulas in NumPy."""
 
+import copy
 import pickle
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.spatial.transform import Rotation
 
 import sheafnn
 from sheafnn import SheafClassifier
@@ -102,6 +104,30 @@ def test_a_sheaf_has_maps_of_its_own(karate):
     for own in (sheaf.maps, sheaf.edge_weights):
         with pytest.raises(ValueError, match="read-only"):
             own[0] = 9
+
+
+def test_sheaves_are_copied_and_pickled(karate):
+    maps, weights = sheafnn.rotations.haar(156, 3, seed=1), np.arange(1.0, 79)
+    for sheaf in (
+        sheafnn.CellularSheaf(karate, maps, weights, family="special-orthogonal", normalisation="block"),
+        sheafnn.CellularSheaf(karate, maps[:, 0], family="diagonal"),
+        sheafnn.CellularSheaf(karate, np.empty((156, 0)), family="identity"),
+    ):
+        for same in (pickle.loads(pickle.dumps(sheaf)), copy.deepcopy(sheaf)):
+            assert repr(same) == repr(sheaf) and (same.laplacian() != sheaf.laplacian()).nnz == 0
+
+
+def test_rotations_of_less_precision(karate):
+    maps = sheafnn.rotations.haar(156, 3, seed=1)
+    exact = sheafnn.CellularSheaf(karate, maps, family="special-orthogonal")
+    assert (exact.maps == maps).all()
+    single = sheafnn.CellularSheaf(karate, maps.astype(np.float32), family="special-orthogonal")
+    assert np.abs(single.maps - maps).max() < 1e-6
+    assert np.abs(single.maps @ single.maps.transpose(0, 2, 1) - np.eye(3)).max() < 1e-14
+    objects = sheafnn.CellularSheaf(karate, Rotation.from_matrix(maps), family="special-orthogonal")
+    assert np.abs(objects.maps - maps).max() < 1e-14
+    with pytest.raises(ValueError, match="maps.*is not allowed"):
+        sheafnn.CellularSheaf(karate, maps + 1e-6, family="special-orthogonal")  # of doubles
 
 
 def test_whether_the_sheaf_is_used(tmp_path):
