@@ -28,7 +28,7 @@ def test_block(block, tmp_path, monkeypatch):
     for name in ("torch", "torch_geometric"):
         if re.search(rf"^(import|from) (\w+, )*{name}\b", block, re.MULTILINE) or ".to_pyg(" in block:
             pytest.importorskip(name)
-    exec(compile(block, "block", "exec"), {"sheafnn": sheafnn})
+    exec(compile(block, "block", "exec"), {})
 
 
 @pytest.mark.skipif("SHEAFNN_PROGRAMS" not in os.environ, reason="SHEAFNN_PROGRAMS is not set")
