@@ -453,6 +453,16 @@ def test_compiled(backend):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+def test_compiled_before_any_call():
+    e, x = edges(), features(7, 4).detach().float()
+    conv = SheafConv(4, 21, seed=1)  # an architecture that no other test has
+    compiled = torch.compile(conv, backend="eager", fullgraph=True)(x, e)
+    torch.testing.assert_close(compiled, conv(x, e))
+    with torch.autocast("cpu", torch.bfloat16):
+        again = torch.compile(conv, backend="eager", fullgraph=True)(x.bfloat16(), e)
+        torch.testing.assert_close(again, conv(x.bfloat16(), e))
+
+
 def test_exported():
     e, x = edges(), features(7, 4, grad=False).float()
     conv = SheafConv(4, 6, seed=5)
@@ -674,6 +684,9 @@ def test_refused_arguments():
     refused(r"maps: shape \(5, 3, 3\) is not allowed; must be 22 x 3 x 3", lambda: layer(z, e, own[:5]))
     refused("maps: torch.float64 is not allowed; x is torch.float32", lambda: layer(z, e, own.double()))
     refused(r"edge_weights: shape \(22,\) is not allowed; must be 11", lambda: layer(z, e, own, torch.ones(22)))
+    refused("edge_index: list is not allowed", lambda: layer(z, [[0], [1]], own), TypeError)
+    refused(r"edge_index: shape \(\) is not allowed; must be 2 x m", lambda: layer(z, torch.tensor(3), own))
+    refused("edge_index: list is not allowed", lambda: SheafLearner(6)(z, [[0], [1]]), TypeError)
     doubled = torch.cat([e, e], 1)
     refused("no loops and no repeated columns are allowed", lambda: layer(z, doubled, torch.cat([own, own])))
     if torch.cuda.is_available():

@@ -125,6 +125,9 @@ def architecture(text: str) -> Architecture:
     kind, maps, stalk_dim, layer, features, classes, options = json.loads(text)
     r = Architecture(text, kind, maps, stalk_dim, layer, features, classes, options)
     r.narrow  # checks the options
+    for name, member in vars(Architecture).items():
+        if isinstance(member, functools.cached_property):
+            getattr(r, name)  # torch.compile cannot trace the lock under which Python before 3.12 computes it
     return r
 
 

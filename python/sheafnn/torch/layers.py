@@ -302,7 +302,7 @@ class SheafDiffusion(Module):
         of = self._plain if edge_weights is None else self._weighted
         x, maps, edge_weights = (own_precision(one, self.dtype) for one in (x, maps, edge_weights))
         check_features(x, of.width, edge_index, self.dtype)
-        columns = (edge_index.edge_index if isinstance(edge_index, Graph) else edge_index).shape[-1]
+        columns = self._columns(edge_index).shape[1]
         d, more = of.stalk_dim, []
         if of.map_size > 0:
             shape = (columns, d) if of.maps == "diagonal" else (columns, d, d)
@@ -361,7 +361,7 @@ class SheafLearner(Module):
         of = self._architecture
         x = own_precision(x, self.dtype)
         check_features(x, self.in_channels, edge_index, self.dtype)
-        columns = (edge_index.edge_index if isinstance(edge_index, Graph) else edge_index).shape[-1]
+        columns = self._columns(edge_index).shape[1]
         numbers = self._run(x, edge_index)[0]
         d, size = of.stalk_dim, columns * of.map_size
         maps = numbers[:size].view((columns, d) if of.maps == "diagonal" else (columns, d, d))
