@@ -72,6 +72,7 @@ def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
+    """A boolean: of a text, bool() would be True."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}: {value!r} is not allowed; must be True or False")
     return bool(value)

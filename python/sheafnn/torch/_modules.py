@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _checks
 from . import _operators
 from ._architectures import Architecture, initial_values
-from ._graphs import Graph, check_storage, check_edge_index
+from ._graphs import Graph, check_edge_index, check_storage
 
 
 class _Modes(torch.nn.Module):
