@@ -196,6 +196,13 @@ function(sheafnn_graph_models)
   set_target_properties(sheafnn_graph_models PROPERTIES UNITY_BUILD OFF JOB_POOL_COMPILE sheafnn_models)
 endfunction()
 
+# usage: sheafnn_links_models(): the object library sheafnn_links_models of the networks that score pairs of nodes
+function(sheafnn_links_models)
+  if(NOT TARGET sheafnn_links_models)
+    sheafnn_model_objects(sheafnn_links_models ${PROJECT_SOURCE_DIR}/examples/links/models.cpp)
+  endif()
+endfunction()
+
 # usage: sheafnn_build_commit(TARGET): compiles build_commit() of models/machine.hpp into it
 function(sheafnn_build_commit target)
   set(commit unknown)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the package into a virtual environment as users do, builds the programs that it is compared with, and runs its
-# tests, the examples of its docstrings and mypy. Both contain the models that the tests use; SHEAFNN_PYTHON_MODELS=all: all.
+# Installs the package into a virtual environment as users do, with the programs that it is compared with beside it in the
+# same build, and runs its tests, the examples of its docstrings and mypy. Both contain the models that the tests use, which
+# are compiled once; SHEAFNN_PYTHON_MODELS=all: all.
 # The last line is "N passed, M failed"; mypy counts as one. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -12,17 +13,15 @@ give_up() {
 }
 bash scripts/install_dependencies.sh --python || give_up "dependencies are missing"
 models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2}
-package=()
-programs=()
+settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;links")
 if [ "$models" != all ]; then
-  package=("--config-settings=cmake.define.SHEAFNN_PYTHON_MODELS=$models" --config-settings=cmake.define.SHEAFNN_GRAPH_MODELS=Diagonal_3)
-  programs=("-DSHEAFNN_EXAMPLE_MODELS=$models" -DSHEAFNN_GRAPH_MODELS=Diagonal_3)
+  settings+=("SHEAFNN_PYTHON_MODELS=$models" "SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi
 
 environment=build/python-environment
 [ -x "$environment/bin/pip" ] || python3 -m venv "$environment" || give_up "there is no virtual environment"
 "$environment/bin/pip" install --quiet --upgrade pip || give_up "pip failed"
-"$environment/bin/pip" install ".[test]" --config-settings=build-dir=build/python "${package[@]}" ||
+"$environment/bin/pip" install ".[test]" --config-settings=build-dir=build/python "${settings[@]/#/--config-settings=cmake.define.}" ||
   give_up "the package cannot be installed"
 # PyTorch for the tests of sheafnn.torch, which are skipped without it; large, and installed once. SHEAFNN_TORCH_SITE names a folder
 # of packages that has it already.
@@ -33,11 +32,6 @@ elif ! "$environment/bin/python" -c "import torch, torch_geometric" 2> /dev/null
   timeout 900 "$environment/bin/pip" install --quiet torch torch_geometric ||
     echo "PyTorch cannot be installed: the tests of sheafnn.torch are skipped"
 fi
-cmake -S . -B build/python-programs -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O3 -DNDEBUG" \
-  -DSHEAFNN_BUILD_TESTS=OFF -DSHEAFNN_BUILD_BENCHMARKS=OFF "-DSHEAFNN_PROGRAMS=train;predict;graphs;links" "${programs[@]}" > /dev/null ||
-  give_up "cmake failed"
-cmake --build build/python-programs --parallel "$(nproc)" || give_up "the programs cannot be built"
-
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 passed=0 failed=0
@@ -61,7 +55,10 @@ END
   if [ "$status" -ne 0 ] && [ "$more_failed" -eq 0 ]; then more_failed=1; fi
   passed=$((passed + more_passed)) failed=$((failed + more_failed))
 }
-SHEAFNN_PROGRAMS=$PWD/build/python-programs/examples count "$environment/bin/python" -m pytest python/tests "$@"
+# Each process has a share of the tests; a process with PyTorch takes a gigabyte.
+processes=$(nproc)
+SHEAFNN_PROGRAMS=$PWD/build/python/examples count "$environment/bin/python" -m pytest python/tests \
+  --numprocesses="$((processes < 4 ? processes : 4))" --dist=worksteal "$@"
 # The examples of the docstrings, in the installed package.
 count "$environment/bin/python" -m pytest --quiet --pyargs sheafnn --doctest-modules --doctest-ignore-import-errors
 if (cd build && "../$environment/bin/python" -m mypy --ignore-missing-imports -p sheafnn); then
