@@ -41,6 +41,8 @@
 #include "sheafnn/rotation/leon_fit.hpp"
 #include "sheafnn/rotation/log_sine_ratio.hpp"
 #include "sheafnn/rotation/matrix_bingham_distribution.hpp"
+#include "sheafnn/rotation/matrix_bingham_fit.hpp"
+#include "sheafnn/rotation/matrix_bingham_likelihood.hpp"
 #include "sheafnn/rotation/matrix_bingham_normaliser.hpp"
 #include "sheafnn/rotation/matrix_bingham_sampler.hpp"
 #include "sheafnn/rotation/matrix_fisher_angle.hpp"

@@ -367,6 +367,16 @@ class MatrixBingham(_Distribution):
                 raise ValueError(f"{name}: shape {matrix.shape}: expected one matrix")
         self._core = _core.matrix_bingham(self.outer, self.inner)
 
+    @classmethod
+    def fit(cls, samples: Any, weights: Any = None, *, tolerance: float | None = None) -> "Fit[MatrixBingham]":
+        """The distribution of largest likelihood, with the arguments of :meth:`Cayley.fit`; of 3 x 3 matrices five are needed.
+
+        A and B have trace 0 and the same norm, since only their product counts.
+        """
+        w = _checks.real("weights", [] if weights is None else np.ravel(weights))
+        r = _core.fit_matrix_bingham(_rotations("samples", samples, tolerance), w)
+        return Fit(cls(r.pop("outer"), r.pop("inner")), **r)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return MatrixBingham, (self.outer, self.inner)
 
@@ -442,7 +452,7 @@ class Mixture(_Density):
         """The mixture of large likelihood that expectation maximisation finds.
 
         :param samples: ... x n x n rotations
-        :param family: ``Cayley``, ``LeonCayley``, ``MatrixFisher``, ``Bingham`` or ``IsotropicGaussian``
+        :param family: ``Cayley``, ``LeonCayley``, ``MatrixFisher``, ``Bingham``, ``MatrixBingham`` or ``IsotropicGaussian``
         :param components: how many at the start; one without samples of its own is dropped
         :param weights: importances, one for each sample, of any scale; None: all the same
         :param starts: fits from different centres, of which the likeliest goes on after 20 iterations
@@ -482,7 +492,7 @@ class Mixture(_Density):
         tolerance: float | None,
         select: bool,
     ) -> MixtureFit:
-        families = (Cayley, LeonCayley, MatrixFisher, Bingham, IsotropicGaussian)
+        families = (Cayley, LeonCayley, MatrixFisher, Bingham, MatrixBingham, IsotropicGaussian)
         if family not in families:
             names = ", ".join(one.__name__ for one in families)
             raise ValueError(f"family: {getattr(family, '__name__', family)!r} is not allowed; choose {names}")

@@ -225,6 +225,9 @@ template <class D>
   nb::dict d;
   if constexpr (requires { distribution.parameter(); }) {
     d["parameter"] = matrix(distribution.parameter());
+  } else if constexpr (requires { distribution.outer(); }) {
+    d["outer"] = matrix(distribution.outer());
+    d["inner"] = matrix(distribution.inner());
   } else {
     d["location"] = matrix(distribution.location());
     if constexpr (requires { distribution.scale(); }) {

@@ -9,6 +9,7 @@
 #include <sheafnn/rotation/cayley_fit.hpp>
 #include <sheafnn/rotation/isotropic_gaussian_fit.hpp>
 #include <sheafnn/rotation/leon_fit.hpp>
+#include <sheafnn/rotation/matrix_bingham_fit.hpp>
 #include <sheafnn/rotation/matrix_fisher_fit.hpp>
 #include <sheafnn/rotation/mixture_fit.hpp>
 #include <string>
@@ -123,6 +124,9 @@ template <class Own>
   }
   if (family == "MatrixFisher") {
     return with_plane_or_space(n, [&]<int N>() { return fit.template operator()<MatrixFisherDistribution<N>>(); });
+  }
+  if (family == "MatrixBingham") {
+    return with_plane_or_space(n, [&]<int N>() { return fit.template operator()<MatrixBinghamDistribution<N>>(); });
   }
   sheafnn::require_between("dimension", n, 3, 3);
   if (family == "IsotropicGaussian") return fit.template operator()<IsotropicGaussian<3>>();

@@ -16,6 +16,7 @@
 #include <sheafnn/rotation/leon_distribution.hpp>
 #include <sheafnn/rotation/leon_fit.hpp>
 #include <sheafnn/rotation/matrix_bingham_distribution.hpp>
+#include <sheafnn/rotation/matrix_bingham_fit.hpp>
 #include <sheafnn/rotation/matrix_fisher_distribution.hpp>
 #include <sheafnn/rotation/matrix_fisher_fit.hpp>
 #include <sheafnn/rotation/nearest_rotation.hpp>
@@ -102,21 +103,19 @@ template <template <int, class> class D>
   });
 }
 
-template <int N>
-[[nodiscard]] nb::dict fit_matrix_fisher_of(const Input<double>& samples, const Input<double>& weights) {
-  const auto rotations = load_all<N>(samples);
-  const auto fit = [&] {
-    const GilRelease release;
-    return sheafnn::rotation::fit<sheafnn::rotation::MatrixFisherDistribution<N, double>>(rotations,
-                                                                                          span_of(weights));
-  }();
-  nb::dict d = parameters_of(fit.distribution);
-  add_common(d, fit);
-  return d;
-}
-[[nodiscard]] nb::dict fit_matrix_fisher(const Input<double>& samples, const Input<double>& weights) {
-  return with_plane_or_space(dimension_of(samples),
-                             [&]<int N>() { return fit_matrix_fisher_of<N>(samples, weights); });
+/// The parameters of a distribution of R² or R³ that has no errors in Python.
+template <template <int, class> class D>
+[[nodiscard]] nb::dict fit_parameters(const Input<double>& samples, const Input<double>& weights) {
+  return with_plane_or_space(dimension_of(samples), [&]<int N>() {
+    const auto rotations = load_all<N>(samples);
+    const auto fit = [&] {
+      const GilRelease release;
+      return sheafnn::rotation::fit<D<N, double>>(rotations, span_of(weights));
+    }();
+    nb::dict d = parameters_of(fit.distribution);
+    add_common(d, fit);
+    return d;
+  });
 }
 
 template <class Own>
@@ -229,7 +228,8 @@ void bind_rotations(nb::module_& module) {
   module.def("fit_bingham", &fit_bingham);
   module.def("fit_cayley", &fit_located<sheafnn::rotation::CayleyDistribution>);
   module.def("fit_leon_cayley", &fit_located<sheafnn::rotation::LeonCayleyDistribution>);
-  module.def("fit_matrix_fisher", &fit_matrix_fisher);
+  module.def("fit_matrix_fisher", &fit_parameters<sheafnn::rotation::MatrixFisherDistribution>);
+  module.def("fit_matrix_bingham", &fit_parameters<sheafnn::rotation::MatrixBinghamDistribution>);
   module.def("cayley_transform", [](const Input<double>& skew) {
     return matrix_by_matrix("skew", skew, []<int N>(const SquareMatrix<double, N>& a) {
       return sheafnn::rotation::cayley_rotation<double, N>(

@@ -98,6 +98,15 @@ def test_isotropic_gaussian_and_bingham_fits():
     bingham = of_family(rotations.Bingham, 3)
     own = rotations.Bingham.fit(bingham.sample(2000, seed=3))
     assert np.abs(own.distribution.mean() - bingham.mean()).max() < 0.1
+    for n in (2, 3):
+        frames = of_family(rotations.MatrixBingham, n)
+        given = frames.sample(300, seed=3)
+        fitted = rotations.MatrixBingham.fit(given)
+        ratio = 2 * 300 * (fitted.log_likelihood - frames.logpdf(given).mean())
+        assert 0 <= ratio < 28  # chi squared of at most 9 degrees of freedom
+        assert fitted.log_likelihood == pytest.approx(fitted.distribution.logpdf(given).mean(), abs=1e-10)
+        one = rotations.Mixture.fit(given, rotations.MatrixBingham, 1)
+        assert one.log_likelihood == pytest.approx(fitted.log_likelihood, abs=1e-9)
     with pytest.raises(ValueError, match="scale: 0 is not allowed"):
         rotations.IsotropicGaussian(np.eye(3), 0)
     with pytest.raises(ValueError, match="must be symmetric"):
