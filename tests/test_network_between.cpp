@@ -90,6 +90,20 @@ void check() {
   }
   CHECK(*std::max_element(h_bar.begin(), h_bar.end()) > 0);
 
+  // The derivative of X_3 may be written where the network wants it.
+  const std::vector<double> gradient(between.gradient().data(),
+                                     between.gradient().data() + between.gradient().size());
+  between.begin(pass, MatrixView<const double>(h.data(), n, width));
+  between.diffuse(0);
+  between.begin_backward({.kl_weight = 0.5});
+  const FeatureView<double> own = between.features_bar();
+  std::copy(bar.begin(), bar.end(), own.data());
+  between.accumulate_features(own);
+  std::vector<double> own_h_bar(bar.size());
+  between.finish_backward(MatrixView<double>(own_h_bar.data(), n, width));
+  CHECK(std::equal(gradient.begin(), gradient.end(), between.gradient().data()));
+  CHECK(own_h_bar == h_bar);
+
   // Refused.
   CHECK_THROWS_AS(between.begin(pass, MatrixView<const double>(h.data(), n, width - 1)), std::invalid_argument);
   between.begin(pass, MatrixView<const double>(h.data(), n, width));

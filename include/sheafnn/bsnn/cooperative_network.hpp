@@ -168,6 +168,12 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
                            steps_.weights_bar.output);
     accumulate_layers();
   }
+  /// Features of the shape of the result of diffuse(), for their derivative; after begin(). Others of this shape are as
+  /// good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept {
+    const FeatureView<const S> x = steps_.features_after(steps_.layer_count());
+    return {steps_.bar.data(), x.nodes(), x.coordinates(), x.channels()};
+  }
   /// The same backward pass from the derivative of the result of diffuse().
   ///
   /// \throws std::invalid_argument  features_bar of another shape
@@ -176,7 +182,8 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
     this->check_accumulate();
     const FeatureView<const S> x = features_after(steps_.layer_count());
     require_shape(features_bar, x.nodes(), x.coordinates(), x.channels(), "features_bar");
-    MatrixView<S>(steps_.bar.data(), x.nodes(), steps_.model.hidden_width()).eigen() = features_bar.rows().eigen();
+    const FeatureView<S> bar = this->features_bar();
+    if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
     accumulate_layers();
   }
   /// Completes gradient() from the sums of accumulate().

@@ -142,6 +142,9 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
                            steps_.weights_bar.readout, steps_.weights_bar.output);
     accumulate_layers(bar);
   }
+  /// Features of the shape of the result of diffuse(), for their derivative; after begin(). Others of this shape are as
+  /// good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept { return last_bar(); }
   /// The same backward pass from the derivative of the result of diffuse().
   ///
   /// \param sheaf_begun  whether a step after the layers has read the last layer's sheaf and has begun
@@ -152,7 +155,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     this->check_accumulate();
     const FeatureView<S> bar = last_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
-    bar.eigen() = features_bar.eigen();
+    if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
     accumulate_layers(bar, sheaf_begun);
   }
   /// Completes gradient() from the sums of accumulate().

@@ -81,16 +81,15 @@ class NetworkPass final : public Pass {
     sign_ = kl_bar < 0 ? S(-1) : S(1);
     const Index size = rows() * outputs();
     const S* bar = static_cast<const S*>(output_bar);
-    if (kl_bar < 0 || options_.activation != sheafnn::layers::Activation::identity) {
-      bar_.resize(size);
-      activate_numbers_backward(options_.threads, options_.activation, size, result_.data(), bar, sign_,
-                                bar_.data());
-      bar = bar_.data();
-    }
+    const auto before_activation = [&](S* to) {
+      activate_numbers_backward(options_.threads, options_.activation, size, result_.data(), bar, sign_, to);
+    };
     network_.begin_backward({.kl_weight = std::abs(kl_bar)});
     if constexpr (takes_embeddings) {
       if (from_outside_) {
-        network_.accumulate_features({bar, rows(), model_.coordinates(), outputs() / model_.coordinates()});
+        const sheafnn::FeatureView<S> own = network_.features_bar();
+        before_activation(own.data());
+        network_.accumulate_features(own);
         const Index count = rows() * model_.hidden_width();
         S* to = static_cast<S*>(features_bar);
         if (to == nullptr) {
@@ -101,6 +100,11 @@ class NetworkPass final : public Pass {
         for (Index i = 0; kl_bar < 0 && i < count; ++i) to[i] = -to[i];
         return;
       }
+    }
+    if (kl_bar < 0) {
+      bar_.resize(size);
+      before_activation(bar_.data());
+      bar = bar_.data();
     }
     network_.accumulate(sheafnn::MatrixView<const S>(bar, rows(), outputs()));
     network_.finish_backward();
