@@ -1,9 +1,10 @@
 /// \file
-/// The linear layer of sparse features for sheafnn.torch, by the library's Encoder: its products read the entries that are not 0.
+/// The linear layer of sparse features for sheafnn.torch, by the library's SparseInput: its products read the entries that are not 0.
 #include <algorithm>
 #include <array>
 #include <sheafnn/core/tile.hpp>
-#include <sheafnn/layers/encoder.hpp>
+#include <sheafnn/layers/weights.hpp>
+#include <sheafnn/nn/dense.hpp>
 #include <sheafnn/nn/sparse_input.hpp>
 #include <span>
 
@@ -17,16 +18,11 @@ namespace {
 template <class S>
 class LinearPass final : public Pass {
  public:
-  LinearPass(const sheafnn::layers::ParameterTable& table, Index width, std::shared_ptr<const ColumnGraph> graph,
-             const sheafnn::NodeFeatures& features)
-      : graph_(std::move(graph)),
-        width_(width),
-        input_(features),
-        encoder_(input_, graph_->graph, {.width = width, .activation = false}) {
+  LinearPass(const sheafnn::layers::ParameterTable& table, Index width, const sheafnn::NodeFeatures& features)
+      : width_(width), input_(features), output_(input_.rows() * width), work_(input_.work_size(width, 1)) {
     static_cast<sheafnn::layers::ParameterTable&>(parameters_) = table;
     parameters_.finish();
     gradient_.resize(parameters_.size());
-    bar_.resize(graph_->graph.node_count() * width);
     sheafnn::layers::ParameterList<const S> list(parameters_, parameters_.values().data());
     weights_.declare(list, "lin1", width, input_.columns());
     sheafnn::layers::ParameterList<S> bars(parameters_, gradient_.data());
@@ -45,16 +41,19 @@ class LinearPass final : public Pass {
   /// The output of the last call, where its parameters are the same: in an evaluation and the training step after it.
   double forward(const PassOptions& options, const void*, void* output) override {
     execution_ = options.threads;
-    if (!computed_) encoder_.forward(execution_, weights_);
+    if (!computed_) {
+      input_.forward(execution_, weights_.weight.data(), weights_.bias.data(), width_, output_.data(),
+                     work_.data());
+    }
     computed_ = true;
-    std::copy_n(encoder_.output().data(), bar_.size(), static_cast<S*>(output));
+    std::copy_n(output_.data(), output_.size(), static_cast<S*>(output));
     return 0;
   }
   void backward(const void* output_bar, double, void*) override {
-    std::copy_n(static_cast<const S*>(output_bar), bar_.size(), bar_.data());
-    gradient_.fill(S(0));
-    encoder_.backward(execution_, sheafnn::MatrixView<S>(bar_.data(), graph_->graph.node_count(), width_),
-                      weights_bar_);
+    const S* bar = static_cast<const S*>(output_bar);
+    input_.backward(execution_, input_.values(), bar, width_, weights_bar_.weight.data());
+    std::ranges::fill(weights_bar_.bias, S(0));
+    sheafnn::detail::add_column_sums(input_.rows(), width_, bar, width_, weights_bar_.bias.data());
   }
   void gradient(std::size_t number, void* values) const override {
     const auto id = static_cast<sheafnn::layers::ParameterId>(number);
@@ -63,17 +62,16 @@ class LinearPass final : public Pass {
   [[nodiscard]] bool keeps_nothing() const override { return true; }
 
  private:
-  std::shared_ptr<const ColumnGraph> graph_;
   Index width_;
   sheafnn::layers::ParameterSet<S> parameters_;
   sheafnn::layers::SparseInput<S> input_;
-  sheafnn::layers::Encoder<S> encoder_;
+  sheafnn::Buffer<S> output_, work_;
   sheafnn::layers::LinearWeights<const S> weights_;
   sheafnn::layers::LinearWeights<S> weights_bar_;
-  sheafnn::Buffer<S> gradient_, bar_;
+  sheafnn::Buffer<S> gradient_;
   sheafnn::Execution execution_;
   std::array<std::vector<S>, 2> given_;  ///< the parameters of the last call, as they came
-  bool computed_ = false;                ///< was the encoder's output made with these parameters?
+  bool computed_ = false;                ///< was the output made with these parameters?
 };
 
 template <class S>
@@ -92,12 +90,11 @@ class LinearArchitecture final : public Architecture {
   [[nodiscard]] std::map<std::string, std::string> metadata() const override { return {}; }
   /// \throws std::invalid_argument  features of another number of columns, a missing value
   [[nodiscard]] std::unique_ptr<Pass> make_pass(
-      std::shared_ptr<const ColumnGraph> graph,
-      std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
+      std::shared_ptr<const ColumnGraph>, std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
     sheafnn::require(features->columns() == columns_, "x", features->columns(),
                      sheafnn::detail::concat("columns and indicators of missing values; the layer reads ",
                                              columns_));
-    return std::make_unique<LinearPass<S>>(parameters_, width_, std::move(graph), *features);
+    return std::make_unique<LinearPass<S>>(parameters_, width_, *features);
   }
 
  private:
