@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _torch
 from .._checks import one_type, whole
-from ._architectures import Architecture
+from ._architectures import Architecture, describe
+
+
+class _ByTensor:
+    """Values by tensors, each for as long as its tensor exists. PyTorch's WeakIdKeyDictionary is ten times slower, and there
+    are lookups in every call.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[Any, Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, tensor: torch.Tensor) -> Any:
+        entry = self._entries.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else None
+
+    def __setitem__(self, tensor: torch.Tensor, value: Any) -> None:
+        number, entries = id(tensor), self._entries
+
+        def forget(reference: Any) -> None:
+            if number in entries and entries[number][0] is reference:
+                del entries[number]
+
+        entries[number] = (weakref.ref(tensor, forget), value)
+
 
 _lock = threading.RLock()
-_graphs: Any = WeakIdKeyDictionary()  #: edge_index: (version, nodes, _Entry)
-_directed: Any = WeakIdKeyDictionary()  #: the same, of graphs whose edges may be there in one direction only
-_features: Any = WeakIdKeyDictionary()  #: x: (version, C++ features, key)
-_counts: Any = WeakIdKeyDictionary()  #: x: (version, entries that are not 0)
-_edgeless: Any = WeakIdKeyDictionary()  #: x: (key, C++ graph, plans by architecture)
+_graphs = _ByTensor()  #: edge_index: (version, nodes, _Entry)
+_directed = _ByTensor()  #: the same, of graphs whose edges may be there in one direction only
+_features = _ByTensor()  #: x: (version, C++ features, key)
+_sparse = _ByTensor()  #: x: (version, entries that are not 0, plans of linear layers by their width)
 
 
 class _Entry:
@@ -112,35 +137,35 @@ def _refuse_missing(x: torch.Tensor) -> None:
         raise ValueError(f"x[{u}, {j}]: nan is not allowed; the network has no treatment of missing values")
 
 
-def is_sparse(x: torch.Tensor, share: float) -> bool:
-    """Whether at most this share of a tensor's entries is not 0, and all are finite; counted once for every tensor.
+def _count(x: torch.Tensor, every: int) -> int:
+    """The number of entries that are not 0, in every row of so many."""
+    rows = x.contiguous()
+    return int(_torch.count_in_rows(rows.data_ptr(), rows.dtype == torch.float64, rows.shape[0], rows.shape[1], every))
+
+
+def linear_plan_of(x: torch.Tensor, width: int, share: float) -> Any:
+    """Where products of sparse features with matrices of this width come from; None where more than this share of the
+    entries is not 0, or one is not finite. They are counted once for every tensor.
 
     A tensor of which some rows have far more entries is not counted: hidden features are another tensor in every call.
     """
     with _lock:
         version = _version(x)
-        found = _counts.get(x)
+        found = _sparse.get(x)
         if found is None or version is None or found[0] != version:
-            some = x[:: max(1, x.shape[0] // 32)]
-            if int(torch.count_nonzero(some)) > 4 * share * some.numel():
-                return False
-            found = (version, int(torch.count_nonzero(x)) if bool(torch.isfinite(x).all()) else x.numel())
+            every = max(1, x.shape[0] // 32)
+            if _count(x, every) > 4 * share * -(-x.shape[0] // every) * x.shape[1]:
+                return None
+            found = (version, _count(x, 1) if bool(torch.isfinite(x).all()) else x.numel(), {})
             if version is not None:
-                _counts[x] = found
-        return found[1] <= share * x.numel() and x.shape[0] > 0
-
-
-def edgeless_plan_of(of: Architecture, x: torch.Tensor) -> Any:
-    """As :func:`plan_of`, of a layer that reads no edges."""
-    with _lock:
-        features, key = features_of(x)
-        found = _edgeless.get(x)
-        if found is None or found[0] is not key:
-            found = (key, _torch.graph(x.shape[0], 0, 0, False), {})
-            _edgeless[x] = found
-        plan = found[2].get(of.text)
+                _sparse[x] = found
+        if found[1] > share * x.numel() or x.shape[0] == 0:
+            return None
+        plan = found[2].get(width)
         if plan is None:
-            plan = found[2][of.text] = _torch.plan(of.core(x.dtype == torch.float64), found[1], features)
+            of = describe("linear", "", 1, layer=False, features=x.shape[1], classes=width, options={})
+            graph = _torch.graph(x.shape[0], 0, 0, False)
+            plan = found[2][width] = _torch.plan(of.core(x.dtype == torch.float64), graph, features_of(x)[0])
         return plan
 
 

@@ -8,7 +8,7 @@ from typing import Any, Mapping
 import torch
 from torch import Tensor
 
-from .. import _checks
+from .. import _checks, _torch
 from . import _operators
 from ._architectures import Architecture, initial_values
 from ._graphs import Graph, check_edge_index, check_storage
@@ -93,13 +93,16 @@ class Module(_Modes):
     def step(self, value: int) -> None:
         self._noise[1] = _checks.whole("step", value, 0, 2**32 - 1)
 
-    def _next_noise(self, random: bool) -> Tensor:
-        """Seed and step of a pass."""
+    def _next_noise(self, random: bool, traced: bool) -> _operators.Noise:
+        """Seed and step of a pass; of one that is not traced, as numbers."""
         if not random:
-            return self._noise
+            return self._noise if traced else (0, 0)
         if self._draws:
             return torch.randint(-(2**63), 2**63 - 1, (2,))
-        noise = self._noise.clone()
+        noise = self._noise
+        if not traced and type(noise) is Tensor and noise.is_cpu:
+            return _torch.next_step(noise.data_ptr())
+        noise = noise.clone()
         self._noise[1].add_(1)
         return noise
 
@@ -116,7 +119,8 @@ class Module(_Modes):
         parameters = [self._named(name) for name in of.names]
         parameters += more
         columns = self._columns(edge_index)
-        noise = self._next_noise(of.draws or (self.training and (dropout > 0 or input_dropout > 0 or of.drops)))
+        random = of.draws or (self.training and (dropout > 0 or input_dropout > 0 or of.drops))
+        noise = self._next_noise(random, _operators.is_traced(x))
         return _operators.run(of.text, columns, x, parameters, noise, dropout, input_dropout, self.training)
 
     @staticmethod

@@ -7,7 +7,7 @@ reads.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Iterable, List, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -15,8 +15,11 @@ from torch.autograd import forward_ad
 
 from .. import _torch
 from . import _graphs
-from ._architectures import Architecture, architecture, describe
+from ._architectures import Architecture, architecture
 
+
+#: seed and step of a pass, in a tensor or as numbers
+Noise = Union[Tensor, Tuple[int, int]]
 
 #: number of the activation that leaves numbers as they are
 _IDENTITY = _torch.activations.index("identity")
@@ -108,7 +111,7 @@ def _forward(
     edge_index: Tensor,
     x: Tensor,
     parameters: Sequence[Tensor],
-    noise: Tensor,
+    noise: Noise,
     dropout: float,
     input_dropout: float,
     training: bool,
@@ -116,7 +119,7 @@ def _forward(
     activation: int = _IDENTITY,
     stays: bool = False,
 ) -> Tuple[Tensor, float, Any]:
-    """Output, KL term, and an array that owns what the backward pass reads.
+    """Output, KL term, and what owns what the backward pass reads; None without "keep".
 
     :param activation: of layers, after all their steps
     :param stays: the caller keeps x, which is contiguous, until the last backward pass
@@ -127,7 +130,7 @@ def _forward(
     output = torch.empty(_output_shape(of, edge_index, x), dtype=x.dtype)
     rows = x.contiguous()
     values = [parameter.contiguous() for parameter in parameters]
-    seed, step = noise.tolist()
+    seed, step = noise.tolist() if isinstance(noise, Tensor) else noise
     kl, ticket = _torch.forward(
         plan,
         seed % 2**64,
@@ -146,6 +149,11 @@ def _forward(
     return output, kl, ticket
 
 
+def _ticket_tensor(ticket: Any) -> Tensor:
+    """A number that owns the ticket."""
+    return torch.zeros(1, dtype=torch.int64) if ticket is None else torch.from_numpy(ticket.array())
+
+
 @torch.library.custom_op("sheafnn::forward", mutates_args=(), device_types="cpu")
 def forward(
     name: str,
@@ -162,7 +170,7 @@ def forward(
     output, kl, ticket = _forward(
         name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, activation
     )
-    return output, x.new_full((), kl), torch.from_numpy(ticket)
+    return output, x.new_full((), kl), _ticket_tensor(ticket)
 
 
 @forward.register_fake
@@ -184,7 +192,7 @@ def _(
 
 def _backward(
     name: str,
-    ticket: int,
+    ticket: Any,
     output_bar: Tensor,
     kl_bar: float,
     rows: int,
@@ -221,7 +229,7 @@ def backward(
     wanted: Sequence[bool],
 ) -> List[Tensor]:
     shapes = [parameter.shape for parameter in parameters]
-    return _backward(name, int(ticket), output_bar, float(kl_bar), rows, columns, shapes, wanted)
+    return _backward(name, _torch.ticket(int(ticket)), output_bar, float(kl_bar), rows, columns, shapes, wanted)
 
 
 @backward.register_fake
@@ -282,13 +290,13 @@ class _Pass(torch.autograd.Function):
             output_bar = torch.zeros(ctx.like[0], dtype=ctx.like[1])
         weight = 0.0 if kl_bar is None else float(kl_bar)
         bars: List[Any] = _backward(
-            ctx.name, int(ctx.ticket[0]), output_bar, weight, ctx.rows, ctx.columns, ctx.shapes, wanted
+            ctx.name, ctx.ticket, output_bar, weight, ctx.rows, ctx.columns, ctx.shapes, wanted
         )
         own = [bar if want else None for bar, want in zip(bars, wanted)]
         return None, None, own[0], None, None, None, None, *own[1:]
 
 
-def _is_traced(x: Tensor) -> bool:
+def is_traced(x: Tensor) -> bool:
     """Whether a compiler, a transform or a subclass of tensors is at work, for which the operators are there."""
     return torch.compiler.is_compiling() or type(x) is not Tensor or torch._C._are_functorch_transforms_active()
 
@@ -298,7 +306,7 @@ def run(
     edge_index: Tensor,
     x: Tensor,
     parameters: Sequence[Tensor],
-    noise: Tensor,
+    noise: Noise,
     dropout: float,
     input_dropout: float,
     training: bool,
@@ -306,7 +314,7 @@ def run(
     """The output and the KL term, with gradients."""
     check_transforms((x, *parameters))
     keep = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in parameters))
-    if _is_traced(x):
+    if is_traced(x):
         output, kl, _ = torch.ops.sheafnn.forward(
             name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, _IDENTITY
         )
@@ -334,22 +342,22 @@ def _dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Any]:
     """x Wᵀ + b of features without gradient, and what owns what the backward pass reads; None where that is x."""
-    if not _graphs.is_sparse(x, _SPARSE):
-        return _dense_linear(x, weight, bias), None
     _check_linear(x, weight, bias)
-    of = describe("linear", "", 1, layer=False, features=x.shape[1], classes=weight.shape[0], options={})
+    plan = _graphs.linear_plan_of(x, weight.shape[0], _SPARSE)
+    if plan is None:
+        return torch.nn.functional.linear(x, weight, bias), None
     output = torch.empty((x.shape[0], weight.shape[0]), dtype=x.dtype)
     values = [weight.contiguous(), bias.contiguous()]
     _, ticket = _torch.forward(
-        _graphs.edgeless_plan_of(of, x), 0, 0, 0.0, 0.0, False, keep, torch.get_num_threads(), _IDENTITY, False,
+        plan, 0, 0, 0.0, 0.0, False, keep, torch.get_num_threads(), _IDENTITY, False,
         [(number, value.data_ptr()) for number, value in enumerate(values)], 0, output.data_ptr(),
     )
     return output, ticket
 
 
-def _linear_backward(x: Tensor, ticket: int, output_bar: Tensor) -> Tuple[Tensor, Tensor]:
-    if ticket == 0:
-        return output_bar.t() @ x, output_bar.sum(0)
+def _linear_backward(x: Tensor, ticket: Any, output_bar: Tensor) -> Tuple[Tensor, Tensor]:
+    if ticket is None:
+        return torch.mm(output_bar.t(), x), output_bar.sum(0)
     weight_bar = x.new_empty((output_bar.shape[1], x.shape[1]))
     bias_bar = x.new_empty((output_bar.shape[1],))
     own = output_bar.contiguous()
@@ -360,7 +368,7 @@ def _linear_backward(x: Tensor, ticket: int, output_bar: Tensor) -> Tuple[Tensor
 @torch.library.custom_op("sheafnn::linear", mutates_args=(), device_types="cpu")
 def linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Tensor]:
     output, ticket = _linear(x, weight, bias, keep)
-    return output, torch.zeros(1, dtype=torch.int64) if ticket is None else torch.from_numpy(ticket)
+    return output, _ticket_tensor(ticket)
 
 
 @linear.register_fake
@@ -370,7 +378,8 @@ def _(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Tens
 
 @torch.library.custom_op("sheafnn::linear_backward", mutates_args=(), device_types="cpu")
 def linear_backward(x: Tensor, ticket: Tensor, output_bar: Tensor) -> Tuple[Tensor, Tensor]:
-    return _linear_backward(x, int(ticket), output_bar)
+    number = int(ticket)
+    return _linear_backward(x, _torch.ticket(number) if number else None, output_bar)
 
 
 @linear_backward.register_fake
@@ -391,7 +400,9 @@ linear.register_autograd(_differentiate_linear, setup_context=_keep_linear)
 
 
 class _Convolution(torch.autograd.Function):
-    """A convolution in eager calls: linear layer, pass and activation in one step."""
+    """A convolution in eager calls: linear layer, pass and activation in one step. It gives the KL term where its sheaf
+    is drawn.
+    """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Any:
@@ -405,12 +416,14 @@ class _Convolution(torch.autograd.Function):
         ctx.roots = (weight, bias, *parameters)
         ctx.h = h  # the pass reads it where it is
         ctx.name, ctx.shapes = name, [parameter.shape for parameter in parameters]
+        if not architecture(name).draws:
+            return output
         ctx.set_materialize_grads(False)
         return output, x.new_full((), kl)
 
     @staticmethod
     @_once
-    def backward(ctx: Any, output_bar: Tensor | None, kl_bar: Tensor | None) -> Any:
+    def backward(ctx: Any, output_bar: Tensor | None, kl_bar: Tensor | None = None) -> Any:
         x, weight = ctx.saved_tensors
         needs = ctx.needs_input_grad
         before = needs[2] or needs[7] or needs[8]
@@ -420,14 +433,14 @@ class _Convolution(torch.autograd.Function):
         rows, columns = ctx.h.shape
         weight_of_kl = 0.0 if kl_bar is None else float(kl_bar)
         bars: List[Any] = _backward(
-            ctx.name, int(ctx.ticket[0]), output_bar, weight_of_kl, rows, columns, ctx.shapes, wanted
+            ctx.name, ctx.ticket, output_bar, weight_of_kl, rows, columns, ctx.shapes, wanted
         )
         own = [bar if want else None for bar, want in zip(bars, wanted)]
         x_bar = weight_bar = bias_bar = None
         if before:
             h_bar = bars[0]
-            x_bar = h_bar @ weight if needs[2] else None
-            weight_bar, bias_bar = _linear_backward(x, 0 if ctx.linear is None else int(ctx.linear[0]), h_bar)
+            x_bar = torch.mm(h_bar, weight) if needs[2] else None
+            weight_bar, bias_bar = _linear_backward(x, ctx.linear, h_bar)
         return None, None, x_bar, None, None, None, None, weight_bar, bias_bar, *own[1:]
 
 
@@ -438,13 +451,13 @@ def run_convolution(
     weight: Tensor,
     bias: Tensor,
     parameters: Sequence[Tensor],
-    noise: Tensor,
+    noise: Noise,
     dropout: float,
     training: bool,
     activation: str,
-) -> Tuple[Tensor, Tensor]:
-    """act(layer(x Wᵀ + b)) and the KL term, with gradients; the product of features without gradient that are mostly 0
-    reads the entries that are not. Autocast does not change the precision.
+) -> Tuple[Tensor, Any]:
+    """act(layer(x Wᵀ + b)) and the KL term, with gradients; None where nothing is drawn. The product of features without
+    gradient that are mostly 0 reads the entries that are not. Autocast does not change the precision.
     """
     if torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
@@ -456,7 +469,7 @@ def run_convolution(
         x.requires_grad or weight.requires_grad or bias.requires_grad or any(p.requires_grad for p in parameters)
     )
     number = _torch.activations.index(activation)
-    if _is_traced(x):
+    if is_traced(x):
         if x.requires_grad:
             h = _dense_linear(x, weight, bias)
         else:
@@ -465,12 +478,14 @@ def run_convolution(
             name, edge_index, h, parameters, noise, dropout, 0.0, training, keep, number
         )
         return output, kl
+    draws = architecture(name).draws
     if keep:
-        return _Convolution.apply(
+        result = _Convolution.apply(
             name, edge_index, x, noise, dropout, training, number, weight, bias, *parameters
         )
+        return result if draws else (result, None)
     h, _ = _linear(x, weight, bias, False)
     output, value, _ = _forward(
         name, edge_index, h, parameters, noise, dropout, 0.0, training, False, number, True
     )
-    return output, x.new_full((), value)
+    return output, x.new_full((), value) if draws else None

@@ -86,13 +86,14 @@ class _Convolution(Module):
         """
         return self._pass(x, edge_index)[0]
 
-    def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor]:
+    def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor | None]:
         of = self._architecture
         weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
         x = own_precision(x, weight.dtype)
         check_features(x, self.in_channels, edge_index, weight.dtype)
         columns = self._columns(edge_index)
-        noise = self._next_noise(of.draws or (self.training and (self.dropout > 0 or of.drops)))
+        traced = _operators.is_traced(x)
+        noise = self._next_noise(of.draws or (self.training and (self.dropout > 0 or of.drops)), traced)
         return _operators.run_convolution(
             of.text, columns, x, weight, bias, [self._named(name) for name in of.names], noise, self.dropout,
             self.training, self.act,

@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -97,39 +98,42 @@ struct Lease {
   }
 };
 
-std::mutex leases_mutex;
-std::unordered_map<std::int64_t, std::weak_ptr<Lease>> leases;  ///< by the number that their tensors hold
-std::int64_t last_lease = 0;
+struct Ticket;
+std::mutex tickets_mutex;
+std::unordered_map<std::int64_t, std::weak_ptr<Ticket>> tickets;  ///< by the number that their tensors hold
+std::int64_t last_ticket = 0;
 
-/// What owns a lease: the number in a tensor that lives as long as it.
+/// What owns a lease, and its number for callers that keep a tensor in its place.
 struct Ticket {
-  std::int64_t number = 0;
   std::shared_ptr<Lease> lease;
+  std::int64_t number = 0;  ///< 0: no tensor holds it
 
+  explicit Ticket(std::shared_ptr<Lease> of) : lease(std::move(of)) {}
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
   ~Ticket() {
-    const std::lock_guard lock(leases_mutex);
-    leases.erase(number);
+    if (number == 0) return;
+    const std::lock_guard lock(tickets_mutex);
+    tickets.erase(number);
   }
 };
 
-[[nodiscard]] nb::object ticket_array(std::shared_ptr<Lease> lease) {
-  auto ticket = std::make_unique<Ticket>();
+/// An array of a number for ticket_of(), which owns the ticket.
+[[nodiscard]] nb::object ticket_array(const std::shared_ptr<Ticket>& ticket) {
   {
-    const std::lock_guard lock(leases_mutex);
-    if (lease) leases[++last_lease] = lease;
-    ticket->number = lease ? last_lease : 0;
+    const std::lock_guard lock(tickets_mutex);
+    if (ticket->number == 0) tickets[ticket->number = ++last_ticket] = ticket;
   }
-  ticket->lease = std::move(lease);
-  Ticket* const owned = ticket.release();
-  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<Ticket*>(p); });
+  auto* const owned = new std::shared_ptr<Ticket>(ticket);
+  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::shared_ptr<Ticket>*>(p); });
   const std::size_t shape[1] = {1};
-  return nb::cast(Output<std::int64_t>(&owned->number, 1, shape, owner));
+  return nb::cast(Output<std::int64_t>(&ticket->number, 1, shape, owner));
 }
 
 /// \param activation     of a layer, by its number in the enumeration
 /// \param features_stay  the features of a layer stay where they are until the last backward pass
 /// \param parameters     number and address of each
-/// \returns the KL term, and an array of one number that owns what backward() reads
+/// \returns the KL term, and what owns what backward() reads; None where it will not be called
 nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::uint32_t epoch, double dropout,
                   double input_dropout, bool training, bool keep, int threads, int activation, bool features_stay,
                   const std::vector<std::pair<std::size_t, std::uintptr_t>>& parameters, std::uintptr_t features,
@@ -150,26 +154,49 @@ nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::ui
       lease->give_back();
     }
   }
-  return nb::make_tuple(kl, ticket_array(std::move(lease)));
+  if (!lease) return nb::make_tuple(kl, nb::none());
+  return nb::make_tuple(kl, std::make_shared<Ticket>(std::move(lease)));
 }
 
 /// \param features_bar   0: not wanted
 /// \param gradients      number and address of the wanted gradients
-void backward(std::int64_t number, std::uintptr_t output_bar, double kl_bar, std::uintptr_t features_bar,
-              const std::vector<std::pair<std::size_t, std::uintptr_t>>& gradients) {
+void backward(const std::shared_ptr<Ticket>& ticket, std::uintptr_t output_bar, double kl_bar,
+              std::uintptr_t features_bar, const std::vector<std::pair<std::size_t, std::uintptr_t>>& gradients) {
   const GilRelease release;
-  std::shared_ptr<Lease> lease;
-  {
-    const std::lock_guard lock(leases_mutex);
-    const auto found = leases.find(number);
-    if (found != leases.end()) lease = found->second.lock();
-  }
-  if (!lease) throw std::runtime_error("backward: the forward pass has kept nothing for it");
-  const std::lock_guard lock(lease->mutex);
-  if (!lease->pass) lease->pass = lease->plan->take();
-  lease->pass->backward(at<const void>(output_bar), kl_bar, features_bar == 0 ? nullptr : at<void>(features_bar));
-  for (const auto& [parameter, address] : gradients) lease->pass->gradient(parameter, at<void>(address));
-  if (lease->pass->keeps_nothing()) lease->give_back();
+  Lease& lease = *ticket->lease;
+  const std::lock_guard lock(lease.mutex);
+  if (!lease.pass) lease.pass = lease.plan->take();
+  lease.pass->backward(at<const void>(output_bar), kl_bar, features_bar == 0 ? nullptr : at<void>(features_bar));
+  for (const auto& [parameter, address] : gradients) lease.pass->gradient(parameter, at<void>(address));
+  if (lease.pass->keeps_nothing()) lease.give_back();
+}
+
+/// Gives a seed and a step, and counts the step in place. \param address  of the two numbers
+std::pair<std::int64_t, std::int64_t> next_step(std::uintptr_t address) {
+  std::int64_t* const numbers = at<std::int64_t>(address);
+  return {numbers[0], numbers[1]++};
+}
+
+/// The number of entries that are not 0, in every row of so many.
+Index count_in_rows(std::uintptr_t address, bool wide, Index rows, Index columns, Index every) {
+  const GilRelease release;
+  const auto count = [&](const auto* values) {
+    Index r = 0;
+    for (Index u = 0; u < rows; u += every) {
+      r += columns - std::count(values + u * columns, values + (u + 1) * columns, 0);
+    }
+    return r;
+  };
+  return wide ? count(at<const double>(address)) : count(at<const float>(address));
+}
+
+/// \returns the ticket of a number that a tensor holds
+std::shared_ptr<Ticket> ticket_of(std::int64_t number) {
+  const std::lock_guard lock(tickets_mutex);
+  const auto found = tickets.find(number);
+  std::shared_ptr<Ticket> r = found == tickets.end() ? nullptr : found->second.lock();
+  if (!r) throw std::runtime_error("backward: the forward pass has kept nothing for it");
+  return r;
 }
 
 /// Texts of the activations, in the order of their numbers.
@@ -196,6 +223,10 @@ void bind_torch(nb::module_& core) {
       .def_prop_ro("row", &Architecture::row)
       .def_prop_ro("metadata", &Architecture::metadata);
   nb::class_<Plan>(module, "Plan");
+  nb::class_<Ticket>(module, "Ticket").def("array", &ticket_array);
+  module.def("ticket", &ticket_of);
+  module.def("next_step", &next_step);
+  module.def("count_in_rows", &count_in_rows);
   module.def("architecture", [](const std::string& kind, const std::string& maps, Index stalk_dim, bool wide,
                                 Index features, Index classes, const std::map<std::string, std::string>& options) {
     return std::const_pointer_cast<Architecture>(
