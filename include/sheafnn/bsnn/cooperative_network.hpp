@@ -168,8 +168,7 @@ class Network<CooperativeModel<D, Bayesian, Scalar>>
                            steps_.weights_bar.output);
     accumulate_layers();
   }
-  /// Features of the shape of the result of diffuse(), for their derivative; after begin(). Others of this shape are as
-  /// good.
+  /// Where the derivative of the result of diffuse() may be written after begin(). Others of its shape are as good.
   [[nodiscard]] FeatureView<S> features_bar() noexcept {
     const FeatureView<const S> x = steps_.features_after(steps_.layer_count());
     return {steps_.bar.data(), x.nodes(), x.coordinates(), x.channels()};

@@ -136,15 +136,14 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::logic_error       no begin_backward(), or no draw() of a pass with training = true came before
   void accumulate(const MatrixView<const S>& outputs_bar) {
     this->check_accumulate();
-    const FeatureView<S> bar = last_bar();
+    const FeatureView<S> bar = features_bar();
     steps_.output.backward(steps_.execution, steps_.weights.readout, steps_.weights.output,
                            steps_.layers[steps_.layer_count() - 1].output().rows(), outputs_bar, bar.rows(),
                            steps_.weights_bar.readout, steps_.weights_bar.output);
     accumulate_layers(bar);
   }
-  /// Features of the shape of the result of diffuse(), for their derivative; after begin(). Others of this shape are as
-  /// good.
-  [[nodiscard]] FeatureView<S> features_bar() noexcept { return last_bar(); }
+  /// Where the derivative of the result of diffuse() may be written after begin(). Others of its shape are as good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.scratch(0).first(steps_.nodes.count()); }
   /// The same backward pass from the derivative of the result of diffuse().
   ///
   /// \param sheaf_begun  whether a step after the layers has read the last layer's sheaf and has begun
@@ -153,7 +152,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// \throws std::logic_error       as accumulate()
   void accumulate_features(const FeatureView<const S>& features_bar, bool sheaf_begun = false) {
     this->check_accumulate();
-    const FeatureView<S> bar = last_bar();
+    const FeatureView<S> bar = this->features_bar();
     require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
     if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
     accumulate_layers(bar, sheaf_begun);
@@ -179,9 +178,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
 
  private:
-  /// The buffer where the backward pass expects the derivative of X_{L+1}.
-  [[nodiscard]] FeatureView<S> last_bar() { return steps_.scratch(0).first(steps_.nodes.count()); }
-  /// Computes the derivative of H from the derivative of X_{L+1} in last_bar().
+  /// Computes the derivative of H from the derivative of X_{L+1} in features_bar().
   void accumulate_layers(FeatureView<S> bar, bool sheaf_begun = false) {
     steps_.sheaf_gradient_begun = sheaf_begun;
     const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
