@@ -86,7 +86,7 @@ class _Convolution(Module):
         """
         return self._pass(x, edge_index)[0]
 
-    def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Tensor | None]:
+    def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Any]:
         of = self._architecture
         weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
         x = own_precision(x, weight.dtype)
