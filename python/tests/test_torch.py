@@ -513,14 +513,6 @@ def test_no_leak(make):
     assert after - before < 4 << 20
 
 
-def test_second_derivatives_are_refused():
-    e, x = edges(), features(7, 4)
-    conv = SheafConv(4, 6, dtype=torch.float64)
-    (x_bar,) = torch.autograd.grad(conv(x, e).square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        x_bar.sum().backward()
-
-
 def test_graphs_are_built_once():
     from sheafnn.torch import _graphs
 
