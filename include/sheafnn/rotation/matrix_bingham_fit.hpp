@@ -64,6 +64,7 @@ struct Fitting<MatrixBinghamDistribution<N, Scalar>> {
 
  private:
   using Matrix = SquareMatrix<double, N>;
+  static constexpr int free_of_one = N * (N + 1) / 2 - 1;  ///< entries of A, symmetric with trace 0
 
   [[noreturn]] static void refuse_infinite() {
     throw_invalid_argument("fit: samples", "a set without scatter in some direction",
@@ -91,8 +92,8 @@ struct Fitting<MatrixBinghamDistribution<N, Scalar>> {
     const detail::MatrixBinghamMoments moments(samples, weights, identity_matrix<double, N>(),
                                                identity_matrix<double, N>());
     // For small A and B the likelihood is αᵀTβ − |α|²|β|²/10, which the first singular vectors of T maximise.
-    const Eigen::JacobiSVD<SquareMatrix<double, 5>> svd(moments.transport,
-                                                        Eigen::ComputeFullU | Eigen::ComputeFullV);
+    const Eigen::JacobiSVD<SquareMatrix<double, free_of_one>> svd(moments.transport,
+                                                                  Eigen::ComputeFullU | Eigen::ComputeFullV);
     // PFPᵀ = E for all samples: A = sE and B = sF have larger likelihoods for larger s.
     if (svd.singularValues()(0) > 1 - 64 * std::numeric_limits<double>::epsilon()) refuse_infinite();
     const double sigma = svd.singularValues()(0), size = std::sqrt(5 * sigma / std::max(0.1, 1 - sigma));
@@ -123,7 +124,7 @@ struct Fitting<MatrixBinghamDistribution<N, Scalar>> {
   static Result from(const std::vector<Matrix>& samples, const detail::SampleWeights& weights, Matrix a, Matrix b,
                      double least_value) {
     constexpr int max_iterations = 200;
-    detail::MatrixBinghamLikelihood current(samples, weights, a, b);
+    detail::MatrixBinghamLikelihood<double> current(samples, weights, a, b);
     int iteration = 0, last_steps = 5;
     double least = 0.01;  // of the eigenvalues: less where whole steps succeed
     for (bool moving = true; moving && last_steps > 0; ++iteration) {
@@ -146,7 +147,7 @@ struct Fitting<MatrixBinghamDistribution<N, Scalar>> {
         Matrix next_a = detail::moved(current.outer(), step.template head<5>(), small);
         Matrix next_b = detail::moved(current.inner(), step.template tail<5>(), small);
         balance(next_a, next_b);
-        detail::MatrixBinghamLikelihood moved(samples, weights, next_a, next_b);
+        detail::MatrixBinghamLikelihood<double> moved(samples, weights, next_a, next_b);
         moving = near || moved.value() > current.value();
         if (moving) {
           a = next_a;

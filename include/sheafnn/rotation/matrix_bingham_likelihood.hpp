@@ -120,10 +120,12 @@ struct SpectralGradient {
   }
 };
 
-/// The likelihood at A and B, in their frames.
+/// The likelihood at A and B, in their frames. A template, so that programs without fits compile no eigenvalue solver; Real is
+/// double.
+template <class Real>
 class MatrixBinghamLikelihood {
  public:
-  using Coordinates = Column<double, 10>;  ///< of A, and of B
+  using Coordinates = Column<Real, 10>;  ///< of A, and of B
 
   MatrixBinghamLikelihood(const std::vector<SquareMatrix<double, 3>>& samples, const SampleWeights& weights,
                           const SquareMatrix<double, 3>& a, const SquareMatrix<double, 3>& b)
@@ -144,15 +146,15 @@ class MatrixBinghamLikelihood {
     const SquareMatrix<double, 3> excess = moments_.rest - less_identity(at_.squares);
     const Eigen::Matrix<double, 3, 2> k = traceless_diagonals();
     Coordinates r;
-    r.segment<2>(0) = k.transpose() * (excess * b);
-    r.segment<3>(2) = moments_.transport.bottomLeftCorner<3, 2>() * (k.transpose() * b);
-    r.segment<2>(5) = k.transpose() * (excess.transpose() * a);
-    r.segment<3>(7) = moments_.transport.topRightCorner<2, 3>().transpose() * (k.transpose() * a);
+    r.template segment<2>(0) = k.transpose() * (excess * b);
+    r.template segment<3>(2) = moments_.transport.bottomLeftCorner<3, 2>() * (k.transpose() * b);
+    r.template segment<2>(5) = k.transpose() * (excess.transpose() * a);
+    r.template segment<3>(7) = moments_.transport.topRightCorner<2, 3>().transpose() * (k.transpose() * a);
     return r;
   }
 
   /// The Hessian of log c, (2.58).
-  [[nodiscard]] SquareMatrix<double, 10> information() const {
+  [[nodiscard]] SquareMatrix<Real, 10> information() const {
     const Column<double, 3>&a = outer_.values, &b = inner_.values;
     const SpectralGradient slope(a, b);
     // Rows and columns: a, b. A difference quotient, since its error slows the iteration only.
@@ -166,10 +168,10 @@ class MatrixBinghamLikelihood {
     }
     spectral = 0.5 * (spectral + spectral.transpose()).eval();
     const Eigen::Matrix<double, 3, 2> k = traceless_diagonals();
-    SquareMatrix<double, 10> r = SquareMatrix<double, 10>::Zero();
+    SquareMatrix<Real, 10> r = SquareMatrix<Real, 10>::Zero();
     for (int i = 0; i < 2; ++i) {
       for (int j = 0; j < 2; ++j) {
-        r.block<2, 2>(5 * i, 5 * j) = k.transpose() * spectral.block<3, 3>(3 * i, 3 * j) * k;
+        r.template block<2, 2>(5 * i, 5 * j) = k.transpose() * spectral.block<3, 3>(3 * i, 3 * j) * k;
       }
     }
     for (int i = 0; i < 3; ++i) {
@@ -182,20 +184,19 @@ class MatrixBinghamLikelihood {
   /// Newton's step for A and B. Of the eigenvalues of −(Hessian) in units of the information the absolute values count, and `least`
   /// for smaller ones. Along (A, −B) the likelihood is constant: the step has no part there.
   [[nodiscard]] Coordinates step(const Coordinates& gradient, double least) const {
-    SquareMatrix<double, 10> negative = information();
+    SquareMatrix<Real, 10> negative = information();
     const Coordinates unit = negative.diagonal().cwiseMax(std::numeric_limits<double>::min()).cwiseSqrt();
-    negative.topRightCorner<5, 5>() -= moments_.transport;
-    negative.bottomLeftCorner<5, 5>() -= moments_.transport.transpose();
+    negative.template topRightCorner<5, 5>() -= moments_.transport;
+    negative.template bottomLeftCorner<5, 5>() -= moments_.transport.transpose();
     const Eigen::Matrix<double, 3, 2> k = traceless_diagonals();
     Coordinates flat = Coordinates::Zero();
-    flat.segment<2>(0) = k.transpose() * outer_.values;
-    flat.segment<2>(5) = -k.transpose() * inner_.values;
+    flat.template segment<2>(0) = k.transpose() * outer_.values;
+    flat.template segment<2>(5) = -k.transpose() * inner_.values;
     flat = flat.cwiseProduct(unit).normalized();
-    SquareMatrix<double, 10> scaled =
-        unit.cwiseInverse().asDiagonal() * negative * unit.cwiseInverse().asDiagonal();
-    const SquareMatrix<double, 10> across = identity_matrix<double, 10>() - flat * flat.transpose();
+    SquareMatrix<Real, 10> scaled = unit.cwiseInverse().asDiagonal() * negative * unit.cwiseInverse().asDiagonal();
+    const SquareMatrix<Real, 10> across = identity_matrix<Real, 10>() - flat * flat.transpose();
     scaled = (across * scaled * across).eval() + flat * flat.transpose();
-    const Eigen::SelfAdjointEigenSolver<SquareMatrix<double, 10>> solver(scaled);
+    const Eigen::SelfAdjointEigenSolver<SquareMatrix<Real, 10>> solver(scaled);
     Coordinates along = solver.eigenvectors().transpose() * (across * gradient.cwiseQuotient(unit));
     along.array() /= solver.eigenvalues().array().abs().max(least);
     return (across * (solver.eigenvectors() * along)).cwiseQuotient(unit);
