@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "matrix_bingham_checks.hpp"
 #include "rotation_checks.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -19,23 +20,11 @@ namespace test_matrix_bingham {
 namespace {
 
 using namespace rotation_checks;
+using namespace matrix_bingham_checks;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
 using sheafnn::math::Column;
-template <int N>
-using Law = sheafnn::rotation::MatrixBinghamDistribution<N>;
-template <int N>
-using Square = SquareMatrix<double, N>;
 
-template <int N>
-Square<N> some_rotation(std::uint32_t id) {
-  return sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 1601}, id);
-}
-template <int N>
-Square<N> symmetric(std::uint32_t id, const Column<double, N>& values) {
-  const Square<N> u = some_rotation<N>(id);
-  return u * values.asDiagonal() * u.transpose();
-}
 /// With eigenvalues (e₁ + e₂, e₂, 0).
 Square<3> with_gaps(std::uint32_t id, double first, double second) {
   return symmetric<3>(id, {first + second, second, 0});

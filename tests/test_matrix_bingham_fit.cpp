@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "matrix_bingham_checks.hpp"
 #include "rotation_checks.hpp"
 #include "sheafnn/core/small_matrix.hpp"
 #include "sheafnn/random/stream.hpp"
@@ -19,26 +20,14 @@ namespace test_matrix_bingham_fit {
 namespace {
 
 using namespace rotation_checks;
+using namespace matrix_bingham_checks;
 using sheafnn::SquareMatrix;
 using sheafnn::Stream;
 using sheafnn::math::Column;
 using sheafnn::rotation::fit;
 template <int N>
-using Law = sheafnn::rotation::MatrixBinghamDistribution<N>;
-template <int N>
-using Square = SquareMatrix<double, N>;
-template <int N>
 using Samples = std::vector<Square<N>>;
 
-template <int N>
-Square<N> some_rotation(std::uint32_t id) {
-  return sheafnn::rotation::haar_rotation<double, N>(Stream{.seed = 1701}, id);
-}
-template <int N>
-Square<N> symmetric(std::uint32_t id, const Column<double, N>& values) {
-  const Square<N> u = some_rotation<N>(id);
-  return u * values.asDiagonal() * u.transpose();
-}
 /// Of eigenvalue gaps of A and of B.
 Law<3> with_gaps(std::uint32_t id, const std::array<double, 4>& gap) {
   return {symmetric<3>(id, {gap[0] + gap[1], gap[1], 0}), symmetric<3>(id + 1, {gap[2] + gap[3], gap[3], 0})};

@@ -72,13 +72,13 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
     return std::isnan(std::strtod(text.c_str(), nullptr)) ? refused + "must be a number" : "";
   }
   const bool is_signed = type.starts_with("INT");
-  if (!is_signed && text != "-0" && text.starts_with('-')) return refused + "must be at least 0";
+  if (text == "-0") return refused + "0 has no sign";
+  if (!is_signed && text.starts_with('-')) return refused + "must be at least 0";
   const std::string_view digits =
       std::string_view(text).substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0);
   const bool whole = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
   if (!whole) return refused + "must be a whole number";
   if (digits.size() > 1 && digits.front() == '0') return refused + "a number has no leading zeros";
-  if (text == "-0") return refused + "0 has no sign";
   std::uint64_t number = 0;
   const std::uint64_t most =
       is_signed ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::uint64_t>::max();
@@ -166,7 +166,8 @@ class Attempts {
 };
 
 /// Parses the arguments, runs `body`, and turns errors into one line on stderr and exit code 2. A body may return an
-/// exit code of its own; after Interrupted it is 128 + the signal. A closed pipe and a file that grows too large are errors like others and end nothing by a signal.
+/// exit code of its own; after Interrupted it is 128 + the signal. A closed pipe and a file that grows too large are errors
+/// like others and end nothing by a signal.
 ///
 /// \param read_arguments  returns the arguments; may throw
 template <class ReadArguments, class Body>

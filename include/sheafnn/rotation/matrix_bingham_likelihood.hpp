@@ -156,7 +156,7 @@ class MatrixBinghamLikelihood {
   /// The Hessian of log c, (2.58).
   [[nodiscard]] SquareMatrix<Real, 10> information() const {
     const Column<double, 3>&a = outer_.values, &b = inner_.values;
-    const SpectralGradient slope(a, b);
+    const Column<double, 3> outer = at_.squares * b, inner = at_.squares.transpose() * a;  // ∂ log c
     // Rows and columns: a, b. A difference quotient, since its error slows the iteration only.
     SquareMatrix<double, 6> spectral;
     for (int i = 0; i < 6; ++i) {
@@ -164,7 +164,7 @@ class MatrixBinghamLikelihood {
       Column<double, 3> moved[2] = {a, b};
       moved[i / 3](i % 3) += step;
       const SpectralGradient there(moved[0], moved[1]);
-      spectral.col(i) << (there.outer - slope.outer) / step, (there.inner - slope.inner) / step;
+      spectral.col(i) << (there.outer - outer) / step, (there.inner - inner) / step;
     }
     spectral = 0.5 * (spectral + spectral.transpose()).eval();
     const Eigen::Matrix<double, 3, 2> k = traceless_diagonals();
@@ -175,8 +175,8 @@ class MatrixBinghamLikelihood {
       }
     }
     for (int i = 0; i < 3; ++i) {
-      r(2 + i, 2 + i) = quotient(a, b, slope.outer, spectral.topLeftCorner<3, 3>(), traceless_pairs[i]);
-      r(7 + i, 7 + i) = quotient(b, a, slope.inner, spectral.bottomRightCorner<3, 3>(), traceless_pairs[i]);
+      r(2 + i, 2 + i) = quotient(a, b, outer, spectral.topLeftCorner<3, 3>(), traceless_pairs[i]);
+      r(7 + i, 7 + i) = quotient(b, a, inner, spectral.bottomRightCorner<3, 3>(), traceless_pairs[i]);
     }
     return r;
   }
@@ -212,7 +212,7 @@ class MatrixBinghamLikelihood {
       return (slope(k) - slope(l)) / (x(k) - x(l));
     return 0.5 * (hessian(k, k) + hessian(l, l)) - hessian(k, l);
   }
-  /// A thousandth of the scale on which log c varies with x_i: of the gap to the next eigenvalue or, where this is small, of
+  /// A ten-thousandth of the scale on which log c varies with x_i: of the gap to the next eigenvalue or, where this is small, of
   /// 1/(range of y).
   static double spectral_step(const Column<double, 3>& x, const Column<double, 3>& y, int i) {
     const double gap = std::min(std::abs(x(i) - x((i + 1) % 3)), std::abs(x(i) - x((i + 2) % 3)));
