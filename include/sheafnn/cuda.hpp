@@ -40,7 +40,7 @@ using batch::Training;
 /// \throws std::runtime_error     a diverged run
 /// \throws CudaError              a CUDA or cuBLAS call that failed; OutOfDeviceMemory if memory was short
 template <class Model>
-TrainResult train(Model& model, const Dataset& data, const Split& split, const TrainOptions& options = {},
+TrainResult train(Model& model, const NodeDataset<GraphOf<Model>>& data, const Split& split, const TrainOptions& options = {},
                   int device = 0) {
   DeviceExecutor executor(device);
   return batch::train(executor, model, data, split, options);
@@ -48,7 +48,7 @@ TrainResult train(Model& model, const Dataset& data, const Split& split, const T
 
 /// The same with a given loss: a Classification, with or without class weights. Other losses throw std::invalid_argument.
 template <class Model, Loss<typename Model::Scalar> LossType>
-TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features, const LossType& loss,
+TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                   const Split& split, const TrainOptions& options = {}, int device = 0) {
   DeviceExecutor executor(device);
   return batch::train(executor, model, graph, features, loss, split, options);
@@ -58,14 +58,14 @@ TrainResult train(Model& model, const Graph& graph, const NodeFeatures& features
 ///
 /// \throws as train(); a diverged training is reported in its outcome instead
 template <class Model>
-std::vector<Outcome> train_batch(const Dataset& data, std::span<const Training<Model>> trainings, int device = 0) {
+std::vector<Outcome> train_batch(const NodeDataset<GraphOf<Model>>& data, std::span<const Training<Model>> trainings, int device = 0) {
   DeviceExecutor executor(device);
   return batch::train_batch<DeviceExecutor, Model>(executor, data, trainings);
 }
 
 /// The same with one loss for all models, a Classification.
 template <class Model, Loss<typename Model::Scalar> LossType>
-std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& features, const LossType& loss,
+std::vector<Outcome> train_batch(const GraphOf<Model>& graph, const NodeFeatures& features, const LossType& loss,
                                  std::span<const Training<Model>> trainings, int device = 0) {
   DeviceExecutor executor(device);
   return batch::train_batch<DeviceExecutor, Model>(executor, graph, features, loss, trainings);
@@ -77,7 +77,7 @@ std::vector<Outcome> train_batch(const Graph& graph, const NodeFeatures& feature
 /// \throws std::invalid_argument  an option out of range, or features that do not fit the model
 /// \throws CudaError              as train()
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const Graph& graph, const NodeFeatures& features,
+[[nodiscard]] Prediction predict(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                                  const PredictOptions& options = {}, int device = 0) {
   DeviceExecutor executor(device);
   return batch::predict(executor, model, graph, features, options);
@@ -85,7 +85,7 @@ template <class Model>
 
 /// The same with the graph and features of a dataset.
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const Dataset& data, const PredictOptions& options = {},
+[[nodiscard]] Prediction predict(const Model& model, const NodeDataset<GraphOf<Model>>& data, const PredictOptions& options = {},
                                  int device = 0) {
   return cuda::predict(model, data.graph, data.features, options, device);
 }

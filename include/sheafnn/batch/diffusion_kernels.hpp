@@ -154,11 +154,11 @@ struct EnterLayers {
   }
 };
 
-/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄, from R̄.
-template <class Family, class S>
-struct DiffuseBackward : DiffusionTeam<Family, S> {
-  using typename DiffusionTeam<Family, S>::Place;
-  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
+/// Backward of the three steps, which are symmetric: W̄ = L R̄ and Ȳ = S W̄, from R̄. \tparam Walk  applies Δ
+template <class Family, class S, class Walk = Diffusion<Family, S>>
+struct DiffuseBackward : WalkTeam<Walk, S> {
+  using typename WalkTeam<Walk, S>::Place;
+  using WalkTeam<Walk, S>::max_coordinates, WalkTeam<Walk, S>::diffusion;
   S* w_bar;
   S* y_bar;
 

@@ -14,6 +14,7 @@
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/posterior/around_given.hpp"
 
 namespace sheafnn::batch::detail {
@@ -22,7 +23,7 @@ namespace sheafnn::batch::detail {
 template <class Executor, class Posterior, class S>
 struct GivenArrays {
   template <class Model>
-  GivenArrays(Executor&, const Model&, const Graph&, const FeaturePlan&, const NodeFeatures&, Index) {}
+  GivenArrays(Executor&, const Model&, const GraphOf<Model>&, const FeaturePlan&, const NodeFeatures&, Index) {}
 };
 
 /// See the file comment.

@@ -51,6 +51,8 @@ struct GraphView {
   static constexpr Index enough_threads = Index{1} << 16;
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
+  /// Rows of features that a walk sums up before nodes take their sums.
+  [[nodiscard]] SHEAFNN_HD Index walk_rows() const noexcept { return segments; }
   /// Lanes for the diffusion's sums over the arcs of the other nodes, or over the segments of a node: as many as a node has arcs on average, at most 8,
   /// while there are threads to spare.
   ///

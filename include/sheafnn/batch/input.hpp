@@ -20,6 +20,7 @@
 #include "sheafnn/graph/feature_treatment.hpp"
 #include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -27,8 +28,9 @@ namespace sheafnn::batch::detail {
 ///
 /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph that is a part of a larger one
 template <class Model>
-[[nodiscard]] FeaturePlan fitting_plan(const Model& model, const Graph& graph, const NodeFeatures& features) {
-  require(graph.part() == nullptr, "graph", "a part of a larger one",
+[[nodiscard]] FeaturePlan fitting_plan(const Model& model, const GraphOf<Model>& graph,
+                                       const NodeFeatures& features) {
+  require(sheafnn::detail::part_of(graph) == nullptr, "graph", "a part of a larger one",
           "the batch engine exchanges no rows with other parts: it needs a whole one");
   sheafnn::detail::refuse_types(model.options(), "the batch engine, on the CPU or a device, has no types");
   return sheafnn::detail::plan_of(model.options(), graph, features);

@@ -150,11 +150,14 @@ struct StalkOutput {
   }
 };
 
-/// R, Z and the equation's value from W. \tparam Output  LayerOutput or StalkOutput
-template <class Equation, class Output, class Family, class S>
-struct EquationForward : DiffusionTeam<Family, S> {
-  using typename DiffusionTeam<Family, S>::Place;
-  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
+/// R, Z and the equation's value from W.
+///
+/// \tparam Output  LayerOutput or StalkOutput
+/// \tparam Walk    applies Δ, as Diffusion has it
+template <class Equation, class Output, class Family, class S, class Walk = Diffusion<Family, S>>
+struct EquationForward : WalkTeam<Walk, S> {
+  using typename WalkTeam<Walk, S>::Place;
+  using WalkTeam<Walk, S>::max_coordinates, WalkTeam<Walk, S>::diffusion;
   Equation equation;
   Pass pass;
   EquationInputs<S> inputs;
@@ -283,10 +286,11 @@ struct NoLayerBelow {
 /// dropout.
 ///
 /// \tparam Below  go_on(at, x̄) goes on with the layer below, at the same node and channels
-template <class Below, class Family, class S>
-struct EquationDiffuseBackward : DiffusionTeam<Family, S> {
-  using typename DiffusionTeam<Family, S>::Place;
-  using DiffusionTeam<Family, S>::max_coordinates, DiffusionTeam<Family, S>::diffusion;
+/// \tparam Walk   applies Δ, as Diffusion has it
+template <class Below, class Family, class S, class Walk = Diffusion<Family, S>>
+struct EquationDiffuseBackward : WalkTeam<Walk, S> {
+  using typename WalkTeam<Walk, S>::Place;
+  using WalkTeam<Walk, S>::max_coordinates, WalkTeam<Walk, S>::diffusion;
   const Run* runs;
   Pass pass;
   std::uint32_t layer;

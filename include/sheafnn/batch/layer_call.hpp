@@ -18,14 +18,15 @@ template <class Executor, class Family, class S>
 class BatchDiffusionLayer;
 
 /// See the file comment. The adjoining layer is the next one in a forward pass, and the one below in a backward pass.
-template <class Executor, class Family, class S>
+/// \tparam View  of the graph
+template <class Executor, class Family, class S, class View = GraphView<S>>
 struct BatchLayerCall {
   Executor& executor;
   const Run* runs;
   const Pass& pass;
   const ParameterView<S>& parameters;
   const RightTransposes<Executor, S>& right;
-  BatchSheaf<Executor, Family, S>& sheaf;
+  BatchSheaf<Executor, Family, S, View>& sheaf;
   SheafRange range;  ///< of the layer's sheaves
   LayerScratch<Executor, S>& scratch;
   bool begun;  ///< the layer before this one has done its first step

@@ -31,12 +31,12 @@ class KlRows {
   Index count_ = 0;
 };
 
-/// See the file comment. Refers to parts of its network.
-template <class Executor, class S>
+/// See the file comment. Refers to parts of its network. \tparam View  of the graph
+template <class Executor, class S, class View = GraphView<S>>
 struct BatchLayerSetting {
   std::size_t number;  ///< of the layer, which is one of `layout`
   Executor& executor;
-  const GraphView<S>& graph;
+  const View& graph;
   const FeatureShape<S>& shape;
   const ModelLayout& layout;
   bool activation, left_weights, right_weights;

@@ -71,6 +71,7 @@ struct AssembleFirstLayer {
   const S* parameters;
   Index parameter_stride;
   S* out;
+  S factor = S(1);  ///< of the weights
 
   [[nodiscard]] SHEAFNN_HD Index pair_entries() const noexcept { return 2 * weights.columns * weights.inputs; }
   [[nodiscard]] SHEAFNN_HD Index size() const noexcept {
@@ -89,7 +90,7 @@ struct AssembleFirstLayer {
       column += edge_item % weights.arc_features;
     }
     const S* from = parameters + run * parameter_stride + w.parameter + (r - w.begin) * w.columns;
-    out[run * size() + item] = column < w.columns ? from[column] : S(0);
+    out[run * size() + item] = column < w.columns ? factor * from[column] : S(0);
   }
 };
 
@@ -97,6 +98,7 @@ struct AssembleFirstLayer {
 /// layer; and edge weights w_e = sigmoid(ω·[Z_u‖Z_v]) sigmoid(ω·[Z_v‖Z_u]). item: edge, group: run.
 template <class S>
 struct ProjectPairs {
+  static constexpr bool both_pairs = true;  ///< of an edge are an item
   GraphView<S> graph;
   const S* projection;  ///< n × 2q per run
   const S* arc_weight;  ///< W_e

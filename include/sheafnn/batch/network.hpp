@@ -26,7 +26,7 @@ class BatchNetwork<Executor, Model> {
   /// \param model    architecture of all runs; its parameters are not read
   /// \param dropout  may the runs have dropout?
   /// \throws std::invalid_argument  features, labels, roles or class weights that do not fit, a size below 1; as Array
-  BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
+  BatchNetwork(Executor& executor, const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
       : executor_(executor),
         parts_(executor, model, std::make_shared<Common>(executor, model, graph, features, batch.checked().runs),
@@ -151,7 +151,7 @@ class BatchNetwork<Executor, Model> {
     const auto segments = parts_.encoder->row_segments(parts_.view);
     const auto nodes = parts_.encoder->nodes(runs, parts_.view);
     if constexpr (sampled) {
-      detail::BatchSheafLearner<Executor, S>& learner = parts_.learners.front();
+      typename Parts::Learner& learner = parts_.learners.front();
       if (parts_.sheaf_encoder) {
         // It has no dropout, and is one launch ahead of the other encoder.
         parts_.sheaf_encoder->begin(false);
@@ -238,7 +238,7 @@ class BatchNetwork<Executor, Model> {
 
   /// F^l = maps(dropout(x)) of deterministic models; none is dropped at l = 0, whose assemble() is launched already.
   void build_mean_sheaf(const Pass& pass, std::size_t l, const S* x, bool drop) {
-    detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
+    typename Parts::Learner& learner = parts_.learners[l];
     const S* z = x;
     if (l > 0) {
       S* dropped = drop ? parts_.learner_input[l - 1].data() : nullptr;
@@ -263,8 +263,10 @@ class BatchNetwork<Executor, Model> {
     auto* const entered = parts_.enters_last_layer() ? parts_.layers[top].diffusion() : nullptr;
     const bool direct = entered != nullptr;
     if (direct) {
-      entered->enter(parts_.layer_call(executor_, pass, top, false, top), parts_.output->logits_bar(parts_.view),
-                     parts_.x_bar.data());
+      if constexpr (Parts::of_edges) {
+        entered->enter(parts_.layer_call(executor_, pass, top, false, top), parts_.output->logits_bar(parts_.view),
+                       parts_.x_bar.data());
+      }
     } else {
       parts_.output->backward(executor_, pass, parts_.view, parts_.hidden_readout.output_bar(parts_.x_bar.data()));
       parts_.hidden_readout.backward(executor_, pass, parts_.view, parts_.x_bar.data());
@@ -311,10 +313,10 @@ class BatchNetwork<Executor, Model> {
   /// \param drop  what the learner read had gone through its dropout
   void backward_mean_sheaf(const Pass& pass, std::size_t l, bool drop, const detail::LayerProducts<S>& ready) {
     const detail::SheafRange one = parts_.sheaves_at(static_cast<Index>(l));
-    detail::BatchSheafLearner<Executor, S>& learner = parts_.learners[l];
+    typename Parts::Learner& learner = parts_.learners[l];
     executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
     executor_.launch(pairs(), parts_.batch.runs,
-                     detail::BackwardMeanEdges<Family, S>{parts_.graph.view(),
+                     detail::BackwardMeanEdges<Family, S, typename Parts::View>{parts_.graph.view(),
                                                           one,
                                                           parts_.sheaf.view(),
                                                           parts_.sheaf.gradient(),
@@ -334,7 +336,7 @@ class BatchNetwork<Executor, Model> {
 
   /// \param bar  derivative of the embeddings
   void backward_posterior(const Pass& pass, bool closed_form, S* bar) requires sampled {
-    detail::BatchSheafLearner<Executor, S>& learner = parts_.learners.front();
+    typename Parts::Learner& learner = parts_.learners.front();
     const auto edges = parts_.posterior->backward(parts_.runs.data(), pass, parts_.sheaf_count, parts_.sheaf,
                                                   learner, closed_form, parts_.noise.data());
     if (parts_.sheaf_encoder) {

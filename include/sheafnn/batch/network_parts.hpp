@@ -15,17 +15,16 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/batch/common_arrays.hpp"
 #include "sheafnn/batch/complex_start.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/encoder.hpp"
-#include "sheafnn/batch/given_maps.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/batch/layer_stack.hpp"
 #include "sheafnn/batch/output.hpp"
 #include "sheafnn/batch/posterior.hpp"
 #include "sheafnn/batch/second_linear.hpp"
-#include "sheafnn/bsnn/edgeless.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/options.hpp"
 
@@ -45,55 +44,8 @@ concept BatchModel = requires {
 
 namespace detail {
 
-/// What networks of the same models on the same graph have in common.
-template <class Executor, class S>
-struct CommonArrays {
-  template <class Model>
-  CommonArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
-               Index run_count)
-      : plan(fitting_plan(model, host_graph, features)),
-        graph(graph_of(executor, model, host_graph)),
-        input(executor, plan.apply(features)),
-        parameters(executor, "parameters", run_count * model.parameters().size()),
-        gradient(executor, "gradients", run_count * model.parameters().size()),
-        runs(executor, "runs", run_count) {}
-
-  FeaturePlan plan;  ///< of the features
-  BatchGraph<Executor, S> graph;
-  InputFeatures<Executor, S> input;
-  Array<Executor, S> parameters, gradient;
-  Array<Executor, Run> runs;
-
- private:
-  template <class Model>
-  [[nodiscard]] static BatchGraph<Executor, S> graph_of(Executor& executor, const Model& model,
-                                                        const Graph& host_graph) {
-    if constexpr (std::derived_from<typename Model::Options, ModelOptions>) {
-      const std::unique_ptr<const Graph> edgeless = sheafnn::detail::without_edges(model.options(), host_graph);
-      const Graph& seen = edgeless ? *edgeless : host_graph;
-      return BatchGraph<Executor, S>(executor, seen, arc_features_of(model, seen),
-                                     sheafnn::detail::has_augmented_filters(model.options()));
-    } else {
-      return BatchGraph<Executor, S>(executor, host_graph);
-    }
-  }
-};
-
-/// The arrays of CommonArrays, and the maps that the models are given.
-template <class Executor, class Model>
-struct NetworkArrays : CommonArrays<Executor, typename Model::Scalar> {
-  using S = typename Model::Scalar;
-
-  NetworkArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
-                Index run_count)
-      : CommonArrays<Executor, S>(executor, model, host_graph, features, run_count),
-        given(executor, model, host_graph, this->plan, features, run_count) {}
-
-  GivenArrays<Executor, typename Model::Posterior, S> given;
-};
-
-/// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, and
-/// options(model), the options of a SheafModel with such layers. Here of SheafModel, and with it Bsnn, Nsd and Snn; other
+/// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, options(model), the
+/// options of a SheafModel with such layers, and layout(model), if model.layout() is no ModelLayout. Here of SheafModel, and with it Bsnn, Nsd and Snn; other
 /// kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};
@@ -116,6 +68,10 @@ struct NetworkParts {
   using S = typename Model::Scalar;
   using Common = NetworkArrays<Executor, Model>;
   using Layer = typename ModelLayers<Executor, Model>::Layer;
+  using BatchGraphType = typename Common::BatchGraphType;
+  using View = decltype(std::declval<const BatchGraphType&>().view());
+  using Learner = BatchSheafLearner<Executor, S, View>;
+  static constexpr bool of_edges = std::is_same_v<View, GraphView<S>>;  ///< are maps of a graph's arcs?
 
   /// Are maps drawn from a posterior?
   static constexpr bool sampled = Model::bayesian && sheaf::is_learned<Family>;
@@ -128,7 +84,7 @@ struct NetworkParts {
   struct Nothing {};
   template <class Q>
   struct PosteriorOf {
-    using type = BatchPosterior<Executor, typename sheafnn::detail::DrawsOf<Q>::type, S>;
+    using type = BatchPosterior<Executor, typename sheafnn::detail::DrawsOf<Q>::type, S, View>;
   };
 
  public:
@@ -137,7 +93,7 @@ struct NetworkParts {
                const NodeTargetLists& targets, const BatchSize& size, bool dropout)
       : common(std::move(shared)),
         options(ModelLayers<Executor, Model>::options(model)),
-        layout(model.layout()),
+        layout(layout_of(model)),
         batch(size),
         parameter_count(model.parameters().size()),
         graph(common->graph),
@@ -151,7 +107,7 @@ struct NetworkParts {
     const Index parts = layers::parts_of(options.layer);
     shape = {nodes, model.coordinates(), parts * options.channels, {}};
     require_countable("features of a network", shape.size());
-    require_countable("tiles of the sums of segments", graph.view().segments * shape.tiles);
+    require_countable("tiles of the sums of segments", graph.view().walk_rows() * shape.tiles);
     if (parts == 2) start.emplace(executor, shape, options.directed.imaginary_start, batch);
     int fixed = 0;
     // See the other NetworkParts.
@@ -180,7 +136,7 @@ struct NetworkParts {
   ModelLayout layout;
   BatchSize batch;
   Index parameter_count;
-  BatchGraph<Executor, S>& graph;  ///< this and the next four: common->
+  BatchGraphType& graph;  ///< this and the next four: common->
   InputFeatures<Executor, S>& input;
   Array<Executor, S>&parameters, &gradient;
   Array<Executor, Run>& runs;
@@ -195,8 +151,8 @@ struct NetworkParts {
   BatchFilter<Executor, S> filter;                      ///< of all layers, or none
   BatchHiddenReadout<Executor, S> hidden_readout;
   std::optional<BatchOutput<Executor, S>> output;
-  std::vector<BatchSheafLearner<Executor, S>> learners;
-  BatchSheaf<Executor, Family, S> sheaf;
+  std::vector<Learner> learners;
+  BatchSheaf<Executor, Family, S, View> sheaf;
   std::vector<Layer> layers;
   std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
@@ -236,7 +192,7 @@ struct NetworkParts {
   /// \param begun    see BatchLayerCall
   /// \param adjoins  the layer that it goes on with; l: it does not
   /// \param before   of a forward pass: X_{l−1}
-  [[nodiscard]] BatchLayerCall<Executor, Family, S> layer_call(Executor& executor, const Pass& pass, std::size_t l,
+  [[nodiscard]] BatchLayerCall<Executor, Family, S, View> layer_call(Executor& executor, const Pass& pass, std::size_t l,
                                                                bool begun, std::size_t adjoins,
                                                                const S* before = nullptr) {
     const auto range = [&](std::size_t layer) {
@@ -303,6 +259,13 @@ struct NetworkParts {
       posterior;
 
  private:
+  [[nodiscard]] static ModelLayout layout_of(const Model& model) {
+    if constexpr (requires { ModelLayers<Executor, Model>::layout(model); }) {
+      return ModelLayers<Executor, Model>::layout(model);
+    } else {
+      return model.layout();
+    }
+  }
   [[nodiscard]] static Index sheaves(const Model& model, [[maybe_unused]] const Common& arrays) {
     if constexpr (given) {
       return arrays.given.count();
@@ -312,7 +275,7 @@ struct NetworkParts {
   }
   void make_layers(Executor& executor, const Model& model, const NodeTargetLists& targets, bool dropout) {
     const layers::ParameterSet<S>& p = model.parameters();
-    const GraphView<S> g = graph.view();
+    const View g = graph.view();
     const Index n = shape.nodes, h = shape.row();
     encoder.emplace(executor, input, g.degree, layout.encoder, layout.at.encoder, p, batch, dropout, sums);
     if (*options.separate_encoder) {
@@ -329,7 +292,7 @@ struct NetworkParts {
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
       layers.emplace_back(model,
-                          BatchLayerSetting<Executor, S>{l, executor, g, shape, layout, options.activation,
+                          BatchLayerSetting<Executor, S, View>{l, executor, g, shape, layout, options.activation,
                                                          options.left_weights, options.right_weights, filter,
                                                          options.residual, options.attention, options.directed, p,
                                                          batch, dropout, sums, kl_rows});
@@ -341,7 +304,7 @@ struct NetworkParts {
         (layer.with([]<class Own>(const Own&) { return Own::reads_maps; }) ? reads.maps : reads.blocks) = true;
       }
     }
-    sheaf = BatchSheaf<Executor, Family, S>(executor, g, (given ? 1 : batch.instances()) * sheaf_count,
+    sheaf = BatchSheaf<Executor, Family, S, View>(executor, g, (given ? 1 : batch.instances()) * sheaf_count,
                                             given ? 0 : batch.training_instances() * sheaf_count,
                                             options.normalisation, reads);
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout.at.readout, p, n, h, batch, sums);
@@ -373,7 +336,7 @@ struct NetworkParts {
     for (std::size_t l = 0; l < layers.size(); ++l) before = before || reads_before(l);
     scratch = LayerScratch<Executor, S>(executor, training, filter.steps(), filter.active(),
                                         initial || Layer::reads_first, before, two_sides,
-                                        batch.instances() * graph.view().segments * shape.row());
+                                        batch.instances() * graph.view().walk_rows() * shape.row());
   }
 };
 

@@ -14,15 +14,16 @@
 
 namespace sheafnn::batch::detail {
 
-/// Buffers and passes of the posterior of all runs.
-template <class Executor, SheafPosterior Q, class S>
+/// Buffers and passes of the posterior of all runs. \tparam View  of the graph
+template <class Executor, SheafPosterior Q, class S, class View = GraphView<S>>
 class BatchPosterior {
  public:
   using Family = typename Q::family;
+  using Learner = BatchSheafLearner<Executor, S, View>;
 
   BatchPosterior() = default;
   /// \param given_weight  edge weights that are given, m per run, or null
-  BatchPosterior(Executor& executor, const GraphView<S>& graph, Index runs, const Q& posterior,
+  BatchPosterior(Executor& executor, const View& graph, Index runs, const Q& posterior,
                  const CentreMaps<Q, S>& centre = {}, const S* given_weight = nullptr)
       : graph_(graph),
         runs_(runs),
@@ -34,7 +35,7 @@ class BatchPosterior {
         kl_tree_(executor, runs, graph.pairs(), 1) {}
 
   /// Edge weights, m per run; null: 1.
-  [[nodiscard]] const S* edge_weight(const BatchSheafLearner<Executor, S>& learner) const noexcept {
+  [[nodiscard]] const S* edge_weight(const Learner& learner) const noexcept {
     return given_weight_ != nullptr ? given_weight_ : learner.edge_weight();
   }
   /// Per incident pair.
@@ -48,7 +49,7 @@ class BatchPosterior {
   ///
   /// \param others  parts that share a launch
   template <class... Others>
-  void infer(Executor& executor, const ParameterView<S>& view, BatchSheafLearner<Executor, S>& learner,
+  void infer(Executor& executor, const ParameterView<S>& view, Learner& learner,
              const S* embedding, const Others&... others) {
     learner.project(executor, embedding);
     const auto pairs = learner.project_pairs();
@@ -58,7 +59,8 @@ class BatchPosterior {
       learner.finish_hidden(executor, view);
       executor.launch(graph_.pairs(), runs_, activate);
     } else {
-      executor.launch_together(Items{pairs.items, pairs.groups, ProjectPosterior<Q, S>{pairs.kernel, activate}},
+      executor.launch_together(Items{pairs.items, pairs.groups,
+                                     ProjectPosterior<Q, S, decltype(pairs.kernel)>{pairs.kernel, activate}},
                                others...);
     }
   }
@@ -67,11 +69,11 @@ class BatchPosterior {
   ///
   /// \param closed_form  the KL term's; otherwise KL per pair is estimated from the maps drawn
   /// \param noise        explicit noise that the maps were drawn with, or null
-  [[nodiscard]] Teams<BackwardSampledEdges<Q, S>> backward(const Run* runs, const Pass& pass, Index sheaves,
-                                                           BatchSheaf<Executor, Family, S>& sheaf,
-                                                           BatchSheafLearner<Executor, S>& learner,
+  [[nodiscard]] Teams<BackwardSampledEdges<Q, S, View>> backward(const Run* runs, const Pass& pass, Index sheaves,
+                                                           BatchSheaf<Executor, Family, S, View>& sheaf,
+                                                           Learner& learner,
                                                            bool closed_form, const S* noise) {
-    using Edges = BackwardSampledEdges<Q, S>;
+    using Edges = BackwardSampledEdges<Q, S, View>;
     const int lanes = Edges::lanes_for(graph_, pass.copies * sheaves);
     return {graph_.pairs(), runs_, lanes,
             Edges{graph_, sheaf.view(), sheaf.gradient(), runs, pass.copies, sheaves, learner.raw(),
@@ -82,7 +84,7 @@ class BatchPosterior {
   /// The maps of a pass.
   ///
   /// \param noise  explicit noise instead of the streams', or null
-  [[nodiscard]] SampledMaps<Q, S> maps(const Run* runs, const Pass& pass, Index sheaves, const S* noise) {
+  [[nodiscard]] SampledMaps<Q, S, View> maps(const Run* runs, const Pass& pass, Index sheaves, const S* noise) {
     return {graph_, runs, pass, parameters(), posterior_, noise, sheaves, centre_};
   }
 
@@ -95,7 +97,7 @@ class BatchPosterior {
   }
 
  private:
-  GraphView<S> graph_{};
+  View graph_{};
   Index runs_ = 0;
   Q posterior_{};
   CentreMaps<Q, S> centre_{};

@@ -18,7 +18,7 @@ namespace sheafnn::batch {
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, or features that do not fit
 template <class Executor, BatchModel<Executor> Model>
-[[nodiscard]] Prediction predict(Executor& executor, const Model& model, const Graph& graph,
+[[nodiscard]] Prediction predict(Executor& executor, const Model& model, const GraphOf<Model>& graph,
                                  const NodeFeatures& features, const PredictOptions& options = {}) {
   using S = typename Model::Scalar;
   require_between("samples", options.samples, 1, 32768);

@@ -13,7 +13,7 @@
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
-#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/layers/layer_form.hpp"
 #include "sheafnn/nn/adam.hpp"
 #include "sheafnn/nn/dropout.hpp"
@@ -130,13 +130,13 @@ template <class Model>
 /// How many samples a device computes at the same time without being slower for it: one alone leaves it idle on a small
 /// graph.
 template <class Model>
-[[nodiscard]] Index samples_at_once(const Model& model, const Graph& graph, Index runs) {
+[[nodiscard]] Index samples_at_once(const Model& model, const GraphOf<Model>& graph, Index runs) {
   constexpr Index enough_work = Index{1} << 22;
   return enough_work / std::max<Index>(1, runs * graph.node_count() * layer_width(model));
 }
 /// How many of `samples` samples are computed at the same time, at least one.
 template <class Model>
-[[nodiscard]] Index max_copies(const Model& model, const Graph& graph, Index runs, Index samples) {
+[[nodiscard]] Index max_copies(const Model& model, const GraphOf<Model>& graph, Index runs, Index samples) {
   return std::clamp<Index>(samples_at_once(model, graph, runs), 1, samples);
 }
 

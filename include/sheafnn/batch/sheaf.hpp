@@ -5,14 +5,19 @@
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
+#include <type_traits>
+
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/sheaf_backward_kernels.hpp"
 #include "sheafnn/layers/layer.hpp"
 
 namespace sheafnn::batch::detail {
 
-template <class Executor, class Family, class S>
+/// \tparam View  of the graph
+template <class Executor, class Family, class S, class View = GraphView<S>>
 class BatchSheaf {
+  static constexpr bool of_edges = std::is_same_v<View, GraphView<S>>;
+
  public:
   using Sizes = sheaf::BlockSizes<Family>;
   using Rows = BlockRows<Family>;
@@ -21,7 +26,7 @@ class BatchSheaf {
   /// \param slots           instances · sheaves
   /// \param training_slots  of training passes; 0: nothing flows back into the sheaves
   /// \param reads           do layers read blocks, and maps?
-  BatchSheaf(Executor& executor, const GraphView<S>& graph, Index slots, Index training_slots,
+  BatchSheaf(Executor& executor, const View& graph, Index slots, Index training_slots,
              Normalisation normalisation, const layers::LayerReads& reads)
       : graph_(graph),
         normalisation_(normalisation),
@@ -30,25 +35,26 @@ class BatchSheaf {
     const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaves", slots * size); };
     const auto bar = [&](Index size) { return Array<Executor, S>(executor, "sheaves", training_slots * size); };
     constexpr bool own_gram = !sheaf::is_orthogonal<Family>;
-    require_countable("tiles of the edges' blocks", graph.edges * ((Rows::transport + 3) / 4));
+    const Index edges = of_edges ? graph.edges : 0;
+    require_countable("tiles of the edges' blocks", edges * ((Rows::transport + 3) / 4));
     map_ = array(graph.pairs() * Sizes::map);
     if (own_gram) arc_gram_ = array(graph.pairs() * Rows::gram);
-    transport_ = array(graph.edges * Rows::transport);
+    transport_ = array(edges * Rows::transport);
     degree_block_ = array(graph.nodes * Rows::gram);
     scale_ = array(graph.nodes * Rows::gram);
     eigen_ = array(graph.nodes * Sizes::eigen);
     if constexpr (sheaf::is_learned<Family>) {
-      off_diagonal_bar_ = bar(graph.edges * Rows::transport);
+      off_diagonal_bar_ = bar(edges * Rows::transport);
       degree_bar_ = bar(graph.nodes * Rows::gram);
       scale_bar_ = bar(graph.nodes * Rows::gram);
-      if (reads.maps) map_bar_ = bar(graph.pairs() * Sizes::map);
+      if (reads.maps || !of_edges) map_bar_ = bar(graph.pairs() * Sizes::map);
     }
   }
 
   /// Do layers compute the derivatives of its blocks?
   [[nodiscard]] bool learned() const noexcept { return learned_; }
   [[nodiscard]] SheafView<Family, S> view() noexcept {
-    return {graph_.nodes,      graph_.edges,         map_.data(),   arc_gram_.data(),
+    return {graph_.nodes,     graph_.edges,      graph_.pairs(),       map_.data(),   arc_gram_.data(),
             transport_.data(), degree_block_.data(), scale_.data(), eigen_.data()};
   }
   [[nodiscard]] BlockGradient<S> gradient() noexcept {
@@ -68,15 +74,24 @@ class BatchSheaf {
   void build(Executor& executor, const Pass& pass, const SheafRange& range, const Maps& maps, const S* edge_weight,
              const Others&... others) {
     const Index groups = pass.instances() * range.count;
-    executor.launch_together(Items{graph_.edges, groups,
-                                   BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight,
-                                                               pass.copies}},
-                             others...);
+    if constexpr (of_edges) {
+      executor.launch_together(Items{graph_.edges, groups,
+                                     BuildEdges<Family, S, Maps>{graph_, range, view(), maps, edge_weight,
+                                                                 pass.copies}},
+                               others...);
+    } else {
+      executor.launch_together(
+          Items{graph_.pairs(), groups, BuildIncidences<Family, S, Maps>{graph_, range, view(), maps}}, others...);
+    }
     if (!reads_blocks_) return;
     const int lanes = graph_.arc_lanes(graph_.nodes * groups);
     executor.launch_teams(graph_.nodes, groups, lanes,
                           BuildNodes<Family, S>{graph_, range, view(), edge_weight, pass.copies, normalisation_,
                                                 lanes});
+    if constexpr (!of_edges) {
+      if (graph_.pair_weight != nullptr)
+        executor.launch(graph_.nodes, groups, PublishedScales<Family, S>{graph_, range, view()});
+    }
   }
 
   /// Completes the derivatives of D_u by the derivatives of S_u.
@@ -87,7 +102,7 @@ class BatchSheaf {
   }
 
  private:
-  GraphView<S> graph_{};
+  View graph_{};
   Normalisation normalisation_ = Normalisation::augmented;
   bool reads_blocks_ = true, learned_ = false;
   Array<Executor, S> map_, arc_gram_, transport_, degree_block_, scale_, eigen_;

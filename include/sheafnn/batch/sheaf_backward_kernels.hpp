@@ -20,7 +20,7 @@ struct BlockGradient {
   S* off_diagonal;  ///< m padded rows: of L_uv = −Q_e
   S* degree;        ///< n padded rows: of D_u
   S* scale;         ///< n padded rows: of S_u, not symmetrised
-  S* map;           ///< 2m × map, entry by entry; null: no layer reads maps
+  S* map;           ///< pairs × map, entry by entry; null: no layer reads maps
 };
 
 /// Adds the derivative through S_u to the derivative of D_u; item: node, group: a sheaf of an instance.
@@ -51,11 +51,36 @@ struct BackwardNodes {
 /// The incident pairs of the backward pass, edge by edge, so that neighbouring threads read the same edges: item 2e +
 /// side.
 struct EdgeSide {
+  static constexpr bool weighted = true;  ///< may its edge have a weight?
   Index edge;
   int side;
   explicit SHEAFNN_HD EdgeSide(Index item) : edge(item >> 1), side(static_cast<int>(item & 1)) {}
   [[nodiscard]] SHEAFNN_HD Index pair(Index edges) const { return side * edges + edge; }
 };
+/// The same of a hypergraph: a pair, which is its own item.
+struct IncidentPair {
+  static constexpr bool weighted = false;
+  Index number;
+  explicit SHEAFNN_HD IncidentPair(Index item) : number(item) {}
+  [[nodiscard]] SHEAFNN_HD Index pair(Index) const { return number; }
+};
+template <class View>
+struct SideOf {
+  using type = EdgeSide;
+};
+template <class S>
+struct SideOf<IncidenceView<S>> {
+  using type = IncidentPair;
+};
+
+/// Adds the derivative of a pair's map that layers have computed.
+template <class Family, class S>
+SHEAFNN_HD SHEAFNN_INLINE void add_map_bar(const SheafView<Family, S>& sheaf, const BlockGradient<S>& gradient,
+                                           Index slot, Index pair, typename Family::template Map<S>& map_bar) {
+  constexpr int size = SheafView<Family, S>::Sizes::map;
+  const S* own = gradient.map + slot * sheaf.pairs * size + pair;
+  SHEAFNN_UNROLL for (int k = 0; k < size; ++k) map_bar.data()[k] += own[k * sheaf.pairs];
+}
 
 /// Derivatives of the map of one side of an edge and, when the edge has a weight, of the weight, from the derivatives
 /// of the blocks. One side at a time: both do not fit into the registers of a thread at D = 5.
@@ -98,10 +123,23 @@ SHEAFNN_HD SHEAFNN_INLINE void backward_side(const GraphView<S>& graph, const Sh
     if (edge_weight != nullptr) degree_bar *= square;
     sheaf::gram_backward<Family, S>(map, degree_bar, map_bar);
   }
-  if (gradient.map != nullptr) {
-    constexpr int size = SheafView<Family, S>::Sizes::map;
-    const S* own = gradient.map + slot * 2 * m * size + pair;
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) map_bar.data()[k] += own[k * 2 * m];
+  if (gradient.map != nullptr) add_map_bar(sheaf, gradient, slot, pair, map_bar);
+}
+/// The same of a pair of a hypergraph, which has no weight to learn.
+template <class Family, class S>
+SHEAFNN_HD SHEAFNN_INLINE void backward_side(const IncidenceView<S>& graph, const SheafView<Family, S>& sheaf,
+                                             const BlockGradient<S>& gradient, Index slot, const IncidentPair& at,
+                                             const S*, typename Family::template Map<S>& map,
+                                             typename Family::template Map<S>& map_bar, S&) {
+  const Index pair = at.number;
+  map = sheaf.load_map(slot, pair);
+  map_bar = Family::template Map<S>::Constant(S(0));
+  add_map_bar(sheaf, gradient, slot, pair, map_bar);
+  if constexpr (!sheaf::is_orthogonal<Family>) {
+    const Index row = (slot * graph.nodes + graph.edge_node[pair]) * BlockRows<Family>::gram;
+    sheaf::Gram<Family, S> degree_bar = load_padded<sheaf::Gram<Family, S>>(gradient.degree + row);
+    if (graph.pair_weight != nullptr) degree_bar *= graph.pair_weight[pair];
+    sheaf::gram_backward<Family, S>(map, degree_bar, map_bar);
   }
 }
 
@@ -114,21 +152,22 @@ template <class S>
 }
 
 /// From the derivatives of the blocks of all sheaves of a run to the raw outputs', KL term included.
-/// A team per EdgeSide, lanes over its sheaves; group: run.
-template <class Q, class S>
+/// A team per EdgeSide, or IncidentPair, lanes over its sheaves; group: run.
+template <class Q, class S, class View = GraphView<S>>
 struct BackwardSampledEdges {
+  using Side = typename SideOf<View>::type;
   using Family = typename Q::family;
   using Scalar = S;
   /// Sums: derivatives in the distribution's parameters; in the edge's weight; log q − log p.
   static constexpr int weight_sum = Q::gradient_size, kl_sum = weight_sum + 1, outputs = kl_sum + 1;
-  GraphView<S> graph;
+  View graph;
   SheafView<Family, S> sheaf;
   BlockGradient<S> gradient;
   const Run* runs;
   Index copies;
   Divisor sheaves;
   PairArray<S> raw, raw_bar;
-  SampledMaps<Q, S> maps;  ///< as they were drawn
+  SampledMaps<Q, S, View> maps;  ///< as they were drawn
   const S* edge_weight;    ///< null: 1
   const S* edge_factor;    ///< null: edge weights are not learned
   S* edge_logit_bar;
@@ -140,7 +179,7 @@ struct BackwardSampledEdges {
 
   /// Lanes for `count` sheaves: a large graph has enough edges for all threads, and neighbouring threads should
   /// read neighbouring edges.
-  [[nodiscard]] static int lanes_for(const GraphView<S>& graph, Index count) noexcept {
+  [[nodiscard]] static int lanes_for(const View& graph, Index count) noexcept {
     int r = 1;
     while (graph.edges < 100'000 && r < count && r < max_lanes) r *= 2;
     return r;
@@ -148,9 +187,12 @@ struct BackwardSampledEdges {
 
   SHEAFNN_HD void part(Index item, Index run, int lane, S* sums) const {
     using Map = typename Family::template Map<S>;
-    const EdgeSide at(item);
+    const Side at(item);
     const Index m = graph.edges, pair = at.pair(m), count = copies * sheaves;
-    const S* weight = edge_weight != nullptr ? edge_weight + run * m + at.edge : nullptr;
+    const S* weight = nullptr;
+    if constexpr (Side::weighted) {
+      if (edge_weight != nullptr) weight = edge_weight + run * m + at.edge;
+    }
     const S monte_carlo_share = static_cast<S>(closed_form ? 0.0 : kl_share(run) * draw_share);
     SHEAFNN_NO_UNROLL for (Index i = lane; i < count; i += lanes) {
       Map map, map_bar;
@@ -176,7 +218,7 @@ struct BackwardSampledEdges {
   }
   SHEAFNN_HD void finish(Index item, Index run, S* sums) const {
     constexpr int raw_size = Q::mean_size + Q::spread_size;
-    const EdgeSide at(item);
+    const Side at(item);
     const Index m = graph.edges, pair = at.pair(m);
     S in[Q::parameter_size], raw_in[raw_size], out[raw_size];
     load_parameters(run, pair, in);
@@ -191,9 +233,11 @@ struct BackwardSampledEdges {
     SHEAFNN_UNROLL for (int k = 0; k < raw_size; ++k) {
       if (k >= missing) raw_bar.at(run, pair, k - missing) = out[k];
     }
-    if (!closed_form) kl[run * 2 * m + pair] = sums[kl_sum] * static_cast<S>(draw_share);
-    if (edge_factor != nullptr) {
-      edge_logit_bar[run * 2 * m + pair] = logit_bar(edge_factor + run * 2 * m, m, at, sums[weight_sum]);
+    if (!closed_form) kl[run * graph.pairs() + pair] = sums[kl_sum] * static_cast<S>(draw_share);
+    if constexpr (Side::weighted) {
+      if (edge_factor != nullptr) {
+        edge_logit_bar[run * 2 * m + pair] = logit_bar(edge_factor + run * 2 * m, m, at, sums[weight_sum]);
+      }
     }
   }
 
@@ -205,10 +249,11 @@ struct BackwardSampledEdges {
   }
 };
 
-/// The same for deterministic maps of one sheaf. item: EdgeSide, group: run.
-template <class Family, class S>
+/// The same for deterministic maps of one sheaf. item: EdgeSide, or IncidentPair, group: run.
+template <class Family, class S, class View = GraphView<S>>
 struct BackwardMeanEdges {
-  GraphView<S> graph;
+  using Side = typename SideOf<View>::type;
+  View graph;
   SheafRange range;
   SheafView<Family, S> sheaf;
   BlockGradient<S> gradient;
@@ -220,9 +265,12 @@ struct BackwardMeanEdges {
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
     constexpr int size = PointMap<Family>::size, raw_size = sheafnn::detail::array_size(size);
-    const EdgeSide at(item);
+    const Side at(item);
     const Index m = graph.edges, pair = at.pair(m);
-    const S* weight = edge_weight != nullptr ? edge_weight + run * m + at.edge : nullptr;
+    const S* weight = nullptr;
+    if constexpr (Side::weighted) {
+      if (edge_weight != nullptr) weight = edge_weight + run * m + at.edge;
+    }
     typename Family::template Map<S> map, map_bar;
     S weight_bar = S(0);
     backward_side<Family, S>(graph, sheaf, gradient, range.slot(run), at, weight, map, map_bar, weight_bar);
@@ -230,8 +278,10 @@ struct BackwardMeanEdges {
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) raw_in[k] = raw.at(run, pair, k);
     point.backward(raw_in, map_bar, out);
     SHEAFNN_UNROLL for (int k = 0; k < size; ++k) raw_bar.at(run, pair, k) = out[k];
-    if (weight != nullptr) {
-      edge_logit_bar[run * 2 * m + pair] = logit_bar(edge_factor + run * 2 * m, m, at, weight_bar);
+    if constexpr (Side::weighted) {
+      if (weight != nullptr) {
+        edge_logit_bar[run * 2 * m + pair] = logit_bar(edge_factor + run * 2 * m, m, at, weight_bar);
+      }
     }
   }
 };

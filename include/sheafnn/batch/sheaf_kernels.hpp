@@ -12,6 +12,7 @@
 #pragma once
 
 #include "sheafnn/batch/graph.hpp"
+#include "sheafnn/batch/hypergraph.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/batch/tile.hpp"
@@ -52,9 +53,9 @@ struct SheafView {
   using Rows = BlockRows<Family>;
   using Map = typename Family::template Map<S>;
 
-  Index nodes, edges;
-  S* map;           ///< 2m × map, entry by entry
-  S* arc_gram;      ///< 2m rows by arc; families whose Gram matrices depend on the map
+  Index nodes, edges, pairs;
+  S* map;           ///< pairs × map, entry by entry
+  S* arc_gram;      ///< a row for each pair, by arc; families whose Gram matrices depend on the map
   S* transport;     ///< m rows
   S* degree_block;  ///< n rows
   S* scale;         ///< n rows
@@ -70,16 +71,16 @@ struct SheafView {
     return scale + (slot * nodes + u) * Rows::gram;
   }
 
-  [[nodiscard]] SHEAFNN_HD S* maps_of(Index slot) const { return map + slot * 2 * edges * Sizes::map; }
+  [[nodiscard]] SHEAFNN_HD S* maps_of(Index slot) const { return map + slot * pairs * Sizes::map; }
   [[nodiscard]] SHEAFNN_HD Map load_map(Index slot, Index pair) const {
     Map r = Map::Constant(S(1));
     const S* in = maps_of(slot) + pair;
-    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * 2 * edges];
+    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) r.data()[k] = in[k * pairs];
     return r;
   }
   SHEAFNN_HD void store_map(Index slot, Index pair, const Map& value) const {
     S* out = maps_of(slot) + pair;
-    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) out[k * 2 * edges] = value.data()[k];
+    SHEAFNN_UNROLL for (int k = 0; k < Sizes::map; ++k) out[k * pairs] = value.data()[k];
   }
 };
 
@@ -193,24 +194,24 @@ struct ActivatePairs {
   }
 };
 
-/// ProjectPairs, and ActivatePairs of both pairs of the edge; item: edge, group: run.
-template <class Q, class S>
+/// Project, and ActivatePairs of the pairs of its item, one or both of an edge; item: of Project, group: run.
+template <class Q, class S, class Project = ProjectPairs<S>>
 struct ProjectPosterior {
-  ProjectPairs<S> project;
+  Project project;
   ActivatePairs<Q, S> activate;
 
-  SHEAFNN_HD void operator()(Index edge, Index run) const {
-    project(edge, run);
-    activate(edge, run);
-    activate(project.graph.edges + edge, run);
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    project(item, run);
+    activate(item, run);
+    if constexpr (Project::both_pairs) activate(project.graph.edges + item, run);
   }
 };
 
-/// Maps drawn from the posterior.
-template <class Q, class S>
+/// Maps drawn from the posterior. \tparam View  of the graph
+template <class Q, class S, class View = GraphView<S>>
 struct SampledMaps {
   using Map = typename Q::template Map<S>;
-  GraphView<S> graph;
+  View graph;
   const Run* runs;
   Pass pass;
   PairArray<S> parameters;
@@ -300,6 +301,40 @@ struct BuildEdges {
   }
 };
 
+/// Maps of every pair of a hypergraph, and Gram matrices with its weight; item: pair, group: a sheaf of an instance.
+template <class Family, class S, class Maps>
+struct BuildIncidences {
+  using Map = typename Family::template Map<S>;
+  IncidenceView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  Maps maps;
+
+  SHEAFNN_HD void operator()(Index pair, Index group) const {
+    const Index slot = range.slot(group);
+    const Map map = maps(range.instance(group), range.sheaf(group), pair);
+    sheaf.store_map(slot, pair, map);
+    if constexpr (!sheaf::is_orthogonal<Family>) {
+      sheaf::Gram<Family, S> g = sheaf::gram<Family, S>(map);
+      if (graph.pair_weight != nullptr) g *= graph.pair_weight[pair];
+      store_padded(g, sheaf.arc_gram + (slot * sheaf.pairs + pair) * BlockRows<Family>::gram);
+    }
+  }
+};
+
+/// S_v of the published Laplacian of a hypergraph; item: node, group: a sheaf of an instance.
+template <class Family, class S>
+struct PublishedScales {
+  GraphView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+
+  SHEAFNN_HD void operator()(Index v, Index group) const {
+    const sheaf::Gram<Family, S> scale = sheaf::gram_identity<Family, S>() * graph.inverse_root[v];
+    store_padded(scale, sheaf.scale_of(range.slot(group), v));
+  }
+};
+
 /// D_u = Σ F_aᵀF_a and S_u: a team per node, lanes over its arcs; group: a sheaf of an instance.
 template <class Family, class S>
 struct BuildNodes {
@@ -326,7 +361,7 @@ struct BuildNodes {
       }
     } else {
       constexpr int row = BlockRows<Family>::gram;
-      const S* grams = sheaf.arc_gram + range.slot(group) * 2 * m * row;
+      const S* grams = sheaf.arc_gram + range.slot(group) * sheaf.pairs * row;
       SHEAFNN_UNROLL_FOUR for (Index arc = graph.offset[u] + lane; arc < last; arc += lanes) {
         S numbers[Sizes::gram];
         load_row<Sizes::gram>(grams + arc * row, numbers);

@@ -1,31 +1,38 @@
 /// \file
 /// BatchSheafLearner: raw parameters of every restriction map and edge weights from node embeddings, for a batch of
-/// runs (for one network, with the formulas: layers/sheaf_learner.hpp).
+/// runs (for one network, with the formulas: layers/sheaf_learner.hpp; over a hypergraph, without edge weights and hidden
+/// layers, layers/incidence_learner.hpp).
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "sheafnn/batch/execution.hpp"
+#include "sheafnn/batch/incidence_learner_kernels.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
+#include "sheafnn/layers/hypergraph_setting.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
 
 namespace sheafnn::batch::detail {
 
-/// Buffers and passes of one sheaf learner of all runs.
-template <class Executor, class S>
+/// Buffers and passes of one sheaf learner of all runs. \tparam View  of the graph
+template <class Executor, class S, class View = GraphView<S>>
 class BatchSheafLearner {
+  static constexpr bool of_edges = std::is_same_v<View, GraphView<S>>;
+
  public:
   BatchSheafLearner() = default;
-  BatchSheafLearner(Executor& executor, const GraphView<S>& graph, const layers::SheafLearnerOptions& shape,
+  BatchSheafLearner(Executor& executor, const View& graph, const layers::SheafLearnerOptions& shape,
                     const layers::SheafLearnerWeights<layers::ParameterSlot>& at,
                     const layers::ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums)
       : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(batch.runs) {
+    if constexpr (!of_edges) factor_ = sheafnn::detail::mean_factor<S>(shape);
     hidden_layers_ = shape.hidden_layers;
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
     first_.inputs = inputs_;
@@ -63,11 +70,16 @@ class BatchSheafLearner {
       edge_logit_bar_ = bar(pairs);
       edge_weight_ = array(graph.edges);
     }
+    if constexpr (!of_edges) {
+      require_countable("projections of the sheaf learner", graph.hyperedges * q);
+      of_hyperedge_ = array(graph.hyperedges * q);
+    }
     const RowChunks nodes{graph.nodes};
     first_sums_ = sums.reserve(nodes.count(), first_.entries);
     for (int k = 0; k < first_.count; ++k) {
       const FirstWeight& w = first_.matrix[k];
-      sums.assign(w.parameter, w.rows * w.columns, first_sums_ + w.offset, nodes.count(), first_.entries);
+      sums.assign(w.parameter, w.rows * w.columns, first_sums_ + w.offset, nodes.count(), first_.entries, 1,
+                  false, static_cast<double>(factor_));
     }
     if (hidden_layers_ == 0) return;
     hidden_ = array(hidden_layers_ * pairs * width_);
@@ -100,7 +112,7 @@ class BatchSheafLearner {
 
   /// The first step of a forward pass, to be launched before project().
   [[nodiscard]] Items<AssembleFirstLayer<S>> assemble(const ParameterView<S>& parameters) {
-    return {assembled(), runs_, {first_, parameters.value, parameters.stride, weight_.data()}};
+    return {assembled(), runs_, {first_, parameters.value, parameters.stride, weight_.data(), factor_}};
   }
   /// The second: projections of embeddings z (n × h per run), which stay in place until backward().
   void project(Executor& executor, const S* z) {
@@ -116,15 +128,30 @@ class BatchSheafLearner {
                                  projection_.data(),
                                  q2,
                                  n * q2});
+    if constexpr (!of_edges) {
+      sum_over_pairs(executor, graph_.hyperedges, graph_.member_offset, graph_.member, graph_.edge_node, graph_.share,
+                     {projection_.data() + first_.columns, q2, n * q2}, of_hyperedges());
+    }
   }
   /// The third: edge weights, and raw outputs or, with hidden layers, the first hidden values.
-  [[nodiscard]] Items<ProjectPairs<S>> project_pairs() {
-    return {first_.columns > 0 ? graph_.edges : 0,
-            runs_,
-            {graph_, projection_.data(), weight_.data() + 2 * first_.columns * inputs_, assembled(),
-             first_.arc_features, first_.columns, first_outputs_, has_hidden_layers(),
-             has_hidden_layers() ? hidden_pairs(hidden_.data()) : raw(), edge_factor_.data(),
-             edge_weight_.data()}};
+  [[nodiscard]] auto project_pairs() {
+    if constexpr (of_edges) {
+      return Items<ProjectPairs<S>>{
+          first_.columns > 0 ? graph_.edges : 0,
+          runs_,
+          {graph_, projection_.data(), weight_.data() + 2 * first_.columns * inputs_, assembled(),
+           first_.arc_features, first_.columns, first_outputs_, has_hidden_layers(),
+           has_hidden_layers() ? hidden_pairs(hidden_.data()) : raw(), edge_factor_.data(), edge_weight_.data()}};
+    } else {
+      const Index q = first_.columns;
+      return Items<ProjectIncidences<S>>{q > 0 ? graph_.pairs() : 0,
+                                         runs_,
+                                         {graph_,
+                                          {projection_.data(), 2 * q, graph_.nodes * 2 * q},
+                                          {of_hyperedge_.data(), q, graph_.hyperedges * q},
+                                          outputs_,
+                                          raw()}};
+    }
   }
   [[nodiscard]] bool has_hidden_layers() const noexcept { return hidden_layers_ > 0; }
   /// The last, with hidden layers: from the first of them to raw outputs.
@@ -161,9 +188,19 @@ class BatchSheafLearner {
       return;
     }
     first_bar_ = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
-    GatherProjections<S> gather{graph_, first_bar_, edge_logit_bar_.data(), q, first_outputs_, projection_.data()};
-    gather.lanes = graph_.arc_lanes(gather.items() * runs_);
-    executor.launch_together(Teams{gather.items(), runs_, gather.lanes, gather}, others...);
+    if constexpr (of_edges) {
+      GatherProjections<S> gather{graph_, first_bar_, edge_logit_bar_.data(), q, first_outputs_, projection_.data()};
+      gather.lanes = graph_.arc_lanes(gather.items() * runs_);
+      executor.launch_together(Teams{gather.items(), runs_, gather.lanes, gather}, others...);
+    } else {
+      const RunRows<const S> pairs{first_bar_.data, first_bar_.pair, first_bar_.run};
+      const RunRows<S> own{projection_.data(), 2 * q, n * 2 * q}, mean{own.data + q, own.row, own.of_run};
+      sum_over_pairs(executor, graph_.hyperedges, graph_.member_offset, graph_.member, nullptr, graph_.share, pairs,
+                     of_hyperedges(), others...);
+      sum_over_pairs(executor, n, graph_.offset, nullptr, nullptr, nullptr, pairs, own);
+      sum_over_pairs(executor, n, graph_.offset, nullptr, graph_.hyperedge, nullptr,
+                     {of_hyperedge_.data(), q, graph_.hyperedges * q}, mean);
+    }
     executor.multiply(Product<S>{n,
                                  inputs_,
                                  2 * q,
@@ -189,6 +226,22 @@ class BatchSheafLearner {
   }
 
  private:
+  /// W_b z̄_e of every hyperedge, or derivatives.
+  [[nodiscard]] RunRows<S> of_hyperedges() noexcept {
+    return {of_hyperedge_.data(), first_.columns, graph_.hyperedges * first_.columns};
+  }
+  /// Launches a SumOverPairs of all columns. \param others  parts that share the launch
+  template <class... Others>
+  void sum_over_pairs(Executor& executor, Index rows, const std::int32_t* offset, const std::int32_t* pair,
+                      const std::int32_t* row_of, const S* factor, const RunRows<const S>& in,
+                      const RunRows<S>& out, const Others&... others) {
+    const Index items = rows * first_.columns;
+    const int lanes = graph_.arc_lanes(items * runs_);
+    executor.launch_together(
+        Teams{items, runs_, lanes,
+              SumOverPairs<S>{offset, pair, row_of, factor, in, out, first_.columns, lanes}},
+        others...);
+  }
   /// Entries of the first layer's matrices as AssembleFirstLayer writes them, per run.
   [[nodiscard]] Index assembled() const noexcept { return first_.columns * (2 * inputs_ + first_.arc_features); }
   /// A weight matrix after the first layer, rows × width, that reads hidden layer `input`; its output is the next
@@ -249,7 +302,8 @@ class BatchSheafLearner {
     return hidden_pairs(hidden_bar_[into].data());
   }
 
-  GraphView<S> graph_{};
+  View graph_{};
+  S factor_ = S(1);  ///< of the first layer's weights
   Index inputs_ = 0, outputs_ = 0, width_ = 0, hidden_layers_ = 0, first_outputs_ = 0, runs_ = 0;
   FirstWeights first_;
   Index first_sums_ = 0;
@@ -258,6 +312,7 @@ class BatchSheafLearner {
   std::vector<DeepWeight> deep_;
   Array<Executor, S> weight_, projection_, raw_, raw_bar_, hidden_, hidden_bar_[2];
   Array<Executor, S> edge_factor_, edge_logit_bar_, edge_weight_;
+  Array<Executor, S> of_hyperedge_;  ///< of a hypergraph
 };
 
 }  // namespace sheafnn::batch::detail

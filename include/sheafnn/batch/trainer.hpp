@@ -54,7 +54,7 @@ class BatchTrainer {
   /// \param loss      its labels and weights must outlive the trainer
   /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different
   ///                                architecture
-  BatchTrainer(Executor& executor, const Graph& graph, const NodeFeatures& features, const Classification& loss,
+  BatchTrainer(Executor& executor, const GraphOf<Model>& graph, const NodeFeatures& features, const Classification& loss,
                std::span<const Training<Model>> trainings, EvaluationOrder order = EvaluationOrder::automatic)
       : executor_(executor),
         nodes_(graph.node_count()),
@@ -86,11 +86,11 @@ class BatchTrainer {
   }
 
   /// The same for the labels of a dataset, which must outlive the trainer.
-  BatchTrainer(Executor& executor, const Dataset& data, std::span<const Training<Model>> trainings,
+  BatchTrainer(Executor& executor, const NodeDataset<GraphOf<Model>>& data, std::span<const Training<Model>> trainings,
                EvaluationOrder order = EvaluationOrder::automatic)
       : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings,
                      order) {}
-  BatchTrainer(Executor&, const Dataset&&, std::span<const Training<Model>>,
+  BatchTrainer(Executor&, const NodeDataset<GraphOf<Model>>&&, std::span<const Training<Model>>,
                EvaluationOrder = EvaluationOrder::automatic) = delete;  // it would dangle
 
   /// Trains until every run has finished. A run that on_epoch stops ends with the epochs that are done by then, up to
@@ -201,14 +201,14 @@ class BatchTrainer {
   [[nodiscard]] NodeTargetLists targets() const { return {loss_.labels(), roles_.roles, loss_.class_weights()}; }
   [[nodiscard]] Index evaluation_samples() const { return Network::samples(trainings_.front().options.samples); }
   /// Does a device have room for an evaluation beside a training pass?
-  [[nodiscard]] bool small(const Graph& graph) const {
+  [[nodiscard]] bool small(const GraphOf<Model>& graph) const {
     return evaluation_samples() <= detail::samples_at_once(first_, graph, count_);
   }
   /// Samples of an evaluation that are computed at the same time.
-  [[nodiscard]] Index evaluation_copies(const Graph& graph) const {
+  [[nodiscard]] Index evaluation_copies(const GraphOf<Model>& graph) const {
     return detail::max_copies(first_, graph, count_, evaluation_samples());
   }
-  [[nodiscard]] BatchSize batch_size(const Graph& graph) const {
+  [[nodiscard]] BatchSize batch_size(const GraphOf<Model>& graph) const {
     const Index training = Network::samples(trainings_.front().options.training_samples);
     return {count_, training, beside_ ? training : std::max(training, evaluation_copies(graph))};
   }
@@ -363,13 +363,13 @@ template <class LossType>
 /// \param loss  a Classification, with or without class weights; other losses are refused
 /// \throws std::invalid_argument  see BatchTrainer
 template <class Executor, BatchModel<Executor> Model, Loss<typename Model::Scalar> LossType>
-std::vector<Outcome> train_batch(Executor& executor, const Graph& graph, const NodeFeatures& features,
+std::vector<Outcome> train_batch(Executor& executor, const GraphOf<Model>& graph, const NodeFeatures& features,
                                  const LossType& loss, std::span<const Training<Model>> trainings) {
   return BatchTrainer<Executor, Model>(executor, graph, features, detail::classification(loss), trainings).train();
 }
 /// The same for the labels of a dataset.
 template <class Executor, BatchModel<Executor> Model>
-std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
+std::vector<Outcome> train_batch(Executor& executor, const NodeDataset<GraphOf<Model>>& data,
                                  std::span<const Training<Model>> trainings) {
   return BatchTrainer<Executor, Model>(executor, data, trainings).train();
 }
@@ -380,14 +380,14 @@ std::vector<Outcome> train_batch(Executor& executor, const Dataset& data,
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 /// \throws std::runtime_error     a diverged run: names the epoch and the first non-finite quantity
 template <class Executor, BatchModel<Executor> Model, Loss<typename Model::Scalar> LossType>
-TrainResult train(Executor& executor, Model& model, const Graph& graph, const NodeFeatures& features,
+TrainResult train(Executor& executor, Model& model, const GraphOf<Model>& graph, const NodeFeatures& features,
                   const LossType& loss, const Split& split, const TrainOptions& options = {}) {
   const Training<Model> one[] = {{&model, &split, options}};
   return detail::only_result(train_batch<Executor, Model>(executor, graph, features, loss, one));
 }
 /// The same for the labels of a dataset.
 template <class Executor, BatchModel<Executor> Model>
-TrainResult train(Executor& executor, Model& model, const Dataset& data, const Split& split,
+TrainResult train(Executor& executor, Model& model, const NodeDataset<GraphOf<Model>>& data, const Split& split,
                   const TrainOptions& options = {}) {
   const Training<Model> one[] = {{&model, &split, options}};
   return detail::only_result(train_batch<Executor, Model>(executor, data, one));

@@ -5,6 +5,7 @@
 ///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                             (math: "Backward pass of one diffusion step" (3.19))
 ///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ               (math: "Deep networks" (3.39, 3.40))
 ///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44))
+///     X' = gain X − act(Z + b)                                                 (math: "Layers and learner" (7.6))
 ///     X' = X + act(Y + b),   Y from means over neighbours                      (math: "Copresheaves" (3.50))
 ///     X' = act(M),   X' = X + act(M − Y)                                       (math: "Sheaf attention" (3.47))
 ///
@@ -115,6 +116,24 @@ struct WaveEnd {
   }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
     return {.x = bar + bar, .z = activated_bar(bar, at.z, activation), .before = -bar};
+  }
+};
+
+/// The end of a hypergraph's layer with a residual, gain X − act(Z + b), from act(Z + b), which a layer may keep.
+struct HypergraphEnd {
+  /// act(Z + b).
+  template <class T>
+  [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE T change(const T& z, const T& bias) {
+    return layers::elu(z + bias);
+  }
+  template <class T>
+  [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE T forward(const T& gain, const T& x, const T& change) {
+    return gated(gain, x, change);
+  }
+  /// The derivative of Z, and of b, from the derivative of X'; X has `gain` times it besides.
+  template <class T>
+  [[nodiscard]] static SHEAFNN_HD SHEAFNN_INLINE T backward(const T& change, const T& bar) {
+    return -before_activation(change, bar, true);
   }
 };
 

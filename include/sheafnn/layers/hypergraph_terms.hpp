@@ -52,7 +52,7 @@ class HypergraphTerms {
     weight_.resize(hypergraph.pair_count());
     degree_block_.resize(hypergraph.node_count() * Sizes::gram);
     if (!nonlinear()) {
-      for (Index i = 0; i < weight_.size(); ++i) weight_[i] = S(2) * share(hypergraph.hyperedge(i));
+      for (Index i = 0; i < weight_.size(); ++i) weight_[i] = detail::published_weight<S>(hypergraph.size(hypergraph.hyperedge(i)));
       return;
     }
     end_.resize(2 * hypergraph.hyperedge_count());
@@ -118,9 +118,7 @@ class HypergraphTerms {
   [[nodiscard]] Index row() const noexcept { return D * channels_; }
   [[nodiscard]] Index candidate_size() const noexcept { return projection_.empty() ? row() : D; }
   /// 1/δ_e.
-  [[nodiscard]] S share(Index e) const noexcept {
-    return S(1) / static_cast<S>(std::max<Index>(1, hypergraph_->size(e)));
-  }
+  [[nodiscard]] S share(Index e) const noexcept { return detail::member_share<S>(hypergraph_->size(e)); }
   /// c of the non-linear Laplacian.
   [[nodiscard]] S pair_weight(Index e) const noexcept {
     return mediators_ ? S(1) / static_cast<S>(2 * hypergraph_->size(e) - 3) : share(e);

@@ -41,7 +41,7 @@ class IncidenceLearner {
       : hypergraph_(&hypergraph),
         blocks_(&blocks),
         shape_(shape),
-        input_(shape, 1, factor(shape)),
+        input_(shape, 1, detail::mean_factor<S>(shape)),
         half_(input_.half()),
         stride_(input_.stride()),
         projection_(hypergraph.node_count() * stride_),
@@ -111,15 +111,7 @@ class IncidenceLearner {
   [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
     return (block * 2 + side) * shape_.outputs() * W;
   }
-  /// A sum over stalk coordinates becomes their mean.
-  [[nodiscard]] static S factor(const SheafLearnerOptions& shape) {
-    return shape.input == LearnerInput::concatenation
-               ? S(1)
-               : static_cast<S>(shape.channels) / static_cast<S>(shape.inputs);
-  }
-  [[nodiscard]] S share(Index e) const noexcept {
-    return S(1) / static_cast<S>(std::max<Index>(1, hypergraph_->size(e)));
-  }
+  [[nodiscard]] S share(Index e) const noexcept { return detail::member_share<S>(hypergraph_->size(e)); }
 
   /// W_b z̄_e of every hyperedge.
   void average(Execution execution) {

@@ -1,0 +1,197 @@
+/// \file
+/// Kernels of a layer over a hypergraph: the Laplacian as a walk over hyperedges and one over nodes, the end of the layer as
+/// an equation (laplacian_kernels.hpp), and the derivatives of the maps (math: "Hypergraphs" (7.5), (7.6), (7.8); for one
+/// network layers/hypergraph_terms.hpp and layers/hypergraph_layer.hpp). Features as in feature_kernels.hpp.
+///
+/// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
+/// BatchNetwork and BatchTrainer check their arguments.
+#pragma once
+
+#include <cstdint>
+
+#include "sheafnn/batch/block_gradient_kernels.hpp"
+#include "sheafnn/batch/hypergraph.hpp"
+#include "sheafnn/batch/laplacian_kernels.hpp"
+#include "sheafnn/core/config.hpp"
+#include "sheafnn/kernels/block.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
+
+namespace sheafnn::batch::detail {
+
+/// Adds F x, or −Fᵀ x, of a pair's map F. \param x  first of the D coordinates, `stride` numbers apart, at some channels
+template <bool Back, class Family, class S>
+SHEAFNN_HD SHEAFNN_KERNEL_INLINE void add_image(const SheafView<Family, S>& sheaf, Index slot, Index pair,
+                                                const ChannelRange& range, const S* x, std::uint32_t stride,
+                                                Tile<S>* sum) {
+  constexpr int D = Family::stalk_dimension;
+  const typename Family::template Map<S> map = sheaf.load_map(slot, pair);
+  Tile<S> value[D];
+  SHEAFNN_UNROLL for (int i = 0; i < D; ++i) value[i] = range.load(x + static_cast<std::uint32_t>(i) * stride);
+  kernels::add_block_times<D, sheaf::BlockSizes<Family>::map, Back, Back>(map.data(), value, sum);
+}
+
+/// m_e = (1/δ_e) Σ_j F_j w of every hyperedge: a team per item (hyperedge, channels), lanes over members; group: instance.
+template <class Family, class S>
+struct MemberMeans {
+  using Scalar = S;
+  static constexpr int D = Family::stalk_dimension, outputs = 4 * D;
+  IncidenceView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;  ///< of the means, with hyperedges in the place of nodes
+  const S* features;      ///< W
+  S* means;
+  int lanes;
+
+  using Place = NodeChannels;
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const { return shape.place(item, instance); }
+
+  SHEAFNN_HD void part(const Place& at, int lane, S* sums) const {
+    const Index row = shape.row(), slot = range.slot(at.instance);
+    const S* first = features + at.instance * graph.nodes * row + at.channel;
+    Tile<S> own[D] = {};
+    SHEAFNN_NO_UNROLL for (std::int32_t k = graph.member_offset[at.node] + lane;
+                           k < graph.member_offset[at.node + 1]; k += lanes) {
+      const std::int32_t pair = graph.member[k];
+      add_image<false>(sheaf, slot, pair, at.range, first + graph.edge_node[pair] * row, shape.stride(), own);
+    }
+    add_numbers(own, sums);
+  }
+  SHEAFNN_HD void finish(const Place& at, const S* sums) const {
+    Tile<S> own[D];
+    unpack(sums, own);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
+      at.range.choose([&](auto tile) {
+        tile.store(graph.share[at.node] * own[i], means + at.index + static_cast<std::uint32_t>(i) * shape.stride());
+      });
+    }
+  }
+};
+
+/// L at one node and some channels, from the means of its hyperedges: R = D̃ W − Σ F_iᵀ m and Z = S R; of the published
+/// Laplacian Z = V − W + S R, where W = S V. For WalkTeam.
+template <class Family, class S>
+struct IncidenceWalk {
+  static constexpr int D = Family::stalk_dimension, max_coordinates = D + 2;
+  IncidenceView<S> graph;
+  SheafRange range;
+  SheafView<Family, S> sheaf;
+  FeatureShape<S> shape;
+  const S* features;                    ///< W
+  const S* means;                       ///< from MemberMeans of W
+  const S* unscaled;                    ///< V
+  const std::int32_t* nodes = nullptr;  ///< no node is an item elsewhere
+
+  struct Place {
+    NodeChannels at;
+    Index slot = 0;
+    static constexpr bool left_out = false;
+  };
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
+    return {shape.place(item, instance, nodes), range.slot(instance)};
+  }
+
+  /// A lane's part of the sum over pairs, coordinate by coordinate.
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void gather(const Place& place, int lane, int lanes, S* sums) const {
+    const NodeChannels& at = place.at;
+    const Index row = shape.row();
+    const S* first = means + at.instance * graph.hyperedges * row + at.channel;
+    Tile<S> own[max_coordinates] = {};
+    SHEAFNN_NO_UNROLL for (std::int32_t pair = graph.offset[at.node] + lane; pair < graph.offset[at.node + 1];
+                           pair += lanes) {
+      add_image<true>(sheaf, place.slot, pair, at.range, first + graph.hyperedge[pair] * row, shape.stride(), own);
+    }
+    add_numbers(own, sums);
+  }
+  /// R and Z from the sum.
+  SHEAFNN_HD SHEAFNN_KERNEL_INLINE void finish(const Place& place, const S* sums, Tile<S> (&r)[max_coordinates],
+                                               Tile<S> (&z)[max_coordinates]) const {
+    Tile<S> own[max_coordinates];
+    load_stalk(shape, place.at, features, own);
+    node_times<Family>(sheaf.degree_block_of(place.slot, place.at.node), S(0), own, r);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) r[i] += Tile<S>::load(sums + 4 * i);
+    node_times<Family>(sheaf.scale_of(place.slot, place.at.node), S(0), r, z);
+    if (graph.pair_weight == nullptr) return;
+    Tile<S> whole[max_coordinates];
+    load_stalk(shape, place.at, unscaled, whole);
+    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) z[i] = whole[i] - own[i] + z[i];
+  }
+};
+
+/// What a layer ends with, with ε and b of each run: act(Y − Z + b), or gain X − act(Z + b) with Residual.
+template <bool Residual, class S>
+struct IncidenceEnd : EquationReads {
+  static constexpr bool mixes = true, with_x = Residual, with_mixed = !Residual, with_bias = true;
+  static constexpr int count = Residual ? 1 : 0;
+  const S* epsilon;  ///< of run 0, D numbers
+  Index epsilon_run;
+  const S* bias;  ///< of run 0, f numbers
+  Index bias_run;
+  bool activation;
+
+  /// The end at a coordinate, as an equation whose weight is ε.
+  template <class T>
+  struct Ending {
+    T gain;
+    bool activation;
+
+    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE T forward(const layers::LayerValues<T>& at) const {
+      if constexpr (Residual) {
+        return kernels::HypergraphEnd::forward(gain, at.x, kernels::HypergraphEnd::change(at.z, at.bias));
+      } else {
+        return kernels::ConvolutionEnd<T>{activation}.forward(at);
+      }
+    }
+    [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE layers::LayerValues<T> backward(
+        const layers::LayerValues<T>& at, const T& bar, [[maybe_unused]] T* rates_bar) const {
+      if constexpr (Residual) {
+        rates_bar[0] = at.x * bar;
+        const T z_bar = kernels::HypergraphEnd::backward(kernels::HypergraphEnd::change(at.z, at.bias), bar);
+        return {.x = gain * bar, .z = z_bar, .bias = z_bar};
+      } else {
+        return kernels::ConvolutionEnd<T>{activation}.backward(at, bar);
+      }
+    }
+  };
+  template <class T>
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Ending<T> at(Index run, Index i) const {
+    return {T(Residual ? kernels::gain(epsilon[run * epsilon_run + i]) : S(1)), activation};
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* bias_of(Index run) const { return bias + run * bias_run; }
+};
+
+/// Derivatives of the maps but through D and S, −(m̄ wᵀ + m r̄ᵀ) summed over channels: a team per pair, lanes over channels;
+/// group: instance.
+template <class Family, class S>
+struct IncidenceGradient {
+  using Scalar = S;
+  static constexpr int D = Family::stalk_dimension, size = sheaf::BlockSizes<Family>::map, outputs = size;
+  IncidenceView<S> graph;
+  SheafRange range;
+  FeatureShape<S> shape;
+  const S *w, *r_bar;
+  const S *means, *means_bar;  ///< of W and R̄
+  S* out;                      ///< BlockGradient::map
+  bool add;                    ///< another layer has the same sheaf
+  int lanes;
+
+  SHEAFNN_HD void part(Index pair, Index instance, int lane, S* sums) const {
+    const Index row = shape.row(), node = (instance * graph.nodes + graph.edge_node[pair]) * row,
+                hyperedge = (instance * graph.hyperedges + graph.hyperedge[pair]) * row;
+    for_lane_tiles<D>(shape, lane, lanes, [&](std::uint32_t c, const auto& reader) {
+      Tile<S> own[D], own_bar[D], mean[D], mean_bar[D];
+      reader.load(w + node + c, own);
+      reader.load(r_bar + node + c, own_bar);
+      reader.load(means + hyperedge + c, mean);
+      reader.load(means_bar + hyperedge + c, mean_bar);
+      kernels::add_products<D, size>(mean_bar, own, mean, own_bar, sums);
+    });
+  }
+  SHEAFNN_HD void finish(Index pair, Index instance, const S* sums) const {
+    const Index pairs = graph.pairs();
+    S* to = out + range.slot(instance) * pairs * size + pair;
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) to[k * pairs] = (add ? to[k * pairs] : S(0)) - sums[k];
+  }
+};
+
+}  // namespace sheafnn::batch::detail
