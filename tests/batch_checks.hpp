@@ -18,6 +18,9 @@
 #include "sheafnn/bsnn/bundle_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
+#include "sheafnn/bsnn/hypergraph_options.hpp"
+#include "sheafnn/graph/graph_of.hpp"
+#include "sheafnn/graph/hypergraph.hpp"
 #include "tiny_task.hpp"
 #include "worst.hpp"
 
@@ -29,10 +32,20 @@ using sheafnn::Index;
 /// the arcs of the high-degree node are summed in segments.
 struct Problem {
   sheafnn::Graph graph;
+  sheafnn::Hypergraph hypergraph;  ///< of hypergraph_problem()
   sheafnn::NodeFeatures features;
   std::vector<std::int32_t> labels, training;
   std::vector<std::uint8_t> roles;
 };
+/// Of a problem or task, what networks of a model are on.
+template <class Model, class Problem>
+[[nodiscard]] const sheafnn::GraphOf<Model>& graph_of(const Problem& problem) {
+  if constexpr (std::is_same_v<sheafnn::GraphOf<Model>, sheafnn::Hypergraph>) {
+    return problem.hypergraph;
+  } else {
+    return problem.graph;
+  }
+}
 inline constexpr Index columns = 90, classes = 3;
 inline Problem small_problem(bool edgeless = false, Index nodes = 83) {
   Problem r;
@@ -57,6 +70,21 @@ inline Problem small_problem(bool edgeless = false, Index nodes = 83) {
                       : u % 4 == 1 ? sheafnn::batch::validation_node
                                    : sheafnn::batch::test_node);
   }
+  return r;
+}
+
+/// The same with hyperedges of 0 to 6 nodes, one of more than a warp has lanes, and a node that is in more than a warp has
+/// lanes; the last node is in none.
+inline Problem hypergraph_problem() {
+  Problem r = small_problem();
+  const std::int32_t nodes = static_cast<std::int32_t>(r.graph.node_count());
+  std::vector<std::vector<std::int32_t>> members(61);
+  for (std::int32_t e = 0; e < 60; ++e) {
+    for (std::int32_t k = 0; k < e % 7; ++k)
+      members[static_cast<std::size_t>(e)].push_back(k == 0 ? 5 : 6 + (7 * e + 11 * k) % (nodes - 7));
+  }
+  for (std::int32_t u = 0; u < 45; ++u) members[60].push_back(u);
+  r.hypergraph = sheafnn::hypergraph_of_members(nodes, members);
   return r;
 }
 
@@ -104,6 +132,11 @@ inline sheafnn::BundleOptions small_bundle_options() {
   r.learner_width = 7;
   r.terms = 5;
   return r;
+}
+
+/// A small hypergraph network for it.
+inline sheafnn::HypergraphOptions small_hypergraph_options() {
+  return small_options<sheafnn::HypergraphOptions>();
 }
 
 /// Options of a training step.
@@ -192,7 +225,8 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const typenam
   const Model shape = made<Model>(options, 0, posterior);
   BatchOutcome r;
   r.size = {batch_runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
-  Batch networks(executor, shape, problem.graph, problem.features, {problem.labels, problem.roles}, r.size);
+  Batch networks(executor, shape, graph_of<Model>(problem), problem.features, {problem.labels, problem.roles},
+                 r.size);
   std::vector<S> parameters;
   std::vector<batch::Run> runs(static_cast<std::size_t>(batch_runs));
   for (Index i = 0; i < batch_runs; ++i) {

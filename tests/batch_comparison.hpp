@@ -31,7 +31,7 @@ void compare(const typename Model::Options& options, const Step& step, double bo
   for (Index r = 0; r < batch_runs; ++r) {
     CAPTURE(r);
     const Model model = disturbed<Model>(options, r, posterior);
-    sheafnn::Network<Model> network(model, problem.graph, problem.features);
+    sheafnn::Network<Model> network(model, graph_of<Model>(problem), problem.features);
     test::TrainingPass<S> pass;
     pass.labels = problem.labels;
     pass.nodes = problem.training;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "batch_checks.hpp"
+#include "hypergraph_task.hpp"
 #include "model_gradient.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 
@@ -19,13 +20,13 @@ namespace batch_checks {
 template <class Model>
 void compare_gradient(const typename Model::Options& options, const typename Model::Posterior& posterior = {}) {
   using sheafnn::batch::HostExecutor;
-  const tiny::Task task;
+  const tiny::HypergraphTask task;
   Model model = made<Model>(options, 3, posterior);
   tiny::disturb(model.parameters(), 4, 0.3);
   std::vector<std::uint8_t> roles(static_cast<std::size_t>(tiny::Task::nodes));
   for (const std::int32_t u : task.train) roles[static_cast<std::size_t>(u)] = sheafnn::batch::training_node;
   HostExecutor executor;
-  sheafnn::batch::BatchNetwork<HostExecutor, Model> networks(executor, model, task.graph, task.sparse,
+  sheafnn::batch::BatchNetwork<HostExecutor, Model> networks(executor, model, graph_of<Model>(task), task.sparse,
                                                              {task.labels, roles}, {1, 1, 1});
   sheafnn::batch::Run run;
   run.seed = 5;

@@ -68,8 +68,8 @@ inline double difference(const std::vector<EpochReport>& a, const std::vector<Ep
 ///
 /// \param class_weights  of the loss; empty: the dataset is trained as it is
 template <class Model>
-void compare_training_of(const Model& start, const TrainOptions& options, double bound, const Dataset& data,
-                         const std::vector<double>& class_weights = {}) {
+void compare_training_of(const Model& start, const TrainOptions& options, double bound,
+                         const NodeDataset<GraphOf<Model>>& data, const std::vector<double>& class_weights = {}) {
   CAPTURE(Model::Family::name);
   CAPTURE(Model::Posterior::name);
   Model expected = start, model = start;
@@ -126,7 +126,7 @@ void compare_training(const TrainOptions& options, double bound, const typename 
 
 /// A batch of three seeds of a model gives the bits of three single trainings, also by way of checkpoints.
 template <class Model>
-void compare_seeds(const typename Model::Options& options, const Dataset& data,
+void compare_seeds(const typename Model::Options& options, const NodeDataset<GraphOf<Model>>& data,
                    const typename Model::Posterior& posterior = {}) {
   std::vector<Model> models;
   for (std::uint64_t seed = 0; seed < 3; ++seed)

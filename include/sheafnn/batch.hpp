@@ -11,6 +11,7 @@
 #include "sheafnn/batch/cooperative_network.hpp"
 #include "sheafnn/batch/flow_layer.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/batch/hypergraph_layer.hpp"
 #include "sheafnn/batch/prediction.hpp"
 #include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/bsnn.hpp"

@@ -18,6 +18,7 @@
 #include "sheafnn/batch/cooperative_network.hpp"
 #include "sheafnn/batch/device_executor.hpp"
 #include "sheafnn/batch/flow_layer.hpp"
+#include "sheafnn/batch/hypergraph_layer.hpp"
 #include "sheafnn/batch/prediction.hpp"
 #include "sheafnn/batch/trainer.hpp"
 #include "sheafnn/bsnn.hpp"
@@ -40,8 +41,8 @@ using batch::Training;
 /// \throws std::runtime_error     a diverged run
 /// \throws CudaError              a CUDA or cuBLAS call that failed; OutOfDeviceMemory if memory was short
 template <class Model>
-TrainResult train(Model& model, const NodeDataset<GraphOf<Model>>& data, const Split& split, const TrainOptions& options = {},
-                  int device = 0) {
+TrainResult train(Model& model, const NodeDataset<GraphOf<Model>>& data, const Split& split,
+                  const TrainOptions& options = {}, int device = 0) {
   DeviceExecutor executor(device);
   return batch::train(executor, model, data, split, options);
 }
@@ -58,7 +59,8 @@ TrainResult train(Model& model, const GraphOf<Model>& graph, const NodeFeatures&
 ///
 /// \throws as train(); a diverged training is reported in its outcome instead
 template <class Model>
-std::vector<Outcome> train_batch(const NodeDataset<GraphOf<Model>>& data, std::span<const Training<Model>> trainings, int device = 0) {
+std::vector<Outcome> train_batch(const NodeDataset<GraphOf<Model>>& data,
+                                 std::span<const Training<Model>> trainings, int device = 0) {
   DeviceExecutor executor(device);
   return batch::train_batch<DeviceExecutor, Model>(executor, data, trainings);
 }
@@ -85,8 +87,8 @@ template <class Model>
 
 /// The same with the graph and features of a dataset.
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, const NodeDataset<GraphOf<Model>>& data, const PredictOptions& options = {},
-                                 int device = 0) {
+[[nodiscard]] Prediction predict(const Model& model, const NodeDataset<GraphOf<Model>>& data,
+                                 const PredictOptions& options = {}, int device = 0) {
   return cuda::predict(model, data.graph, data.features, options, device);
 }
 

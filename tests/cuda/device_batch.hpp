@@ -39,7 +39,8 @@ void compare_executors(const typename Model::Options& options, const Step& step,
 /// Losses of all epochs of trainings side by side, one after another, on the first split: models and trainings with seeds
 /// first … last − 1.
 template <class Model, class Executor>
-[[nodiscard]] std::vector<double> losses_side_by_side(Executor& executor, const sheafnn::Dataset& data,
+[[nodiscard]] std::vector<double> losses_side_by_side(Executor& executor,
+                                                      const sheafnn::NodeDataset<sheafnn::GraphOf<Model>>& data,
                                                       const typename Model::Options& options,
                                                       sheafnn::TrainOptions training, std::uint64_t first,
                                                       std::uint64_t last) {

@@ -58,8 +58,7 @@ struct CommonArrays {
   [[nodiscard]] static BatchGraphType graph_of(Executor& executor, const Model& model,
                                                const GraphType& host_graph) {
     if constexpr (std::is_same_v<GraphType, Hypergraph>) {
-      return BatchGraphType(executor, host_graph,
-                            model.options().laplacian == HypergraphLaplacian::published);
+      return BatchGraphType(executor, host_graph, model.options().laplacian == HypergraphLaplacian::published);
     } else if constexpr (std::derived_from<typename Model::Options, ModelOptions>) {
       const std::unique_ptr<const Graph> edgeless = sheafnn::detail::without_edges(model.options(), host_graph);
       const Graph& seen = edgeless ? *edgeless : host_graph;
@@ -76,8 +75,8 @@ template <class Executor, class Model>
 struct NetworkArrays : CommonArrays<Executor, typename Model::Scalar, GraphOf<Model>> {
   using S = typename Model::Scalar;
 
-  NetworkArrays(Executor& executor, const Model& model, const GraphOf<Model>& host_graph, const NodeFeatures& features,
-                Index run_count)
+  NetworkArrays(Executor& executor, const Model& model, const GraphOf<Model>& host_graph,
+                const NodeFeatures& features, Index run_count)
       : CommonArrays<Executor, S, GraphOf<Model>>(executor, model, host_graph, features, run_count),
         given(executor, model, host_graph, this->plan, features, run_count) {}
 

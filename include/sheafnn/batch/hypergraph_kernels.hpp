@@ -62,7 +62,8 @@ struct MemberMeans {
     unpack(sums, own);
     SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
       at.range.choose([&](auto tile) {
-        tile.store(graph.share[at.node] * own[i], means + at.index + static_cast<std::uint32_t>(i) * shape.stride());
+        tile.store(graph.share[at.node] * own[i],
+                   means + at.index + static_cast<std::uint32_t>(i) * shape.stride());
       });
     }
   }
@@ -157,7 +158,9 @@ struct IncidenceEnd : EquationReads {
   [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE Ending<T> at(Index run, Index i) const {
     return {T(Residual ? kernels::gain(epsilon[run * epsilon_run + i]) : S(1)), activation};
   }
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* bias_of(Index run) const { return bias + run * bias_run; }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_KERNEL_INLINE const S* bias_of(Index run) const {
+    return bias + run * bias_run;
+  }
 };
 
 /// Derivatives of the maps but through D and S, −(m̄ wᵀ + m r̄ᵀ) summed over channels: a team per pair, lanes over channels;

@@ -39,7 +39,8 @@ class BatchHypergraphLayer {
         mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
     const HypergraphOptions& options = model.options();
     require_batch_option(options.laplacian != HypergraphLaplacian::nonlinear, "laplacian",
-                         to_string(options.laplacian), "the linear Laplacians of hypergraphs only (linear, published)");
+                         to_string(options.laplacian),
+                         "the linear Laplacians of hypergraphs only (linear, published)");
     const layers::HypergraphLayerWeights<layers::ParameterSlot>& at = model.layout().layers[of.number];
     const BatchSize& batch = of.batch;
     residual_ = at.epsilon >= 0;
@@ -142,9 +143,9 @@ class BatchHypergraphLayer {
                                     call.parameters.arena + sums_,
                                     call.parameters.arena_stride,
                                     shape_.row()};
-    const EquationBackward<End, Family, S> start{graph_,    call.range, call.sheaf.view(), shape_, pass,
-                                                 end,       inputs_,    z_.data(),         x_bar,  z_bar,
-                                                 r_bar,     direct_.data(), nullptr,       nullptr};
+    const EquationBackward<End, Family, S> start{graph_, call.range,     call.sheaf.view(), shape_, pass,
+                                                 end,    inputs_,        z_.data(),         x_bar,  z_bar,
+                                                 r_bar,  direct_.data(), nullptr,           nullptr};
     call.executor.launch_together(ready..., Items{sums.items(), pass.runs, sums},
                                   Items{shape_.items(), instances, start});
     const Walk walk = begin_walk(call, r_bar, means_bar, z_bar);
@@ -159,16 +160,17 @@ class BatchHypergraphLayer {
     const BlockGradient<S> out = call.sheaf.gradient();
     call.executor.launch_together(
         Teams{graph_.pairs(), instances, lanes,
-              IncidenceGradient<Family, S>{graph_, call.range, shape_, scaled_.data(), r_bar, means_.data(), means_bar,
-                                           out.map, add, lanes}},
+              IncidenceGradient<Family, S>{graph_, call.range, shape_, scaled_.data(), r_bar, means_.data(),
+                                           means_bar, out.map, add, lanes}},
         Teams{sheaf::is_orthogonal<Family> ? Index{0} : shape_.nodes, instances, lanes,
               NodeGradient<Family, S>{call.range, shape_, StackedFeatures<S>{y_}, scaled_.data(), diffused_.data(),
                                       z_bar, r_bar, w_bar, out, add, lanes}},
         Items{shape_.items(), instances,
-              EquationMixBackward<End, Family, S>{
-                  {shape_, call.runs, pass, number_, drop_, mixing_.right(call.parameters),
-                   mixing_.left(call.parameters), nullptr, call.parameters.stride, y_bar, side.p_bar.data(), x_bar},
-                  direct_.data()}});
+              EquationMixBackward<End, Family, S>{{shape_, call.runs, pass, number_, drop_,
+                                                   mixing_.right(call.parameters), mixing_.left(call.parameters),
+                                                   nullptr, call.parameters.stride, y_bar, side.p_bar.data(),
+                                                   x_bar},
+                                                  direct_.data()}});
   }
 
   /// use(end) for what the layer ends with.
@@ -188,8 +190,8 @@ class BatchHypergraphLayer {
     const Index instances = call.pass.instances(), items = means_shape_.items();
     const int lanes = graph_.arc_lanes(items * instances);
     call.executor.launch_teams(items, instances, lanes,
-                               MemberMeans<Family, S>{graph_, call.range, call.sheaf.view(), means_shape_, features,
-                                                      means, lanes});
+                               MemberMeans<Family, S>{graph_, call.range, call.sheaf.view(), means_shape_,
+                                                      features, means, lanes});
     return {graph_, call.range, call.sheaf.view(), shape_, features, means, unscaled};
   }
 
@@ -204,7 +206,7 @@ class BatchHypergraphLayer {
   Array<Executor, S> product_, mixed_;            ///< X̃ Bᵀ and Y
   Array<Executor, S> scaled_, diffused_, means_;  ///< W = S Y, R = L W, m of W
   Array<Executor, S> z_;                          ///< Z = Δ Y of training passes
-  Array<Executor, S> direct_;  ///< minus the derivative of X or Y that does not go through Δ
+  Array<Executor, S> direct_;                     ///< minus the derivative of X or Y that does not go through Δ
   Array<Executor, S> output_;
   EquationInputs<S> inputs_;
   const S *kept_ = nullptr, *between_ = nullptr, *y_ = nullptr;  ///< X̃, X̃ Bᵀ and Y

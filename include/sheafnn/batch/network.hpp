@@ -317,16 +317,16 @@ class BatchNetwork<Executor, Model> {
     executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
     executor_.launch(pairs(), parts_.batch.runs,
                      detail::BackwardMeanEdges<Family, S, typename Parts::View>{parts_.graph.view(),
-                                                          one,
-                                                          parts_.sheaf.view(),
-                                                          parts_.sheaf.gradient(),
-                                                          learner.raw(),
-                                                          learner.raw_bar(),
-                                                          {*parts_.options.parametrisation,
-                                                           *parts_.options.sheaf_activation},
-                                                          learner.edge_weight(),
-                                                          learner.edge_factor(),
-                                                          learner.edge_logit_bar()});
+                                                                                one,
+                                                                                parts_.sheaf.view(),
+                                                                                parts_.sheaf.gradient(),
+                                                                                learner.raw(),
+                                                                                learner.raw_bar(),
+                                                                                {*parts_.options.parametrisation,
+                                                                                 *parts_.options.sheaf_activation},
+                                                                                learner.edge_weight(),
+                                                                                learner.edge_factor(),
+                                                                                learner.edge_logit_bar()});
     S* z_bar = drop ? parts_.scratch.side[0].z_bar.data() : parts_.x_bar.data();
     learner.backward(executor_, parts_.view, z_bar, !drop);
     executor_.launch_together(learner.first_products(parts_.view),

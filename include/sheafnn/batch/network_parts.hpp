@@ -192,9 +192,10 @@ struct NetworkParts {
   /// \param begun    see BatchLayerCall
   /// \param adjoins  the layer that it goes on with; l: it does not
   /// \param before   of a forward pass: X_{l−1}
-  [[nodiscard]] BatchLayerCall<Executor, Family, S, View> layer_call(Executor& executor, const Pass& pass, std::size_t l,
-                                                               bool begun, std::size_t adjoins,
-                                                               const S* before = nullptr) {
+  [[nodiscard]] BatchLayerCall<Executor, Family, S, View> layer_call(Executor& executor, const Pass& pass,
+                                                                     std::size_t l, bool begun,
+                                                                     std::size_t adjoins,
+                                                                     const S* before = nullptr) {
     const auto range = [&](std::size_t layer) {
       return sheaves_at(std::min(static_cast<Index>(layer), sheaf_count - 1));
     };
@@ -291,11 +292,10 @@ struct NetworkParts {
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
     for (std::size_t l = 0; l < layout.layers.size(); ++l) {
-      layers.emplace_back(model,
-                          BatchLayerSetting<Executor, S, View>{l, executor, g, shape, layout, options.activation,
-                                                         options.left_weights, options.right_weights, filter,
-                                                         options.residual, options.attention, options.directed, p,
-                                                         batch, dropout, sums, kl_rows});
+      layers.emplace_back(model, BatchLayerSetting<Executor, S, View>{
+                                     l, executor, g, shape, layout, options.activation, options.left_weights,
+                                     options.right_weights, filter, options.residual, options.attention,
+                                     options.directed, p, batch, dropout, sums, kl_rows});
       if (options.layer_norm) norms.emplace_back(executor, layout.norms[l], p, n, h, batch, sums);
     }
     if constexpr (Layer::reads_maps) {
@@ -305,8 +305,8 @@ struct NetworkParts {
       }
     }
     sheaf = BatchSheaf<Executor, Family, S, View>(executor, g, (given ? 1 : batch.instances()) * sheaf_count,
-                                            given ? 0 : batch.training_instances() * sheaf_count,
-                                            options.normalisation, reads);
+                                                  given ? 0 : batch.training_instances() * sheaf_count,
+                                                  options.normalisation, reads);
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, layout.at.readout, p, n, h, batch, sums);
     right = RightTransposes<Executor, S>(executor, layout.layers, p, options.channels, batch.runs);
     output.emplace(executor, layout.at.output, p, targets, n, h, options.classes, batch, sums);

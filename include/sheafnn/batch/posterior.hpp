@@ -49,8 +49,8 @@ class BatchPosterior {
   ///
   /// \param others  parts that share a launch
   template <class... Others>
-  void infer(Executor& executor, const ParameterView<S>& view, Learner& learner,
-             const S* embedding, const Others&... others) {
+  void infer(Executor& executor, const ParameterView<S>& view, Learner& learner, const S* embedding,
+             const Others&... others) {
     learner.project(executor, embedding);
     const auto pairs = learner.project_pairs();
     const ActivatePairs<Q, S> activate{learner.raw(), parameters(), posterior_, kl_.data(), graph_.pairs()};
@@ -70,9 +70,9 @@ class BatchPosterior {
   /// \param closed_form  the KL term's; otherwise KL per pair is estimated from the maps drawn
   /// \param noise        explicit noise that the maps were drawn with, or null
   [[nodiscard]] Teams<BackwardSampledEdges<Q, S, View>> backward(const Run* runs, const Pass& pass, Index sheaves,
-                                                           BatchSheaf<Executor, Family, S, View>& sheaf,
-                                                           Learner& learner,
-                                                           bool closed_form, const S* noise) {
+                                                                 BatchSheaf<Executor, Family, S, View>& sheaf,
+                                                                 Learner& learner, bool closed_form,
+                                                                 const S* noise) {
     using Edges = BackwardSampledEdges<Q, S, View>;
     const int lanes = Edges::lanes_for(graph_, pass.copies * sheaves);
     return {graph_.pairs(), runs_, lanes,

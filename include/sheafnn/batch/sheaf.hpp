@@ -26,8 +26,8 @@ class BatchSheaf {
   /// \param slots           instances · sheaves
   /// \param training_slots  of training passes; 0: nothing flows back into the sheaves
   /// \param reads           do layers read blocks, and maps?
-  BatchSheaf(Executor& executor, const View& graph, Index slots, Index training_slots,
-             Normalisation normalisation, const layers::LayerReads& reads)
+  BatchSheaf(Executor& executor, const View& graph, Index slots, Index training_slots, Normalisation normalisation,
+             const layers::LayerReads& reads)
       : graph_(graph),
         normalisation_(normalisation),
         reads_blocks_(reads.blocks),
@@ -54,8 +54,8 @@ class BatchSheaf {
   /// Do layers compute the derivatives of its blocks?
   [[nodiscard]] bool learned() const noexcept { return learned_; }
   [[nodiscard]] SheafView<Family, S> view() noexcept {
-    return {graph_.nodes,     graph_.edges,      graph_.pairs(),       map_.data(),   arc_gram_.data(),
-            transport_.data(), degree_block_.data(), scale_.data(), eigen_.data()};
+    return {graph_.nodes,      graph_.edges,         graph_.pairs(), map_.data(),  arc_gram_.data(),
+            transport_.data(), degree_block_.data(), scale_.data(),  eigen_.data()};
   }
   [[nodiscard]] BlockGradient<S> gradient() noexcept {
     return {off_diagonal_bar_.data(), degree_bar_.data(), scale_bar_.data(), map_bar_.data()};
@@ -80,8 +80,9 @@ class BatchSheaf {
                                                                  pass.copies}},
                                others...);
     } else {
-      executor.launch_together(
-          Items{graph_.pairs(), groups, BuildIncidences<Family, S, Maps>{graph_, range, view(), maps}}, others...);
+      executor.launch_together(Items{graph_.pairs(), groups,
+                                     BuildIncidences<Family, S, Maps>{graph_, range, view(), maps}},
+                               others...);
     }
     if (!reads_blocks_) return;
     const int lanes = graph_.arc_lanes(graph_.nodes * groups);

@@ -168,8 +168,8 @@ struct BackwardSampledEdges {
   Divisor sheaves;
   PairArray<S> raw, raw_bar;
   SampledMaps<Q, S, View> maps;  ///< as they were drawn
-  const S* edge_weight;    ///< null: 1
-  const S* edge_factor;    ///< null: edge weights are not learned
+  const S* edge_weight;          ///< null: 1
+  const S* edge_factor;          ///< null: edge weights are not learned
   S* edge_logit_bar;
   bool closed_form;
   S* kl;  ///< log q − log p per incident pair, when not closed_form

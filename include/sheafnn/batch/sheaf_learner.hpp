@@ -78,8 +78,8 @@ class BatchSheafLearner {
     first_sums_ = sums.reserve(nodes.count(), first_.entries);
     for (int k = 0; k < first_.count; ++k) {
       const FirstWeight& w = first_.matrix[k];
-      sums.assign(w.parameter, w.rows * w.columns, first_sums_ + w.offset, nodes.count(), first_.entries, 1,
-                  false, static_cast<double>(factor_));
+      sums.assign(w.parameter, w.rows * w.columns, first_sums_ + w.offset, nodes.count(), first_.entries, 1, false,
+                  static_cast<double>(factor_));
     }
     if (hidden_layers_ == 0) return;
     hidden_ = array(hidden_layers_ * pairs * width_);
@@ -129,19 +129,20 @@ class BatchSheafLearner {
                                  q2,
                                  n * q2});
     if constexpr (!of_edges) {
-      sum_over_pairs(executor, graph_.hyperedges, graph_.member_offset, graph_.member, graph_.edge_node, graph_.share,
-                     {projection_.data() + first_.columns, q2, n * q2}, of_hyperedges());
+      sum_over_pairs(executor, graph_.hyperedges, graph_.member_offset, graph_.member, graph_.edge_node,
+                     graph_.share, {projection_.data() + first_.columns, q2, n * q2}, of_hyperedges());
     }
   }
   /// The third: edge weights, and raw outputs or, with hidden layers, the first hidden values.
   [[nodiscard]] auto project_pairs() {
     if constexpr (of_edges) {
-      return Items<ProjectPairs<S>>{
-          first_.columns > 0 ? graph_.edges : 0,
-          runs_,
-          {graph_, projection_.data(), weight_.data() + 2 * first_.columns * inputs_, assembled(),
-           first_.arc_features, first_.columns, first_outputs_, has_hidden_layers(),
-           has_hidden_layers() ? hidden_pairs(hidden_.data()) : raw(), edge_factor_.data(), edge_weight_.data()}};
+      return Items<ProjectPairs<S>>{first_.columns > 0 ? graph_.edges : 0,
+                                    runs_,
+                                    {graph_, projection_.data(), weight_.data() + 2 * first_.columns * inputs_,
+                                     assembled(), first_.arc_features, first_.columns, first_outputs_,
+                                     has_hidden_layers(),
+                                     has_hidden_layers() ? hidden_pairs(hidden_.data()) : raw(),
+                                     edge_factor_.data(), edge_weight_.data()}};
     } else {
       const Index q = first_.columns;
       return Items<ProjectIncidences<S>>{q > 0 ? graph_.pairs() : 0,
@@ -189,14 +190,15 @@ class BatchSheafLearner {
     }
     first_bar_ = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
     if constexpr (of_edges) {
-      GatherProjections<S> gather{graph_, first_bar_, edge_logit_bar_.data(), q, first_outputs_, projection_.data()};
+      GatherProjections<S> gather{graph_, first_bar_,     edge_logit_bar_.data(),
+                                  q,      first_outputs_, projection_.data()};
       gather.lanes = graph_.arc_lanes(gather.items() * runs_);
       executor.launch_together(Teams{gather.items(), runs_, gather.lanes, gather}, others...);
     } else {
       const RunRows<const S> pairs{first_bar_.data, first_bar_.pair, first_bar_.run};
       const RunRows<S> own{projection_.data(), 2 * q, n * 2 * q}, mean{own.data + q, own.row, own.of_run};
-      sum_over_pairs(executor, graph_.hyperedges, graph_.member_offset, graph_.member, nullptr, graph_.share, pairs,
-                     of_hyperedges(), others...);
+      sum_over_pairs(executor, graph_.hyperedges, graph_.member_offset, graph_.member, nullptr, graph_.share,
+                     pairs, of_hyperedges(), others...);
       sum_over_pairs(executor, n, graph_.offset, nullptr, nullptr, nullptr, pairs, own);
       sum_over_pairs(executor, n, graph_.offset, nullptr, graph_.hyperedge, nullptr,
                      {of_hyperedge_.data(), q, graph_.hyperedges * q}, mean);
@@ -237,10 +239,9 @@ class BatchSheafLearner {
                       const RunRows<S>& out, const Others&... others) {
     const Index items = rows * first_.columns;
     const int lanes = graph_.arc_lanes(items * runs_);
-    executor.launch_together(
-        Teams{items, runs_, lanes,
-              SumOverPairs<S>{offset, pair, row_of, factor, in, out, first_.columns, lanes}},
-        others...);
+    executor.launch_together(Teams{items, runs_, lanes,
+                                   SumOverPairs<S>{offset, pair, row_of, factor, in, out, first_.columns, lanes}},
+                             others...);
   }
   /// Entries of the first layer's matrices as AssembleFirstLayer writes them, per run.
   [[nodiscard]] Index assembled() const noexcept { return first_.columns * (2 * inputs_ + first_.arc_features); }

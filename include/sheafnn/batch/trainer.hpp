@@ -54,8 +54,9 @@ class BatchTrainer {
   /// \param loss      its labels and weights must outlive the trainer
   /// \throws std::invalid_argument  no training, data or options that do not fit, or models of different
   ///                                architecture
-  BatchTrainer(Executor& executor, const GraphOf<Model>& graph, const NodeFeatures& features, const Classification& loss,
-               std::span<const Training<Model>> trainings, EvaluationOrder order = EvaluationOrder::automatic)
+  BatchTrainer(Executor& executor, const GraphOf<Model>& graph, const NodeFeatures& features,
+               const Classification& loss, std::span<const Training<Model>> trainings,
+               EvaluationOrder order = EvaluationOrder::automatic)
       : executor_(executor),
         nodes_(graph.node_count()),
         loss_(loss),
@@ -86,8 +87,8 @@ class BatchTrainer {
   }
 
   /// The same for the labels of a dataset, which must outlive the trainer.
-  BatchTrainer(Executor& executor, const NodeDataset<GraphOf<Model>>& data, std::span<const Training<Model>> trainings,
-               EvaluationOrder order = EvaluationOrder::automatic)
+  BatchTrainer(Executor& executor, const NodeDataset<GraphOf<Model>>& data,
+               std::span<const Training<Model>> trainings, EvaluationOrder order = EvaluationOrder::automatic)
       : BatchTrainer(executor, data.graph, data.features, detail::checked_loss(data, trainings), trainings,
                      order) {}
   BatchTrainer(Executor&, const NodeDataset<GraphOf<Model>>&&, std::span<const Training<Model>>,

@@ -84,7 +84,8 @@ inline SetWeight set_weight(const Classification& loss, std::span<const std::int
 ///
 /// \throws std::invalid_argument  data that are not consistent, or more classes than the model has
 template <class Model>
-[[nodiscard]] Classification checked_loss(const NodeDataset<GraphOf<Model>>& data, std::span<const Training<Model>> trainings) {
+[[nodiscard]] Classification checked_loss(const NodeDataset<GraphOf<Model>>& data,
+                                          std::span<const Training<Model>> trainings) {
   validate(data);
   for (const Training<Model>& t : trainings) {
     if (t.model == nullptr) continue;  // refused later

@@ -52,7 +52,8 @@ class HypergraphTerms {
     weight_.resize(hypergraph.pair_count());
     degree_block_.resize(hypergraph.node_count() * Sizes::gram);
     if (!nonlinear()) {
-      for (Index i = 0; i < weight_.size(); ++i) weight_[i] = detail::published_weight<S>(hypergraph.size(hypergraph.hyperedge(i)));
+      for (Index i = 0; i < weight_.size(); ++i)
+        weight_[i] = detail::published_weight<S>(hypergraph.size(hypergraph.hyperedge(i)));
       return;
     }
     end_.resize(2 * hypergraph.hyperedge_count());
