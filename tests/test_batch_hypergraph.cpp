@@ -1,9 +1,7 @@
 /// \file
 /// Hypergraph networks in the batch engine on the host against the CPU's: losses, gradients, predictions (batch_checks.hpp),
-/// trainings, and the options that it refuses.
+/// and trainings.
 #include <doctest/doctest.h>
-
-#include <string>
 
 #include "batch_comparison.hpp"
 #include "batch_gradient.hpp"
@@ -52,6 +50,10 @@ TEST_CASE_TEMPLATE("hypergraph networks in a batch agree with the CPU: families"
   o.update = HypergraphUpdate::residual;
   compare<SheafHyperGnn<Family, double>>(o);
   compare<BayesianSheafHyperGnn<Family, double>>(o);
+  o.laplacian = HypergraphLaplacian::nonlinear;
+  compare<SheafHyperGnn<Family, double>>(o);
+  o.mediators = true;
+  compare<BayesianSheafHyperGnn<Family, double>>(o);
 }
 
 TEST_CASE_TEMPLATE("hypergraph networks in a batch agree with the CPU: options", Model,
@@ -63,6 +65,20 @@ TEST_CASE_TEMPLATE("hypergraph networks in a batch agree with the CPU: options",
     o.layers = 3;
   }
   SUBCASE("published") { o.laplacian = HypergraphLaplacian::published; }
+  SUBCASE("non-linear") {
+    o.laplacian = HypergraphLaplacian::nonlinear;
+    compare<Model>(o);
+    o.update = HypergraphUpdate::residual;
+    o.mediators = true;
+  }
+  SUBCASE("non-linear with a projection, one sheaf for all layers") {
+    o.laplacian = HypergraphLaplacian::nonlinear;
+    o.static_sheaf = true;
+    o.layers = 3;
+    o.projection = random_projection(o.channels);
+    compare<Model>(o);
+    o.mediators = true;
+  }
   SUBCASE("averages of stalk coordinates, no dropout") {
     o.learner = HypergraphLearner::averaged;
     compare<Model>(o, {.input_dropout = 0, .dropout = 0});
@@ -127,6 +143,7 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
     o.update = HypergraphUpdate::residual;
     o.static_sheaf = true;
   }
+  SUBCASE("non-linear") { o.laplacian = HypergraphLaplacian::nonlinear; }
   const batch_checks::Problem problem = hypergraph_problem();
   batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
   const auto one = batch_checks::run_batch<Model>(forward, problem, o, {.samples = 2});
@@ -149,6 +166,10 @@ TEST_CASE_TEMPLATE(
   batch_checks::compare_gradient<Model>(o);
   o.laplacian = HypergraphLaplacian::published;
   batch_checks::compare_gradient<Model>(o);
+  o.laplacian = HypergraphLaplacian::nonlinear;
+  batch_checks::compare_gradient<Model>(o);
+  o.mediators = true;
+  batch_checks::compare_gradient<Model>(o);
 }
 
 TEST_CASE("training hypergraph networks by the batch engine follows the CPU for twenty epochs") {
@@ -166,26 +187,16 @@ TEST_CASE("training hypergraph networks by the batch engine follows the CPU for 
   options.samples = options.training_samples = 2;
   o.laplacian = HypergraphLaplacian::published;
   compare_training_of(BayesianSheafHyperGnn<Diagonal<3>, double>(o, 3), options, 1e-9, data);
+  o.laplacian = HypergraphLaplacian::nonlinear;
+  compare_training_of(BayesianSheafHyperGnn<GeneralLinear<2>, double>(o, 3), options, 1e-9, data);
 }
 
 TEST_CASE("three hypergraph networks side by side have the bits of single ones") {
   const HypergraphDataset data = small_data();
   HypergraphOptions o = options_for(data);
   training_comparison::compare_seeds<SheafHyperGnn<GeneralLinear<2>>>(o, data);
-  training_comparison::compare_seeds<BayesianSheafHyperGnn<SpecialOrthogonal<3>>>(o, data);
-}
-
-TEST_CASE("batches refuse the non-linear Laplacian of hypergraphs") {
-  const HypergraphDataset data = small_data();
-  HypergraphOptions o = options_for(data);
   o.laplacian = HypergraphLaplacian::nonlinear;
-  SheafHyperGnn<Diagonal<2>> model(o, 1);
-  batch::HostExecutor executor;
-  CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0]),
-                       "laplacian: nonlinear is not allowed; the batch engine has the linear Laplacians of "
-                       "hypergraphs only (linear, "
-                       "published); sheafnn::train trains other networks one by one",
-                       std::invalid_argument);
+  training_comparison::compare_seeds<BayesianSheafHyperGnn<SpecialOrthogonal<3>>>(o, data);
 }
 
 }  // namespace test_batch_hypergraph

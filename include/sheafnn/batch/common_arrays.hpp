@@ -58,7 +58,7 @@ struct CommonArrays {
   [[nodiscard]] static BatchGraphType graph_of(Executor& executor, const Model& model,
                                                const GraphType& host_graph) {
     if constexpr (std::is_same_v<GraphType, Hypergraph>) {
-      return BatchGraphType(executor, host_graph, model.options().laplacian == HypergraphLaplacian::published);
+      return BatchGraphType(executor, host_graph, model.options().laplacian);
     } else if constexpr (std::derived_from<typename Model::Options, ModelOptions>) {
       const std::unique_ptr<const Graph> edgeless = sheafnn::detail::without_edges(model.options(), host_graph);
       const Graph& seen = edgeless ? *edgeless : host_graph;

@@ -17,6 +17,7 @@
 #include "sheafnn/batch/graph.hpp"
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
+#include "sheafnn/kernels/hypergraph.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
 #include "sheafnn/sheaf/normalisation.hpp"
 
@@ -28,6 +29,7 @@ namespace sheafnn::batch::detail {
 template <class S>
 struct IncidenceView : GraphView<S> {
   Index incidences = 0, hyperedges = 0;
+  Index slots = 0;                              ///< vectors m: one per hyperedge, or two (see IncidenceTerms)
   const std::int32_t* hyperedge = nullptr;      ///< per pair
   const std::int32_t* member_offset = nullptr;  ///< hyperedges + 1: first member of each hyperedge
   const std::int32_t* member = nullptr;         ///< the members' pairs
@@ -35,29 +37,31 @@ struct IncidenceView : GraphView<S> {
   const S* pair_weight = nullptr;               ///< per pair: a_i of the published Laplacian; null: 1
 
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return incidences; }
-  [[nodiscard]] SHEAFNN_HD Index walk_rows() const noexcept { return hyperedges; }
+  [[nodiscard]] SHEAFNN_HD Index walk_rows() const noexcept { return slots; }
 };
 
 /// Owner of the arrays.
 template <class Executor, class S>
 class BatchHypergraph {
  public:
-  /// \param published  has the Laplacian the weights and scales of the published code?
-  BatchHypergraph(Executor& executor, const Hypergraph& graph, bool published)
+  /// \param laplacian  of the networks on it
+  BatchHypergraph(Executor& executor, const Hypergraph& graph, layers::HypergraphLaplacian laplacian)
       : nodes_(graph.node_count()),
         hyperedges_(graph.hyperedge_count()),
+        slots_(hyperedges_ * (laplacian == layers::HypergraphLaplacian::nonlinear ? 2 : 1)),
         offset_(executor, "hypergraph", graph.offsets()),
         node_(executor, "hypergraph", graph.nodes()),
         hyperedge_(executor, "hypergraph", graph.hyperedges()),
         member_offset_(executor, "hypergraph", graph.member_offsets()),
         member_(executor, "hypergraph", graph.members()),
         no_segments_(executor, "hypergraph", graph.node_count() + 1) {
+    const bool published = laplacian == layers::HypergraphLaplacian::published;
     std::vector<std::int32_t> number(static_cast<std::size_t>(graph.pair_count()));
     std::iota(number.begin(), number.end(), 0);
     std::vector<S> share, weight, degree, root;
-    for (Index e = 0; e < hyperedges_; ++e) share.push_back(sheafnn::detail::member_share<S>(graph.size(e)));
+    for (Index e = 0; e < hyperedges_; ++e) share.push_back(kernels::member_share<S>(graph.size(e)));
     for (Index i = 0; published && i < graph.pair_count(); ++i)
-      weight.push_back(sheafnn::detail::published_weight<S>(graph.size(graph.hyperedge(i))));
+      weight.push_back(kernels::published_weight<S>(graph.size(graph.hyperedge(i))));
     for (Index v = 0; v < nodes_; ++v) {
       S sum = published ? S(0) : static_cast<S>(graph.degree(v));
       for (Index i = graph.first_pair(v); published && i < graph.first_pair(v + 1); ++i)
@@ -88,6 +92,7 @@ class BatchHypergraph {
     r.node_segment = no_segments_.data();
     r.incidences = pairs;
     r.hyperedges = hyperedges_;
+    r.slots = slots_;
     r.hyperedge = hyperedge_.data();
     r.member_offset = member_offset_.data();
     r.member = member_.data();
@@ -97,7 +102,7 @@ class BatchHypergraph {
   }
 
  private:
-  Index nodes_, hyperedges_;
+  Index nodes_, hyperedges_, slots_;
   Array<Executor, std::int32_t> offset_, node_, hyperedge_, member_offset_, member_, no_segments_, number_;
   Array<Executor, S> share_, weight_, degree_, root_;
 };

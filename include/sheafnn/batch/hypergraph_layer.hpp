@@ -1,6 +1,6 @@
 /// \file
 /// BatchHypergraphLayer: a layer over a hypergraph of all instances of a batch (formulas: hypergraph_kernels.hpp; for one
-/// network layers/hypergraph_layer.hpp). With it BatchNetwork takes HypergraphModel, but for the non-linear Laplacian.
+/// network layers/hypergraph_layer.hpp). With it BatchNetwork takes HypergraphModel.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -10,11 +10,11 @@
 #include <cstdint>
 
 #include "sheafnn/batch/hypergraph_kernels.hpp"
+#include "sheafnn/batch/hypergraph_selection.hpp"
 #include "sheafnn/batch/layer_call.hpp"
 #include "sheafnn/batch/layer_setting.hpp"
 #include "sheafnn/batch/mixing_weights.hpp"
 #include "sheafnn/batch/network.hpp"
-#include "sheafnn/batch/network_of_parts.hpp"
 #include "sheafnn/bsnn/hypergraph_model.hpp"
 
 namespace sheafnn::batch::detail {
@@ -29,18 +29,14 @@ class BatchHypergraphLayer {
  public:
   static constexpr bool reads_first = false, reads_before = false, reads_maps = false, drops = true;
 
-  /// \throws std::invalid_argument  the non-linear Laplacian
   template <class Model>
   BatchHypergraphLayer(const Model& model, const BatchLayerSetting<Executor, S, View>& of)
       : graph_(of.graph),
         shape_(of.shape),
-        means_shape_{of.graph.hyperedges, of.shape.coordinates, of.shape.channels, {}},
+        slots_shape_{of.graph.slots, of.shape.coordinates, of.shape.channels, {}},
         number_(static_cast<std::uint32_t>(of.number)),
         mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
     const HypergraphOptions& options = model.options();
-    require_batch_option(options.laplacian != HypergraphLaplacian::nonlinear, "laplacian",
-                         to_string(options.laplacian),
-                         "the linear Laplacians of hypergraphs only (linear, published)");
     const layers::HypergraphLayerWeights<layers::ParameterSlot>& at = model.layout().layers[of.number];
     const BatchSize& batch = of.batch;
     residual_ = at.epsilon >= 0;
@@ -50,7 +46,11 @@ class BatchHypergraphLayer {
     if (mixing_.has_left()) mixed_ = of.features(batch.instances());
     for (Array<Executor, S>* one : {&scaled_, &diffused_, &output_}) *one = of.features(batch.instances());
     for (Array<Executor, S>* one : {&z_, &direct_}) *one = of.features(batch.training_instances());
-    means_ = Array<Executor, S>(of.executor, "layers", batch.instances() * means_shape_.size());
+    m_ = Array<Executor, S>(of.executor, "layers", batch.instances() * slots_shape_.size());
+    if (options.laplacian == HypergraphLaplacian::nonlinear) {
+      terms_ = BatchIncidenceTerms<Executor, Family, S>(of.executor, graph_, shape_, options.projection,
+                                                        options.mediators, batch);
+    }
     // Of SumGradients: rows of ε, if there is one, then of b.
     const Index chunks = RowChunks{shape_.nodes * batch.training_copies}.count(), row = shape_.row(),
                 stride = (residual_ ? 2 : 1) * row;
@@ -84,6 +84,7 @@ class BatchHypergraphLayer {
     between_ = mixing_.has_right() ? product_.data() : kept_;
     y_ = mixing_.has_left() ? mixed_.data() : between_;
     inputs_ = {x, nullptr, nullptr, y_};
+    terms_.select(call.executor, pass.instances(), call.range, call.sheaf.view(), x);
     call.executor.launch(shape_.items(), pass.instances(),
                          MixForward<Family, S>{{graph_, call.range, call.sheaf.view()},
                                                shape_,
@@ -97,7 +98,7 @@ class BatchHypergraphLayer {
                                                product_.data(),
                                                mixed_.data(),
                                                scaled_.data()});
-    const Walk walk = begin_walk(call, scaled_.data(), means_.data(), y_);
+    const Walk walk = begin_walk(call, scaled_.data(), m_.data(), y_);
     with_end(call, [&](const auto& end) {
       using End = std::remove_cvref_t<decltype(end)>;
       launch_diffusion(call.executor, pass.instances(),
@@ -132,7 +133,7 @@ class BatchHypergraphLayer {
     const Index instances = pass.instances();
     auto& side = call.scratch.of(number_);
     S *z_bar = side.z_bar.data(), *r_bar = side.r_bar.data(), *y_bar = side.y_bar.data(),
-      *w_bar = call.scratch.w_bar.data(), *means_bar = call.scratch.segments.data();
+      *w_bar = call.scratch.w_bar.data(), *m_bar = call.scratch.segments.data();
     const EquationSums<End, S> sums{end,
                                     inputs_,
                                     z_.data(),
@@ -148,7 +149,7 @@ class BatchHypergraphLayer {
                                                  r_bar,  direct_.data(), nullptr,           nullptr};
     call.executor.launch_together(ready..., Items{sums.items(), pass.runs, sums},
                                   Items{shape_.items(), instances, start});
-    const Walk walk = begin_walk(call, r_bar, means_bar, z_bar);
+    const Walk walk = begin_walk(call, r_bar, m_bar, z_bar);
     if constexpr (End::with_mixed) {
       launch_diffusion(call.executor, instances,
                        EquationDiffuseBackward<NoLayerBelow, Family, S, Walk>{
@@ -158,19 +159,27 @@ class BatchHypergraphLayer {
     }
     const int lanes = tile_lanes(shape_);
     const BlockGradient<S> out = call.sheaf.gradient();
-    call.executor.launch_together(
-        Teams{graph_.pairs(), instances, lanes,
-              IncidenceGradient<Family, S>{graph_, call.range, shape_, scaled_.data(), r_bar, means_.data(),
-                                           means_bar, out.map, add, lanes}},
-        Teams{sheaf::is_orthogonal<Family> ? Index{0} : shape_.nodes, instances, lanes,
-              NodeGradient<Family, S>{call.range, shape_, StackedFeatures<S>{y_}, scaled_.data(), diffused_.data(),
-                                      z_bar, r_bar, w_bar, out, add, lanes}},
-        Items{shape_.items(), instances,
-              EquationMixBackward<End, Family, S>{{shape_, call.runs, pass, number_, drop_,
-                                                   mixing_.right(call.parameters), mixing_.left(call.parameters),
-                                                   nullptr, call.parameters.stride, y_bar, side.p_bar.data(),
-                                                   x_bar},
-                                                  direct_.data()}});
+    const Teams maps{graph_.pairs(), instances, lanes,
+                     IncidenceGradient<Family, S>{graph_, call.range, call.sheaf.view(), terms_.view(), shape_,
+                                                  scaled_.data(), r_bar, m_.data(), m_bar, terms_.degree_bar(),
+                                                  out.map, add, lanes}};
+    const Teams nodes{sheaf::is_orthogonal<Family> ? Index{0} : shape_.nodes, instances, lanes,
+                      NodeGradient<Family, S>{call.range, shape_, StackedFeatures<S>{y_}, scaled_.data(),
+                                              diffused_.data(), z_bar, r_bar, w_bar, out, add, lanes}};
+    const Items mix{shape_.items(), instances,
+                    EquationMixBackward<End, Family, S>{{shape_, call.runs, pass, number_, drop_,
+                                                         mixing_.right(call.parameters),
+                                                         mixing_.left(call.parameters), nullptr,
+                                                         call.parameters.stride, y_bar, side.p_bar.data(), x_bar},
+                                                        direct_.data()}};
+    if (!terms_.view().selected()) {
+      call.executor.launch_together(maps, nodes, mix);
+      return;
+    }
+    call.executor.launch_together(nodes, mix);
+    call.executor.launch(nodes.items, instances,
+                         TakeDegreeBars<Family, S>{call.range, shape_.nodes, out.degree, terms_.degree_bar()});
+    call.executor.launch_together(maps);
   }
 
   /// use(end) for what the layer ends with.
@@ -185,28 +194,29 @@ class BatchHypergraphLayer {
       use(IncidenceEnd<false, S>{{}, nullptr, 0, bias, bias_run, activation_});
     }
   }
-  /// The walk over hyperedges, and what the walk over nodes is made of. \param means  to be filled
-  [[nodiscard]] Walk begin_walk(const Call& call, const S* features, S* means, const S* unscaled) const {
-    const Index instances = call.pass.instances(), items = means_shape_.items();
+  /// The walk over hyperedges, and what the walk over nodes is made of. \param m  to be filled
+  [[nodiscard]] Walk begin_walk(const Call& call, const S* features, S* m, const S* unscaled) {
+    const Index instances = call.pass.instances(), items = slots_shape_.items();
     const int lanes = graph_.arc_lanes(items * instances);
     call.executor.launch_teams(items, instances, lanes,
-                               MemberMeans<Family, S>{graph_, call.range, call.sheaf.view(), means_shape_,
-                                                      features, means, lanes});
-    return {graph_, call.range, call.sheaf.view(), shape_, features, means, unscaled};
+                               SlotSums<Family, S>{graph_, call.range, call.sheaf.view(), terms_.view(),
+                                                   slots_shape_, features, m, lanes});
+    return {graph_, call.range, call.sheaf.view(), terms_.view(), shape_, features, m, unscaled};
   }
 
   View graph_{};
-  FeatureShape<S> shape_, means_shape_;
+  FeatureShape<S> shape_, slots_shape_;
   std::uint32_t number_ = 0;
   bool residual_ = false, activation_ = true, drop_ = false;
   MixingWeights<S> mixing_;
+  BatchIncidenceTerms<Executor, Family, S> terms_;
   Index epsilon_ = -1, bias_ = -1, sums_ = 0;
-  Array<Executor, S> no_bias_;                    ///< zeros in the place of b
-  Array<Executor, S> dropped_;                    ///< X after dropout
-  Array<Executor, S> product_, mixed_;            ///< X̃ Bᵀ and Y
-  Array<Executor, S> scaled_, diffused_, means_;  ///< W = S Y, R = L W, m of W
-  Array<Executor, S> z_;                          ///< Z = Δ Y of training passes
-  Array<Executor, S> direct_;                     ///< minus the derivative of X or Y that does not go through Δ
+  Array<Executor, S> no_bias_;                ///< zeros in the place of b
+  Array<Executor, S> dropped_;                ///< X after dropout
+  Array<Executor, S> product_, mixed_;        ///< X̃ Bᵀ and Y
+  Array<Executor, S> scaled_, diffused_, m_;  ///< W = S Y, R = L W, m of W
+  Array<Executor, S> z_;                      ///< Z = Δ Y of training passes
+  Array<Executor, S> direct_;                 ///< minus the derivative of X or Y that does not go through Δ
   Array<Executor, S> output_;
   EquationInputs<S> inputs_;
   const S *kept_ = nullptr, *between_ = nullptr, *y_ = nullptr;  ///< X̃, X̃ Bᵀ and Y

@@ -3,7 +3,6 @@
 /// Source: Sheaf Hypergraph Networks (Duta et al.); math: "Hypergraphs".
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -77,16 +76,6 @@ struct HypergraphSetting {
 
 namespace sheafnn::detail {
 
-/// 1/δ_e, the share of a member in the mean over a hyperedge of so many. Takes any size.
-template <class S>
-[[nodiscard]] S member_share(Index size) noexcept {
-  return S(1) / static_cast<S>(std::max<Index>(1, size));
-}
-/// a_i = 2/δ_e of the published Laplacian. Takes any size.
-template <class S>
-[[nodiscard]] S published_weight(Index size) noexcept {
-  return S(2) * member_share<S>(size);
-}
 /// The factor that makes means of what a learner of this shape reads as sums over stalk coordinates; otherwise 1. Takes any
 /// shape.
 template <class S>

@@ -24,6 +24,7 @@
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/kernels/block.hpp"
+#include "sheafnn/kernels/hypergraph.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
 #include "sheafnn/layers/incidence_sheaf.hpp"
 
@@ -53,7 +54,7 @@ class HypergraphTerms {
     degree_block_.resize(hypergraph.node_count() * Sizes::gram);
     if (!nonlinear()) {
       for (Index i = 0; i < weight_.size(); ++i)
-        weight_[i] = detail::published_weight<S>(hypergraph.size(hypergraph.hyperedge(i)));
+        weight_[i] = kernels::published_weight<S>(hypergraph.size(hypergraph.hyperedge(i)));
       return;
     }
     end_.resize(2 * hypergraph.hyperedge_count());
@@ -119,10 +120,10 @@ class HypergraphTerms {
   [[nodiscard]] Index row() const noexcept { return D * channels_; }
   [[nodiscard]] Index candidate_size() const noexcept { return projection_.empty() ? row() : D; }
   /// 1/δ_e.
-  [[nodiscard]] S share(Index e) const noexcept { return detail::member_share<S>(hypergraph_->size(e)); }
+  [[nodiscard]] S share(Index e) const noexcept { return kernels::member_share<S>(hypergraph_->size(e)); }
   /// c of the non-linear Laplacian.
   [[nodiscard]] S pair_weight(Index e) const noexcept {
-    return mediators_ ? S(1) / static_cast<S>(2 * hypergraph_->size(e) - 3) : share(e);
+    return kernels::selected_weight<S>(hypergraph_->size(e), mediators_);
   }
 
   /// F_i x at a tile of channels.
@@ -184,18 +185,16 @@ class HypergraphTerms {
         }
       }
     }
-    const S c = pair_weight(e);
-    const std::int32_t slot = static_cast<std::int32_t>(2 * e);
-    for (Index k = 0; mediators_ && k < size; ++k) {
-      slot_[hypergraph_->member(first + k)] = slot + 1;
-      weight_[hypergraph_->member(first + k)] = S(2) * c;
-    }
+    const auto set_term = [&](Index pair, int end) {
+      const auto term = kernels::selected_term<S>(size, mediators_, end);
+      slot_[pair] = static_cast<std::int32_t>(term.slot < 0 ? -1 : 2 * e + term.slot);
+      weight_[pair] = term.weight;
+    };
+    for (Index k = 0; k < size; ++k) set_term(hypergraph_->member(first + k), -1);
     for (int side = 0; side < 2; ++side) {
       const Index pair = hypergraph_->member(first + best[side]);
       end_[2 * e + side] = static_cast<std::int32_t>(pair);
-      // Without mediators the first end reads what the second one sends, and the other way round.
-      slot_[pair] = slot + (mediators_ ? 0 : side);
-      weight_[pair] = mediators_ ? c * static_cast<S>(size) : c;
+      set_term(pair, side);
     }
   }
   /// F_i x_v, or (F_i x_v) r = F_i (x_v r).

@@ -16,6 +16,7 @@
 #include "sheafnn/core/lane_rows.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
+#include "sheafnn/kernels/hypergraph.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
 #include "sheafnn/layers/incidence_blocks.hpp"
 #include "sheafnn/layers/sheaf_learner_input.hpp"
@@ -111,7 +112,7 @@ class IncidenceLearner {
   [[nodiscard]] Index lane_offset(Index block, int side) const noexcept {
     return (block * 2 + side) * shape_.outputs() * W;
   }
-  [[nodiscard]] S share(Index e) const noexcept { return detail::member_share<S>(hypergraph_->size(e)); }
+  [[nodiscard]] S share(Index e) const noexcept { return kernels::member_share<S>(hypergraph_->size(e)); }
 
   /// W_b z̄_e of every hyperedge.
   void average(Execution execution) {
