@@ -26,17 +26,16 @@ namespace sheafnn::batch::detail {
 /// What kernels see of a graph.
 template <class S>
 struct GraphView {
-  Index nodes, edges;             ///< edges are half of the directed arcs
-  const std::int32_t* offset;     ///< nodes + 1: first arc of each node
-  const std::int32_t* target;     ///< per arc
-  const std::int32_t* arc_pair;   ///< per arc: its incident pair
-  const std::int32_t* edge_node;  ///< per pair: the node it belongs to (u for side 0, v for side 1)
-  const std::int32_t* pair_arc;   ///< per pair: its arc
-  const S* degree;                ///< per node
-  const S* inverse_root;          ///< per node: (deg + 1)^{-1/2}, or deg^{-1/2} (see DiffusionShape)
-  Index segments;                 ///< of the arcs of high-degree nodes
-  const std::int32_t*
-      node_segment;  ///< nodes + 1: first segment of each node; nodes with few arcs have no segments
+  Index nodes, edges;                ///< edges are half of the directed arcs
+  const std::int32_t* offset;        ///< nodes + 1: first arc of each node
+  const std::int32_t* target;        ///< per arc
+  const std::int32_t* arc_pair;      ///< per arc: its incident pair
+  const std::int32_t* edge_node;     ///< per pair: the node it belongs to (u for side 0, v for side 1)
+  const std::int32_t* pair_arc;      ///< per pair: its arc
+  const S* degree;                   ///< per node
+  const S* inverse_root;             ///< per node: (deg + 1)^{-1/2}, or deg^{-1/2} (see DiffusionShape)
+  Index segments;                    ///< of the arcs of high-degree nodes
+  const std::int32_t* node_segment;  ///< nodes + 1: first segment of each node; nodes with few arcs have no segments
   const std::int32_t* segment_arc;   ///< per segment: its first arc
   const std::int32_t* segment_node;  ///< per segment: its node
   const S* pair_feature;             ///< feature j of the arc of pair p at j · 2m + p; null without

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "sheafnn/batch/hypergraph_kernels.hpp"
 #include "sheafnn/batch/hypergraph_selection.hpp"

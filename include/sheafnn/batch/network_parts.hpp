@@ -44,9 +44,9 @@ concept BatchModel = requires {
 
 namespace detail {
 
-/// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, options(model), the
-/// options of a SheafModel with such layers, and layout(model), if model.layout() is no ModelLayout. Here of SheafModel, and with it Bsnn, Nsd and Snn; other
-/// kinds have headers of their own.
+/// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, and options(model), the
+/// options of a SheafModel with such layers; also layout(model), where model.layout() is no ModelLayout. Here of SheafModel,
+/// and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};
 template <class Executor, class Model>

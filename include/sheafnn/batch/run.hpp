@@ -64,10 +64,9 @@ class ElementDropout {
   /// `values` are the values of all elements.
   template <class Use>
   SHEAFNN_HD SHEAFNN_INLINE void for_block(Index id, Index count, const S* values, const Use& use) const {
-    sheafnn::detail::for_dropout_block(stream_, threshold_, id, count,
-                                       [=, scale = scale_](Index element, bool kept) {
-                                         use(element, kept ? values[element] * scale : S(0));
-                                       });
+    sheafnn::detail::for_dropout_block(stream_, threshold_, id, count, [=, scale = scale_](Index element, bool kept) {
+      use(element, kept ? values[element] * scale : S(0));
+    });
   }
 
  private:
@@ -83,20 +82,20 @@ class ElementDropout {
 /// One training of a batch. Kernels read it; the kernels of the optimiser write what changes from epoch to epoch.
 struct Run {
   std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;         ///< of the current pass; addresses its random numbers
-  std::int32_t split = 0;          ///< row of the node roles
-  DropoutRule input_dropout;       ///< of features
-  DropoutRule dropout;             ///< of hidden features
-  double training_share = 0;       ///< 1 / sum of the training nodes' class weights
-  double validation_weight = 0;    ///< sum of the validation nodes' class weights
-  double validation_nodes = 0;     ///< how many there are; 0: every epoch is the best so far
-  double test_nodes = 0;           ///< how many there are, or 0
-  double kl_weight = 0;            ///< λ of this epoch
-  double learning_rate = 0;        ///< of Adam
+  std::uint32_t epoch = 0;       ///< of the current pass; addresses its random numbers
+  std::int32_t split = 0;        ///< row of the node roles
+  DropoutRule input_dropout;     ///< of features
+  DropoutRule dropout;           ///< of hidden features
+  double training_share = 0;     ///< 1 / sum of the training nodes' class weights
+  double validation_weight = 0;  ///< sum of the validation nodes' class weights
+  double validation_nodes = 0;   ///< how many there are; 0: every epoch is the best so far
+  double test_nodes = 0;         ///< how many there are, or 0
+  double kl_weight = 0;          ///< λ of this epoch
+  double learning_rate = 0;      ///< of Adam
   double sheaf_learning_rate = 0;  ///< of the sheaf learner's weights
-  double weight_decay = 0;         ///< of all weights but the sheaf learner's
-  double sheaf_decay = 0;          ///< of the sheaf learner's weights
-  double kl_maximum = 0;           ///< largest λ
+  double weight_decay = 0;       ///< of all weights but the sheaf learner's
+  double sheaf_decay = 0;        ///< of the sheaf learner's weights
+  double kl_maximum = 0;         ///< largest λ
   WeightDecay decay = WeightDecay::l2;
   KlSchedule kl_schedule = KlSchedule::off;
   std::int32_t by_accuracy = 0;  ///< the best epoch has the best validation accuracy, not the smallest loss

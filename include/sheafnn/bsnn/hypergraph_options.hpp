@@ -24,7 +24,6 @@ struct HypergraphOptions {
                                     .options = "HypergraphOptions",
                                     .title = "Hypergraph networks",
                                     .maps = "maps per node and hyperedge",
-                                    .batched = false,
                                     .distributed = false};
 
   Index features = 0;   ///< p, number of input features
