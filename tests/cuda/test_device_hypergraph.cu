@@ -21,6 +21,11 @@ TEST_CASE("batches on the GPU agree with the host: hypergraph networks") {
   o.static_sheaf = true;
   compare_executors<BayesianSheafHyperGnn<Diagonal<2>, double>>(
       o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, problem);
+  o.laplacian = HypergraphLaplacian::nonlinear;
+  compare_executors<SheafHyperGnn<GeneralLinear<3>, double>>(o, {}, problem);
+  o.mediators = true;
+  o.projection = random_projection(o.channels);
+  compare_executors<BayesianSheafHyperGnn<Diagonal<2>, double>>(o, {.samples = 2}, problem);
 }
 
 TEST_CASE("hypergraph networks train on the GPU as on the host, several seeds side by side") {

@@ -47,6 +47,7 @@ class BatchHypergraphLayer {
     if (mixing_.has_left()) mixed_ = of.features(batch.instances());
     for (Array<Executor, S>* one : {&scaled_, &diffused_, &output_}) *one = of.features(batch.instances());
     for (Array<Executor, S>* one : {&z_, &direct_}) *one = of.features(batch.training_instances());
+    require_countable("sums over the hyperedges of a layer", slots_shape_.size());
     m_ = Array<Executor, S>(of.executor, "layers", batch.instances() * slots_shape_.size());
     if (options.laplacian == HypergraphLaplacian::nonlinear) {
       terms_ = BatchIncidenceTerms<Executor, Family, S>(of.executor, graph_, shape_, options.projection,
