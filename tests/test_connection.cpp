@@ -232,6 +232,28 @@ TEST_CASE("data of small rank are completed by unit vectors") {
   CHECK((LocalFrames(Graph(1, {}), none, 2).frame(0) - Matrix::Identity(4, 2)).norm() == 0);
 }
 
+TEST_CASE("frames do not depend on the scale of the features") {
+  // Nodes of one neighbour need the distances to others; their squares would vanish or overflow.
+  const std::vector<sheafnn::Edge> path = {{0, 1}, {1, 2}, {2, 3}, {3, 4}};
+  const Graph graph(6, path);
+  std::vector<double> values;
+  for (Index i = 0; i < 6 * 3; ++i) values.push_back(tiny::number(9, i));
+  const auto frames_of = [&](double scale) {
+    std::vector<double> scaled;
+    for (const double value : values) scaled.push_back(scale * value);
+    const NodeFeatures features = NodeFeatures::from_dense(std::span<const double>(scaled), 6, 3);
+    const LocalFrames frames(graph, features, 3);
+    Matrix r(3, 18);
+    for (Index u = 0; u < 6; ++u) r.middleCols(3 * u, 3) = frames.frame(u);
+    return r;
+  };
+  const Matrix expected = frames_of(1);
+  for (const int exponent : {-1000, -600, -1, 600, 1000}) {
+    CAPTURE(exponent);
+    CHECK((frames_of(std::ldexp(1.0, exponent)) - expected).cwiseAbs().maxCoeff() <= rounding);
+  }
+}
+
 TEST_CASE("large neighbourhoods, blocks of memory and threads") {
   // A hub whose Gram matrix is iterated, beside nodes of few neighbours; both ways of a Gram matrix.
   for (const Index p : {420, 60}) {
@@ -286,6 +308,11 @@ TEST_CASE("connections that cannot be are refused") {
         "rows of the features: 6 is not allowed; must equal the number of nodes, 7");
   CHECK(message_of([&] { LocalFrames(task.graph, task.sparse, 9); }) ==
         "stalk dimension: 9 is not allowed; must be between 1 and 8");
+  const std::vector<double> gap = {1, 2, 3, std::nan(""), 5, 6};
+  const NodeFeatures missing =
+      NodeFeatures::from_dense(std::span<const double>(gap), 3, 2, sheafnn::MissingValues::mark);
+  CHECK(message_of([&] { LocalFrames(Graph(3, {}), missing, 2); }) ==
+        "features: a missing value in column: 1 is not allowed; a connection needs all numbers");
   CellularSheaf<Orthogonal<2>> sheaf(task.graph);
   Eigen::Matrix2d mirror;
   mirror << 0, 1, 1, 0;

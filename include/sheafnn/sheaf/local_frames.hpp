@@ -115,7 +115,7 @@ template <class Real>
 class BasicLocalFrames {
  public:
   /// \param d  1 … 8, at most the number of features
-  /// \throws std::invalid_argument  features of another number of nodes, d out of range
+  /// \throws std::invalid_argument  features of another number of nodes, or with missing values; d out of range
   BasicLocalFrames(const Graph& graph, const NodeFeatures& features, Index d, FrameGauge gauge = FrameGauge::signs)
       : graph_(&graph), features_(&features), d_(d), gauge_(gauge) {
     require(features.rows() == graph.node_count(), "rows of the features", features.rows(),
@@ -123,6 +123,13 @@ class BasicLocalFrames {
     require_between("stalk dimension", d, 1, max_stalk_dimension);
     require(features.columns() >= d, "features", features.columns(),
             detail::concat("a connection of stalk dimension ", d, " needs at least as many columns"));
+    if (!features.indicators().empty()) {
+      throw_invalid_argument("features: a missing value in column", features.indicators().front(),
+                             "a connection needs all numbers");
+    }
+    double largest = 0;
+    for (const double value : features.values()) largest = std::max(largest, std::abs(value));
+    if (largest > 0) scale_ = std::ldexp(1.0, -std::clamp(std::ilogb(largest), -1022, 1022));
   }
 
   [[nodiscard]] const Graph& graph() const noexcept { return *graph_; }
@@ -172,14 +179,15 @@ class BasicLocalFrames {
     return {features_->column_of().data() + first, features_->values().data() + first,
             features_->offsets()[static_cast<std::size_t>(u) + 1] - first};
   }
-  /// use(column, x_u, x_v) for the columns where one of two rows has an entry, increasing.
+  /// use(column, s x_u, s x_v) for the columns where one of two rows has an entry, increasing. The scale s is a power of 2 with
+  /// which the largest feature is near 1, so that squares neither vanish nor overflow; frames do not depend on it.
   template <class Use>
-  static void merge(const Row& a, const Row& b, const Use& use) {
+  void merge(const Row& a, const Row& b, const Use& use) const {
     Index i = 0, j = 0;
     while (i < a.size || j < b.size) {
       const bool left = j == b.size || (i < a.size && a.column[i] <= b.column[j]);
       const bool right = i == a.size || (j < b.size && b.column[j] <= a.column[i]);
-      use(left ? a.column[i] : b.column[j], left ? a.value[i] : 0.0, right ? b.value[j] : 0.0);
+      use(left ? a.column[i] : b.column[j], left ? scale_ * a.value[i] : 0.0, right ? scale_ * b.value[j] : 0.0);
       i += left ? 1 : 0;
       j += right ? 1 : 0;
     }
@@ -252,6 +260,7 @@ class BasicLocalFrames {
   const NodeFeatures* features_;
   Index d_;
   FrameGauge gauge_;
+  double scale_ = 1;
 };
 
 /// The frames in double precision.
