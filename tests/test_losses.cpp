@@ -198,6 +198,12 @@ TEST_CASE("scores of mean predictions") {
   CHECK(sheafnn::Regression(real_view)
             .score(MatrixView<const double>(means.data(), n, 2), std::vector<std::int32_t>{1})
             .score == 0);
+  // Equal numbers, whose mean would be rounded.
+  const std::vector<double> equal(6, 0.1), predicted = {0.2, 0, 0.1, 0.5, 0.1, 0.1};
+  const sheafnn::Regression regression(MatrixView<const double>(equal.data(), 6, 1));
+  CHECK(regression
+            .score(MatrixView<const double>(predicted.data(), 6, 1), std::vector<std::int32_t>{0, 1, 2, 3, 4, 5})
+            .score == 0);
 }
 
 TEST_CASE("losses refuse targets that do not fit, and nodes without rows or targets") {

@@ -162,20 +162,24 @@ template <class T>
 }
 
 /// 1 − Σ (y − μ)²/Σ (y − ȳ)² over the known numbers y of the nodes, with μ in the same columns of the predictions; 0 where
-/// the numbers do not differ.
+/// the numbers do not differ. Sums are of differences from one of the numbers: where all are equal, these are exactly 0.
 [[nodiscard]] inline double explained_share(const MatrixView<const double>& targets,
                                             const MatrixView<const double>& predictions,
                                             std::span<const std::int32_t> nodes) {
-  double count = 0, mean = 0, residual = 0, spread = 0;
+  double count = 0, one = 0, mean = 0, residual = 0, spread = 0;
   const NodeSelection all(targets.rows());
   for_known_targets(targets, all, nodes, [&](double y, Index u, Index c) {
     const double difference = predictions(u, c) - y;
     residual += difference * difference;
-    mean += y;
+    if (count == 0) one = y;
+    mean += y - one;
     ++count;
   });
   mean /= count;
-  for_known_targets(targets, all, nodes, [&](double y, Index, Index) { spread += (y - mean) * (y - mean); });
+  for_known_targets(targets, all, nodes, [&](double y, Index, Index) {
+    const double difference = y - one - mean;
+    spread += difference * difference;
+  });
   return spread > 0 ? 1 - residual / spread : 0;
 }
 
