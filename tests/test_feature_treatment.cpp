@@ -149,6 +149,26 @@ TEST_CASE("every column is treated by what it holds") {
   }
 }
 
+TEST_CASE("rows without zeros are treated as the others") {
+  std::vector<Column> columns = mixed();
+  columns.resize(4);                        // years, identifiers, tiny numbers, incomes: no zeros
+  for (Column& c : columns) c.front() = 0;  // but in the first row
+  const NodeFeatures features = table(columns);
+  REQUIRE(features.offsets()[1] == 0);
+  REQUIRE(features.offsets()[2] == 4);
+  const FeaturePlan plan = fit_features(features, FeatureTreatment::columns);
+  const NodeFeatures treated = plan.apply(features);
+  Index j = 0;
+  for (const FeaturePlan::Run& run : plan.runs()) {
+    for (Index k = 0; k < run.count; ++k, ++j) {
+      Column expected = columns[static_cast<std::size_t>(j)];
+      for (double& x : expected) x = run.column.treated(x);
+      CHECK(dense(treated, j) == expected);
+    }
+  }
+  CHECK(j == 4);
+}
+
 TEST_CASE("one outlier, or a number that stands for a missing one, spoils no column") {
   Column x = column([](Index u) { return 50 + 10 * normal(u, 1); });
   for (const double outlier : {1e9, -999.0, 1e300}) {

@@ -330,6 +330,32 @@ TEST_CASE("a folder of arrays is the dataset that was written") {
   }
 }
 
+TEST_CASE("rows of dense features are read with and without zeros, in either precision") {
+  const Folder folder(task());
+  const Index n = task().node_count(), p = 5;
+  std::vector<float> values(static_cast<std::size_t>(n * p));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i % 37 == 3 ? 0.0F : 0.1F * static_cast<float>(i) - 7;
+  std::vector<std::int32_t> nodes = {0, 1, 2, 7, 8, static_cast<std::int32_t>(n - 1)};
+  std::vector<double> chosen;
+  for (const std::int32_t u : nodes)
+    chosen.insert(chosen.end(), &values[static_cast<std::size_t>(u * p)],
+                  &values[static_cast<std::size_t>(u * p)] + p);
+  const sheafnn::NodeFeatures expected =
+      sheafnn::NodeFeatures::from_dense(std::span<const double>(chosen), static_cast<Index>(nodes.size()), p);
+  REQUIRE(expected.entries() == static_cast<Index>(chosen.size()) - 2);  // rows 0 and 8 have a zero
+  const auto check = [&] {
+    const sheafnn::NodeFeatures got = sheafnn::features_of(sheafnn::io::FolderRows(folder.path()), nodes);
+    CHECK(std::ranges::equal(got.offsets(), expected.offsets()));
+    CHECK(std::ranges::equal(got.column_of(), expected.column_of()));
+    CHECK(std::ranges::equal(got.values(), expected.values()));
+  };
+  folder.write<float>("features", values, p);
+  check();
+  folder.write<double>("features", std::vector<double>(values.begin(), values.end()), p);
+  check();
+}
+
 TEST_CASE("what is wrong in a folder is named") {
   const auto message = [](const auto& spoil) {
     const Folder folder(task());

@@ -265,6 +265,14 @@ class FeaturePlan {
       std::size_t i = static_cast<std::size_t>(features.offsets()[static_cast<std::size_t>(u)]);
       std::size_t last = static_cast<std::size_t>(features.offsets()[static_cast<std::size_t>(u) + 1]);
       if (u >= rows) i = last;
+      const bool every_column = static_cast<Index>(last - i) == given_ && features.indicators().empty();
+      if (every_column) {
+        for (std::size_t j = 0; j < column.size(); ++j) {
+          store(static_cast<std::int32_t>(j), column[j]->treated(features.values()[i + j]));
+        }
+        offsets.push_back(static_cast<Index>(values.size()));
+        continue;
+      }
       missing.clear();
       std::size_t end = last;
       for (; end > i && features.column_of()[end - 1] >= given_; --end) {

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
+#include "sheafnn/graph/features.hpp"
 #include "sheafnn/graph/graph_rows.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/graph_folder_files.hpp"
@@ -85,6 +88,16 @@ class FolderRows final : public GraphRows {
       values.push_back(value);
     };
     if (dense_) {
+      const std::size_t first = values.size(), p = static_cast<std::size_t>(features_);
+      values.resize(first + p);
+      const std::span<double> row = std::span(values).subspan(first);
+      dense_->numbers(u * features_, row);
+      if (sheafnn::detail::all_finite(row) && std::find(row.begin(), row.end(), 0.0) == row.end()) {
+        columns.resize(first + p);
+        std::iota(columns.begin() + static_cast<std::ptrdiff_t>(first), columns.end(), 0);
+        return;
+      }
+      values.resize(first);
       for (Index j = 0; j < features_; ++j) append(dense_->name(), j, dense_->number(u * features_ + j));
       return;
     }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ios>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -79,6 +80,14 @@ class MappedArray {
   [[nodiscard]] double number(Index i) const noexcept {
     if (whole()) return static_cast<double>(integer(i));
     return header_.item_size == 4 ? load<float, double>(i) : load<double, double>(i);
+  }
+  /// Elements first, first + 1, … of any type. Unchecked: that there are as many.
+  void numbers(Index first, std::span<double> out) const noexcept {
+    if (!whole() && header_.item_size == 4) {
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] = load<float, double>(first + static_cast<Index>(k));
+    } else {
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] = number(first + static_cast<Index>(k));
+    }
   }
 
  protected:
