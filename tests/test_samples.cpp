@@ -299,6 +299,13 @@ class Folder {
     const std::vector<Index> shape = columns == 1 ? std::vector{size} : std::vector{size / columns, columns};
     folder_.write(name + ".npy", sheafnn::io::to_npy<T>(shape, values));
   }
+  /// An array of truth values.
+  void write_truths(const std::string& name, const std::vector<std::int32_t>& values) const {
+    const Index shape[] = {static_cast<Index>(values.size())};
+    sheafnn::io::Bytes file = sheafnn::io::detail::npy_with_header("|b1", shape, values.size());
+    for (const std::int32_t value : values) file.push_back(value != 0 ? 1 : 0);
+    folder_.write(name + ".npy", file);
+  }
   [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
@@ -410,6 +417,40 @@ TEST_CASE("what is wrong in a folder is named") {
   CHECK(message([&](const Folder& folder) {
           folder.write<double>("labels", std::vector<double>(static_cast<std::size_t>(n)));
         }) == "labels.npy: has no whole numbers");
+  for (const std::string name : {"labels", "indices"}) {
+    const Index size = name == "labels" ? n : arcs;
+    CHECK(message([&](const Folder& folder) {
+            folder.write_truths(name, std::vector<std::int32_t>(static_cast<std::size_t>(size)));
+          }) == name + ".npy: holds truth values; whole numbers are needed");
+  }
+}
+
+TEST_CASE("masks of a folder may be truth values") {
+  const Folder folder(task());
+  std::vector<std::int32_t> mask(static_cast<std::size_t>(task().node_count()));
+  for (const std::int32_t u : task().splits[0].test) mask[static_cast<std::size_t>(u)] = 1;
+  folder.write_truths("test_mask", mask);
+  CHECK(sheafnn::io::FolderRows(folder.path()).split().test == task().splits[0].test);
+}
+
+TEST_CASE("a file that is not there is another error than one that cannot be read") {
+  const Folder folder(task());
+  CHECK_THROWS_AS(sheafnn::io::FolderRows(folder.path() / "none"), sheafnn::io::MissingFile);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::io::read_file(folder.path() / "none")), sheafnn::io::MissingFile);
+  CHECK_THROWS_AS(static_cast<void>(sheafnn::io::list_folder(folder.path() / "none")), sheafnn::io::MissingFile);
+  const auto kind = [](const auto& read) -> std::string {
+    try {
+      read();
+    } catch (const sheafnn::io::MissingFile&) {
+      return "missing";
+    } catch (const std::runtime_error&) {
+      return "unreadable";
+    }
+    return "read";
+  };
+  CHECK(kind([&] { static_cast<void>(sheafnn::io::read_file(folder.path())); }) == "unreadable");  // a folder
+  folder.write<double>("labels", {0.5});
+  CHECK(kind([&] { sheafnn::io::FolderRows{folder.path()}; }) == "unreadable");
 }
 
 }  // namespace

@@ -25,10 +25,12 @@ namespace sheafnn::distributed {
 /// A .npy file of numbers in C order, of which ranges of rows are read.
 class NpyFile {
  public:
-  /// Reads the header. \throws std::runtime_error  no such file, a damaged header, or one whose array the file is too
-  ///                   short for
+  /// Reads the header.
+  ///
+  /// \throws io::MissingFile     no such file
+  /// \throws std::runtime_error  a damaged header, or one whose array the file is too short for
   explicit NpyFile(const std::filesystem::path& path) : name_(path.string()), file_(path, std::ios::binary) {
-    if (!file_) fail("cannot be opened");
+    if (!file_) io::detail::fail_to_open(path, "cannot be opened");
     header_ = io::detail::read_rows_header(name_, file_);
   }
 

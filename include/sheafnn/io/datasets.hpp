@@ -26,7 +26,8 @@ namespace sheafnn::io {
 /// \param use           for prediction, a file or folder need have graph and features only
 /// \param text          how to read text files; its missing_labels hold for every file, its targets and types for .npz
 ///                      files too. For prediction, targets of what has none are unknown
-/// \throws std::runtime_error     unknown name, bad input, or types or targets of what has none
+/// \throws MissingFile            no such name, file or folder
+/// \throws std::runtime_error     bad input, or types or targets of what has none
 /// \throws std::invalid_argument  an option of the synthetic graph outside its range
 [[nodiscard]] inline Dataset load_dataset(std::string_view name_or_path, const SyntheticOptions& options = {},
                                           DatasetUse use = DatasetUse::training, const TextOptions& text = {}) {
@@ -59,9 +60,9 @@ namespace sheafnn::io {
   if (path.extension() == ".npz") {
     return load_npz(path, use, text.missing_labels, text.targets, {text.edge_types, text.node_types});
   }
-  detail::fail(name_or_path,
-               "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and ",
-               "nodes.csv, or a Geom-GCN or OGB folder");
+  detail::fail_to_open(path,
+                       "no such dataset; choose karate, synthetic, an .npz file, a folder with edges.csv and ",
+                       "nodes.csv, or a Geom-GCN or OGB folder");
 }
 
 }  // namespace sheafnn::io

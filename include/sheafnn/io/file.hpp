@@ -43,12 +43,26 @@ using Bytes = std::vector<unsigned char>;
   return (folder.has_filename() ? folder : folder.parent_path()).filename().string();
 }
 
+/// There is no file or folder at a path, which the message names.
+class MissingFile : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 namespace detail {
 
 /// Throws std::runtime_error saying "WHERE: PARTS…".
 template <class... Parts>
 [[noreturn]] void fail(std::string_view where, const Parts&... parts) {
   throw std::runtime_error(sheafnn::detail::concat(where, ": ", parts...));
+}
+/// The same of a path that cannot be opened. Where nothing is there, the error is a MissingFile.
+template <class... Parts>
+[[noreturn]] void fail_to_open(const std::filesystem::path& path, const Parts&... parts) {
+  std::error_code error;
+  if (std::filesystem::status(path, error).type() != std::filesystem::file_type::not_found) {
+    fail(path.string(), parts...);
+  }
+  throw MissingFile(sheafnn::detail::concat(path.string(), ": ", parts...));
 }
 
 using sheafnn::detail::printable;
@@ -193,14 +207,15 @@ class OpenFile {
 
 /// Reads a regular file: what was there when it was opened, also when another takes its place meanwhile.
 ///
-/// \throws std::runtime_error  no such file, a folder or device, or the file cannot be read, is larger than the memory or
-///                             changed while it was read (as far as its size and time tell)
+/// \throws MissingFile         no such file
+/// \throws std::runtime_error  a folder or device, or the file cannot be read, is larger than the memory or changed while
+///                             it was read (as far as its size and time tell)
 [[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::none) detail::fail(name, "cannot be read; ", error.message());
-  if (!std::filesystem::exists(status)) detail::fail(name, "no such file");
+  if (!std::filesystem::exists(status)) detail::fail_to_open(path, "no such file");
   if (std::filesystem::is_directory(status)) detail::fail(name, "is a folder, not a file");
   if (!std::filesystem::is_regular_file(status)) detail::fail(name, "is not a regular file");
   detail::OpenFile file(path);
@@ -218,6 +233,7 @@ class OpenFile {
 
 /// What lies in a folder, in any order.
 ///
+/// \throws MissingFile         no such folder
 /// \throws std::runtime_error  the folder cannot be read
 [[nodiscard]] inline std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> r;
@@ -239,7 +255,7 @@ class OpenFile {
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
     r.push_back(entry->path());
 #endif
-  if (error) detail::fail(folder.string(), "cannot be listed; ", error.message());
+  if (error) detail::fail_to_open(folder, "cannot be listed; ", error.message());
   return r;
 }
 

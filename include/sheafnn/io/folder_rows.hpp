@@ -31,8 +31,9 @@ namespace sheafnn::io {
 /// See the file comment. Rows are checked when they are read.
 class FolderRows final : public GraphRows {
  public:
-  /// \throws std::runtime_error  a file that is missing, damaged or of another shape, type or length than the others, a
-  ///         label or a mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns
+  /// \throws MissingFile         no such folder, or one without a file
+  /// \throws std::runtime_error  a file that is damaged or of another shape, type or length than the others, a label or a
+  ///         mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns
   explicit FolderRows(const std::filesystem::path& folder) : graph_(folder) {
     const Index nodes = node_count();
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
@@ -146,7 +147,7 @@ class FolderRows final : public GraphRows {
   void read_masks(const std::filesystem::path& folder) {
     std::vector<bool> taken(static_cast<std::size_t>(node_count()));
     const auto read = [&](const char* name, std::vector<std::int32_t>& nodes) {
-      const MappedNumbers mask = numbers(folder / name, node_count());
+      const MappedMask mask = detail::open_numbers<MappedMask>(folder / name, node_count());
       for (Index u = 0; u < node_count(); ++u) {
         const Index in = mask.at(u);
         if (in != 0 && in != 1) detail::fail(mask.name(), "entry ", u, " is ", in, "; must be 0 or 1");

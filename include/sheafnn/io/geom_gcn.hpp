@@ -233,7 +233,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
                                            DatasetUse use = DatasetUse::training,
                                            const MissingLabels& missing = {}) {
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) detail::fail(folder.string(), "no such folder");
+  if (!std::filesystem::is_directory(folder, error)) detail::fail_to_open(folder, "no such folder");
   Dataset r = detail::naming_file(folder.string(), [&] {
     Dataset data;
     const std::filesystem::path node_file = folder / "out1_node_feature_label.txt";

@@ -263,6 +263,7 @@ class TuTable {
 
 /// Loads an .npz file, or a folder of tables (load_graph_tables()) or of the TU format.
 ///
+/// \throws MissingFile         no such file or folder
 /// \throws std::runtime_error  none of these, or bad input
 [[nodiscard]] inline GraphSet load_graphs(const std::filesystem::path& path) {
   if (path.extension() == ".npz") return load_npz_graphs(path);

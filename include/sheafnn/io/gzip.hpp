@@ -15,11 +15,12 @@
 namespace sheafnn::io {
 
 /// \param memory  a larger text is refused
-/// \throws std::runtime_error  no such file, one that is damaged or ends too early, or a text that is too large
+/// \throws MissingFile         no such file
+/// \throws std::runtime_error  one that is damaged or ends too early, or a text that is too large
 [[nodiscard]] inline Bytes read_gzip(const std::filesystem::path& path, double memory = memory_limit()) {
   const std::string name = path.string();
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), &gzclose);
-  if (file == nullptr) detail::fail(name, "cannot be opened");
+  if (file == nullptr) detail::fail_to_open(path, "cannot be opened");
   Bytes r;
   constexpr std::size_t piece = std::size_t{1} << 20;
   for (;;) {

@@ -116,7 +116,8 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
 /// \param name_or_path  "synthetic", the path of an .npz file, or of a folder with hyperedges.csv (.tsv, .txt) and
 ///                      nodes.csv (.tsv)
 /// \param options       what "synthetic" generates
-/// \throws std::runtime_error     unknown name, or bad input
+/// \throws MissingFile            no such name, file or folder
+/// \throws std::runtime_error     bad input
 /// \throws std::invalid_argument  an option of the synthetic hypergraph outside its range
 [[nodiscard]] inline HypergraphDataset load_hypergraph(std::string_view name_or_path,
                                                        const SyntheticHypergraphOptions& options = {},
@@ -135,9 +136,8 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
     return data;
   }
   if (path.extension() == ".npz") return load_hypergraph_npz(path, use, text.missing_labels);
-  detail::fail(
-      name_or_path,
-      "no such hypergraph; choose synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv");
+  detail::fail_to_open(
+      path, "no such hypergraph; choose synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv");
 }
 
 }  // namespace sheafnn::io

@@ -30,11 +30,12 @@ namespace sheafnn::io {
 /// See the file comment. Unchecked: numbers of elements in [0, rows() · columns()), and that the file stays as it is.
 class MappedArray {
  public:
-  /// \throws std::runtime_error  no such file, one that cannot be mapped, a damaged header, half precision, another byte
+  /// \throws MissingFile         no such file
+  /// \throws std::runtime_error  one that cannot be mapped, a damaged header, half precision, another byte
   ///         order than the machine's, more than two dimensions, or a file that is too short for its array
   explicit MappedArray(const std::filesystem::path& path) : name_(path.string()) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) detail::fail(name_, "cannot be opened");
+    if (!file) detail::fail_to_open(path, "cannot be opened");
     header_ = detail::read_rows_header(name_, file);
     if (header_.item_size > 1 && header_.big_endian != (std::endian::native == std::endian::big)) {
       detail::fail(name_, "has numbers in another byte order than this machine's; save it with '<'");
@@ -91,6 +92,7 @@ class MappedArray {
   }
 
  protected:
+  [[nodiscard]] const detail::NpyHeader& header() const noexcept { return header_; }
   /// Element i. Unchecked: whole(), and that it fits.
   [[nodiscard]] Index integer(Index i) const noexcept {
     const bool sign = header_.kind == 'i';
@@ -120,15 +122,24 @@ class MappedArray {
   std::size_t size_ = 0;
 };
 
-/// A mapped array of whole numbers or truth values. Unchecked: as MappedArray, and that numbers are below 2⁶³.
-class MappedNumbers : public MappedArray {
+/// A mapped array of truth values, or of whole numbers. Unchecked: as MappedArray, and that numbers are below 2⁶³.
+class MappedMask : public MappedArray {
  public:
   /// \throws std::runtime_error  as MappedArray, or an array of fractions
-  explicit MappedNumbers(const std::filesystem::path& path) : MappedArray(path) {
+  explicit MappedMask(const std::filesystem::path& path) : MappedArray(path) {
     if (!whole()) detail::fail(name(), "has no whole numbers");
   }
   /// Element i.
   [[nodiscard]] Index at(Index i) const noexcept { return integer(i); }
+};
+
+/// A mapped array of numbers of nodes, columns or the like. Unchecked: as MappedMask.
+class MappedNumbers : public MappedMask {
+ public:
+  /// \throws std::runtime_error  as MappedMask, or truth values
+  explicit MappedNumbers(const std::filesystem::path& path) : MappedMask(path) {
+    detail::refuse_truth_values(name(), header());
+  }
 };
 
 }  // namespace sheafnn::io

@@ -135,7 +135,7 @@ class NpyArray {
   ///
   /// \throws std::runtime_error  truth values, which number nothing, or as values()
   [[nodiscard]] std::vector<std::int64_t> numbers() const {
-    if (header_.kind == 'b') detail::fail(where_, "holds truth values; whole numbers are needed");
+    detail::refuse_truth_values(where_, header_);
     return values<std::int64_t>();
   }
 

@@ -191,6 +191,11 @@ inline void parse_npy_dtype(std::string_view where, NpyHeader& header) {
   return header;
 }
 
+/// Refuses truth values, which number nothing. \throws std::runtime_error  naming the array
+inline void refuse_truth_values(std::string_view where, const NpyHeader& header) {
+  if (header.kind == 'b') fail(where, "holds truth values; whole numbers are needed");
+}
+
 /// Reads the header of a .npy file of numbers whose rows are read one by one: in C order, with one or two dimensions.
 ///
 /// \param file  open, in binary; its position afterwards is anywhere

@@ -226,7 +226,7 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
 [[nodiscard]] inline Dataset load_ogb(const std::filesystem::path& folder, DatasetUse use = DatasetUse::training,
                                       const MissingLabels& missing = {}) {
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) detail::fail(folder.string(), "no such folder");
+  if (!std::filesystem::is_directory(folder, error)) detail::fail_to_open(folder, "no such folder");
   Dataset r = detail::naming_file(folder.string(), [&] {
     Dataset data;
     std::vector<std::string> labels;
