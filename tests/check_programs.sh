@@ -558,7 +558,7 @@ PYTHON
     fail "large_graph learned nothing: $(cat large.txt)"
   "$bin/predict" --model large.safetensors --dataset disk.npz --output disk.csv > /dev/null || fail "predict of large_graph"
   [ "$(wc -l < disk.csv)" = 601 ] || fail "predictions of large_graph's network"
-  "$bin/large_graph" disk --model bsnn --fan-outs 0 --steps 2 --evaluated 50 --epochs 2 > large.txt || fail "large_graph --model bsnn"
+  "$bin/large_graph" disk --model bsnn --maps diagonal --stalk-dim 2 --fan-outs 0 --steps 2 --evaluated 50 --epochs 2 > large.txt || fail "large_graph --model bsnn"
   refuse 'none/indptr\.npy: cannot be opened' "$bin/large_graph" none
   refuse '--fan-outs\[1\]: -1 is not allowed; must be between 0 and 4095' "$bin/large_graph" disk --fan-outs 3,-1
   refuse '--steps: -1 is not allowed' "$bin/large_graph" disk --steps -1

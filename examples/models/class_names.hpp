@@ -17,11 +17,17 @@ namespace programs {
 
 /// What a checkpoint stores about its training, in addition to the model.
 ///
+/// \param name  of the data
+[[nodiscard]] inline std::map<std::string, std::string> checkpoint_notes(const std::string& name,
+                                                                         sheafnn::Index best_epoch) {
+  return {{"dataset", as_utf8(name)}, {"best_epoch", std::to_string(best_epoch)}};
+}
+/// The same of data that have names of classes and features.
+///
 /// \tparam Data  a NodeDataset, or a GraphSet
 template <class Data>
 [[nodiscard]] std::map<std::string, std::string> checkpoint_notes(const Data& data, sheafnn::Index best_epoch) {
-  std::map<std::string, std::string> notes = {{"dataset", as_utf8(data.name)},
-                                              {"best_epoch", std::to_string(best_epoch)}};
+  std::map<std::string, std::string> notes = checkpoint_notes(data.name, best_epoch);
   if (!data.class_names.empty()) notes["class_names"] = sheafnn::io::csv_record(data.class_names);
   if (!data.feature_names.empty()) notes["feature_names"] = sheafnn::io::csv_record(data.feature_names);
   return notes;

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <sheafnn/bsnn/given_posterior.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
+#include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/model_tensors.hpp>
+#include <string_view>
 #include <type_traits>
 
 namespace programs {
@@ -15,6 +17,16 @@ namespace programs {
 /// Has a model maps that are given with a dataset?
 template <class Model>
 inline constexpr bool reads_given_sheaf = std::is_same_v<typename Model::Options, sheafnn::ConvolutionOptions>;
+
+/// Refuses such a model. \param data  that it does not know
+template <class Model>
+void refuse_given_sheaf(std::string_view data) {
+  if constexpr (reads_given_sheaf<Model>) {
+    sheafnn::throw_invalid_argument(
+        "model", Model::kind,
+        sheafnn::detail::concat("its maps are given for the edges of a whole graph, not for ", data));
+  }
+}
 
 /// A new model.
 template <class Model>

@@ -20,6 +20,7 @@
 #include <vector>
 
 namespace sheafnn {
+class GraphRows;
 struct TrainOptions;
 struct TrainResult;
 struct PredictOptions;
@@ -80,6 +81,8 @@ struct Keep {
 };
 
 class TargetLoss;
+struct SampledJob;
+struct NetworkOutcome;
 
 /// One training run.
 struct TrainJob {
@@ -133,6 +136,16 @@ struct ModelEntry {
   sheafnn::SheafUse (*sheaf_use)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
                                  bool bayesian, const sheafnn::Dataset& data, std::span<const std::int32_t> nodes,
                                  const sheafnn::PredictOptions& options);
+  /// Trains a model on drawn neighbours.
+  ///
+  /// \throws std::invalid_argument  a network with maps that are given, and as sheafnn::train_on_samples()
+  NetworkOutcome (*train_on_samples)(const SampledJob& job);
+  /// Predicts some nodes with the model of a checkpoint, on drawn neighbours; see sheafnn::predict_on_samples().
+  sheafnn::Prediction (*predict_on_samples)(const std::filesystem::path& path,
+                                            const sheafnn::io::TensorFile& checkpoint, bool bayesian,
+                                            const sheafnn::GraphRows& rows, std::span<const std::int32_t> nodes,
+                                            std::span<const sheafnn::Index> fan_outs,
+                                            const sheafnn::PredictOptions& options);
 };
 
 /// \param model  as --model and checkpoints name it
