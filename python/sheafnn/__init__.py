@@ -28,6 +28,7 @@ from .planted import (
     planted_unreliable,
 )
 from .regressor import SheafRegressor
+from .sampled import LargeGraph, SampledClassifier
 from .sheaf import (
     ApproximateSections,
     BundleMaps,
@@ -57,11 +58,13 @@ __all__ = [
     "Hypergraph",
     "HypergraphClassifier",
     "Interrupted",
+    "LargeGraph",
     "LearnedSheaf",
     "LinkPredictor",
     "NearestSection",
     "NodeMaps",
     "PlantedTask",
+    "SampledClassifier",
     "SheafClassifier",
     "SheafRegressor",
     "Split",

@@ -106,6 +106,18 @@ def check_loaded(parameters: Mapping[str, Any], *more: str) -> None:
             raise ValueError(f"{name}: {value!r} is not allowed; choose {', '.join(allowed)}")
 
 
+def check_kind(path: str | os.PathLike[str], model: Any, of: type, targets: tuple[str, ...]) -> str:
+    """What the network of a file was trained on.
+
+    :param targets: what an estimator of the class ``of`` may be trained on
+    :raises RuntimeError: anything else
+    """
+    kind = model.metadata.get("targets", "classes")
+    if kind not in targets:
+        raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not the targets of a {of.__name__}, {' or '.join(targets)}")
+    return kind
+
+
 class SheafEstimator(BaseEstimator):
     """Parameters and methods of SheafClassifier and SheafRegressor."""
 
@@ -173,20 +185,6 @@ class SheafEstimator(BaseEstimator):
         self.on_interrupt = on_interrupt
         self.progress = progress
         self.callback = callback
-
-    def _scored_nodes(self, data: Dataset) -> np.ndarray:
-        """The nodes of a Dataset that say how good the network is."""
-        splits = data.splits
-        if not splits:
-            return np.arange(data.node_count)
-        number = 0 if len(splits) == 1 else getattr(self, "split_", None)
-        if number is None or number >= len(splits):
-            raise ValueError(
-                f"nodes: None is not allowed; it is not known which of the {len(splits)} splits the network was trained on: name "
-                "the nodes, e.g. nodes=data.splits[0].test"
-            )
-        split = splits[number]
-        return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
 
     def learned_sheaf(self, X: Any, edges: Any = _UNSAID, layer: int = 0) -> LearnedSheaf | NodeMaps | BundleMaps:
         """The sheaf that the network learned for a graph; a Bayesian network gives the mean of its posterior.
@@ -397,9 +395,7 @@ class SheafEstimator(BaseEstimator):
         """
         model = _core.Model.load(os.fspath(path))
         check_loaded(parameters)
-        kind = model.metadata.get("targets", "classes")
-        if kind not in targets:
-            raise RuntimeError(f"{os.fspath(path)}: targets: {kind!r} are not the targets of a {cls.__name__}, {' or '.join(targets)}")
+        kind = check_kind(path, model, cls, targets)
         self = cls(model=model.kind, maps=model.maps, stalk_dim=model.stalk_dimension, **parameters)
         if "trained_with_edges" in model.metadata:
             self.trained_with_edges_ = model.metadata["trained_with_edges"] == "1"
@@ -426,6 +422,21 @@ def number_of_split(data: NodeData, split: Any) -> int:
     if count == 0:
         raise ValueError("split: the dataset has no splits; make some with make_splits() or with_splits()")
     return _checks.whole("split", split, 0, count - 1)
+
+
+def scored_nodes(estimator: Any, data: NodeData) -> np.ndarray:
+    """The nodes that say how good the network of an estimator is, which was trained on the split ``split_``."""
+    splits = data.splits
+    if not splits:
+        return np.arange(data.node_count)
+    number = 0 if len(splits) == 1 else getattr(estimator, "split_", None)
+    if number is None or number >= len(splits):
+        raise ValueError(
+            f"nodes: None is not allowed; it is not known which of the {len(splits)} splits the network was trained on: name "
+            "the nodes, e.g. nodes=data.splits[0].test"
+        )
+    split = splits[number]
+    return split.test if len(split.test) else np.setdiff1d(np.arange(data.node_count), np.concatenate(split))
 
 
 def target_array(y: Any, count: int, name: str = "y", of: str = "nodes") -> np.ndarray:

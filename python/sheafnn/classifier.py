@@ -26,6 +26,7 @@ from ._estimator import (
     interruption,
     node_weights,
     number_of_split,
+    scored_nodes,
     target_array,
 )
 from ._labels import encode, known_labels, label_array, same_classes
@@ -332,7 +333,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         if nodes is not None:
             chosen = node_numbers(nodes, len(predicted), "nodes", distinct=False)
         else:
-            chosen = self._scored_nodes(X) if own else np.arange(len(predicted))
+            chosen = scored_nodes(self, X) if own else np.arange(len(predicted))
         chosen = chosen[codes[chosen] >= 0]
         if len(chosen) == 0:
             more = "" if nodes is not None or not own or not X.splits else "; the split has no test nodes, name others with nodes="
@@ -361,7 +362,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         if nodes is not None:
             chosen: np.ndarray = node_numbers(nodes, len(predicted), "nodes", distinct=False)
         else:
-            chosen = self._scored_nodes(X) if isinstance(X, Dataset) else np.arange(len(predicted))
+            chosen = scored_nodes(self, X) if isinstance(X, Dataset) else np.arange(len(predicted))
         chosen = chosen[~np.isnan(known[chosen]).any(axis=1)]
         if len(chosen) == 0:
             raise ValueError("nodes: none of them has all of its labels known")
@@ -385,6 +386,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """Loads a classifier from a file that ``save`` or the program train wrote.
 
         :param parameters: parameters of the constructor that predictions depend on: predict_samples, random_state, threads
+        :raises FileNotFoundError: there is no such file
         :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, ("classes", "multilabel", "ordinal"))

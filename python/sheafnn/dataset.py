@@ -157,6 +157,10 @@ class NodeData:
             numbers += _masks.split_sets(parts, count, [f"splits[{s}].{name}" for name in Split._fields])
         core = type(self)._copy(self._core)
         core.set_splits(numbers)
+        return self._like(core)
+
+    def _like(self, core: Any) -> Self:
+        """The same data with another core."""
         return type(self)(core, self._classes)
 
 
@@ -567,6 +571,7 @@ class Dataset(NodeData):
             spread around their maps. A file has its own labels
         :raises TypeError: neither a CellularSheaf nor a path
         :raises ValueError: the sheaf is on another graph, or a label is not allowed
+        :raises FileNotFoundError: there is no such file
         :raises RuntimeError: a file cannot be read; the message names the file and the key
 
         >>> import numpy, sheafnn
@@ -836,6 +841,7 @@ def load_dataset(
     :param edge_types: whether to read the types of edges, from the column ``type`` of ``edges.csv`` or the key ``edge_types`` of an
         .npz file. Types that differ are refused otherwise
     :param node_types: whether to read the types of nodes, from the column ``type`` of ``nodes.csv`` or the key ``node_types``
+    :raises FileNotFoundError: there is no such file
     :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
     :raises ValueError: targets that are no names, or a name that is there twice
     """

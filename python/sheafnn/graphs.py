@@ -313,6 +313,7 @@ class GraphSet:
 def load_graphs(path: str | os.PathLike[str]) -> GraphSet:
     """A set from a folder of graphs.csv, nodes.csv and edges.csv, an .npz file or a folder of the TU text format (docs/data.md).
 
+    :raises FileNotFoundError: there is no such file
     :raises RuntimeError: names the file, the line or key, the value and the limit
     """
     core = _core.load_graphs(os.fspath(path))
@@ -550,6 +551,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         """The classifier with the network of a file that ``save`` or the program graphs wrote.
 
         :param parameters: parameters of predictions: predict_samples, random_state, threads
+        :raises FileNotFoundError: there is no such file
         :raises RuntimeError: names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, False)
@@ -636,6 +638,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         """The regressor with the network of a file that ``save`` wrote.
 
         :param parameters: parameters of predictions: predict_samples, random_state, threads
+        :raises FileNotFoundError: there is no such file
         :raises RuntimeError: names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, True)

@@ -106,6 +106,7 @@ def load_hypergraph(path: str | os.PathLike[str], *, prediction: bool = False) -
     """A hypergraph in an .npz file, or in a folder with hyperedges.csv and nodes.csv (docs/data.md).
 
     :param prediction: whether the data serve a prediction only: labels may be missing, and splits are ignored
+    :raises FileNotFoundError: there is no such file
     :raises RuntimeError: the file cannot be read; the message names the file, the line or key, the value and the limit
     """
     return Hypergraph(_core.load_hypergraph(os.fspath(path), bool(prediction)))

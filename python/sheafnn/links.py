@@ -201,6 +201,7 @@ class LinkPredictor(BaseEstimator):
         """The predictor with the network of a file that ``save`` or the program links wrote.
 
         :param parameters: parameters of predictions and scores: predict_samples, random_state, threads, hits
+        :raises FileNotFoundError: there is no such file
         :raises RuntimeError: names the file and what is wrong with it
         """
         check_loaded(parameters, "hits")

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core
-from ._estimator import _UNSAID, SheafEstimator, TargetKind, check_known, in_cross_validation, node_weights, target_array
+from ._estimator import _UNSAID, SheafEstimator, TargetKind, check_known, in_cross_validation, node_weights, scored_nodes, target_array
 from ._masks import node_numbers, plain
 from .dataset import Dataset
 
@@ -198,7 +198,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         if nodes is not None:
             chosen: np.ndarray = node_numbers(nodes, len(predicted), "nodes", distinct=False)
         else:
-            chosen = self._scored_nodes(X) if isinstance(X, Dataset) else np.arange(len(predicted))
+            chosen = scored_nodes(self, X) if isinstance(X, Dataset) else np.arange(len(predicted))
         chosen = chosen[~np.isnan(truth[chosen].reshape(len(chosen), -1)).any(axis=1)]
         if len(chosen) == 0:
             raise ValueError("nodes: none of them has a known target")
@@ -222,6 +222,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """Loads a regressor from a file that ``save`` wrote.
 
         :param parameters: parameters of the constructor that predictions depend on: predict_samples, random_state, threads
+        :raises FileNotFoundError: there is no such file
         :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, ("numbers",))

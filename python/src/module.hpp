@@ -14,6 +14,7 @@ void bind_model(nanobind::module_& module);
 void bind_planted(nanobind::module_& module);
 void bind_rotation_mixtures(nanobind::module_& module);
 void bind_rotations(nanobind::module_& module);
+void bind_sampled(nanobind::module_& module);
 void bind_sections(nanobind::module_& module);
 void bind_sheaf(nanobind::module_& module);
 void bind_torch(nanobind::module_& module);

@@ -155,8 +155,10 @@ inline void refuse_idle_options(std::string_view model, std::string_view maps,
   sheafnn::throw_invalid_argument("setting", name, "no setting of a search has that name");
 }
 
+/// \tparam Data  has splits
 /// \throws std::invalid_argument  no split of that number
-[[nodiscard]] inline const sheafnn::Split& split_of(const Dataset& data, std::size_t number) {
+template <class Data>
+[[nodiscard]] const sheafnn::Split& split_of(const Data& data, std::size_t number) {
   sheafnn::require(number < data.splits.size(), "split", number,
                    sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
   return data.splits[number];

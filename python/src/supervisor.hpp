@@ -26,8 +26,9 @@ class Supervisor {
 
   sheafnn::EpochAction operator()(const sheafnn::EpochReport& epoch) {
     if (before_end_ && interpreter_ends()) park_released();
+    if (interrupted_) return sheafnn::EpochAction::stop;
     const auto now = std::chrono::steady_clock::now();
-    const bool look = now - looked_ > std::chrono::milliseconds(50);
+    const bool look = now - looked_ > pause;
     if (!look && report_.is_none()) return sheafnn::EpochAction::go_on;
     const GilAcquire acquire;
     if (look) {
@@ -47,6 +48,16 @@ class Supervisor {
       return sheafnn::EpochAction::stop;
     }
   }
+  /// Runs the signal handlers within an epoch, at most twenty times a second. Where Ctrl-C keeps the parameters, the
+  /// training ends after the epoch.
+  void look() {
+    if (before_end_ && interpreter_ends()) park_released();
+    const auto now = std::chrono::steady_clock::now();
+    if (interrupted_ || now - looked_ <= pause) return;
+    const GilAcquire acquire;
+    looked_ = now;
+    check_signals();
+  }
   /// Runs the signal handlers. \returns whether there was a Ctrl-C that keeps the parameters
   bool check_signals() {
     if (or_park([] { return PyErr_CheckSignals(); }) == 0) return false;
@@ -57,6 +68,8 @@ class Supervisor {
   [[nodiscard]] bool interrupted() const { return interrupted_; }
 
  private:
+  static constexpr std::chrono::milliseconds pause{50};
+
   nb::object report_;
   Index epochs_;
   bool keep_;

@@ -2,10 +2,13 @@
 /// A trained model: the content of its checkpoint, and the functions that know its type.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <sheafnn/bsnn/prediction.hpp>
+#include <sheafnn/graph/graph_rows.hpp>
 #include <sheafnn/io/checkpoint.hpp>
 #include <sheafnn/io/npz_writer.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +62,13 @@ class Model : public Checkpoint {
     return with_own_names(data, [&](const Dataset& own) {
       return entry_->predict(path(), file(), bayesian(), own, options);
     });
+  }
+  /// Predicts some nodes on drawn neighbours; see sheafnn::predict_on_samples().
+  [[nodiscard]] sheafnn::Prediction predict_on_samples(const sheafnn::GraphRows& rows,
+                                                       std::span<const std::int32_t> nodes,
+                                                       std::span<const Index> fan_outs,
+                                                       const sheafnn::PredictOptions& options) const {
+    return entry_->predict_on_samples(path(), file(), bayesian(), rows, nodes, fan_outs, options);
   }
   /// \throws as with_own_names()
   [[nodiscard]] sheafnn::io::NpzWriter learned(const Dataset& data, const sheafnn::PredictOptions& options,

@@ -13,7 +13,7 @@ give_up() {
 }
 bash scripts/install_dependencies.sh --python || give_up "dependencies are missing"
 models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2}
-settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;links")
+settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large_graph;links")
 if [ "$models" != all ]; then
   settings+=("SHEAFNN_PYTHON_MODELS=$models" "SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi

@@ -244,7 +244,7 @@ def test_splits_may_be_a_generator():
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(RuntimeError, match="no_such_file.npz"):
+    with pytest.raises(FileNotFoundError, match="no_such_file.npz"):
         sheafnn.load_dataset("no_such_file.npz")
 
 

@@ -266,7 +266,7 @@ def test_files(tmp_path):
     (tu / "T_graph_indicator.txt").write_text("1\n1\n2\n")
     (tu / "T_graph_attributes.txt").write_text("0.5\n1.5\n")
     assert_array_equal(sheafnn.load_graphs(tu).targets, [[0.5], [1.5]])
-    with pytest.raises(RuntimeError, match="nothing"):
+    with pytest.raises(FileNotFoundError, match="nothing"):
         sheafnn.load_graphs(tmp_path / "nothing")
 
 

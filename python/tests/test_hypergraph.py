@@ -114,5 +114,5 @@ def test_files(tmp_path):
     assert data.classes.tolist() == ["cat", "dog"]
     np.savez(tmp_path / "h.npz", incidence=data.incidence, features=np.eye(3), labels=[0, 1, 0])
     assert_array_equal(sheafnn.load_hypergraph(tmp_path / "h.npz").incidence, data.incidence)
-    with pytest.raises(RuntimeError, match="no such hypergraph"):
+    with pytest.raises(FileNotFoundError, match="no such hypergraph"):
         sheafnn.load_hypergraph(tmp_path / "nothing")
