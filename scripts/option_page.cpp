@@ -115,9 +115,10 @@ int main() {
   print_kind(sheafnn::HypergraphOptions());
   print_table(sheafnn::TrainOptions(), "Training",
               "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
-  print_table(sheafnn::SamplingOptions(), "Drawn neighbours",
-              "`SamplingOptions`, of `train_on_samples()` and the program `large_graph`\n([large "
-              "graphs](large_graphs.md)).");
+  print_table(
+      sheafnn::SamplingOptions(), "Drawn neighbours",
+      "`SamplingOptions`, of `train_on_samples()`, the program `large_graph` and `SampledClassifier`\n([large "
+      "graphs](large_graphs.md)).");
   print_table(
       sheafnn::EdgeSplitOptions(), "Splits of edges",
       "`EdgeSplitOptions`, of `split_links()`, `split_edges()` and the program `links` ([Links](edges.md)).");
