@@ -147,10 +147,13 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
     :param channels: number of feature channels per stalk coordinate, 1 to 1024; None: 16
     :param layers: number of diffusion layers, 1 to 64; None: 2
     :param epochs: largest number of epochs; None: 500
+    :param patience: stop after this many epochs without improvement; None: 200
+    :param learning_rate: Adam's, above 0; None: 0.01
+    :param samples: posterior samples averaged at evaluation; None: 3
     :param predict_samples: number of posterior samples that ``predict`` and the other predictions average
     :param network: further options of the network (``HypergraphOptions`` of docs/options.md), e.g. ``{"laplacian": "nonlinear"}``;
         ``projection`` is a list of numbers, one for each channel
-    :param training: further options of the training (``TrainOptions``), e.g. ``{"learning_rate": 0.02}``
+    :param training: further options of the training (``TrainOptions``), e.g. ``{"weight_decay": 0.01}``
     :param random_state: seed of weights, dropout and noise
     :param threads: number of threads; 0: as many as the hypergraph is worth
     :param progress: show a progress bar
@@ -174,6 +177,9 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         channels: int | None = None,
         layers: int | None = None,
         epochs: int | None = None,
+        patience: int | None = None,
+        learning_rate: float | None = None,
+        samples: int | None = None,
         predict_samples: int = 20,
         network: Mapping[str, Any] | None = None,
         training: Mapping[str, Any] | None = None,
@@ -188,6 +194,9 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         self.channels = channels
         self.layers = layers
         self.epochs = epochs
+        self.patience = patience
+        self.learning_rate = learning_rate
+        self.samples = samples
         self.predict_samples = predict_samples
         self.network = network
         self.training = training
@@ -210,9 +219,12 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("y: a Hypergraph has its own labels")
         if not data.splits:
             raise ValueError("split: the hypergraph has no splits; make some with with_splits()")
-        check_sizes(self, "channels", "layers", "epochs")
+        check_sizes(self, "channels", "layers", "epochs", "patience", "learning_rate", "samples")
         network = option_texts("network", self.network, text=_option_text, channels=self.channels, layers=self.layers)
-        training = option_texts("training", self.training, epochs=self.epochs, threads=self.threads)
+        training = option_texts(
+            "training", self.training, epochs=self.epochs, patience=self.patience, learning_rate=self.learning_rate, samples=self.samples,
+            threads=self.threads,
+        )
         with Progress(self.progress, self.callback) as report:
             model, result = _core.train_hypergraph(
                 data._core, _checks.whole("split", split, 0, len(data.splits) - 1), self.model, self.maps,

@@ -52,7 +52,7 @@ def test_refused(incidence, more, text):
 )
 def test_classifier(tmp_path, model, maps, stalk_dim, network):
     data = task()
-    classifier = HypergraphClassifier(model, maps, stalk_dim, channels=4, epochs=60, network=network, training={"learning_rate": 0.02})
+    classifier = HypergraphClassifier(model, maps, stalk_dim, channels=4, epochs=60, learning_rate=0.02, network=network)
     classifier.fit(data, split=1)
     assert classifier.score(data) > 0.75
     assert classifier.result_["test_accuracy"] > 0.75
@@ -116,3 +116,17 @@ def test_files(tmp_path):
     assert_array_equal(sheafnn.load_hypergraph(tmp_path / "h.npz").incidence, data.incidence)
     with pytest.raises(FileNotFoundError, match="no such hypergraph"):
         sheafnn.load_hypergraph(tmp_path / "nothing")
+
+
+def test_parameters_are_options():
+    data = task()
+    first = HypergraphClassifier(epochs=40, patience=3, learning_rate=0.05, samples=2).fit(data)
+    assert first.result_["epochs"] == first.result_["best_epoch"] + 4 < 40
+    slower = HypergraphClassifier(epochs=40, patience=3, learning_rate=0.001).fit(data)
+    assert not np.allclose(slower.predict_proba(data), first.predict_proba(data))
+    with pytest.raises(ValueError, match="it is the parameter patience of the estimator"):
+        HypergraphClassifier(training={"patience": 3}).fit(data)
+    with pytest.raises(ValueError, match="learning_rate"):
+        HypergraphClassifier(learning_rate=-1, epochs=1).fit(data)
+    with pytest.raises(ValueError, match="patience: '3' is not allowed; must be a number"):
+        HypergraphClassifier(patience="3").fit(data)
