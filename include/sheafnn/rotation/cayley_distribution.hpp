@@ -22,35 +22,6 @@
 #include "sheafnn/rotation/operations.hpp"
 #include "sheafnn/rotation/orthonormalise.hpp"
 
-namespace sheafnn::detail {
-
-/// I − ½(Y + Yᵀ) of a rotation Y of R³ by the angle θ about n, which is (1 − cos θ)(I − n nᵀ). Below a right angle it comes
-/// from the skew part, a = n sin θ, as (a² I − a aᵀ)/(1 + cos θ): differences from 1 would lose the digits of small angles.
-template <class T>
-[[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, 3> versed_part(const SquareMatrix<T, 3>& y) {
-  const T cosine = T(0.5) * (y(0, 0) + y(1, 1) + y(2, 2) - T(1));
-  const T a[3] = {T(0.5) * (y(2, 1) - y(1, 2)), T(0.5) * (y(0, 2) - y(2, 0)), T(0.5) * (y(1, 0) - y(0, 1))};
-  const T inverse = T(1) / (T(1) + select(cosine > T(0), cosine, T(0)));
-  const T square = a[0] * a[0] + a[1] * a[1] + a[2] * a[2];
-  SquareMatrix<T, 3> r;
-  for (int j = 0; j < 3; ++j) {
-    for (int i = 0; i < 3; ++i) {
-      const T small = ((i == j ? square : T(0)) - a[i] * a[j]) * inverse;
-      r(i, j) = select(cosine > T(0), small, (i == j ? T(1) : T(0)) - T(0.5) * (y(i, j) + y(j, i)));
-    }
-  }
-  return r;
-}
-
-/// q = |1 − κ e^{iθ}|² = (1 − κ)² + κ tr(versed part); NaN counts as the angle 0.
-template <class T>
-[[nodiscard]] SHEAFNN_HD inline T square_distance(const SquareMatrix<T, 3>& versed, const T& kappa) {
-  const T trace = versed(0, 0) + versed(1, 1) + versed(2, 2);  // 2 (1 − cos θ)
-  return (T(1) - kappa) * (T(1) - kappa) + kappa * select(trace >= T(0), trace, T(0));
-}
-
-}  // namespace sheafnn::detail
-
 namespace sheafnn::rotation {
 
 /// log f at a rotation with Y₀ = PMᵀ: (N − 1) [N/2 · log(1 − κ²) − log det(I − κY₀)], as det(Y₀ − κI) equals the
@@ -58,39 +29,33 @@ namespace sheafnn::rotation {
 ///
 /// Over T = float, double or Pack; the pivots' logarithms are summed, so nothing underflows. The symmetric part of
 /// I − κY₀ is ≥ (1 − κ) I, and so is every pivot; eigenvalues have sizes from 1 − κ to 1 + κ. As κ → 1
-/// and Y₀ → I, where they are rounding errors, pivots and determinant are clamped to these ranges. For N = 3 the determinant
-/// is (1 − κ) |1 − κ e^{iθ}|², which does not compute the eigenvalue 1 − κ of the axis. math: "Score" (2.59).
+/// and Y₀ → I, where they are rounding errors, pivots and determinant are clamped to these ranges.
 ///
 /// \param kappa  in [0, 1)
 /// Unchecked: that Y₀ is a rotation, and the range of κ.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline T cayley_logpdf(const SquareMatrix<T, N>& y, const T& kappa) {
   using std::log;
-  if constexpr (N == 3) {
-    return T(2) * (T(0.5) * log(T(1) - kappa) + T(1.5) * log(T(1) + kappa) -
-                   log(detail::square_distance<T>(detail::versed_part<T>(y), kappa)));
-  } else {
-    SquareMatrix<T, N> a;
-    for (int j = 0; j < N; ++j) {
-      for (int i = 0; i < N; ++i) a(i, j) = (i == j ? T(1) : T(0)) - kappa * y(i, j);
-    }
-    const T log_least = log(T(1) - kappa);
-    const T log_most = log(T(1) + kappa);
-    T log_determinant = T(0);
-    for (int k = 0; k < N; ++k) {
-      const T pivot = select(a(k, k) < T(1) - kappa, T(1) - kappa, a(k, k));
-      log_determinant += log(pivot);
-      const T inverse_pivot = T(1) / pivot;
-      for (int i = k + 1; i < N; ++i) {
-        const T factor = a(i, k) * inverse_pivot;
-        for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
-      }
-    }
-    log_determinant =
-        select(log_determinant >= T(N) * log_least, log_determinant, T(N) * log_least);  // also for NaN
-    log_determinant = select(log_determinant <= T(N) * log_most, log_determinant, T(N) * log_most);
-    return T(N - 1) * (T(0.5 * N) * (log_least + log_most) - log_determinant);
+  SquareMatrix<T, N> a;
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i < N; ++i) a(i, j) = (i == j ? T(1) : T(0)) - kappa * y(i, j);
   }
+  const T log_least = log(T(1) - kappa);
+  const T log_most = log(T(1) + kappa);
+  T log_determinant = T(0);
+  for (int k = 0; k < N; ++k) {
+    const T pivot = select(a(k, k) < T(1) - kappa, T(1) - kappa, a(k, k));
+    log_determinant += log(pivot);
+    const T inverse_pivot = T(1) / pivot;
+    for (int i = k + 1; i < N; ++i) {
+      const T factor = a(i, k) * inverse_pivot;
+      for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
+    }
+  }
+  log_determinant =
+      select(log_determinant >= T(N) * log_least, log_determinant, T(N) * log_least);  // also for NaN
+  log_determinant = select(log_determinant <= T(N) * log_most, log_determinant, T(N) * log_most);
+  return T(N - 1) * (T(0.5 * N) * (log_least + log_most) - log_determinant);
 }
 
 /// The Cayley distribution C_N(M, κ) on SO(N): location M, concentration κ in [0, 1), 0 uniform. Equation: on top of this

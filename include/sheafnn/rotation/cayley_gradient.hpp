@@ -17,44 +17,31 @@
 namespace sheafnn::detail {
 
 /// U = (I − κY)⁻¹(Y − κI) with pivots kept to at least 1 − κ and entries to [−1, 1], as they are up to rounding:
-/// where 1 − κ comes down to ε and Y to I, rounding leaves nothing of U, but the score stays as bounded as it is. For N = 3
-/// U has the axis of Y, and an elimination would divide rounding errors along it by 1 − κ. math: "Score" (2.60).
+/// where 1 − κ comes down to ε and Y to I, rounding leaves nothing of U, but the score stays as bounded as it is.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> uniform_behind(const SquareMatrix<T, N>& y, const T& kappa) {
   const T least = T(1) - kappa;
-  SquareMatrix<T, N> u;
-  if constexpr (N == 3) {
-    const SquareMatrix<T, 3> versed = versed_part<T>(y);
-    const T inverse = T(1) / square_distance<T>(versed, kappa);
-    const T of_skew = least * (T(1) + kappa) * inverse, of_even = (T(1) + kappa) * (T(1) + kappa) * inverse;
-    for (int j = 0; j < 3; ++j) {
-      for (int i = 0; i < 3; ++i) {
-        u(i, j) = (i == j ? T(1) : T(0)) + of_skew * T(0.5) * (y(i, j) - y(j, i)) - of_even * versed(i, j);
-      }
+  SquareMatrix<T, N> a, u;
+  T inverse_pivot[N];
+  for (int j = 0; j < N; ++j) {
+    for (int i = 0; i < N; ++i) {
+      a(i, j) = (i == j ? T(1) : T(0)) - kappa * y(i, j);
+      u(i, j) = y(i, j) - (i == j ? kappa : T(0));
     }
-  } else {
-    SquareMatrix<T, N> a;
-    T inverse_pivot[N];
+  }
+  for (int k = 0; k < N; ++k) {
+    inverse_pivot[k] = T(1) / select(a(k, k) < least, least, a(k, k));
+    for (int i = k + 1; i < N; ++i) {
+      const T factor = a(i, k) * inverse_pivot[k];
+      for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
+      for (int j = 0; j < N; ++j) u(i, j) -= factor * u(k, j);
+    }
+  }
+  for (int k = N - 1; k >= 0; --k) {
     for (int j = 0; j < N; ++j) {
-      for (int i = 0; i < N; ++i) {
-        a(i, j) = (i == j ? T(1) : T(0)) - kappa * y(i, j);
-        u(i, j) = y(i, j) - (i == j ? kappa : T(0));
-      }
-    }
-    for (int k = 0; k < N; ++k) {
-      inverse_pivot[k] = T(1) / select(a(k, k) < least, least, a(k, k));
-      for (int i = k + 1; i < N; ++i) {
-        const T factor = a(i, k) * inverse_pivot[k];
-        for (int j = k + 1; j < N; ++j) a(i, j) -= factor * a(k, j);
-        for (int j = 0; j < N; ++j) u(i, j) -= factor * u(k, j);
-      }
-    }
-    for (int k = N - 1; k >= 0; --k) {
-      for (int j = 0; j < N; ++j) {
-        T sum = u(k, j);
-        for (int i = k + 1; i < N; ++i) sum -= a(k, i) * u(i, j);
-        u(k, j) = sum * inverse_pivot[k];
-      }
+      T sum = u(k, j);
+      for (int i = k + 1; i < N; ++i) sum -= a(k, i) * u(i, j);
+      u(k, j) = sum * inverse_pivot[k];
     }
   }
   for (int j = 0; j < N; ++j) {
@@ -82,8 +69,8 @@ template <class T, int N>
   return gradient;
 }
 
-/// Derivatives of log f(P). Derivatives in matrices are derivatives of (1 − N) log det(I − κ P Mᵀ) over free matrices; see
-/// tangent_gradient for directions on SO(N).
+/// Derivatives of log f(P). Derivatives in matrices are taken over free matrices; see tangent_gradient for directions
+/// on SO(N).
 template <class T, int N>
 struct CayleyLogpdfGradient {
   T concentration;              ///< ∂/∂κ
