@@ -70,4 +70,18 @@ void compare(const typename Model::Options& options, const Step& step, double bo
   }
 }
 
+/// The same bits, whether kernels take their items and groups forwards or backwards.
+template <class Model>
+void compare_orders(const typename Model::Options& options, const Problem& problem = small_problem(),
+                    const typename Model::Posterior& posterior = {}) {
+  using sheafnn::batch::HostExecutor;
+  HostExecutor forward(HostExecutor::Order::forward), backward(HostExecutor::Order::backward);
+  const BatchOutcome one = run_batch<Model>(forward, problem, options, {.samples = 2}, posterior);
+  const BatchOutcome other = run_batch<Model>(backward, problem, options, {.samples = 2}, posterior);
+  CHECK(one.gradient == other.gradient);
+  CHECK(one.nll == other.nll);
+  CHECK(one.kl == other.kl);
+  CHECK(one.probabilities == other.probabilities);
+}
+
 }  // namespace batch_checks

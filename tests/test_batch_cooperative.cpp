@@ -175,14 +175,7 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
     o.learner = NodeLearnerKind::sage_projected;
     o.learner_layers = 2;
   }
-  const batch_checks::Problem problem = batch_checks::small_problem();
-  batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
-  const auto one = batch_checks::run_batch<Model>(forward, problem, o, {.samples = 2});
-  const auto other = batch_checks::run_batch<Model>(backward, problem, o, {.samples = 2});
-  CHECK(one.gradient == other.gradient);
-  CHECK(one.nll == other.nll);
-  CHECK(one.kl == other.kl);
-  CHECK(one.probabilities == other.probabilities);
+  batch_checks::compare_orders<Model>(o);
 }
 
 TEST_CASE_TEMPLATE(

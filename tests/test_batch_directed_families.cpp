@@ -52,17 +52,9 @@ TEST_CASE_TEMPLATE("training by the batch engine follows the CPU: directed layer
 
 TEST_CASE_TEMPLATE("directed layers give the same bits in any order of the items of a launch", Model,
                    Point<GeneralLinear<3>>, Bayesian<SpecialOrthogonal<2>>) {
-  using batch::HostExecutor;
   ModelOptions o = small_options();
   o.directed = options_of<Model>(15);
-  const auto problem = with_directions(small_problem(false, 300));
-  HostExecutor forward(HostExecutor::Order::forward), backward(HostExecutor::Order::backward);
-  const auto expected = batch_checks::run_batch<Model>(forward, problem, o, {.samples = 2});
-  const auto own = batch_checks::run_batch<Model>(backward, problem, o, {.samples = 2});
-  CHECK(own.gradient == expected.gradient);
-  CHECK(own.nll == expected.nll);
-  CHECK(own.kl == expected.kl);
-  CHECK(own.probabilities == expected.probabilities);
+  batch_checks::compare_orders<Model>(o, with_directions(small_problem(false, 300)));
 }
 
 }  // namespace test_batch_directed_families

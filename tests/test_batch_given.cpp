@@ -202,14 +202,7 @@ TEST_CASE_TEMPLATE("the order of items changes no bit: given maps", Model, Snn<G
   using Family = typename Model::Family;
   const batch_checks::Problem problem = small_problem();
   const typename Model::Posterior posterior(sheaf_over<Family>(problem.graph));
-  batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
-  const auto run = [&](batch::HostExecutor& executor) {
-    return batch_checks::run_batch<Model>(executor, problem, small_options(), {.samples = 2}, posterior);
-  };
-  const batch_checks::BatchOutcome one = run(forward), other = run(backward);
-  CHECK(one.gradient == other.gradient);
-  CHECK(one.nll == other.nll);
-  CHECK(one.probabilities == other.probabilities);
+  batch_checks::compare_orders<Model>(small_options(), problem, posterior);
 }
 
 TEST_CASE_TEMPLATE("training by the batch engine follows the CPU: given maps", Family, Diagonal<2>,

@@ -144,14 +144,7 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
     o.static_sheaf = true;
   }
   SUBCASE("non-linear") { o.laplacian = HypergraphLaplacian::nonlinear; }
-  const batch_checks::Problem problem = hypergraph_problem();
-  batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
-  const auto one = batch_checks::run_batch<Model>(forward, problem, o, {.samples = 2});
-  const auto other = batch_checks::run_batch<Model>(backward, problem, o, {.samples = 2});
-  CHECK(one.gradient == other.gradient);
-  CHECK(one.nll == other.nll);
-  CHECK(one.kl == other.kl);
-  CHECK(one.probabilities == other.probabilities);
+  batch_checks::compare_orders<Model>(o, hypergraph_problem());
 }
 
 TEST_CASE_TEMPLATE(

@@ -414,7 +414,6 @@ TEST_CASE("the order of items and groups does not matter to the kernels") {
   o.add_lp = true;
   o.second_linear = true;
   o.learner_layers = 2;
-  const batch_checks::Problem problem = batch_checks::small_problem();
   o.layer_norm = true;
   o.readout_layers = 2;
   o.learner = LearnerInput::summed;
@@ -424,14 +423,7 @@ TEST_CASE("the order of items and groups does not matter to the kernels") {
     o.residual.form = ResidualForm::initial;
     o.layer_norm = false;
   }
-  const Step step{.samples = 2};
-  batch::HostExecutor forward, backward(batch::HostExecutor::Order::backward);
-  const batch_checks::BatchOutcome one = batch_checks::run_batch<Model>(forward, problem, o, step);
-  const batch_checks::BatchOutcome other = batch_checks::run_batch<Model>(backward, problem, o, step);
-  CHECK(one.gradient == other.gradient);
-  CHECK(one.nll == other.nll);
-  CHECK(one.kl == other.kl);
-  CHECK(one.probabilities == other.probabilities);
+  batch_checks::compare_orders<Model>(o);
 }
 
 TEST_CASE("the batch engine agrees with the CPU: single precision") {

@@ -19,13 +19,10 @@ template <class Model>
 inline constexpr bool reads_given_sheaf = std::is_same_v<typename Model::Options, sheafnn::ConvolutionOptions>;
 
 /// Refuses such a model. \param data  that it does not know
-template <class Model>
-void refuse_given_sheaf(std::string_view data) {
-  if constexpr (reads_given_sheaf<Model>) {
-    sheafnn::throw_invalid_argument(
-        "model", Model::kind,
-        sheafnn::detail::concat("its maps are given for the edges of a whole graph, not for ", data));
-  }
+[[noreturn]] inline void refuse_given_sheaf(std::string_view model, std::string_view data) {
+  sheafnn::throw_invalid_argument(
+      "model", model,
+      sheafnn::detail::concat("its maps are given for the edges of a whole graph, not for ", data));
 }
 
 /// A new model.

@@ -58,4 +58,20 @@ template <class Model, class Executor>
   return losses;
 }
 
+/// Three seeds side by side train on the GPU as on the host, and one seed alone has the bits that it has beside others.
+template <class Model>
+void compare_seeds_on_device(const sheafnn::NodeDataset<sheafnn::GraphOf<Model>>& data,
+                             const typename Model::Options& options) {
+  constexpr int epochs = 10;
+  sheafnn::batch::HostExecutor host;
+  sheafnn::batch::DeviceExecutor device;
+  const auto train = [&](auto& executor, std::uint64_t count) {
+    return losses_side_by_side<Model>(executor, data, options, {.epochs = epochs}, 0, count);
+  };
+  const std::vector<double> expected = train(host, 3), own = train(device, 3), one = train(device, 1);
+  CHECK(expected.size() == 3 * epochs);
+  CHECK(relative(own, expected) <= 1e-4);  // single precision
+  CHECK(std::vector<double>(own.begin(), own.begin() + epochs) == one);
+}
+
 }  // namespace batch_checks

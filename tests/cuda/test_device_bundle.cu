@@ -35,19 +35,8 @@ TEST_CASE("bundle networks train on the GPU as on the host, several seeds side b
   options.classes = data.class_count;
   options.bundles = 4;
   options.layers = 2;
-  const auto check = [&]<class Model>(Model*) {
-    batch::HostExecutor host;
-    batch::DeviceExecutor device;
-    const auto train = [&](auto& executor, std::uint64_t count) {
-      return batch_checks::losses_side_by_side<Model>(executor, data, options, {.epochs = 10}, 0, count);
-    };
-    const std::vector<double> expected = train(host, 3), own = train(device, 3), one = train(device, 1);
-    CHECK(expected.size() == 30);
-    CHECK(batch_checks::relative(own, expected) <= 1e-4);  // single precision
-    CHECK(std::vector<double>(own.begin(), own.begin() + 10) == one);
-  };
-  check(static_cast<Bunn<2>*>(nullptr));
-  check(static_cast<BayesianBunn<2>*>(nullptr));
+  batch_checks::compare_seeds_on_device<Bunn<2>>(data, options);
+  batch_checks::compare_seeds_on_device<BayesianBunn<2>>(data, options);
 }
 
 }  // namespace test_device_bundle

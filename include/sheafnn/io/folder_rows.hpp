@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,26 +79,27 @@ class FolderRows final : public GraphRows {
   }
   /// \throws std::runtime_error  a value that is not finite, or columns that are out of range or do not increase
   void append_features(Index u, std::vector<std::int32_t>& columns, std::vector<double>& values) const override {
-    const auto append = [&](const std::string& name, Index column, double value) {
+    const auto check = [&](const std::string& name, Index column, double value) {
       if (!std::isfinite(value)) {
         detail::fail(name, "node ", u, " has the value ", value, " in column ", column, "; features are finite");
       }
-      if (value == 0) return;
-      columns.push_back(static_cast<std::int32_t>(column));
-      values.push_back(value);
     };
     if (dense_) {
-      const std::size_t first = values.size(), p = static_cast<std::size_t>(features_);
-      values.resize(first + p);
-      const std::span<double> row = std::span(values).subspan(first);
+      std::size_t to = values.size();
+      values.resize(to + static_cast<std::size_t>(features_));
+      columns.resize(values.size());
+      const std::span<double> row = std::span(values).subspan(to);
       dense_->numbers(u * features_, row);
-      if (sheafnn::detail::all_finite(row) && std::find(row.begin(), row.end(), 0.0) == row.end()) {
-        columns.resize(first + p);
-        std::iota(columns.begin() + static_cast<std::ptrdiff_t>(first), columns.end(), 0);
-        return;
+      if (!sheafnn::detail::all_finite(row)) {
+        for (Index j = 0; j < features_; ++j) check(dense_->name(), j, row[static_cast<std::size_t>(j)]);
       }
-      values.resize(first);
-      for (Index j = 0; j < features_; ++j) append(dense_->name(), j, dense_->number(u * features_ + j));
+      for (std::size_t j = 0; j < row.size(); ++j) {  // without branches: the next number overwrites a 0
+        columns[to] = static_cast<std::int32_t>(j);
+        values[to] = row[j];
+        to += row[j] != 0 ? 1 : 0;
+      }
+      values.resize(to);
+      columns.resize(to);
       return;
     }
     const auto [begin, end] = row_of(sparse_->indptr, sparse_->indices, u);
@@ -110,7 +110,11 @@ class FolderRows final : public GraphRows {
         detail::fail(sparse_->indices.name(), "node ", u, " has a column ", column,
                      "; columns must increase and be below ", features_);
       }
-      append(sparse_->values.name(), last = column, sparse_->values.number(k));
+      const double value = sparse_->values.number(k);
+      check(sparse_->values.name(), last = column, value);
+      if (value == 0) continue;
+      columns.push_back(static_cast<std::int32_t>(column));
+      values.push_back(value);
     }
   }
 
