@@ -112,13 +112,19 @@ macro(sheafnn_model_types model)
   endif()
 endmacro()
 
-# usage: sheafnn_model_library(TARGET MODEL...): a library of these models and of what all models share. Four models are
-# one translation unit, which takes six tenths of the compiler's time that they take one by one.
-function(sheafnn_model_library target)
-  set(parts sheafnn_shared_by_models)
+# usage: sheafnn_add_shared(TARGET): adds what all models share, compiled once, to the sources of TARGET
+function(sheafnn_add_shared target)
   if(NOT TARGET sheafnn_shared_by_models)
     sheafnn_model_objects(sheafnn_shared_by_models ${PROJECT_SOURCE_DIR}/examples/models/shared.cpp)
   endif()
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:sheafnn_shared_by_models>)
+  sheafnn_decompositions(${target} PRIVATE)
+endfunction()
+
+# usage: sheafnn_model_library(TARGET MODEL...): a library of these models and of what all models share. Four models are
+# one translation unit, which takes six tenths of the compiler's time that they take one by one.
+function(sheafnn_model_library target)
+  set(parts "")
   set(new_models "")
   foreach(model IN LISTS ARGN)
     get_property(objects GLOBAL PROPERTY sheafnn_objects_of_${model})
@@ -149,6 +155,7 @@ function(sheafnn_model_library target)
   list(REMOVE_DUPLICATES parts)
   list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
   add_library(${target} STATIC ${parts})
+  sheafnn_add_shared(${target})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/examples)
   # Losses of targets stand in a library behind the models'. Of an inline function that both contain, inlined into differently,
   # the linker takes the first copy, so that models compute the same bits in every program.

@@ -46,3 +46,16 @@ function(sheafnn_own_target target)
   endif()
   target_compile_options(${target} PRIVATE ${sheafnn_native_options})
 endfunction()
+
+# usage: sheafnn_decompositions(TARGET SCOPE): adds what examples/models/decompositions.hpp declares, compiled once for all, to
+# the sources of TARGET
+function(sheafnn_decompositions target scope)
+  if(NOT TARGET sheafnn_decompositions)
+    add_library(sheafnn_decompositions OBJECT ${PROJECT_SOURCE_DIR}/examples/models/decompositions.cpp)
+    sheafnn_own_target(sheafnn_decompositions)
+    set_target_properties(sheafnn_decompositions PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_include_directories(sheafnn_decompositions PRIVATE ${PROJECT_SOURCE_DIR}/examples)
+    target_link_libraries(sheafnn_decompositions PRIVATE sheafnn::sheafnn)
+  endif()
+  target_sources(${target} ${scope} $<TARGET_OBJECTS:sheafnn_decompositions>)
+endfunction()

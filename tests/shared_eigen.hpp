@@ -9,6 +9,8 @@
 #include <Eigen/QR>
 #include <Eigen/SVD>
 
+#include "models/decompositions.hpp"
+
 #define SHEAFNN_SHARED_EIGEN(mode)                                                                              \
   mode Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>& Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>::compute( \
       const Eigen::EigenBase<Eigen::MatrixXd>&, int);                                                           \

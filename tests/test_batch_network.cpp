@@ -221,8 +221,8 @@ TEST_CASE("the batch engine agrees with the CPU: layer norm, hidden layers of th
 }
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: initial residuals", Model, Bsnn<Diagonal<3>, double>,
-                   Bsnn<SpecialOrthogonal<2>, double>, Nsd<GeneralLinear<2>, double>, Nsd<Diagonal<1>, double>,
-                   Nsd<SpecialOrthogonal<4>, double>, Nsd<Identity<2>, double>) {
+                   Bsnn<SpecialOrthogonal<2>, double>, Nsd<GeneralLinear<2>, double>,
+                   Nsd<SpecialOrthogonal<4>, double>, Nsd<Identity<3>, double>) {
   ModelOptions o = small_options();
   o.layers = 3;
   o.residual = {ResidualForm::initial, 0.3, 1.2};
@@ -324,15 +324,15 @@ TEST_CASE("the batch engine agrees with the CPU: polynomial filters on nodes who
   o.filter = {PolynomialBasis::chebyshev, 2};
   o.add_lp = true;
   compare<Bsnn<SpecialOrthogonal<3>, double>>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
-  compare<Bsnn<Diagonal<2>, double>>(o, {}, bound, batch_checks::small_problem(true));
+  compare<Bsnn<Diagonal<3>, double>>(o, {}, bound, batch_checks::small_problem(true));
 }
 
 TEST_CASE("the batch engine agrees with the CPU: stalks of one coordinate, graphs without edges") {
   compare<Bsnn<SpecialOrthogonal<1>, double>>(small_options(), {}, bound);
   compare<Nsd<GeneralLinear<1>, double>>(small_options(), {}, bound);
   const batch_checks::Problem edgeless = batch_checks::small_problem(true);
-  compare<Bsnn<Diagonal<2>, double>>(small_options(), {}, bound, edgeless);
-  compare<Nsd<SpecialOrthogonal<2>, double>>(small_options(), {}, bound, edgeless);
+  compare<Bsnn<Diagonal<3>, double>>(small_options(), {}, bound, edgeless);
+  compare<Nsd<SpecialOrthogonal<4>, double>>(small_options(), {}, bound, edgeless);
 }
 
 TEST_CASE("the batch engine agrees with the CPU: nodes of one, two and three segments, full ones and others") {
@@ -493,7 +493,7 @@ TEST_CASE("batch networks refuse labels, roles, sizes and noise that do not fit"
 }
 
 TEST_CASE("a network that only evaluates reads the parameters of the other one, and any epoch") {
-  using Model = Bsnn<SpecialOrthogonal<2>>;
+  using Model = Bsnn<SpecialOrthogonal<2>, double>;
   using Network = batch::BatchNetwork<batch::HostExecutor, Model>;
   batch::HostExecutor executor;
   const batch_checks::Problem& problem = batch_checks::small_problem();

@@ -89,12 +89,12 @@ TEST_CASE("a network without edges sees the nodes alone") {
   SUBCASE("bsnn with edge weights and degrees") {
     check<Bsnn<sheafnn::SpecialOrthogonal<2>>>({.degree_input = true});
   }
-  SUBCASE("maps that are not learned") { check<Nsd<sheafnn::Identity<1>>>({}); }
+  SUBCASE("maps that are not learned") { check<Nsd<sheafnn::Identity<3>>>({}); }
   SUBCASE("a filter") {
-    check<Nsd<sheafnn::Identity<1>>>({.filter = {.basis = sheafnn::PolynomialBasis::chebyshev_interpolation}});
+    check<Nsd<sheafnn::Identity<3>>>({.filter = {.basis = sheafnn::PolynomialBasis::chebyshev_interpolation}});
   }
   SUBCASE("an initial residual") {
-    check<Nsd<sheafnn::Identity<1>>>({.residual = {.form = sheafnn::ResidualForm::initial}});
+    check<Nsd<sheafnn::Identity<3>>>({.residual = {.form = sheafnn::ResidualForm::initial}});
   }
 }
 

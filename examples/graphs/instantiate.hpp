@@ -13,6 +13,7 @@
 
 #include "graphs/models.hpp"
 #include "models/class_names.hpp"
+#include "models/shared.hpp"
 
 namespace graph_program {
 

@@ -8,6 +8,7 @@
 
 #include "hypergraph/models.hpp"
 #include "models/class_names.hpp"
+#include "models/shared.hpp"
 
 namespace hypergraph_program {
 

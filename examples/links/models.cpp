@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "models/class_names.hpp"
+#include "models/shared.hpp"
 
 namespace links_program {
 

@@ -24,6 +24,8 @@
 #include <sheafnn/nn/softmax.hpp>
 #include <sheafnn/nn/sparse_input.hpp>
 
+#include "models/decompositions.hpp"
+
 /// \param declare_or_define  `extern template` or `template`
 /// \param S                  float or double
 #define SHEAFNN_SHARED_BY_MODELS(declare_or_define, S)                                                           \

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "batch_checks.hpp"
+#include "models/decompositions.hpp"
 #include "sheafnn/batch/host_executor.hpp"
 #include "sheafnn/cuda.hpp"
 

@@ -1,0 +1,3 @@
+#include "models/decompositions.hpp"
+
+SHEAFNN_SHARED_DECOMPOSITIONS(template)
