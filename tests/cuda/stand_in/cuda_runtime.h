@@ -422,8 +422,11 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                                const std::type_identity_t<Parameters>&... arguments) {
   static_assert((sizeof(Parameters) + ... + 0) <= 32764, "a kernel has no room for so many arguments");
   static_assert((std::is_trivially_copyable_v<Parameters> && ...));
-  auto copies = stand_in::collect(arguments...);
-  static_assert(alignof(decltype(copies)) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  // In a union g++ 12 clears the padding; elsewhere it clears other bytes if a structure has an array of structures.
+  union Copies {
+    decltype(stand_in::collect(arguments...)) all;
+  } copies{stand_in::collect(arguments...)};
+  static_assert(alignof(Copies) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 #if CUDA_STAND_IN_CAN_CLEAR_PADDING
   __builtin_clear_padding(&copies);
 #endif

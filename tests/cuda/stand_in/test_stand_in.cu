@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <stdexcept>
+#include <vector>
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/device_executor.hpp"
@@ -42,6 +44,22 @@ struct Touch {
   Index offset;
   SHEAFNN_HD void operator()(Index, Index) const { data[offset] = data[offset] > 0 ? data[offset] + 1 : 1; }
 };
+/// An array of structures, and padding in and behind it: its sum of all numbers.
+struct ManyMembers {
+  struct Member {
+    Index number;
+    std::int8_t small;
+    Index other;
+  };
+  Member member[4];
+  double* out;
+  float factor;
+  SHEAFNN_HD void operator()(Index, Index) const {
+    *out = 0;
+    for (const Member& m : member) *out += static_cast<double>(m.number + m.small + m.other);
+    *out *= static_cast<double>(factor);
+  }
+};
 /// Lanes above the middle leave before the others exchange values.
 struct Leave {
   SHEAFNN_HD void operator()(Index item, Index) const {
@@ -73,6 +91,18 @@ TEST_CASE("stand-in: work is done when somebody waits for it") {
   CHECK(stand_in::runtime.work["kernel"] == before);
   CHECK(values.download().at(3) == 1.0);
   CHECK(stand_in::runtime.work["kernel"] == before + 1);
+}
+
+TEST_CASE("stand-in: arguments arrive, whatever they contain") {
+  DeviceExecutor device;
+  Array<DeviceExecutor, double> values(device, "test", 3);
+  const auto kernel = [&](Index i) {
+    const ManyMembers::Member all = {1, 2, 3};
+    return batch::Items{Index{1}, Index{1},
+                        ManyMembers{{all, all, all, all}, values.data() + i, static_cast<float>(i + 1)}};
+  };
+  device.launch_together(kernel(0), kernel(1), kernel(2));
+  CHECK(values.download() == std::vector<double>{24, 48, 72});
 }
 
 TEST_CASE("stand-in: the host must not touch memory of a device") {
