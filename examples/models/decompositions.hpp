@@ -10,6 +10,11 @@
 
 /// \param declare_or_define  `extern template` or `template`
 #define SHEAFNN_SHARED_DECOMPOSITIONS(declare_or_define)                                                         \
+  declare_or_define Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>&                                              \
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>::compute(const Eigen::EigenBase<Eigen::MatrixXd>&, int);        \
+  declare_or_define class Eigen::BDCSVD<Eigen::MatrixXd>;                                                        \
+  declare_or_define class Eigen::HouseholderQR<Eigen::MatrixXd>;                                                 \
+  declare_or_define class Eigen::JacobiSVD<Eigen::MatrixXd>;                                                     \
   declare_or_define Eigen::MatrixXd sheafnn::detail::leading_directions(const Eigen::MatrixXd&, sheafnn::Index); \
   declare_or_define void sheafnn::detail::fix_signs(Eigen::MatrixXd&);                                           \
   declare_or_define void sheafnn::detail::pivot_basis(Eigen::MatrixXd&);                                         \

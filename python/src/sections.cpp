@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "interpreter.hpp"
+#include "models/decompositions.hpp"
 #include "module.hpp"
 #include "sheaf_arrays.hpp"
 

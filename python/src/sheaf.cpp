@@ -13,6 +13,7 @@
 
 #include "given_sheaf.hpp"
 #include "interpreter.hpp"
+#include "models/decompositions.hpp"
 #include "module.hpp"
 #include "sheaf_arrays.hpp"
 

@@ -33,7 +33,7 @@ class Environment {
   int rank = 0, size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
   std::fprintf(stderr, "rank %d of %d: %s\n", rank, size, reason);
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, 1);
