@@ -53,8 +53,6 @@ function(sheafnn_decompositions target scope)
   if(NOT TARGET sheafnn_decompositions)
     add_library(sheafnn_decompositions OBJECT ${PROJECT_SOURCE_DIR}/examples/models/decompositions.cpp)
     sheafnn_own_target(sheafnn_decompositions)
-    # In the build of the tests, too: most of their time in eigenvectors is spent here.
-    target_compile_options(sheafnn_decompositions PRIVATE $<$<AND:$<NOT:$<CONFIG:Debug>>,$<CXX_COMPILER_ID:GNU,Clang>>:-O2>)
     set_target_properties(sheafnn_decompositions PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_include_directories(sheafnn_decompositions PRIVATE ${PROJECT_SOURCE_DIR}/examples)
     target_link_libraries(sheafnn_decompositions PRIVATE sheafnn::sheafnn)

@@ -47,9 +47,10 @@ FlowOptions karate_options(const Dataset& data, FlowMethod method) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: flows", Model, SheafFlow<Diagonal<2>, double>,
-                   SheafFlow<GeneralLinear<2>, double>, SheafFlow<Identity<2>, double>,
-                   BayesianSheafFlow<SpecialOrthogonal<3>, double>, BayesianSheafFlow<Diagonal<1>, double>,
-                   BayesianSheafFlow<Identity<2>, double>) {
+                   SheafFlow<Diagonal<3>, double>, SheafFlow<GeneralLinear<2>, double>,
+                   SheafFlow<GeneralLinear<3>, double>, SheafFlow<SpecialOrthogonal<2>, double>,
+                   SheafFlow<Identity<2>, double>, BayesianSheafFlow<SpecialOrthogonal<3>, double>,
+                   BayesianSheafFlow<Diagonal<1>, double>, BayesianSheafFlow<Identity<2>, double>) {
   FlowOptions o = small_flow_options();
   compare<Model>(o, {}, bound);
   o.method = FlowMethod::euler;

@@ -70,8 +70,9 @@ Options karate_options(const Dataset& data) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: given maps", Family, Diagonal<2>, SpecialOrthogonal<3>,
-                   GeneralLinear<2>, GeneralLinear<3>, Orthogonal<3>, Identity<2>) {
+TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: given maps", Family, Diagonal<2>, Diagonal<3>,
+                   SpecialOrthogonal<2>, SpecialOrthogonal<3>, GeneralLinear<2>, GeneralLinear<3>, Orthogonal<3>,
+                   Identity<2>) {
   using Model = Snn<Family, double>;
   const batch_checks::Problem problem = small_problem();
   const GivenMaps<Family> maps = maps_over<Family>(problem.graph);
@@ -132,7 +133,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: other layers on given 
 }
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: flows on given maps", Family, Diagonal<2>,
-                   SpecialOrthogonal<3>) {
+                   SpecialOrthogonal<3>, Identity<2>) {
   using Model = GivenSheafFlow<Family, double>;
   const batch_checks::Problem problem = small_problem();
   FlowOptions o = batch_checks::small_flow_options();

@@ -41,9 +41,10 @@ HypergraphOptions options_for(const HypergraphDataset& data) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("hypergraph networks in a batch agree with the CPU: families", Model,
-                   SheafHyperGnn<Diagonal<1>, double>, SheafHyperGnn<SpecialOrthogonal<2>, double>,
-                   SheafHyperGnn<GeneralLinear<2>, double>, SheafHyperGnn<GeneralLinear<3>, double>,
-                   BayesianSheafHyperGnn<Diagonal<3>, double>, BayesianSheafHyperGnn<SpecialOrthogonal<3>, double>,
+                   SheafHyperGnn<Diagonal<1>, double>, SheafHyperGnn<Diagonal<2>, double>,
+                   SheafHyperGnn<SpecialOrthogonal<2>, double>, SheafHyperGnn<GeneralLinear<2>, double>,
+                   SheafHyperGnn<GeneralLinear<3>, double>, BayesianSheafHyperGnn<Diagonal<3>, double>,
+                   BayesianSheafHyperGnn<SpecialOrthogonal<3>, double>,
                    BayesianSheafHyperGnn<GeneralLinear<2>, double>, BayesianSheafHyperGnn<Conformal<2>, double>) {
   HypergraphOptions o = small_hypergraph_options();
   compare<Model>(o);

@@ -221,7 +221,7 @@ TEST_CASE("the batch engine agrees with the CPU: layer norm, hidden layers of th
 }
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: initial residuals", Model, Bsnn<Diagonal<3>, double>,
-                   Bsnn<SpecialOrthogonal<2>, double>, Nsd<GeneralLinear<2>, double>,
+                   Bsnn<SpecialOrthogonal<2>, double>, Nsd<GeneralLinear<2>, double>, Nsd<Diagonal<1>, double>,
                    Nsd<SpecialOrthogonal<4>, double>, Nsd<Identity<3>, double>) {
   ModelOptions o = small_options();
   o.layers = 3;
@@ -493,7 +493,7 @@ TEST_CASE("batch networks refuse labels, roles, sizes and noise that do not fit"
 }
 
 TEST_CASE("a network that only evaluates reads the parameters of the other one, and any epoch") {
-  using Model = Bsnn<SpecialOrthogonal<2>, double>;
+  using Model = Bsnn<SpecialOrthogonal<2>>;
   using Network = batch::BatchNetwork<batch::HostExecutor, Model>;
   batch::HostExecutor executor;
   const batch_checks::Problem& problem = batch_checks::small_problem();

@@ -135,11 +135,11 @@ TEST_CASE("trainings with and without validation nodes in one batch") {
 }
 
 TEST_CASE("evaluations beside training passes and before them: the same bits") {
-  using Model = Bsnn<SpecialOrthogonal<2>, double>;
+  using Model = Bsnn<SpecialOrthogonal<2>>;
   const Dataset data = karate_club();
   struct Numbers {
     std::vector<EpochReport> history[2];
-    std::vector<double> parameters[2];
+    std::vector<float> parameters[2];
   };
   const auto train = [&](HostExecutor::Order launches, batch::EvaluationOrder order) {
     std::vector<Model> models;
@@ -372,7 +372,7 @@ TEST_CASE("training by the batch engine follows the CPU: a posterior without clo
 }
 
 TEST_CASE("a batch gives the numbers of separate trainings, bit by bit") {
-  using Model = Bsnn<SpecialOrthogonal<2>, double>;
+  using Model = Bsnn<SpecialOrthogonal<2>>;
   const Dataset data = karate_club();
   std::vector<Model> models;
   std::vector<batch::Training<Model>> trainings;

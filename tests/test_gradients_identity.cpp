@@ -9,10 +9,11 @@ TEST_CASE("Bayesian networks, identity maps, D = 2, 3: forward pass and gradient
   model_gradient::check_model<sheafnn::Bsnn<sheafnn::Identity<3>, double>>();
 }
 
-TEST_CASE("deterministic networks, identity maps, D = 1, 2, 3, 5: forward pass and gradient for every option") {
+TEST_CASE("deterministic networks, identity maps, D = 1 … 5: forward pass and gradient for every option") {
   model_gradient::check_model<sheafnn::Nsd<sheafnn::Identity<1>, double>>();
   model_gradient::check_model<sheafnn::Nsd<sheafnn::Identity<2>, double>>();
   model_gradient::check_model<sheafnn::Nsd<sheafnn::Identity<3>, double>>();
+  model_gradient::check_model<sheafnn::Nsd<sheafnn::Identity<4>, double>>();
   model_gradient::check_model<sheafnn::Nsd<sheafnn::Identity<5>, double>>();
 }
 
