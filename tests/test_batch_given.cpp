@@ -162,7 +162,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: connections", Model, C
 }
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: distributions around given maps", Family, Diagonal<2>,
-                   SpecialOrthogonal<3>, GeneralLinear<2>, Orthogonal<3>) {
+                   SpecialOrthogonal<2>, SpecialOrthogonal<3>, GeneralLinear<2>, Orthogonal<3>) {
   using Model = Bgsnn<Family, double>;
   using Posterior = AroundGiven<Family>;
   const batch_checks::Problem problem = small_problem();
