@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the tests and what they need into build/tests, and runs them. The last line is
-# "N passed, M failed": test cases, and one for each check that is a program or a script. Arguments go to cmake.
+# "N passed, M failed": test cases, and one for each check that is a program or a script. Arguments go to cmake. A new build takes
+# the compiler of scripts/fast_compiler.sh; CXX=g++ bash tests/run.sh takes another one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,6 +11,7 @@ give_up() {
   exit 1
 }
 bash scripts/install_dependencies.sh --mpi gnuplot-nox=gnuplot python3-numpy=f2py3 || give_up "dependencies are missing"
+[ -f build/tests/CMakeCache.txt ] || export CXX=$(bash scripts/fast_compiler.sh)
 cmake --preset tests "$@" || give_up "cmake failed"
 # Two compilers a processor, as ninja would run, take a tenth longer in all. Large pages save g++ two per cent.
 GLIBC_TUNABLES=${GLIBC_TUNABLES-glibc.malloc.hugetlb=1} cmake --build --preset tests --parallel "$(nproc)" || give_up "the build failed"

@@ -58,7 +58,7 @@ check() {
   fi
 }
 check "lengths of the pages" python3 "$root/docs/site/check_words.py"
-check "C++ blocks of the pages" python3 "$root/docs/site/check_snippets.py"
+check "C++ blocks of the pages" python3 "$root/docs/site/check_snippets.py" "$(bash "$root/scripts/fast_compiler.sh")"
 check "formulas" "$environment/bin/python" "$root/docs/site/check_formulas.py"
 check "pages" pages
 check "C++ reference" reference

@@ -256,7 +256,8 @@ using TargetTuple = std::tuple<std::string, Index, std::vector<double>, Index>;
 
 nb::object rows_of(std::vector<double> values, Index rows) {
   const auto n = static_cast<std::size_t>(rows);
-  return nb::cast(to_numpy(std::move(values), {n, values.size() / std::max<std::size_t>(n, 1)}));
+  const std::size_t columns = values.size() / std::max<std::size_t>(n, 1);
+  return nb::cast(to_numpy(std::move(values), {n, columns}));
 }
 /// Expected numbers or probabilities, and standard deviations or None.
 nb::tuple predictions_of(const std::vector<double>& predictions, const sheafnn::AnyTargetLoss& loss, Index rows) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the package into a virtual environment as users do, with the programs that it is compared with beside it in the
 # same build, and runs its tests, the examples of its docstrings and mypy. Both contain the models that the tests use, which
-# are compiled once; SHEAFNN_PYTHON_MODELS=all: all.
+# are compiled once, and optimised little; SHEAFNN_PYTHON_MODELS=all: all. g++ -Og fuses products into sums in one copy of a
+# function and not in another, and these tests compare bits: it fuses none.
 # The last line is "N passed, M failed"; mypy counts as one. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -13,7 +14,8 @@ give_up() {
 }
 bash scripts/install_dependencies.sh --python || give_up "dependencies are missing"
 models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2}
-settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large_graph;links")
+settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large_graph;links"
+  "CMAKE_CXX_FLAGS_RELEASE=-Og -ffp-contract=off -DNDEBUG")
 if [ "$models" != all ]; then
   settings+=("SHEAFNN_PYTHON_MODELS=$models" "SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi

@@ -110,7 +110,7 @@ class BatchSage {
       : arcs_(arcs),
         shape_{arcs.in.nodes, 1, outputs, {}},
         adds_bias_(adds_bias),
-        neighbour_({at.neighbour.weight, -1}, parameters, batch.runs, batch.training_copies * arcs.in.nodes,
+        neighbour_({at.neighbour.weight, {-1}}, parameters, batch.runs, batch.training_copies * arcs.in.nodes,
                    inputs, outputs, sums),
         self_({at.self, at.neighbour.bias}, parameters, batch.runs, batch.training_copies * arcs.in.nodes, inputs,
               outputs, sums),

@@ -36,6 +36,9 @@ using TracelessCoordinates = Column<double, 5>;
 inline constexpr double inverse_sqrt_2 = 0.70710678118654752440, inverse_sqrt_6 = 0.40824829046386301637;
 /// The k and l of E_i, i = 2, 3, 4.
 inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 2}, {1, 2}}};
+[[nodiscard]] constexpr const std::array<int, 2>& traceless_pair(int i) {
+  return traceless_pairs[static_cast<std::size_t>(i)];
+}
 
 /// The diagonals of E_1 and E_2, in columns.
 [[nodiscard]] inline Eigen::Matrix<double, 3, 2> traceless_diagonals() {
@@ -47,8 +50,8 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
   TracelessCoordinates r;
   r.head<2>() = traceless_diagonals().transpose() * x.diagonal();
   for (int i = 0; i < 3; ++i) {
-    r(2 + i) = inverse_sqrt_2 *
-               (x(traceless_pairs[i][0], traceless_pairs[i][1]) + x(traceless_pairs[i][1], traceless_pairs[i][0]));
+    const auto [k, l] = traceless_pair(i);
+    r(2 + i) = inverse_sqrt_2 * (x(k, l) + x(l, k));
   }
   return r;
 }
@@ -56,7 +59,7 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
   SquareMatrix<double, 3> r = SquareMatrix<double, 3>::Zero();
   r.diagonal() = traceless_diagonals() * x.head<2>();
   for (int i = 0; i < 3; ++i) {
-    const auto [k, l] = traceless_pairs[i];
+    const auto [k, l] = traceless_pair(i);
     r(k, l) = r(l, k) = inverse_sqrt_2 * x(2 + i);
   }
   return r;
@@ -115,7 +118,7 @@ struct SpectralGradient {
  private:
   static std::array<int, 3> decreasing(const Column<double, 3>& x) {
     std::array<int, 3> r{0, 1, 2};
-    std::stable_sort(r.begin(), r.end(), [&](int i, int j) { return x(i) > x(j); });
+    std::sort(r.begin(), r.end(), [&](int i, int j) { return x(i) != x(j) ? x(i) > x(j) : i < j; });
     return r;
   }
 };
@@ -175,8 +178,8 @@ class MatrixBinghamLikelihood {
       }
     }
     for (int i = 0; i < 3; ++i) {
-      r(2 + i, 2 + i) = quotient(a, b, outer, spectral.topLeftCorner<3, 3>(), traceless_pairs[i]);
-      r(7 + i, 7 + i) = quotient(b, a, inner, spectral.bottomRightCorner<3, 3>(), traceless_pairs[i]);
+      r(2 + i, 2 + i) = quotient(a, b, outer, spectral.topLeftCorner<3, 3>(), traceless_pair(i));
+      r(7 + i, 7 + i) = quotient(b, a, inner, spectral.bottomRightCorner<3, 3>(), traceless_pair(i));
     }
     return r;
   }
@@ -230,7 +233,7 @@ class MatrixBinghamLikelihood {
                                                                      const TracelessCoordinates& change) {
   rotation::RotationParameters<double, 3> r;
   for (int i = 0; i < 3; ++i) {
-    const auto [k, l] = traceless_pairs[i];
+    const auto [k, l] = traceless_pair(i);
     r(i) = inverse_sqrt_2 * change(2 + i) / (frame.values(k) - frame.values(l));
   }
   return r;

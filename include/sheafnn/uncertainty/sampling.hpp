@@ -114,9 +114,9 @@ class SampledPredictionBuilder {
       for (std::size_t c = 0; c < classes; ++c) squares += squares_[row + c];
       r.entropy.push_back(predictive_entropy(std::span(mean_).subspan(row, classes)));
       r.epistemic_variance.push_back(squares / (count * static_cast<double>(classes_)));
-      // Not negative by concavity of the entropy; rounding must not say otherwise.
+      // 0 of one sample, and not negative by concavity of the entropy; rounding must not say otherwise.
       r.mutual_information.push_back(
-          std::max(0.0, r.entropy.back() - entropy_[static_cast<std::size_t>(u)] / count));
+          samples_ == 1 ? 0.0 : std::max(0.0, r.entropy.back() - entropy_[static_cast<std::size_t>(u)] / count));
     }
     return r;
   }
