@@ -148,6 +148,10 @@ TEST_CASE("Matrix Market: bad files are named with line, value and limit") {
         "t.mtx:3: entry (2, 2) is on the diagonal, where a skew-symmetric matrix is zero");
   CHECK(message_of(banner + "coordinate unsigned-integer general\n2 2 1\n1 2 -3\n") ==
         "t.mtx:3: '-3' is negative; the entries are of type unsigned-integer");
+  CHECK(message_of(banner + "coordinate integer general\n2 2 1\n1 2 1.5\n") ==
+        "t.mtx:3: '1.5' is not an integer; the entries are of type integer");
+  CHECK(entries(read(banner + "coordinate integer general\n2 2 1\n1 2 -1e3\n")) ==
+        entries(read(banner + "coordinate real general\n2 2 1\n1 2 -1000\n")));
   CHECK(message_of(banner + "coordinate real general\r2 2 1\r1 2 3\r") ==
         "t.mtx:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "
         "the "

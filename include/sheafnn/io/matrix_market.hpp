@@ -106,7 +106,11 @@ class MatrixMarketReader {
     }
     coordinate_ = choice(banner[2], "coordinate", "array") == 0;
     pattern_ = banner[3] == "pattern";
-    if (!pattern_) unsigned_ = choice(banner[3], "real", "integer", "unsigned-integer", "pattern") == 2;
+    if (!pattern_) {
+      const int type = choice(banner[3], "real", "integer", "unsigned-integer", "pattern");
+      integer_ = type > 0;
+      unsigned_ = type == 2;
+    }
     const int symmetry = choice(banner[4], "general", "symmetric", "skew-symmetric");
     symmetric_ = symmetry > 0;
     matrix_.skew_symmetric = skew_ = symmetry == 2;
@@ -178,6 +182,10 @@ class MatrixMarketReader {
     if (!parse_number(words_[word], value) || !std::isfinite(value)) {
       fail(lines_.where(), "'", printable(words_[word]), "' is not a finite number");
     }
+    if (integer_ && value != std::trunc(value)) {
+      fail(lines_.where(), "'", printable(words_[word]), "' is not an integer; the entries are of type ",
+           unsigned_ ? "unsigned-integer" : "integer");
+    }
     if (unsigned_ && value < 0) {
       fail(lines_.where(), "'", printable(words_[word]),
            "' is negative; the entries are of type unsigned-integer");
@@ -232,7 +240,8 @@ class MatrixMarketReader {
   double memory_;
   MatrixEntries matrix_;
   std::vector<std::string_view> words_;
-  bool coordinate_ = true, pattern_ = false, unsigned_ = false, symmetric_ = false, skew_ = false;
+  bool coordinate_ = true, pattern_ = false, integer_ = false, unsigned_ = false, symmetric_ = false,
+       skew_ = false;
   Index stored_ = 0;  ///< entries in the file
   Index size_line_ = 0;
   Index next_row_ = 0, next_column_ = 0;  ///< of an array
