@@ -37,7 +37,7 @@ struct TrainingEpochs {
       r.seconds.push_back(std::chrono::duration<double>(now - last).count());
     last = now;
   };
-  entry.train({data, data.splits[0], model, train, bayesian, 0, false}, r.result);
+  entry.train({data, data.splits[0], model, train, bayesian, 0, {}}, r.result);
   return r;
 }
 
