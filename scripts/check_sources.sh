@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # clang-tidy and cppcheck over the library's headers; a finding that is not among the exceptions ends it with status 1.
+# The programs and, with nanobind, the Python package are searched for values that are used after they were moved, also where only
+# the order of a call's arguments decides: g++ and Clang take different ones.
 # usage: check_sources.sh
 # clang-tidy sees the headers through tests/checkers/*.cpp, with the checks of .clang-tidy; cppcheck sees each header
 # alone, with the exceptions of tests/checkers/cppcheck.txt. CPPFLAGS says where Eigen is.
@@ -28,6 +30,22 @@ for file in tests/checkers/*.cpp; do
     status=1
   fi
 done
+python_flags=$(python3 -c 'import nanobind, sysconfig
+print("-isystem", nanobind.include_dir(), "-isystem", sysconfig.get_paths()["include"])' 2> /dev/null || true)
+read -r -a python_flags <<< "$python_flags"
+files=(examples/*.cpp examples/*/*.cpp)
+if [ ${#python_flags[@]} -gt 0 ]; then
+  files+=(python/src/*.cpp python/src/torch/*.cpp)
+else
+  echo "$tidy: python/src: left out, there is no nanobind"
+fi
+moved=0
+for file in "${files[@]}"; do
+  "$tidy" --quiet --checks=-*,bugprone-use-after-move --header-filter=.* "$file" -- -std=c++20 -Iinclude -Iexamples -Ipython/src \
+    "${include_flags[@]}" "${python_flags[@]}" "${mpi_flags[@]}" > "$log" 2> /dev/null || true
+  if grep 'bugprone-use-after-move' "$log"; then moved=1; fi
+done
+if [ $moved -eq 0 ]; then echo "$tidy: ${#files[@]} files of programs and bindings: nothing is used after it was moved"; else status=1; fi
 mapfile -t headers < <(cd include && find sheafnn -name '*.hpp' | sort)
 if (cd include && cppcheck --std=c++20 --language=c++ --enable=warning,performance,portability --quiet --error-exitcode=1 \
   -D__GNUC__=12 -D__x86_64__ -U__CUDACC__ -I . --suppressions-list="$root/tests/checkers/cppcheck.txt" \
