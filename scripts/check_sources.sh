@@ -41,9 +41,14 @@ else
 fi
 moved=0
 for file in "${files[@]}"; do
-  "$tidy" --quiet --checks=-*,bugprone-use-after-move --header-filter=.* "$file" -- -std=c++20 -Iinclude -Iexamples -Ipython/src \
-    "${include_flags[@]}" "${python_flags[@]}" "${mpi_flags[@]}" > "$log" 2> /dev/null || true
-  if grep 'bugprone-use-after-move' "$log"; then moved=1; fi
+  case $(basename "$file") in
+    train_mpi.cpp) continue ;;  # includes what CMake writes
+    minimal_mpi.cpp | graph_folder.cpp) [ ${#mpi_flags[@]} -gt 0 ] || continue ;;
+  esac
+  "$tidy" --quiet '--checks=-*,bugprone-use-after-move' '--header-filter=.*' "$file" -- -std=c++20 -Iinclude -Iexamples -Ipython/src \
+    '-DSHEAFNN_BUILT_FOR=""' \
+    "${include_flags[@]}" "${python_flags[@]}" "${mpi_flags[@]}" > "$log" 2>&1 || true
+  if grep -E 'bugprone-use-after-move|error:' "$log"; then moved=1; fi
 done
 if [ $moved -eq 0 ]; then echo "$tidy: ${#files[@]} files of programs and bindings: nothing is used after it was moved"; else status=1; fi
 mapfile -t headers < <(cd include && find sheafnn -name '*.hpp' | sort)
