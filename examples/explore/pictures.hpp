@@ -19,11 +19,11 @@ struct History {
 };
 
 struct Exploration {
-  std::vector<std::pair<std::string, std::string>> facts;  ///< names and values
-  std::vector<std::pair<std::string, std::string>> use;    ///< figures of the training: is the sheaf used?
-  std::string warning;                                     ///< where it is not
-  std::vector<Picture> pictures;
-  std::vector<std::string> notes;  ///< what is not shown, and why
+  std::vector<std::pair<std::string, std::string>> facts = {};  ///< names and values
+  std::vector<std::pair<std::string, std::string>> use = {};    ///< figures of the training: is the sheaf used?
+  std::string warning = {};                                     ///< where it is not
+  std::vector<Picture> pictures = {};
+  std::vector<std::string> notes = {};  ///< what is not shown, and why
 };
 
 /// Draws all pictures.
