@@ -35,6 +35,9 @@ elseif(SHEAFNN_NATIVE)
   endif()
 endif()
 
+# g++ collects its garbage later: a tenth less time, a quarter to a third more memory.
+set(sheafnn_gxx_memory --param=ggc-min-expand=1000 --param=ggc-min-heapsize=1048576)
+
 function(sheafnn_own_target target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
@@ -45,8 +48,7 @@ function(sheafnn_own_target target)
     target_compile_options(${target} PRIVATE -Wno-sign-conversion -Wno-deprecated-declarations)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The compiler collects its garbage later: a tenth less time, a quarter to a third more memory.
-    target_compile_options(${target} PRIVATE "SHELL:--param ggc-min-expand=1000" "SHELL:--param ggc-min-heapsize=1048576")
+    target_compile_options(${target} PRIVATE ${sheafnn_gxx_memory})
   endif()
   target_compile_options(${target} PRIVATE ${sheafnn_native_options})
 endfunction()

@@ -14,7 +14,7 @@ read -r -a include_flags <<< "${CPPFLAGS:--isystem /usr/include/eigen3}"
 command=("$compiler" -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror "-I$root/include"
   "${include_flags[@]}" "$@")
 # std::stable_sort of libstdc++ uses what it says is deprecated.
-if "$compiler" --version | grep -q clang; then command+=(-Wno-deprecated-declarations); fi
+if [[ $("$compiler" --version) == *clang* ]]; then command+=(-Wno-deprecated-declarations); fi
 work=$root/build/headers/$(basename "$compiler")
 rm -rf "$work"
 mkdir -p "$work"

@@ -187,17 +187,11 @@ class BatchFlowLayer {
     for (int i = 0; i < method_.stages; ++i) {
       Stage& here = stage(call.pass, k, i);
       call.executor.launch(shape_.items(), call.pass.instances(),
-                           MixForward<Family, S>{{graph_, call.range, call.sheaf.view()},
-                                                 shape_,
-                                                 call.pass.copies,
-                                                 call.right.layer(0),
-                                                 call.right.run_stride(),
-                                                 mixing_.left(call.parameters),
-                                                 call.parameters.stride,
-                                                 i == 0 ? start : here.x.data(),
-                                                 here.product.data(),
-                                                 here.mixed.data(),
-                                                 here.scaled.data()});
+                           MixForward<Family, S>{{graph_, call.range, call.sheaf.view()}, shape_, call.pass.copies,
+                                                 call.right.layer(0), call.right.run_stride(),
+                                                 mixing_.left(call.parameters), call.parameters.stride,
+                                                 i == 0 ? start : here.x.data(), here.product.data(),
+                                                 here.mixed.data(), here.scaled.data()});
       const bool last = i + 1 == method_.stages;
       launch_diffusion(call.executor, call.pass.instances(),
                        DiffuseForward<Family, S, StageOutput<S>>{
