@@ -12,23 +12,48 @@ import sheafnn
 
 root = pathlib.Path(__file__).parents[2]
 pages = ["README.md", *(str(page.relative_to(root)) for page in sorted((root / "docs").rglob("*.md")))]
-of_pages = {
-    page: re.findall(r"^```python\n(.*?)^```", (root / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL) for page in pages
-}
-for page in pages:  # the blocks of a lesson follow each other
-    if page.startswith("docs/tutorials/") and of_pages[page]:
-        of_pages[page] = ["".join(of_pages[page])]
-with_file = of_pages.pop("docs/learned_sheaf.md")  # reads what a program wrote
-blocks = [pytest.param(block, id=f"{page} {i}") for page, of_page in of_pages.items() for i, block in enumerate(of_page)]
+# A block, and behind it what it prints: a block without a language, or a comment in its last line.
+shown = re.compile(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+of_pages = {page: [m.groups() for m in shown.finditer((root / page).read_text(encoding="utf-8"))] for page in pages}
+((with_file, _),) = of_pages.pop("docs/learned_sheaf.md")  # reads what a program wrote
+blocks = []
+for page, of_page in of_pages.items():
+    if page.startswith("docs/tutorials/") and of_page:  # the blocks of a lesson follow each other
+        blocks.append(pytest.param(of_page, id=page))
+    else:
+        blocks += [pytest.param([block], id=f"{page} {i}") for i, block in enumerate(of_page)]
+number = re.compile(r"-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 
-@pytest.mark.parametrize("block", blocks)
-def test_block(block, tmp_path, monkeypatch):
+def same_output(printed, expected):
+    """Equal words. Numbers may differ by a quarter and 0.1, before % or ° by a quarter and 12: processors round differently."""
+    assert number.sub("N", printed).split() == number.sub("N", expected).split()
+    for found, text in zip(number.findall(printed), number.finditer(expected), strict=True):
+        wanted = float(text[0])
+        after = expected[text.end() :].lstrip(" ")[:1]
+        assert abs(float(found) - wanted) <= 0.25 * abs(wanted) + (12 if after in ("%", "°") else 0.1), (found, text[0], printed)
+
+
+@pytest.mark.parametrize("lesson", blocks)
+def test_block(lesson, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("torch", "torch_geometric"):
-        if re.search(rf"^(import|from) (\w+, )*{name}\b", block, re.MULTILINE) or ".to_pyg(" in block:
+        if any(re.search(rf"^(import|from) (\w+, )*{name}\b", block, re.MULTILINE) or ".to_pyg(" in block for block, _ in lesson):
             pytest.importorskip(name)
-    exec(compile(block, "block", "exec"), {})
+    names = {}
+    for block, output in lesson:
+        exec(compile(block, "block", "exec"), names)
+        printed = capsys.readouterr().out
+        comment = re.search(r"^print\(.*\n# (.*)\n\Z", block, re.MULTILINE)
+        if output or comment:
+            same_output(printed, output or comment[1])
+
+
+def test_other_output_fails():
+    same_output("accuracy 81 %, loss 0.31", "accuracy 80 %, loss 0.3")
+    for other in ("accuracy 40 %, loss 0.3", "accuracy 80 %, loss 0.9", "precision 80 %, loss 0.3", "accuracy 80 %"):
+        with pytest.raises((AssertionError, ValueError)):
+            same_output(other, "accuracy 80 %, loss 0.3")
 
 
 @pytest.mark.skipif("SHEAFNN_PROGRAMS" not in os.environ, reason="SHEAFNN_PROGRAMS is not set")
@@ -40,13 +65,12 @@ def test_laplacian_of_a_file(tmp_path, monkeypatch):
     predict = ["predict", *graph, "--model", "m.safetensors", "--sheaf", "sheaf.npz", "--output", "classes.csv"]
     for program, *arguments in (train, predict):
         subprocess.run([programs / program, *arguments], check=True, stdout=subprocess.DEVNULL)
-    (block,) = with_file
     names = {}
-    exec(compile(block, "block", "exec"), names)
+    exec(compile(with_file, "block", "exec"), names)
     sheaf = sheafnn.SheafClassifier.load("m.safetensors").learned_sheaf(sheafnn.karate_club())
     expected = sheaf.laplacian("none").toarray()
     assert np.abs(names["L"].reshape(expected.shape) - expected).max() < 1e-5 * np.abs(expected).max()
 
-
 def test_there_are_blocks():
     assert len(blocks) >= 8
+    assert sum(output is not None for block in blocks for _, output in block.values[0]) >= 20
