@@ -1,6 +1,6 @@
 # Models that programs choose at run time: a family of maps and a stalk dimension each, named FAMILY_D, FlowFAMILY_D in
-# continuous time, GivenFAMILY_D with given maps, Cooperative_D, Connection_D and Bundle_D. Each is made from one template and
-# compiled once, whichever programs contain it.
+# continuous time, GivenFAMILY_D (convolutions) and GivenNsdFAMILY_D (other layers) with given maps, Cooperative_D, Connection_D and
+# Bundle_D. Each is made from one template and compiled once, whichever programs contain it.
 set(sheafnn_all_models "")
 foreach(d RANGE 1 5)
   foreach(family Identity Diagonal SpecialOrthogonal GeneralLinear)
@@ -28,13 +28,14 @@ foreach(d RANGE 1 5)
   list(APPEND sheafnn_all_models Connection_${d})
   list(APPEND sheafnn_batch_models Connection_${d})
   foreach(family Diagonal SpecialOrthogonal GeneralLinear)
-    list(APPEND sheafnn_all_models Given${family}_${d})
+    list(APPEND sheafnn_all_models Given${family}_${d} GivenNsd${family}_${d})
   endforeach()
 endforeach()
 set(sheafnn_usual_connections Connection_2 Connection_3 Connection_4 Connection_5)
 list(APPEND sheafnn_usual_batch_models ${sheafnn_usual_connections})
 list(APPEND sheafnn_usual_models ${sheafnn_usual_connections} GivenDiagonal_1 GivenDiagonal_2
-     GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3)
+     GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3
+     GivenNsdDiagonal_2 GivenNsdSpecialOrthogonal_3)
 foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Bundle_${d})
   list(APPEND sheafnn_usual_models Bundle_${d})
@@ -89,6 +90,11 @@ macro(sheafnn_model_types model)
     set(BAYESIAN_MODEL BconnNsd<${D}>)
     set(DETERMINISTIC_MODEL ConnNsd<${D}>)
     set(MAPS_NAME sheafnn::ConnectionModelOptions::kind.own_maps)
+  elseif(FAMILY MATCHES "^GivenNsd(.*)$")
+    set(NETWORK_HEADER sheafnn/every_layer.hpp)
+    set(BAYESIAN_MODEL "AnyBgsnn<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+    set(DETERMINISTIC_MODEL "AnySnn<sheafnn::${CMAKE_MATCH_1}<${D}>>")
+    set(MAPS_NAME sheafnn::${CMAKE_MATCH_1}<${D}>::name)
   elseif(FAMILY MATCHES "^Given(.*)$")
     set(NETWORK_HEADER sheafnn/bsnn/convolution_network.hpp)
     set(BAYESIAN_MODEL "BayesianSheafConvolutions<sheafnn::${CMAKE_MATCH_1}<${D}>>")

@@ -112,9 +112,10 @@ void run(Settings s) {
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
-  sheafnn::require(s.data.given_sheaf.empty() || sheafnn::ConvolutionOptions::kind.has(info.model),
-                   "--given-sheaf", s.data.given_sheaf,
-                   sheafnn::detail::concat("belongs to networks snn and bsnn-given; this one is ", info.model));
+  sheafnn::require(s.data.given_sheaf.empty() || sheafnn::has_given_sheaf(info.model), "--given-sheaf",
+                   s.data.given_sheaf,
+                   sheafnn::detail::concat("belongs to the networks ", programs::given_sheaf_models(),
+                                           "; this one is ", info.model));
   const std::optional<sheafnn::SheafUse> use = sheafnn::io::saved_sheaf_use(s.model, info.metadata);
   const auto [layers, classes] = programs::with_options_of(info.model, info.networks, [](const auto& options) {
     return std::pair(options.layers, options.classes);

@@ -256,9 +256,25 @@ done
 "$bin/train" --resume heads --epochs 7 > /dev/null || fail "resume with random attention"
 grep -q '"filter_jacobi_alpha": 0.5' filter.json || fail "the report does not tell the filter"
 "$bin/predict" --model filter.safetensors --dataset karate --sheaf filter.npz > /dev/null || fail "predict with a filter"
-refuse '--given-sheaf: f\.npz is not allowed; belongs to networks snn and bsnn-given; this one is bsnn' \
+refuse '--given-sheaf: f\.npz is not allowed; belongs to the networks bsnn-given, snn, bsnn-around, nsd-given; this one is bsnn' \
   "$bin/predict" --model bsnn.safetensors --dataset karate --given-sheaf f.npz
-refuse '--given-sheaf: f\.npz.* --model snn and bsnn-given' "$bin/train" --dataset karate --given-sheaf f.npz
+refuse '--given-sheaf: f\.npz.* --model bsnn-given, snn, bsnn-around, nsd-given' "$bin/train" --dataset karate --given-sheaf f.npz
+# The maps that one network has learned are given to others.
+"$bin/train" --dataset karate --model nsd --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --epochs 3 --splits 0 --sheaf learned.npz > /dev/null ||
+  fail "train --sheaf"
+for model in nsd-given bsnn-around; do
+  given=("$bin/train" --dataset karate --model $model --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --splits 0 --given-sheaf learned.npz)
+  "${given[@]}" --epochs 6 --save given.safetensors --predictions given.npz > /dev/null || fail "train --model $model"
+  "${given[@]}" --epochs 3 --checkpoint given-states > /dev/null || fail "train --model $model --checkpoint"
+  "$bin/train" --resume given-states --epochs 6 --save resumed.safetensors > /dev/null || fail "train --resume of $model"
+  cmp given.safetensors resumed.safetensors || fail "$model: a resumed training differs"
+  "$bin/predict" --model given.safetensors --dataset karate --given-sheaf learned.npz --output given.csv > /dev/null || fail "predict, $model"
+  refuse 'given sheaf: none' "$bin/predict" --model given.safetensors --dataset karate
+  refuse '--maps: identity is not allowed; the maps are given' "${given[@]}" --maps identity
+  refuse '--edge-weights: true' "${given[@]}" --edge-weights on
+  rm -r given-states
+done
+refuse '--learner-layers: 2 .*; belongs to maps that are learned' "$bin/train" --dataset karate --model nsd-given --maps diagonal --stalk-dim 2 --given-sheaf learned.npz --learner-layers 2
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf bsnn.npz > /dev/null || fail "predict --sheaf"
 "$bin/predict" --model bsnn.safetensors --dataset karate --sheaf again.npz --threads 2 > /dev/null
 cmp bsnn.npz again.npz || fail "what was learned depends on threads"

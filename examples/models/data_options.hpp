@@ -28,6 +28,7 @@
 
 #include "models/planted_data.hpp"
 #include "models/program.hpp"
+#include "models/registry.hpp"
 
 namespace programs {
 
@@ -137,7 +138,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
                      "docs/data.md")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
-                 ".npz file with the given maps of the models snn and bsnn-given; see docs/given_sheaves.md");
+                 ".npz file with the maps of the models " + given_sheaf_models() + "; see docs/given_sheaves.md");
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },

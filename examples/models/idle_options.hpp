@@ -52,9 +52,10 @@ void for_each_dependence(std::string_view model, std::string_view maps, const Ne
           std::get<sheafnn::CooperativeOptions>(networks).learner == sheafnn::NodeLearnerKind::sage_projected,
           "--node-learner sage-projected");
   belongs({"--parametrisation"}, maps == "special-orthogonal", "--maps special-orthogonal");
+  const bool given = sheafnn::has_given_sheaf(model) && !is_bayesian(model);
   belongs({"--learner-layers", "--learner-width", "--linear", "--kl-schedule", "--kl-weight", "--kl-estimator",
            "--training-samples", "--sample-loss"},
-          maps != "identity" || !has_family(model) || draws, "maps that are learned");
+          (maps != "identity" && !given) || !has_family(model) || draws, "maps that are learned");
   belongs({"--learner-width"}, !has_family(model) || pairs.learner_layers > 0, "--learner-layers");
   belongs({"--kl-schedule", "--kl-weight", "--kl-estimator", "--training-samples", "--sample-loss"},
           is_bayesian(model) || draws,

@@ -4,19 +4,28 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <sheafnn/bsnn/given_posterior.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/io/model_tensors.hpp>
+#include <sheafnn/posterior/around_given.hpp>
+#include <sheafnn/sheaf/cellular_sheaf.hpp>
 #include <string_view>
-#include <type_traits>
 
 namespace programs {
 
 /// Has a model maps that are given with a dataset?
 template <class Model>
-inline constexpr bool reads_given_sheaf = std::is_same_v<typename Model::Options, sheafnn::ConvolutionOptions>;
+inline constexpr bool reads_given_sheaf = sheafnn::has_given_sheaf(Model::kind);
+
+/// What decides the distributions around the maps, if the options say it.
+template <class Options>
+[[nodiscard]] std::optional<sheafnn::DeviationSource> deviation_of(const Options& options) {
+  if constexpr (requires { options.deviation; }) return options.deviation;
+  return {};
+}
 
 /// Refuses such a model. \param data  that it does not know
 [[noreturn]] inline void refuse_given_sheaf(std::string_view model, std::string_view data) {
@@ -30,7 +39,7 @@ template <class Model>
 [[nodiscard]] Model model_on(const sheafnn::Dataset& data, const typename Model::Options& options,
                              std::uint64_t seed) {
   if constexpr (reads_given_sheaf<Model>) {
-    return Model(options, seed, sheafnn::given_posterior<typename Model::Posterior>(data, options.deviation));
+    return Model(options, seed, sheafnn::given_posterior<typename Model::Posterior>(data, deviation_of(options)));
   } else {
     return Model(options, seed);
   }
@@ -40,10 +49,10 @@ template <class Model>
 [[nodiscard]] Model loaded_on(const sheafnn::Dataset& data, const std::filesystem::path& path,
                               const sheafnn::io::TensorFile& checkpoint) {
   if constexpr (reads_given_sheaf<Model>) {
-    const auto& options =
-        std::get<sheafnn::ConvolutionOptions>(sheafnn::io::checkpoint_info(path, checkpoint).networks);
+    const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(path, checkpoint);
+    const auto& options = std::get<typename Model::Options>(info.networks);
     return sheafnn::io::from_tensors<Model>(
-        path, checkpoint, sheafnn::given_posterior<typename Model::Posterior>(data, options.deviation));
+        path, checkpoint, sheafnn::given_posterior<typename Model::Posterior>(data, deviation_of(options)));
   } else {
     return sheafnn::io::from_tensors<Model>(path, checkpoint);
   }
@@ -53,9 +62,12 @@ template <class Model>
 /// \throws std::invalid_argument  options that the model does not have, or out of range
 template <class Model>
 void check_model_options(const typename Model::Options& options) {
-  if constexpr (reads_given_sheaf<Model>) {
+  if constexpr (reads_given_sheaf<Model> && requires { options.deviation; }) {
     static_cast<void>(
         resolve(options, Model::stalk_dimension, sheafnn::sheaf::is_orthogonal<typename Model::Family>));
+  } else if constexpr (reads_given_sheaf<Model>) {
+    using Sheaf = sheafnn::CellularSheaf<typename Model::Family>;
+    static_cast<void>(Model(options, 0, typename Model::Posterior(Sheaf(sheafnn::Graph()))));
   } else {
     static_cast<void>(Model(options));
   }

@@ -42,6 +42,14 @@ inline constexpr auto model_names = [] {
   }
   return r;
 }();
+/// The models whose maps are given with the data.
+[[nodiscard]] inline std::string given_sheaf_models() {
+  std::string r;
+  for (const std::string_view model : model_names) {
+    if (sheafnn::has_given_sheaf(model)) r += (r.empty() ? "" : ", ") + std::string(model);
+  }
+  return r;
+}
 // Of what --maps and checkpoints call the maps per incident pair.
 inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "special-orthogonal", "general-linear",
                                                                "identity"};

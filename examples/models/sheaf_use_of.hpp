@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <sheafnn/bsnn/bundle_sheaf_use.hpp>
 #include <sheafnn/bsnn/cooperative_sheaf_use.hpp>
+#include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/sheaf_use.hpp>
 #include <sheafnn/graph/dataset.hpp>
@@ -18,7 +19,7 @@ template <class Model>
                                              [[maybe_unused]] const sheafnn::Dataset& data,
                                              [[maybe_unused]] std::span<const std::int32_t> nodes,
                                              [[maybe_unused]] const sheafnn::PredictOptions& options) {
-  if constexpr (Model::Options::kind.learned_maps) {
+  if constexpr (sheafnn::kind_of(Model::kind).learned_maps) {
     return sheafnn::sheaf_use(
         model, data, nodes,
         {.samples = options.samples, .seed = options.seed, .epoch = options.epoch, .threads = options.threads});

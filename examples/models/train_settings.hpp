@@ -71,7 +71,7 @@ decltype(auto) with_network(Settings& s, const F& f) {
 inline constexpr const char* model_group = "Model";
 /// The group of the options of a kind.
 [[nodiscard]] inline std::string group_of(const sheafnn::NetworkKind& kind) {
-  return &kind == &sheafnn::network_kinds.front() ? model_group : std::string(kind.title);
+  return kind.options == sheafnn::ModelOptions::kind.options ? model_group : std::string(kind.title);
 }
 
 /// The models and what their maps belong to: "maps per incident pair: bsnn (Bayesian) or nsd; …".
@@ -351,7 +351,8 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
     }
   };
   for_each_dependence(s.model, s.maps, s.networks, s.train, belongs);
-  belongs({"--given-sheaf"}, sheafnn::ConvolutionOptions::kind.has(s.model), "--model snn and bsnn-given");
+  belongs({"--given-sheaf"}, sheafnn::has_given_sheaf(s.model),
+          ("--model " + given_sheaf_models()).c_str());
   refuse_idle_dataset_options(app, s.dataset);
 }
 

@@ -31,6 +31,9 @@ using AnyNsd = SheafModel<Family, PointMass<Family>, S, EveryLayer>;
 /// Snn with all kinds of layers.
 template <RestrictionMapFamily Family, std::floating_point S = float>
 using AnySnn = SheafModel<Family, GivenMaps<Family>, S, EveryLayer>;
+/// Bgsnn with all kinds of layers.
+template <RestrictionMapFamily Family, std::floating_point S = float>
+using AnyBgsnn = SheafModel<Family, AroundGiven<Family>, S, EveryLayer>;
 
 /// Sheaf convolution, X' = ELU((I − Δ)(I ⊗ A) X Bᵀ + b), with maps that are given as GivenMaps.
 template <RestrictionMapFamily Family, std::floating_point S = float>

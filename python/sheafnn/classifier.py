@@ -58,7 +58,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``: maps per incident pair; ``"bcsnn"`` or ``"csnn"``: maps per node;
         ``"bflow"`` or ``"flow"``: continuous time; ``"bconn-nsd"`` or ``"conn-nsd"``: orthogonal maps that are computed from the
         features before the training; ``"bbunn"`` or ``"bunn"``: rotations per node and bundle; ``"bsnn-given"`` or ``"snn"``:
-        convolutions on the sheaf of the data (:meth:`Dataset.with_sheaf`)
+        convolutions on the sheaf of the data (:meth:`Dataset.with_sheaf`); ``"bsnn-around"`` or ``"nsd-given"``: other layers on that
+        sheaf
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; cooperative and bundle networks
         ignore it
     :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5

@@ -13,12 +13,13 @@ give_up() {
   exit 1
 }
 bash scripts/install_dependencies.sh --python || give_up "dependencies are missing"
-models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2}
+models=${SHEAFNN_PYTHON_MODELS:-Identity_1;Diagonal_2;SpecialOrthogonal_2;SpecialOrthogonal_3;GeneralLinear_2;Cooperative_2;FlowDiagonal_2;Connection_2;Bundle_2;GivenDiagonal_2;GivenNsdDiagonal_2}
 settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large_graph;links"
   "CMAKE_CXX_FLAGS_RELEASE=-Og -ffp-contract=off -DNDEBUG")
 if [ "$models" != all ]; then
-  settings+=("SHEAFNN_PYTHON_MODELS=$models" "SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
+  settings+=("SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi
+settings+=("SHEAFNN_PYTHON_MODELS=$models" SHEAFNN_TORCH_MODELS=all)
 
 environment=build/python-environment
 [ -x "$environment/bin/pip" ] || python3 -m venv "$environment" || give_up "there is no virtual environment"

@@ -25,7 +25,7 @@ def write_sheaf(path, data, **more):
     np.savez(path, maps=signs_of(data), edges=data.edges.astype(np.int64), **more)
 
 
-@pytest.mark.parametrize("model", ["snn", "bsnn-given"])
+@pytest.mark.parametrize("model", ["snn", "bsnn-given", "nsd-given", "bsnn-around"])
 def test_files_and_arrays_are_the_same(graph, signed, tmp_path, model):
     write_sheaf(tmp_path / "sheaf.npz", graph)
     read = graph.with_sheaf(tmp_path / "sheaf.npz")

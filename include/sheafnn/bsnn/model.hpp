@@ -115,8 +115,8 @@ class SheafModel : public detail::ModelParts<ModelOptions, ModelLayout, S> {
   static constexpr int stalk_dimension = Family::stalk_dimension;
   static constexpr bool bayesian = !is_point_mass<Posterior>;
   /// The name of the model in checkpoints and programs.
-  static constexpr std::string_view kind = has_given_maps<Posterior>    ? "nsd-given"
-                                           : is_around_given<Posterior> ? "bsnn-around"
+  static constexpr std::string_view kind = has_given_maps<Posterior>    ? Options::given_kind.deterministic
+                                           : is_around_given<Posterior> ? Options::given_kind.bayesian
                                            : bayesian                   ? Options::kind.bayesian
                                                                         : Options::kind.deterministic;
 

@@ -22,7 +22,7 @@
 
 namespace sheafnn {
 
-/// One struct of options for each kind; the first is also for models that have no kind, such as networks with given maps.
+/// One struct of options for each kind; the first is also for networks of layers on given maps, and for models that have no kind.
 using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions,
                                   ConvolutionOptions, BundleOptions>;
 
@@ -31,9 +31,9 @@ using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions,
 using StoredOptions =
     decltype(std::tuple_cat(std::declval<NetworkOptions>(), std::declval<std::tuple<PooledOptions>>()));
 
-/// The kinds, in the order of NetworkOptions.
+/// The kinds, in the order of NetworkOptions, and networks of layers on given maps.
 inline constexpr auto network_kinds = []<class... Options>(std::type_identity<std::tuple<Options...>>) {
-  return std::array{Options::kind...};
+  return std::array{Options::kind..., ModelOptions::given_kind};
 }(std::type_identity<NetworkOptions>());
 
 /// The kind of a model. Unknown names have the first kind. Takes any name.
@@ -46,6 +46,12 @@ inline constexpr auto network_kinds = []<class... Options>(std::type_identity<st
 /// Does a model of that name have a posterior? Takes any name.
 [[nodiscard]] constexpr bool is_bayesian(std::string_view model) {
   return !model.empty() && kind_of(model).bayesian == model;
+}
+
+/// Are the maps of a model of that name given with the data? Takes any name.
+[[nodiscard]] constexpr bool has_given_sheaf(std::string_view model) {
+  const NetworkKind& kind = kind_of(model);
+  return !kind.learned_maps && kind.own_maps.empty();
 }
 
 /// Calls f with the options that a model has, out of the options of all kinds.

@@ -38,6 +38,13 @@ struct ModelOptions {
                                     .options = "ModelOptions",
                                     .title = "Networks of layers",
                                     .maps = "maps per incident pair"};
+  /// The same networks on maps that are given with the data.
+  static constexpr NetworkKind given_kind{.bayesian = "bsnn-around",
+                                          .deterministic = "nsd-given",
+                                          .options = "ModelOptions",
+                                          .title = "Networks of layers on a given sheaf",
+                                          .maps = "given maps of incident pairs",
+                                          .learned_maps = false};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
