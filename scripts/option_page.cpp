@@ -1,8 +1,12 @@
 /// \file
-/// Prints docs/options.md: which models there are and where they run, and a table of the options of every struct, from their
-/// declarations (sheafnn/bsnn/network_options.hpp, sheafnn/core/option.hpp).
+/// Prints docs/options.md, a table of the options of every struct, from their declarations (sheafnn/core/option.hpp), or the
+/// table of docs/networks.md that says where each network runs, from the declarations of the kinds
+/// (sheafnn/bsnn/network_options.hpp):
 ///
 ///     option_page > docs/options.md
+///     option_page engines
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
@@ -10,7 +14,9 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
 #include <sheafnn/graph/edge_split.hpp>
+#include <sheafnn/layers/layer_form.hpp>
 #include <string>
+#include <string_view>
 
 #include "models/option_texts.hpp"
 
@@ -46,32 +52,51 @@ void print_table(const Options& options, std::string_view title, const std::stri
   for_each_option(print_row, options);
 }
 
-/// A row for a kind of networks. Batches are what CUDA devices run too.
-void print_kind_row(const sheafnn::NetworkKind& kind) {
-  const auto yes = [](bool supported) { return supported ? "yes" : "no"; };
-  std::printf("| %s | %s | %s | %s | %s | %s |\n", std::string(kind.title).c_str(),
-              code(std::string(kind.deterministic)).c_str(), code(std::string(kind.bayesian)).c_str(),
-              std::string(kind.maps).c_str(), yes(kind.batched), yes(kind.distributed));
+/// Names separated by commas and spaces, as code; a dash: none.
+std::string code_of_each(std::string_view names) {
+  std::string text;
+  while (!names.empty()) {
+    const std::size_t comma = std::min(names.find(", "), names.size());
+    text += (text.empty() ? "" : ", ") + code(std::string(names.substr(0, comma)));
+    names.remove_prefix(std::min(comma + 2, names.size()));
+  }
+  return text.empty() ? "–" : text;
 }
-void print_kinds() {
+
+/// A row of the table of networks. \param option  of the program
+void print_engine_row(const sheafnn::NetworkKind& kind, const std::string& title, const std::string& option) {
+  const auto yes = [](bool supported) { return supported ? "yes" : "no"; };
+  std::printf("| %s | %s | %s | yes | %s | %s | %s | %s | %s | %s |\n", title.c_str(),
+              code(std::string(kind.deterministic)).c_str(), code(std::string(kind.bayesian)).c_str(),
+              yes(kind.batched), yes(kind.batched), yes(kind.distributed),
+              code(std::string(kind.program) + option).c_str(), code(std::string(kind.python)).c_str(),
+              code_of_each(kind.modules).c_str());
+}
+/// The table of docs/networks.md: every kind of network, and every layer of networks of layers.
+void print_engines() {
   std::printf(
-      "\n## Models\n\n"
-      "Every network runs on the CPU with any number of threads, in a deterministic and a Bayesian version. "
-      "`train` "
-      "takes the names of the models,\n"
-      "but the last two: the programs `hypergraph` and `graphs` train these. What batches and MPI leave out of a "
-      "network that they take:\n"
-      "[Networks](networks.md#where-each-runs).\n\n"
-      "| network | deterministic | Bayesian | maps | batches, CUDA | MPI |\n"
-      "| --- | --- | --- | --- | --- | --- |\n");
-  for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) print_kind_row(kind);
-  print_kind_row(sheafnn::HypergraphOptions::kind);
-  print_kind_row(sheafnn::PooledOptions::kind);
+      "| network | deterministic | Bayesian | CPU | side by side | CUDA | MPI | program | Python | PyTorch |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  const auto print_kind = [](const sheafnn::NetworkKind& kind) {
+    print_engine_row(kind, std::string(kind.title), " --model " + std::string(kind.deterministic));
+  };
+  for (const std::string_view form : names_of(sheafnn::LayerForm{})) {
+    print_engine_row(sheafnn::ModelOptions::kind, "Layers: " + std::string(form), " --layer " + std::string(form));
+  }
+  for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) {
+    if (kind.deterministic != sheafnn::ModelOptions::kind.deterministic) print_kind(kind);
+  }
+  print_kind(sheafnn::HypergraphOptions::kind);
+  print_kind(sheafnn::PooledOptions::kind);
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "engines") {
+    print_engines();
+    return 0;
+  }
   std::printf(
       "# Options\n\n"
       "All options of networks and trainings. `option` is the name in checkpoints and in Python\n"
@@ -93,10 +118,9 @@ int main() {
       "data.\n\n"
       "Files from before the version in the last column have the default, or what their networks did then\n"
       "([Old files](reliability.md#old-files)). Which options suit a graph: [Training](training.md) and\n"
-      "[Which network](networks.md).\n\n"
+      "[Which network](networks.md). Where networks run: [Networks](networks.md#where-each-runs).\n\n"
       "`scripts/option_page.cpp` prints this page from the declarations beside the structs "
       "(`core/option.hpp`).\n");
-  print_kinds();
   const sheafnn::NetworkOptions networks;
   const auto print_kind = []<class Options>(const Options& options) {
     const sheafnn::NetworkKind& kind = Options::kind;

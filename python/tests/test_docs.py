@@ -74,3 +74,15 @@ def test_laplacian_of_a_file(tmp_path, monkeypatch):
 def test_there_are_blocks():
     assert len(blocks) >= 8
     assert sum(output is not None for block in blocks for _, output in block.values[0]) >= 20
+
+
+def test_the_table_of_engines_names_classes():
+    """The columns Python and PyTorch of docs/networks.md; every network has a row."""
+    text = (root / "docs/networks.md").read_text(encoding="utf-8")
+    table = text.split("<!-- table engines -->")[1].split("<!-- end")[0].strip().splitlines()[2:]
+    rows = [[re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split("|")] for row in table]
+    assert len(rows) >= 14
+    torch_names = re.search(r"__all__ = \[(.*?)\]", (root / "python/sheafnn/torch/__init__.py").read_text(encoding="utf-8"), re.DOTALL)
+    for row in rows:
+        assert set(row[8]) <= set(sheafnn.__all__)
+        assert set(row[9]) <= set(re.findall(r'"(\w+)"', torch_names[1]))

@@ -26,7 +26,8 @@ struct BundleOptions {
                                     .title = "Bundle networks",
                                     .maps = "rotations per node and bundle",
                                     .own_maps = "bundle",
-                                    .least_stalk_dimension = 2};
+                                    .least_stalk_dimension = 2,
+                                    .modules = "Bunn, BayesianBunn"};
 
   Index features = 0;  ///< p, number of input features
   Index channels = 1;  ///< f, feature channels per coordinate of a bundle

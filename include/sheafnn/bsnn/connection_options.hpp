@@ -19,7 +19,8 @@ struct ConnectionModelOptions : ModelOptions {
                                     .title = "Networks on connections",
                                     .maps = "maps computed from features",
                                     .own_maps = "connection",
-                                    .learned_maps = false};
+                                    .learned_maps = false,
+                                    .modules = "ConnNsd, BconnNsd"};
 
   ConnectionOptions connection = {};
 

@@ -30,7 +30,8 @@ struct ConvolutionOptions {
                                     .title = "Sheaf convolutions",
                                     .maps = "given maps",
                                     .learned_maps = false,
-                                    .batched = false};
+                                    .batched = false,
+                                    .modules = "SheafDiffusion"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< c_l, feature channels per stalk coordinate, where `widths` is empty

@@ -46,7 +46,8 @@ struct CooperativeOptions {
                                     .title = "Cooperative networks",
                                     .maps = "maps per node",
                                     .own_maps = "cooperative",
-                                    .least_stalk_dimension = 2};
+                                    .least_stalk_dimension = 2,
+                                    .modules = "Csnn, Bcsnn, CooperativeSheafConv, BayesianCooperativeSheafConv"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

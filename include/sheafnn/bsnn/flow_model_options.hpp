@@ -17,7 +17,8 @@ struct FlowOptions {
                                     .deterministic = "flow",
                                     .options = "FlowOptions",
                                     .title = "Networks in continuous time",
-                                    .maps = "one sheaf, and a flow along it"};
+                                    .maps = "one sheaf, and a flow along it",
+                                    .modules = "SheafFlow, BayesianSheafFlow"};
   static constexpr Index layers = 1;                  ///< the flow counts as one layer
   static constexpr PolynomialOptions filter{};        ///< none
   static constexpr ResidualOptions residual{};        ///< a flow has no other layer form

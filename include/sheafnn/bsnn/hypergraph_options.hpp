@@ -24,7 +24,9 @@ struct HypergraphOptions {
                                     .options = "HypergraphOptions",
                                     .title = "Hypergraph networks",
                                     .maps = "maps per node and hyperedge",
-                                    .distributed = false};
+                                    .distributed = false,
+                                    .program = "hypergraph",
+                                    .python = "HypergraphClassifier"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

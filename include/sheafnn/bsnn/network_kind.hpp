@@ -20,6 +20,9 @@ struct NetworkKind {
   bool learned_maps = true;  ///< are the maps learned? Otherwise they are given, or computed before a training
   bool batched = true;      ///< does the batch engine train them, on the host and on CUDA devices?
   bool distributed = true;  ///< do the ranks of MPI train them?
+  std::string_view program = "train";           ///< the program that trains them
+  std::string_view python = "SheafClassifier";  ///< the class of the Python package
+  std::string_view modules = {};                ///< their classes in sheafnn.torch, separated by commas and spaces
 
   /// Is a model one of the two models? Takes any name.
   [[nodiscard]] constexpr bool has(std::string_view model) const {

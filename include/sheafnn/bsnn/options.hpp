@@ -37,14 +37,16 @@ struct ModelOptions {
                                     .deterministic = "nsd",
                                     .options = "ModelOptions",
                                     .title = "Networks of layers",
-                                    .maps = "maps per incident pair"};
+                                    .maps = "maps per incident pair",
+                                    .modules = "Nsd, Bsnn, SheafConv, BayesianSheafConv"};
   /// The same networks on maps that are given with the data.
   static constexpr NetworkKind given_kind{.bayesian = "bsnn-around",
                                           .deterministic = "nsd-given",
                                           .options = "ModelOptions",
                                           .title = "Networks of layers on a given sheaf",
                                           .maps = "given maps of incident pairs",
-                                          .learned_maps = false};
+                                          .learned_maps = false,
+                                          .modules = "SheafDiffusion"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

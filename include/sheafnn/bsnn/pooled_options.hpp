@@ -18,7 +18,9 @@ struct PooledOptions : ModelOptions {
                                     .title = "Networks with outputs per graph",
                                     .maps = "maps per incident pair, outputs per graph",
                                     .batched = false,
-                                    .distributed = false};
+                                    .distributed = false,
+                                    .program = "graphs",
+                                    .python = "GraphClassifier"};
 
   Pooling pooling = Pooling::mean;
   Index pooling_steps = 8;  ///< K, number of low passes of harmonic pooling
