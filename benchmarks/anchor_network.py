@@ -40,6 +40,10 @@ class Setting:
     filters: tuple[int, ...] = ()  # fixed stalk coordinates: 1 low-pass, -1 high-pass
     input_dropout: float = 0.5
     dropout: float = 0.3
+    # What a network has in place of diffusion_step(), of the encoder's output as X_1, and of read_pair().
+    step: Any = None
+    start: Any = None
+    read: Any = None
 
     @property
     def rotations(self) -> bool:
@@ -219,9 +223,10 @@ class Posterior:
 
     def __init__(self, ops: Any, setting: Setting, mean: Any, spread: Any):
         self.ops, self.setting = ops, setting
+        self.given = mean.shape[1] == 0  # is the distribution around given maps?
         self.mean = ops.tanh(mean)
         if setting.rotations:
-            self.rotation = householder(ops, self.mean, setting.stalk)
+            self.rotation = ops.given_maps if self.given else householder(ops, self.mean, setting.stalk)
         if spread is None:
             return
         if setting.rotations:
@@ -240,7 +245,10 @@ class Posterior:
 
     def sample(self, draws: Any, layer: int) -> Any:
         if not self.setting.rotations:
-            return self.shaped(self.mean + self.sigma * draws.normal(layer, tuple(self.mean.shape)))
+            noise = self.sigma * draws.normal(layer, tuple(self.sigma.shape))
+            return self.ops.given_maps + self.shaped(noise) if self.given else self.shaped(self.mean + noise)
+        if self.setting.stalk == 2:
+            return self.ops.products(draws.around_one(layer, self.kappa), self.rotation)
         q = draws.quaternion(layer, self.mean.shape[0])
         # The matrix Möbius map for n = 3: a uniform quaternion with its real part scaled.
         around_one = quaternion_rotation(self.ops, q[:, 0] * ((1 + self.kappa) / (1 - self.kappa)), q[:, 1], q[:, 2], q[:, 3])
@@ -251,8 +259,11 @@ class Posterior:
         ops = self.ops
         if self.setting.rotations:
             k = self.kappa
+            if self.setting.stalk == 2:
+                return -ops.log1p(-k * k).mean()
             return (-ops.log1p(-k * k) - 2 * ops.log1p(-k) - 2 * k).mean()
-        return (0.5 * (self.mean * self.mean + self.sigma * self.sigma - 1) - self.log_sigma).sum(1).mean()
+        squares = 0 if self.given else self.mean * self.mean
+        return (0.5 * (squares + self.sigma * self.sigma - 1) - self.log_sigma).sum(1).mean()
 
 
 def diffusion(ops: Any, setting: Setting, maps: Any, weights: Any) -> Any:
@@ -267,10 +278,11 @@ def diffusion(ops: Any, setting: Setting, maps: Any, weights: Any) -> Any:
             w = scale * y
             return scale * (squares * w - ops.sum_arcs(block * ops.from_target(w)))
     elif setting.rotations:
-        squares = ops.sum_arcs(weights * weights)[:, :, None]
+        squares = ops.degree if weights is None else ops.sum_arcs(weights * weights)[:, :, None]
         scale = 1 / ops.sqrt(squares + 1)
-        transposed = ops.transposed(maps)
-        block = (weights * weights)[:, :, None] * ops.products(transposed, ops.reversed(maps))
+        block = ops.products(ops.transposed(maps), ops.reversed(maps))
+        if weights is not None:
+            block = (weights * weights)[:, :, None] * block
 
         def normalised(y: Any) -> Any:
             w = scale * y
@@ -309,6 +321,20 @@ def dropped(x: Any, keep: Any) -> Any:
     return x if keep is None else x * keep
 
 
+def mixed(ops: Any, setting: Setting, parameters: Arrays, layer: int, x: Any) -> Any:
+    """(I ⊗ A) X Bᵀ, n × d' × f."""
+    mixing = ops.kron(parameters[f"left.{layer}"], parameters[f"right.{layer}"])
+    return (x @ mixing.T).reshape(x.shape[0], setting.coordinates, setting.channels)
+
+
+def diffusion_step(ops: Any, setting: Setting, parameters: Arrays, layer: int, x: Any, _: Any, kept: Any, maps: Any, weights: Any) -> Any:
+    """Equation (3.6): X' from X, its dropout `kept`, the maps and the edges' weights. The other argument is X of the layer before."""
+    y = mixed(ops, setting, parameters, layer, kept)
+    z = diffusion(ops, setting, maps, weights)(y)
+    stretch = 1 + ops.tanh(parameters[f"eps.{layer}"])
+    return (stretch * x.reshape(y.shape) - ops.elu(z)).reshape(x.shape)
+
+
 def forward(ops: Any, setting: Setting, parameters: Arrays, passes: list[Any]) -> tuple[list[Any], Any]:
     """Log-probabilities, n × C, of as many passes as there are elements of draws; they share the posterior. And KL,
     0 for deterministic networks."""
@@ -321,30 +347,32 @@ def forward(ops: Any, setting: Setting, parameters: Arrays, passes: list[Any]) -
     posterior, weights, kl = None, None, 0.0
     if setting.bayesian:
         z = embedded
-        if setting.rotations:
+        if "lin_maps.weight" in parameters:
             z = ops.elu(ops.input_product(None, parameters["lin_maps.weight"]) + parameters["lin_maps.bias"])
+        if "edge.weight" in parameters:
             weights = edge_weights(ops, z, parameters["edge.weight"])
-        rows = parameters["sheaf.mean.weight"].shape[0]
-        raw = read_pair(ops, z, ops.concatenate([parameters["sheaf.mean.weight"], parameters["sheaf.var.weight"]], 0))
+        learner = [parameters[name] for name in ("sheaf.mean.weight", "sheaf.var.weight") if name in parameters]
+        raw = read_pair(ops, z, ops.concatenate(learner, 0))
+        rows = raw.shape[1] - learner[-1].shape[0]
         posterior = Posterior(ops, setting, raw[:, :rows], raw[:, rows:])
         kl = posterior.kl()
     outputs = []
     for draws in passes:
-        x = embedded
+        x = before = embedded if setting.start is None else setting.start(setting, embedded)
         for layer in range(setting.layers):
-            keep = draws.keep((n, h), rate)
+            keep = draws.keep(tuple(x.shape), rate)
+            z = x if layer == 0 else dropped(x, keep)
             if posterior is not None:
                 maps = posterior.sample(draws, layer)
+            elif f"sheaf.{layer}.weight" in parameters:
+                weight = parameters[f"sheaf.{layer}.weight"]
+                raw = read_pair(ops, z, weight) if setting.read is None else setting.read(ops, setting, z, weight)
+                maps = Posterior(ops, setting, raw, None).means()
+                name = f"edge.{layer}.weight"
+                weights = edge_weights(ops, z, parameters[name]) if name in parameters else None
             else:
-                z = x if layer == 0 else dropped(x, keep)
-                learned = Posterior(ops, setting, read_pair(ops, z, parameters[f"sheaf.{layer}.weight"]), None)
-                maps = learned.means()
-                weights = edge_weights(ops, z, parameters[f"edge.{layer}.weight"]) if setting.rotations else None
-            mixing = ops.kron(parameters[f"left.{layer}"], parameters[f"right.{layer}"])
-            y = (dropped(x, keep) @ mixing.T).reshape(n, setting.coordinates, setting.channels)
-            z = diffusion(ops, setting, maps, weights)(y)
-            stretch = 1 + ops.tanh(parameters[f"eps.{layer}"])
-            x = (stretch * x.reshape(n, setting.coordinates, setting.channels) - ops.elu(z)).reshape(n, h)
+                maps = ops.given_maps
+            x, before = (setting.step or diffusion_step)(ops, setting, parameters, layer, x, before, dropped(x, keep), maps, weights), x
         outputs.append(ops.log_softmax(x @ parameters["lin2.weight"].T + parameters["lin2.bias"]))
     return outputs, kl
 

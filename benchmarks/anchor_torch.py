@@ -39,6 +39,7 @@ class Operations:
         self.sigmoid, self.elu, self.log_softmax = torch.sigmoid, F.elu, functools.partial(F.log_softmax, dim=-1)
         self.nodes, self.compiled = graph.nodes, compiled
         source, target, reverse = (torch.from_numpy(index) for index in (graph.source, graph.target, graph.reverse))
+        self.source = source
         offsets = torch.from_numpy(graph.offsets)
         arcs = len(graph.source)
         self.degree = torch.diff(offsets).to(dtype)[:, None, None]
@@ -139,17 +140,23 @@ class Draws:
 def epochs(graph: Graph, setting: Setting, samples: int, compiled: bool) -> Callable[[int], tuple[float, ...]]:
     """As anchor_jax.epochs()."""
     ops = Operations(graph, torch.float32, compiled)
-    labels, train, validation, test = (torch.from_numpy(a) for a in (graph.labels, graph.train, graph.validation, graph.test))
     numbers = anchor_network.initial_parameters(setting, graph.features.shape[1])
+    return epochs_of(graph, ops, functools.partial(anchor_network.forward, ops, setting), numbers, Draws, samples, compiled)
+
+
+def epochs_of(graph: Graph, ops: Operations, forward: Callable[..., Any], numbers: Arrays, draws: Any, samples: int,
+              compiled: bool) -> Callable[[int], tuple[float, ...]]:
+    """Epochs of the network forward(parameters, passes), whose passes are of draws(training)."""
+    labels, train, validation, test = (torch.from_numpy(a) for a in (graph.labels, graph.train, graph.validation, graph.test))
     parameters = {name: torch.tensor(value, dtype=torch.float32, requires_grad=True) for name, value in numbers.items()}
     adam = torch.optim.Adam(parameters.values(), lr=0.01, weight_decay=5e-4, fused=True)
 
     def loss_of(weight: Any) -> Any:
-        outputs, kl = anchor_network.forward(ops, setting, parameters, [Draws(True)])
+        outputs, kl = forward(parameters, [draws(True)])
         return anchor_network.mean_loss(outputs[0], labels, train) + weight * kl
 
     def evaluate() -> Any:
-        outputs, _ = anchor_network.forward(ops, setting, parameters, [Draws(False)] * samples)
+        outputs, _ = forward(parameters, [draws(False)] * samples)
         mean = outputs[0] if samples == 1 else torch.logsumexp(torch.stack(outputs), 0) - float(np.log(samples))
         right = (mean.argmax(1) == labels).float()
         return torch.stack([anchor_network.mean_loss(mean, labels, validation), right[validation].mean(), right[test].mean()])
@@ -172,11 +179,16 @@ def check(graph: Graph, setting: Setting, parameters: Arrays, draws: Any, weight
           compiled: bool) -> tuple[Any, Any, Any, Arrays]:
     """Log-probabilities, KL, loss and gradient in double."""
     ops = Operations(graph, torch.float64, compiled)
+    function = functools.partial(anchor_network.forward, ops, setting)
+    return check_of(graph, torch.compile(function, fullgraph=True) if compiled else function, parameters, draws, weight)
+
+
+def check_of(graph: Graph, forward: Callable[..., Any], parameters: Arrays, draws: Any, weight: float) -> tuple[Any, Any, Any, Arrays]:
+    """The same of the network forward(parameters, passes)."""
     labels, train = torch.from_numpy(graph.labels), torch.from_numpy(graph.train)
     draws.arrays = {name: torch.from_numpy(value) for name, value in draws.arrays.items()}
     leaves = {name: torch.tensor(value, requires_grad=True) for name, value in parameters.items()}
-    function = functools.partial(anchor_network.forward, ops, setting)
-    outputs, kl = (torch.compile(function, fullgraph=True) if compiled else function)(leaves, [draws])
+    outputs, kl = forward(leaves, [draws])
     loss = anchor_network.mean_loss(outputs[0], labels, train) + weight * kl
     gradient = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values()))))
     return outputs[0].detach().numpy(), float(torch.as_tensor(kl).detach()), loss.item(), {
