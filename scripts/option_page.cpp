@@ -1,16 +1,21 @@
 /// \file
-/// Prints docs/options.md: which models there are and where they run, and a table of the options of every struct, from their
-/// declarations (sheafnn/bsnn/network_options.hpp, sheafnn/core/option.hpp).
+/// Prints docs/options.md: which models there are and where they run, what presets set (sheafnn/bsnn/presets.hpp), and a table of
+/// the options of every struct, from their declarations (sheafnn/bsnn/network_options.hpp, sheafnn/core/option.hpp).
 ///
 ///     option_page > docs/options.md
 #include <cstdio>
 #include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
+#include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/sampling_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
 #include <sheafnn/graph/edge_split.hpp>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/option_texts.hpp"
 
@@ -69,6 +74,65 @@ void print_kinds() {
   print_kind_row(sheafnn::PooledOptions::kind);
 }
 
+/// The options of a network and of its training by their names on the command line, with the values of a preset, or their defaults.
+template <class Options>
+std::vector<std::pair<std::string, std::string>> values_of_preset(std::optional<sheafnn::Preset> preset, Options options) {
+  sheafnn::TrainOptions training;
+  options.features = 100;  // with fewer than 30 columns presets have other dropouts
+  if (preset) {
+    sheafnn::apply(*preset, options, /*bayesian*/ true, training);
+    training.stop_on = sheafnn::choose_stop_on({}, *preset);
+  }
+  std::vector<std::pair<std::string, std::string>> values;
+  const auto add = [&](const sheafnn::Option& option, const auto& field) {
+    const std::string flag = programs::flag_of(option);
+    values.emplace_back(flag.empty() ? option.key : flag, shown(field));
+  };
+  for_each_option(add, options);
+  for_each_option(add, training);
+  return values;
+}
+/// A row for each option that a preset sets, a column for each preset.
+template <class Options>
+std::string preset_table(const Options& options) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> columns = {values_of_preset({}, options)};
+  std::string head = "| | `none`", rule = "| --- | ---";
+  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
+    columns.push_back(values_of_preset(sheafnn::Preset(i), options));
+    head += " | " + code(std::string(sheafnn::preset_names[i]));
+    rule += " | ---";
+  }
+  std::string rows;
+  for (std::size_t row = 0; row < columns[0].size(); ++row) {
+    bool set = false;
+    std::string line = "| " + code(columns[0][row].first);
+    for (const auto& column : columns) {
+      set = set || column[row].second != columns[0][row].second;
+      line += " | " + column[row].second;
+    }
+    if (set) rows += line + " |\n";
+  }
+  return head + " |\n" + rule + " |\n" + rows;
+}
+void print_presets() {
+  std::printf(
+      "\n## Presets\n\n"
+      "What presets set, of Bayesian networks and data with 30 feature columns or more "
+      "([how a preset is chosen](training.md#presets)).\n"
+      "Options that are not in a table keep their defaults, the column `none`. `csnn` has no `--layer-learners`; "
+      "`norm` is set by `--layer-norm`.\n");
+  std::map<std::string, std::string> title_of;  // of a table
+  const auto print_kind = [&]<class Options>(const Options& options) {
+    const std::string title(Options::kind.deterministic), table = preset_table(options);
+    const auto [place, is_new] = title_of.emplace(table, title);
+    std::printf("\n### Presets of %s\n\n%s", (code(std::string(Options::kind.deterministic)) + " and " +
+                code(std::string(Options::kind.bayesian))).c_str(),
+                is_new ? table.c_str() : ("The same as of `" + place->second + "`.\n").c_str());
+  };
+  const sheafnn::NetworkOptions networks;
+  sheafnn::for_each_kind(networks, print_kind);
+}
+
 }  // namespace
 
 int main() {
@@ -97,6 +161,7 @@ int main() {
       "`scripts/option_page.cpp` prints this page from the declarations beside the structs "
       "(`core/option.hpp`).\n");
   print_kinds();
+  print_presets();
   const sheafnn::NetworkOptions networks;
   const auto print_kind = []<class Options>(const Options& options) {
     const sheafnn::NetworkKind& kind = Options::kind;

@@ -1,4 +1,4 @@
-"""Sphinx: the pages of docs/ and the Python package. build.sh makes the C++ reference with Doxygen and puts it beside."""
+"""Sphinx: the pages of docs/, the Python package, and the C++ names that Doxygen reads (cpp_reference.py)."""
 
 import html
 import os
@@ -20,11 +20,11 @@ version = release = re.search(
     r'VERSION_STRING "([^"]+)"', (root / "include/sheafnn/version.hpp").read_text(encoding="utf-8")
 ).group(1)
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "formulas"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "formulas", "cpp_reference"]
 exclude_patterns = ["site", "notebook"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 4
-myst_enable_extensions = ["fieldlist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "fieldlist", "dollarmath"]
 myst_fence_as_directive = ["math"]
 html_math_renderer = "katex"
 autodoc_mock_imports = ["sheafnn._core", "sheafnn._torch", "torch"]
