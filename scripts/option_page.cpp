@@ -1,9 +1,12 @@
 /// \file
-/// Prints docs/options.md: which models there are and where they run, what presets set (sheafnn/bsnn/presets.hpp), and a table of
-/// the options of every struct, from their declarations (sheafnn/bsnn/network_options.hpp, sheafnn/core/option.hpp).
+/// Prints docs/options.md: which models there are and where they run, what presets set (sheafnn/bsnn/presets.hpp), and a
+/// table of the options of every struct, from their declarations (sheafnn/bsnn/network_options.hpp,
+/// sheafnn/core/option.hpp).
 ///
 ///     option_page > docs/options.md
 #include <cstdio>
+#include <map>
+#include <optional>
 #include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/presets.hpp>
@@ -11,8 +14,7 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
 #include <sheafnn/graph/edge_split.hpp>
-#include <map>
-#include <optional>
+#include <sheafnn/version.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +37,15 @@ std::string default_of(const sheafnn::Option& option, const Field& field) {
   return option.automatic == nullptr ? text : text + ": " + option.automatic;
 }
 
+/// The version that an option came with; "next" until it is released.
+std::string since_of(const sheafnn::Option& option) {
+  if (option.since == nullptr) return "0.1";
+  int major = 0, minor = 0;
+  std::sscanf(option.since, "%d.%d", &major, &minor);
+  const bool released = std::pair(major, minor) <= std::pair(SHEAFNN_VERSION_MAJOR, SHEAFNN_VERSION_MINOR);
+  return released ? option.since : "next";
+}
+
 /// A table of the options of one struct, with their defaults.
 template <class Options>
 void print_table(const Options& options, std::string_view title, const std::string& about) {
@@ -46,7 +57,7 @@ void print_table(const Options& options, std::string_view title, const std::stri
     const std::string flag = programs::flag_of(option);
     std::printf("| %s | %s | %s | %s | %s | %s | %s |\n", code(option.key).c_str(), code(option.member()).c_str(),
                 code(flag).c_str(), default_of(option, field).c_str(), programs::values_of<Field>(option).c_str(),
-                option.summary, option.since == nullptr ? "0.1" : option.since);
+                option.summary, since_of(option).c_str());
   };
   for_each_option(print_row, options);
 }
@@ -74,9 +85,11 @@ void print_kinds() {
   print_kind_row(sheafnn::PooledOptions::kind);
 }
 
-/// The options of a network and of its training by their names on the command line, with the values of a preset, or their defaults.
+/// The options of a network and of its training by their names on the command line, with the values of a preset, or
+/// their defaults.
 template <class Options>
-std::vector<std::pair<std::string, std::string>> values_of_preset(std::optional<sheafnn::Preset> preset, Options options) {
+std::vector<std::pair<std::string, std::string>> values_of_preset(std::optional<sheafnn::Preset> preset,
+                                                                  Options options) {
   sheafnn::TrainOptions training;
   options.features = 100;  // with fewer than 30 columns presets have other dropouts
   if (preset) {
@@ -125,8 +138,10 @@ void print_presets() {
   const auto print_kind = [&]<class Options>(const Options& options) {
     const std::string title(Options::kind.deterministic), table = preset_table(options);
     const auto [place, is_new] = title_of.emplace(table, title);
-    std::printf("\n### Presets of %s\n\n%s", (code(std::string(Options::kind.deterministic)) + " and " +
-                code(std::string(Options::kind.bayesian))).c_str(),
+    std::printf("\n### Presets of %s\n\n%s",
+                (code(std::string(Options::kind.deterministic)) + " and " +
+                 code(std::string(Options::kind.bayesian)))
+                    .c_str(),
                 is_new ? table.c_str() : ("The same as of `" + place->second + "`.\n").c_str());
   };
   const sheafnn::NetworkOptions networks;
@@ -155,7 +170,8 @@ int main() {
       "`learning_rate`, `kl_maximum` (`kl_weight`),\n"
       "`threads` and `seed` (`random_state`). It takes features, classes and the plan of features from the "
       "data.\n\n"
-      "Files from before the version in the last column have the default, or what their networks did then\n"
+      "Files from before the version in the last column, where `next` follows " SHEAFNN_VERSION_STRING
+      ", have the default, or what their networks did then\n"
       "([Old files](reliability.md#old-files)). Which options suit a graph: [Training](training.md) and\n"
       "[Which network](networks.md).\n\n"
       "`scripts/option_page.cpp` prints this page from the declarations beside the structs "

@@ -40,7 +40,9 @@ suppress_warnings = ["misc.highlighting_failure"]  # code with … in it, and .c
 highlight_language = "none"
 
 html_theme = "furo"
-html_title = f"sheafnn {version}"
+changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+unreleased = re.search(r"^## \[Unreleased\]\s+(?!## \[)\S", changes, re.MULTILINE)
+html_title = f"sheafnn, after {version}" if unreleased else f"sheafnn {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]  # and, from formulas.py, KaTeX's
 html_theme_options = {
