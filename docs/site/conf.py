@@ -98,5 +98,18 @@ def link_files(app, doctree):
         node.replace_self(text)
 
 
+def keep_on_one_line(app, doctree):
+    """Numbers in tables, 84.3 ± 7.0, and short code, --sheaf, do not break. Longer ones may: a page on a telephone has some 40
+    characters a line."""
+    for cell in doctree.findall(nodes.entry):
+        text = cell.astext()
+        if len(text) <= 24 and re.fullmatch(r"[^a-zA-Z]*[0-9][^a-zA-Z]*[a-zA-Zµ]{0,4}", text):
+            cell["classes"].append("one-line")
+    for code in doctree.findall(nodes.literal):
+        if len(code.astext()) <= 28:
+            code["classes"].append("one-line")
+
+
 def setup(app):
     app.connect("doctree-read", link_files, priority=100)
+    app.connect("doctree-read", keep_on_one_line)

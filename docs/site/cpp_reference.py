@@ -6,8 +6,8 @@
     (text and blocks of C++ code)
     :::
 
-lists what is in Doxygen's group (group.sh): every class with its members and the functions that take it first, then the other names,
-by header. A block of code is the example of the first class that it names. Functions in `fitted` take any class that Fitting<> is
+lists what is in Doxygen's group (group.sh): every class with its members and the functions that take it first, then the other
+names, by header. A block of code is the example of the first class that it names. Functions in `fitted` take any class that Fitting<> is
 specialised for; the entries of these classes name them. A group without a page is an error. So is a name without documentation,
 but Doxygen's log has these, and build.sh looks at it.
 
@@ -176,8 +176,7 @@ def fields_of(element) -> nodes.Node:
     title = {"exception": "Throws", "templateparam": "Template parameter"}.get(element.get("kind"), "Parameter")
     for item in element.findall("parameteritem"):
         called = ", ".join("".join(name.itertext()) for name in item.iter("parametername"))
-        body = nodes.field_body("", *blocks_of(item.find("parameterdescription")))
-        result += nodes.field("", nodes.field_name("", title + " ", nodes.literal("", called)), body)
+        result += field([nodes.Text(title + " "), nodes.literal("", called)], blocks_of(item.find("parameterdescription")))
     return result
 
 
@@ -193,18 +192,25 @@ def table_of(element) -> nodes.Node:
     return nodes.table("", group)
 
 
+def field(name: list[nodes.Node], content: list[nodes.Node]) -> nodes.Node:
+    return nodes.field("", nodes.field_name("", "", *name), nodes.field_body("", *content))
+
+
+def section_of(element) -> nodes.Node:
+    title = {"return": "Returns", "see": "See"}.get(element.get("kind"), element.get("kind").capitalize())
+    return nodes.field_list("", field([nodes.Text(title)], blocks_of(element)))
+
+
+def code_of(element) -> nodes.Node:
+    return nodes.literal_block("", "".join(element.itertext()).strip("\n"), language="none")
+
+
 BLOCKS = {
-    "verbatim": lambda e: nodes.literal_block("", (e.text or "").strip("\n"), language="none"),
-    "preformatted": lambda e: nodes.literal_block("", "".join(e.itertext()).strip("\n"), language="none"),
-    "programlisting": lambda e: nodes.literal_block(
-        "", "\n".join("".join(" " if part.tag == "sp" else part.text or "" for part in line.iter()) for line in e.iter("codeline")), language="c++"
-    ),
+    "verbatim": code_of,
+    "preformatted": code_of,
     "itemizedlist": lambda e: nodes.bullet_list("", *[nodes.list_item("", *blocks_of(item)) for item in e.findall("listitem")]),
-    "orderedlist": lambda e: nodes.enumerated_list("", *[nodes.list_item("", *blocks_of(item)) for item in e.findall("listitem")]),
     "parameterlist": fields_of,
-    "simplesect": lambda e: nodes.field_list(
-        "", nodes.field("", nodes.field_name("", e.get("kind").capitalize() + "s" * (e.get("kind") == "return")), nodes.field_body("", *blocks_of(e)))
-    ),
+    "simplesect": section_of,
     "table": table_of,
 }
 
@@ -235,8 +241,7 @@ def description_of(entry) -> list[nodes.Node]:
     for value in entry.findall("enumvalue"):
         said = blocks_of(value.find("briefdescription")) + blocks_of(value.find("detaileddescription"))
         if said:
-            fields = nodes.field("", nodes.field_name("", "", nodes.literal("", plain(value.find("name")))), nodes.field_body("", *said))
-            result.append(nodes.field_list("", fields))
+            result.append(nodes.field_list("", field([nodes.literal("", plain(value.find("name")))], said)))
     return result
 
 
@@ -286,8 +291,9 @@ class Page:
             result.append(text)
         inside = [member for member in entry.findall("sectiondef/memberdef") if member.get("prot") == "public"]
         inside += [names().compounds[inner.get("refid")] for inner in entry.findall("innerclass") if inner.get("prot") == "public"]
-        inside = [member for member in inside if member.get("kind") != "friend" and not DELETED.search(plain(member.find("argsstring")))]
         for member in sorted(inside, key=lambda member: int(member.find("location").get("line"))):
+            if member.get("kind") == "friend" or DELETED.search(plain(member.find("argsstring"))):
+                continue
             self.env.cpp_anchors[member.get("id")] = self.env.cpp_anchors[entry.get("id")]
             content = description_of(member)
             if is_class(member):
@@ -309,7 +315,7 @@ class Page:
         if fitted:
             text = nodes.paragraph("", "Of every distribution: ")
             for i, name in enumerate(fitted):
-                member = next(m for m in names().members.values() if m.get("kind") == "function" and short_name(m) == name)
+                member = next(m for group in names().groups.values() for m in group if not is_class(m) and short_name(m) == name)
                 text += [nodes.Text(", " * (i > 0)), reference_to(member.get("id"), nodes.literal("", name))]
             parts.append(text)
         for function in functions:
