@@ -99,15 +99,15 @@ def link_files(app, doctree):
 
 
 def keep_on_one_line(app, doctree):
-    """Numbers in tables, 84.3 ± 7.0, and short code, --sheaf, do not break. Longer ones may: a page on a telephone has some 40
-    characters a line."""
+    """Numbers in tables, 84.3 ± 7.0, and words of code, --sheaf, do not break. Long ones may: a page on a telephone has some 40
+    characters a line. (Sphinx makes each word of code an element of the class pre.)"""
     for cell in doctree.findall(nodes.entry):
         text = cell.astext()
         if len(text) <= 24 and re.fullmatch(r"[^a-zA-Z]*[0-9][^a-zA-Z]*[a-zA-Zµ]{0,4}", text):
             cell["classes"].append("one-line")
     for code in doctree.findall(nodes.literal):
-        if len(code.astext()) <= 28:
-            code["classes"].append("one-line")
+        if max(map(len, code.astext().split()), default=0) > 28:
+            code["classes"].append("long-words")
 
 
 def setup(app):

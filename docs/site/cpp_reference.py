@@ -1,13 +1,14 @@
 """Sphinx: the C++ names of a task, from what Doxygen read.
 
     :::{cpp-group} rotations
+    :first: rotation/cayley_distribution.hpp
     :fitted: fit, score
 
     (text and blocks of C++ code)
     :::
 
-lists what is in Doxygen's group (group.sh): every class with its members and the functions that take it first, then the other
-names, by header. A block of code is the example of the first class that it names. Functions in `fitted` take any class that Fitting<> is
+lists what is in Doxygen's group (group.sh), header by header, those in `first` first: every class with its members and the functions
+that take it as their first argument, then the other names. A block of code is the example of the first class that it names. Functions in `fitted` take any class that Fitting<> is
 specialised for; the entries of these classes name them. A group without a page is an error. So is a name without documentation,
 but Doxygen's log has these, and build.sh looks at it.
 
@@ -99,6 +100,14 @@ def is_class(entry) -> bool:
     return entry.get("kind") in CLASSES
 
 
+def title_of(entries) -> str:
+    """The names beside the classes of a header, three of them."""
+    rest = sorted((entry for entry in entries if not is_class(entry)), key=lambda entry: entry.get("kind") != "function")
+    called = list(dict.fromkeys(map(short_name, rest)))
+    called.sort(key=lambda name: name in ("names_of", "for_each_option", "check"))  # every enumeration and every struct has them
+    return ", ".join(called[:3]) + ", …" * (len(called) > 3)
+
+
 def template_of(entry) -> str:
     parameters = []
     for parameter in entry.findall("templateparamlist/param"):
@@ -176,7 +185,13 @@ def fields_of(element) -> nodes.Node:
     title = {"exception": "Throws", "templateparam": "Template parameter"}.get(element.get("kind"), "Parameter")
     for item in element.findall("parameteritem"):
         called = ", ".join("".join(name.itertext()) for name in item.iter("parametername"))
-        result += field([nodes.Text(title + " "), nodes.literal("", called)], blocks_of(item.find("parameterdescription")))
+        body = blocks_of(item.find("parameterdescription"))
+        if element.get("kind") == "exception" and called[0].islower() and "::" not in called:  # "as above", "exceptions of on_epoch"
+            if body and isinstance(body[0], nodes.paragraph):
+                body[0].insert(0, nodes.Text(called + " "))
+            result += field([nodes.Text(title)], body or [nodes.paragraph("", called)])
+        else:
+            result += field([nodes.Text(title + " "), nodes.literal("", called)], body)
     return result
 
 
@@ -323,9 +338,13 @@ class Page:
         return self.section(short_name(entry), anchor, parts)
 
 
+def words_of(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 class Group(Directive):
     required_arguments = 1
-    option_spec = {"fitted": directives.unchanged}
+    option_spec = {"first": directives.unchanged, "fitted": directives.unchanged}
     has_content = True
 
     def run(self):
@@ -334,46 +353,53 @@ class Group(Directive):
         self.state.nested_parse(self.content, self.content_offset, before)
         if names() is None:
             return [before, nodes.paragraph("", "docs/site/build.sh lists the names here.")]
-        inside = names().groups[self.arguments[0]]
-        page = Page(env, self.state.document)
         names().page_of[self.arguments[0]] = env.docname
-        # Specialisations say no more than what they specialise.
-        classes = [entry for entry in inside if is_class(entry) and "<" not in full_name(entry)]
-        functions = {short_name(entry): [] for entry in classes}
-        others = {}
-        for entry in inside:
-            if is_class(entry):
+        of_header = {f"sheafnn/{header}": [] for header in words_of(self.options.get("first", ""))}
+        for entry in names().groups[self.arguments[0]]:
+            if not (is_class(entry) and "<" in full_name(entry)):  # specialisations say no more than what they specialise
+                of_header.setdefault(header_of(entry), []).append(entry)
+        functions = {short_name(entry): [] for entries in of_header.values() for entry in entries if is_class(entry)}
+        examples = self.examples_in(before, functions)
+        for entries in of_header.values():
+            self.move_functions(entries, functions)
+        page = Page(env, self.state.document)
+        fitted = words_of(self.options.get("fitted", ""))
+        result = list(before.children)
+        for header, entries in of_header.items():
+            if not (header in names().files and entries):
+                if header not in names().files:
+                    logger.warning("%s: there is no such header", header, location=(env.docname, self.lineno))
                 continue
-            first = re.match(r"(?:const )?(?:\w+::)*(\w+)", plain(entry.find("param/type")))
-            of_class = functions.get(first.group(1)) if first and entry.get("kind") == "function" else None
-            (others.setdefault(header_of(entry), []) if of_class is None else of_class).append(entry)
-        examples = {name: [] for name in functions}
+            sections = []
+            for entry in filter(is_class, entries):
+                name = short_name(entry)
+                sections.append(page.of_class(entry, functions[name], fitted if name in names().fitted else [], examples[name]))
+            others = [part for entry in entries if not is_class(entry) for part in page.entry(entry)]
+            if others:
+                include = nodes.paragraph("", "", nodes.literal("", f"#include <{header}>"))
+                sections.append(page.section(title_of(entries), nodes.make_id(header), [include, *others]))
+            for node in reversed(description_of(names().files[header])):  # the header's own text, behind the first title
+                sections[0].insert(1, node)
+            result += sections
+        return result
+
+    def examples_in(self, before: nodes.Node, classes) -> dict[str, list[nodes.Node]]:
+        """Takes the blocks of code out that name a class."""
+        examples = {name: [] for name in classes}
         for block in list(before.findall(nodes.literal_block)):
             named = [word for word in re.findall(r"\w+", block.astext()) if word in examples]
             if named:
                 block.parent.remove(block)
                 examples[named[0]].append(block)
-        fitted = [name.strip() for name in self.options.get("fitted", "").split(",") if name.strip()]
-        result = list(before.children)
-        told = set()  # headers whose own text is on the page
-        for entry in classes:
-            section = page.of_class(entry, functions[short_name(entry)], fitted if short_name(entry) in names().fitted else [],
-                                    examples[short_name(entry)])
-            header = header_of(entry)
-            if header not in told:
-                told.add(header)
-                place = next(i for i, node in enumerate(section.children) if isinstance(node, nodes.title)) + 1
-                for node in reversed(description_of(names().files[header])):
-                    section.insert(place, node)
-            result.append(section)
-        for header, entries in others.items():
-            content = [nodes.paragraph("", "", nodes.literal("", f"#include <{header}>"))]
-            content += description_of(names().files[header]) if header not in told else []
-            for entry in entries:
-                content += page.entry(entry)
-            anchor = nodes.make_id(header)
-            result.append(page.section(header.removeprefix("sheafnn/"), anchor, content))
-        return result
+        return examples
+
+    def move_functions(self, entries, functions):
+        """Moves functions whose first argument is of a class from a header to that class."""
+        for entry in [entry for entry in entries if entry.get("kind") == "function"]:
+            first = re.match(r"(?:const )?(?:\w+::)*(\w+)", plain(entry.find("param/type")))
+            if first and first.group(1) in functions:
+                functions[first.group(1)].append(entry)
+                entries.remove(entry)
 
 
 def read_headings(app, doctree):

@@ -18,7 +18,8 @@ case "${1##*include/sheafnn/}" in
     version.hpp) group=models ;;
   posterior/*) group=posteriors ;;
   layers/* | layers.hpp | every_layer.hpp) group=layers ;;
-  *) group=numbers ;;
+  core/* | nn/* | random/* | kernels/*) group=numbers ;;
+  *) group=none ;; # which has no page: the site is not built
 esac
 # Members of a namespace belong to a group that begins within the namespace.
 sed -e "s|^namespace sheafnn[a-z:_]* {\$|&\n/// \\\\addtogroup $group\n/// @{|" -e 's|^}  // namespace sheafnn|/// @}\n&|' "$1"
