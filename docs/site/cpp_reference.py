@@ -47,12 +47,10 @@ class Names:
     """What Doxygen's XML has."""
 
     def __init__(self, folder: pathlib.Path):
-        self.compounds, self.members, self.groups, self.page_of = {}, {}, {}, {}
+        self.compounds, self.groups, self.page_of, self.page = {}, {}, {}, ""  # page: where names are being listed
         for path in sorted(folder.glob("*.xml")):
             for compound in ElementTree.parse(path).getroot().iter("compounddef"):
                 self.compounds[compound.get("id")] = compound
-                for member in compound.iter("memberdef"):
-                    self.members.setdefault(member.get("id"), member)
         group_of_header = {}
         for compound in self.compounds.values():
             if compound.get("kind") != "group":
@@ -176,7 +174,9 @@ def inline_nodes(element) -> list[nodes.Node]:
 
 
 def reference_to(name: str, text: nodes.Node) -> nodes.Node:
-    return addnodes.pending_xref("", text, refdomain="", reftype="cpp-name", reftarget=name, refexplicit=True)
+    return addnodes.pending_xref(
+        "", nodes.inline("", "", text), refdomain="", reftype="cpp-name", reftarget=name, refdoc=names().page, refexplicit=True, refwarn=False
+    )
 
 
 def fields_of(element) -> nodes.Node:
@@ -353,7 +353,7 @@ class Group(Directive):
         self.state.nested_parse(self.content, self.content_offset, before)
         if names() is None:
             return [before, nodes.paragraph("", "docs/site/build.sh lists the names here.")]
-        names().page_of[self.arguments[0]] = env.docname
+        names().page = names().page_of[self.arguments[0]] = env.docname
         of_header = {f"sheafnn/{header}": [] for header in words_of(self.options.get("first", ""))}
         for entry in names().groups[self.arguments[0]]:
             if not (is_class(entry) and "<" in full_name(entry)):  # specialisations say no more than what they specialise
@@ -420,17 +420,17 @@ def check_all(app, env):
         logger.warning("no page has the group %s", group)
 
 
-def link(app, doctree, docname):
-    """Names, and quoted headings of the mathematics, become links."""
-    for node in list(doctree.findall(addnodes.pending_xref)):
-        if node.get("reftype") != "cpp-name":
-            continue
-        page, anchor = app.env.cpp_anchors.get(node["reftarget"], (None, None))
-        if page is None:
-            node.replace_self(node.children)
-            continue
-        uri = "" if page == docname else app.builder.get_relative_uri(docname, page)
-        node.replace_self(nodes.reference("", "", *node.children, internal=True, refuri=f"{uri}#{anchor}"))
+def resolve(app, env, node, content):
+    """A link to a name; one that no page has is a text."""
+    page, anchor = env.cpp_anchors.get(node["reftarget"], (None, None)) if node.get("reftype") == "cpp-name" else (None, None)
+    if page is None:
+        return None
+    uri = "" if page == node["refdoc"] else app.builder.get_relative_uri(node["refdoc"], page)
+    return nodes.reference("", "", content, internal=True, refuri=f"{uri}#{anchor}")
+
+
+def link_headings(app, doctree, docname):
+    """Quoted headings of the mathematics become links."""
     if not docname.startswith("cpp/"):
         return
     for text in list(doctree.findall(nodes.Text)):
@@ -456,5 +456,6 @@ def setup(app):
     app.connect("env-before-read-docs", prepare)
     app.connect("doctree-read", read_headings)
     app.connect("env-updated", check_all)
-    app.connect("doctree-resolved", link, priority=600)  # behind formulas.py, which looks for quotes
+    app.connect("missing-reference", resolve)
+    app.connect("doctree-resolved", link_headings, priority=600)  # behind formulas.py, which looks for quotes
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": False}
