@@ -9,8 +9,7 @@
 
 lists what is in Doxygen's group (group.sh), header by header, those in `first` first: every class with its members and the functions
 that take it as their first argument, then the other names. A block of code is the example of the first class that it names. Functions in `fitted` take any class that Fitting<> is
-specialised for; the entries of these classes name them. A group without a page is an error. So is a name without documentation,
-but Doxygen's log has these, and build.sh looks at it.
+specialised for; the entries of these classes name them. A group without a page is an error, and so is a name without documentation.
 
 build.sh says in SHEAFNN_DOXYGEN where Doxygen's XML is."""
 
@@ -96,6 +95,15 @@ def short_name(entry) -> str:
 
 def is_class(entry) -> bool:
     return entry.get("kind") in CLASSES
+
+
+def has_own_place(entry) -> bool:
+    """Not: specialisations, which say no more than what they specialise; definitions of members behind their class; deduction
+    guides; what is deleted."""
+    name = full_name(entry)
+    if "<" in name.partition("operator")[0] or DELETED.search(plain(entry.find("argsstring"))):
+        return False
+    return is_class(entry) or not {name, name.rpartition("::")[0]} & names().scopes
 
 
 def title_of(entries) -> str:
@@ -292,9 +300,17 @@ class Page:
         body = addnodes.desc_content("", *content)
         return addnodes.desc("", signature, body, domain="cpp", objtype=entry.get("kind"), noindex=True, classes=["cpp"])
 
+    def documented(self, entry) -> list[nodes.Node]:
+        """The description, which a public name has to have. Members of a class may speak for themselves, node_count()."""
+        text = description_of(entry)
+        if not text:
+            place = f"{header_of(entry)}:{entry.find('location').get('line')}"
+            logger.warning("%s: %s is not documented", place, full_name(entry))
+        return text
+
     def entry(self, entry) -> list[nodes.Node]:
         anchor = self.anchor(entry)
-        return [self.index(entry, anchor), self.described(entry, description_of(entry), anchor)]
+        return [self.index(entry, anchor), self.described(entry, self.documented(entry), anchor)]
 
     def members(self, entry) -> list[nodes.Node]:
         result = []
@@ -322,7 +338,7 @@ class Page:
     def of_class(self, entry, functions, fitted: list[str], examples: list[nodes.Node]) -> nodes.Node:
         anchor = self.anchor(entry)
         content = [nodes.paragraph("", "", nodes.literal("", f"#include <{header_of(entry)}>"))]
-        content += description_of(entry) + self.members(entry)
+        content += self.documented(entry) + self.members(entry)
         content += [part for example in examples for part in (nodes.rubric("", "Example"), example)]
         parts = [self.index(entry, anchor), self.described(entry, content, None)]
         if fitted or functions:
@@ -356,7 +372,7 @@ class Group(Directive):
         names().page = names().page_of[self.arguments[0]] = env.docname
         of_header = {f"sheafnn/{header}": [] for header in words_of(self.options.get("first", ""))}
         for entry in names().groups[self.arguments[0]]:
-            if not (is_class(entry) and "<" in full_name(entry)):  # specialisations say no more than what they specialise
+            if has_own_place(entry):
                 of_header.setdefault(header_of(entry), []).append(entry)
         functions = {short_name(entry): [] for entries in of_header.values() for entry in entries if is_class(entry)}
         examples = self.examples_in(before, functions)

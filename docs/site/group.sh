@@ -21,5 +21,6 @@ case "${1##*include/sheafnn/}" in
   core/* | nn/* | random/* | kernels/*) group=numbers ;;
   *) group=none ;; # which has no page: the site is not built
 esac
-# Members of a namespace belong to a group that begins within the namespace.
-sed -e "s|^namespace sheafnn[a-z:_]* {\$|&\n/// \\\\addtogroup $group\n/// @{|" -e 's|^}  // namespace sheafnn|/// @}\n&|' "$1"
+# Members of a namespace belong to a group that begins within the namespace. Lines keep their numbers.
+sed -e "s|^namespace sheafnn[a-z:_]* {\$|& /** \\\\addtogroup $group */ /** @{ */|" \
+  -e 's|^}  // namespace sheafnn|/** @} */ &|' "$1"
