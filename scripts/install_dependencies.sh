@@ -57,7 +57,6 @@ if [ $with_python = yes ]; then
 fi
 if [ $with_docs = yes ]; then
   need doxygen have_command doxygen
-  need doxygen-awesome-css test -d /usr/share/doxygen-awesome-css
   need nodejs have_command node
   need libjs-katex test -f /usr/share/javascript/katex/katex.min.js
   need fonts-katex test -d /usr/share/fonts/truetype/katex

@@ -1,22 +1,28 @@
 /// \file
-/// Prints docs/options.md, a table of the options of every struct, from their declarations (sheafnn/core/option.hpp), or the
-/// table of docs/networks.md that says where each network runs, from the declarations of the kinds
-/// (sheafnn/bsnn/network_options.hpp):
+/// Prints docs/options.md, what presets set (sheafnn/bsnn/presets.hpp) and a table of the options of every struct, from their
+/// declarations (sheafnn/core/option.hpp), or the table of docs/networks.md that says where each network runs, from the
+/// declarations of the kinds (sheafnn/bsnn/network_options.hpp):
 ///
 ///     option_page > docs/options.md
 ///     option_page engines
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <map>
+#include <optional>
 #include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
+#include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/sampling_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/option.hpp>
 #include <sheafnn/graph/edge_split.hpp>
 #include <sheafnn/layers/layer_form.hpp>
+#include <sheafnn/version.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "models/option_texts.hpp"
 
@@ -36,6 +42,15 @@ std::string default_of(const sheafnn::Option& option, const Field& field) {
   return option.automatic == nullptr ? text : text + ": " + option.automatic;
 }
 
+/// The version that an option came with; "next" until it is released.
+std::string since_of(const sheafnn::Option& option) {
+  if (option.since == nullptr) return "0.1";
+  int major = 0, minor = 0;
+  std::sscanf(option.since, "%d.%d", &major, &minor);
+  const bool released = std::pair(major, minor) <= std::pair(SHEAFNN_VERSION_MAJOR, SHEAFNN_VERSION_MINOR);
+  return released ? option.since : "next";
+}
+
 /// A table of the options of one struct, with their defaults.
 template <class Options>
 void print_table(const Options& options, std::string_view title, const std::string& about) {
@@ -47,7 +62,7 @@ void print_table(const Options& options, std::string_view title, const std::stri
     const std::string flag = programs::flag_of(option);
     std::printf("| %s | %s | %s | %s | %s | %s | %s |\n", code(option.key).c_str(), code(option.member()).c_str(),
                 code(flag).c_str(), default_of(option, field).c_str(), programs::values_of<Field>(option).c_str(),
-                option.summary, option.since == nullptr ? "0.1" : option.since);
+                option.summary, since_of(option).c_str());
   };
   for_each_option(print_row, options);
 }
@@ -90,6 +105,69 @@ void print_engines() {
   print_kind(sheafnn::PooledOptions::kind);
 }
 
+/// The options of a network and of its training by their names on the command line, with the values of a preset, or
+/// their defaults.
+template <class Options>
+std::vector<std::pair<std::string, std::string>> values_of_preset(std::optional<sheafnn::Preset> preset,
+                                                                  Options options) {
+  sheafnn::TrainOptions training;
+  options.features = 100;  // with fewer than 30 columns presets have other dropouts
+  if (preset) {
+    sheafnn::apply(*preset, options, /*bayesian*/ true, training);
+    training.stop_on = sheafnn::choose_stop_on({}, *preset);
+  }
+  std::vector<std::pair<std::string, std::string>> values;
+  const auto add = [&](const sheafnn::Option& option, const auto& field) {
+    const std::string flag = programs::flag_of(option);
+    values.emplace_back(flag.empty() ? option.key : flag, shown(field));
+  };
+  for_each_option(add, options);
+  for_each_option(add, training);
+  return values;
+}
+/// A row for each option that a preset sets, a column for each preset.
+template <class Options>
+std::string preset_table(const Options& options) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> columns = {values_of_preset({}, options)};
+  std::string head = "| | `none`", rule = "| --- | ---";
+  for (std::size_t i = 0; i < sheafnn::preset_names.size(); ++i) {
+    columns.push_back(values_of_preset(sheafnn::Preset(i), options));
+    head += " | " + code(std::string(sheafnn::preset_names[i]));
+    rule += " | ---";
+  }
+  std::string rows;
+  for (std::size_t row = 0; row < columns[0].size(); ++row) {
+    bool set = false;
+    std::string line = "| " + code(columns[0][row].first);
+    for (const auto& column : columns) {
+      set = set || column[row].second != columns[0][row].second;
+      line += " | " + column[row].second;
+    }
+    if (set) rows += line + " |\n";
+  }
+  return head + " |\n" + rule + " |\n" + rows;
+}
+void print_presets() {
+  std::printf(
+      "\n## Presets\n\n"
+      "What presets set, of Bayesian networks and data with 30 feature columns or more "
+      "([how a preset is chosen](training.md#presets)).\n"
+      "Options that are not in a table keep their defaults, the column `none`. `csnn` has no `--layer-learners`; "
+      "`norm` is set by `--layer-norm`.\n");
+  std::map<std::string, std::string> title_of;  // of a table
+  const auto print_kind = [&]<class Options>(const Options& options) {
+    const std::string title(Options::kind.deterministic), table = preset_table(options);
+    const auto [place, is_new] = title_of.emplace(table, title);
+    std::printf("\n### Presets of %s\n\n%s",
+                (code(std::string(Options::kind.deterministic)) + " and " +
+                 code(std::string(Options::kind.bayesian)))
+                    .c_str(),
+                is_new ? table.c_str() : ("The same as of `" + place->second + "`.\n").c_str());
+  };
+  const sheafnn::NetworkOptions networks;
+  sheafnn::for_each_kind(networks, print_kind);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -116,11 +194,13 @@ int main(int argc, char** argv) {
       "`learning_rate`, `kl_maximum` (`kl_weight`),\n"
       "`threads` and `seed` (`random_state`). It takes features, classes and the plan of features from the "
       "data.\n\n"
-      "Files from before the version in the last column have the default, or what their networks did then\n"
+      "Files from before the version in the last column, where `next` follows " SHEAFNN_VERSION_STRING
+      ", have the default, or what their networks did then\n"
       "([Old files](reliability.md#old-files)). Which options suit a graph: [Training](training.md) and\n"
       "[Which network](networks.md). Where networks run: [Networks](networks.md#where-each-runs).\n\n"
       "`scripts/option_page.cpp` prints this page from the declarations beside the structs "
       "(`core/option.hpp`).\n");
+  print_presets();
   const sheafnn::NetworkOptions networks;
   const auto print_kind = []<class Options>(const Options& options) {
     const sheafnn::NetworkKind& kind = Options::kind;

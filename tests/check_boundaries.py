@@ -9,7 +9,7 @@ says what happens to arguments that are wrong. One of these holds for each:
 
 A docstring that says "as above" or begins with "The same" has the contract of the function before it in the same
 scope. What the docstring of a class says holds for its members. What the comment of a file says holds for its
-functions, but not in the rooms that programs call first (ROOMS_OF_USERS). Not public are the namespaces detail, apart
+functions, but not in the modules that programs call first (MODULES_OF_USERS). Not public are the namespaces detail, apart
 from bases of public classes, and what is private or protected.
 
 usage: check_boundaries.py [ROOT] [--list [KIND] | --table]
@@ -20,7 +20,7 @@ import pathlib
 import re
 import sys
 
-ROOMS_OF_USERS = {'bsnn', 'graph', 'io', 'uncertainty', 'cuda.hpp'}
+MODULES_OF_USERS = {'bsnn', 'graph', 'io', 'uncertainty', 'cuda.hpp'}
 
 # Types of arguments whose every value is in order, beside enumerations and the classes of the library, whose own
 # constructors check what they are given (structs are open: who reads them checks them).
@@ -372,8 +372,8 @@ def contract(function, sound, file_doc, before):
         return 'plain'
     if before and re.search(r'\b[Aa]s above\b|^The same\b', function.doc):
         return before
-    room = function.path.split('/')[0]
-    return said(function.class_doc) or (said(file_doc) if room not in ROOMS_OF_USERS else None)
+    module = function.path.split('/')[0]
+    return said(function.class_doc) or (said(file_doc) if module not in MODULES_OF_USERS else None)
 
 
 def check(files):
@@ -471,11 +471,11 @@ def main():
     kinds = ('checked', 'unchecked', 'total', 'plain')
     if '--table' in options:
         count = collections.Counter((f.path.split('/')[0], kind) for f, kind in found)
-        print('| room | functions | checked | unchecked | takes any | nothing to check |')
+        print('| module | functions | checked | unchecked | takes any | nothing to check |')
         print('| --- | --- | --- | --- | --- | --- |')
-        for room in sorted({room for room, kind in count}):
-            numbers = [count[room, kind] for kind in kinds]
-            print(f'| `{room}` | {sum(numbers)} | ' + ' | '.join(map(str, numbers)) + ' |')
+        for module in sorted({module for module, kind in count}):
+            numbers = [count[module, kind] for kind in kinds]
+            print(f'| `{module}` | {sum(numbers)} | ' + ' | '.join(map(str, numbers)) + ' |')
         return
     failures = 0
     for f, kind in found:

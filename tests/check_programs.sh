@@ -125,7 +125,7 @@ for maps in identity special-orthogonal general-linear; do
     [ "$(saved_figures maps.safetensors)" = none ] || fail "a model with identity maps has figures of a sheaf"
   else
     check_sheaf maps.txt maps.json
-    grep -qE '^sheaf: turns [^ ]+ deg \(at 5/50/95%\)$' maps.txt || fail "no figures of $maps maps: $(cat maps.txt)"
+    grep -qE '^sheaf: angle [^ ]+ deg \(at 5/50/95%\)$' maps.txt || fail "no figures of $maps maps: $(cat maps.txt)"
   fi
 done
 # Planted sheaves: every task can be trained on, and the truth has the family and the arcs of its sheaf.

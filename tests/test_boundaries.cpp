@@ -1,5 +1,5 @@
 /// \file
-/// What public functions do with arguments that are wrong: what their docstrings say they throw, room by room, and what
+/// What public functions do with arguments that are wrong: what their docstrings say they throw, module by module, and what
 /// does not compile because it would dangle. That every function says something is what check_boundaries.py checks.
 #include <doctest/doctest.h>
 

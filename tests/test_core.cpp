@@ -1,5 +1,5 @@
 /// \file
-/// The core room: packs, buffers, parallel loops, error messages. (Small matrices: test_small_matrix.cpp.)
+/// The core module: packs, buffers, parallel loops, error messages. (Small matrices: test_small_matrix.cpp.)
 #include <doctest/doctest.h>
 
 #include <algorithm>

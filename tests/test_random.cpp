@@ -1,5 +1,5 @@
 /// \file
-/// The random room: Philox against its authors' implementation, addresses of streams, uniform and normal numbers.
+/// The random module: Philox against its authors' implementation, addresses of streams, uniform and normal numbers.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -139,7 +139,7 @@ TEST_CASE("figures as lines: one training, medians of several, lines of at most 
   SheafUse use = some_figures();
   CHECK(programs::figure_lines(use) ==
         "sheaf: KL per pair 0.1, kappa 0.200/0.333/0.400, sigma 1.000/2.000/3.000,\n"
-        "  turns 5.0/6.0/7.2 deg (at 5/50/95%)\n"
+        "  angle 5.0/6.0/7.2 deg (at 5/50/95%)\n"
         "  validation loss 0.500, maps permuted +1.000, drawn from the prior +2.000, identity +0.125\n");
   CHECK(programs::figure_lines(SheafUse{}).empty());
   SheafUse scored;

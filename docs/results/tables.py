@@ -435,10 +435,6 @@ def quoted(figures):
             yield name, text
     yield "docs/results/README.md", f"none of 19 differences is beyond chance (p ≥ {math.floor(100 * authors_p(figures)) / 100:.2f},"
     yield "docs/accuracy.md", f"{sum(c['tests'] for c in tests)} tests, least p {min(c['least_p'] for c in tests):g}"
-    if "| texas |" in (figures.root / "docs/index.md").read_text(encoding="utf-8"):
-        for c in figures.cells("epochs"):
-            yield "docs/index.md", short(c["pytorch_ms"])
-            yield "docs/index.md", short(c["sheafnn_ms"])
 
 
 def main():

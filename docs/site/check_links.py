@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""usage: check_links.py FOLDER: does every link of the pages to another page, file or heading lead somewhere? (Not those to
-other sites, nor those among Doxygen's own pages, which it makes itself.)"""
+"""usage: check_links.py FOLDER: does every link of the pages to another page, file or heading lead somewhere? (Not links to
+other sites.)"""
 
 import html.parser
 import pathlib
@@ -29,10 +29,7 @@ def main(folder: pathlib.Path) -> int:
         sys.exit(f"check_links.py: {folder} has no page")
     broken = count = 0
     for path, page in pages.items():
-        made_by_doxygen = path.is_relative_to((folder / "cpp").resolve())
         for link in page.links:
-            if made_by_doxygen and not link.startswith("../"):
-                continue
             parts = urllib.parse.urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue

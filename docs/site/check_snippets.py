@@ -28,6 +28,7 @@ LAPLACIAN = MODEL + (
     "const std::vector<std::int32_t> nodes = {0};\nconst Eigen::MatrixXd values(3, 1);\n"
 )
 LOWER = "@docs/extending.md 0\n"  # the block before
+ROTATIONS = "@docs/cpp/rotations.md 0\n"
 USING = "using namespace sheafnn;\n"
 
 # Block: (what it is, what comes before, what comes behind). "function": statements; "namespace": declarations; "program": the
@@ -37,6 +38,18 @@ BLOCKS = {
     "docs/choose_a_network.md 0": (
         "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
     ),
+    "docs/cpp/files.md 0": ("function", MODEL, ""),
+    "docs/cpp/graphs.md 0": ("function", "", ""),
+    "docs/cpp/graphs.md 1": ("function", "", ""),
+    "docs/cpp/graphs.md 2": ("function", "", ""),
+    "docs/cpp/models.md 0": ("function", "", ""),
+    "docs/cpp/rotations.md 0": ("function", "", ""),
+    **{f"docs/cpp/rotations.md {i}": ("function", ROTATIONS, "") for i in range(1, 11)},
+    "docs/cpp/sheaves.md 0": ("function", "", ""),
+    "docs/cpp/sheaves.md 1": ("function", "@docs/cpp/sheaves.md 0\n", ""),
+    "docs/cpp/sheaves.md 2": ("function", "@docs/cpp/sheaves.md 0\n@docs/cpp/sheaves.md 1\n", ""),
+    "docs/cpp/training.md 0": ("function", MODEL, ""),
+    "docs/cpp/uncertainty.md 0": ("function", MODEL, ""),
     "docs/cuda.md 0": ("function", "", ""),
     "docs/cuda.md 1": ("function", MODEL + "const std::vector<double> class_weights(2, 1.0);\n", ""),
     "docs/cuda.md 2": ("function", MODEL + "std::vector<Model> models;\n", ""),
@@ -144,7 +157,8 @@ DEVICE_HEADERS = "#include <cstdio>\n#include <sheafnn/bsnn.hpp>\n#include <shea
 
 def read_blocks():
     found = {}
-    for path in [root / "README.md", *sorted((root / "docs").glob("*.md")), *sorted((root / "docs" / "tutorials").glob("*.md"))]:
+    pages = [path for folder in ("docs", "docs/cpp", "docs/tutorials") for path in sorted((root / folder).glob("*.md"))]
+    for path in [root / "README.md", *pages]:
         text = path.read_text(encoding="utf-8")
         for i, match in enumerate(re.finditer(r"^```(?:cpp|c\+\+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)):
             name = f"{path.relative_to(root)} {i}"

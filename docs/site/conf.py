@@ -1,4 +1,4 @@
-"""Sphinx: the pages of docs/ and the Python package. build.sh makes the C++ reference with Doxygen and puts it beside."""
+"""Sphinx: the pages of docs/, the Python package, and the C++ names that Doxygen reads (cpp_reference.py)."""
 
 import html
 import os
@@ -20,11 +20,11 @@ version = release = re.search(
     r'VERSION_STRING "([^"]+)"', (root / "include/sheafnn/version.hpp").read_text(encoding="utf-8")
 ).group(1)
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "formulas"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "formulas", "cpp_reference"]
 exclude_patterns = ["site", "notebook"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 4
-myst_enable_extensions = ["fieldlist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "fieldlist", "dollarmath"]
 myst_fence_as_directive = ["math"]
 html_math_renderer = "katex"
 autodoc_mock_imports = ["sheafnn._core", "sheafnn._torch", "torch"]
@@ -40,7 +40,9 @@ suppress_warnings = ["misc.highlighting_failure"]  # code with … in it, and .c
 highlight_language = "none"
 
 html_theme = "furo"
-html_title = f"sheafnn {version}"
+changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+unreleased = re.search(r"^## \[Unreleased\]\s+(?!## \[)\S", changes, re.MULTILINE)
+html_title = f"sheafnn, after {version}" if unreleased else f"sheafnn {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]  # and, from formulas.py, KaTeX's
 html_theme_options = {
@@ -96,5 +98,18 @@ def link_files(app, doctree):
         node.replace_self(text)
 
 
+def keep_on_one_line(app, doctree):
+    """Numbers in tables, 84.3 ± 7.0, and words of code, --sheaf, do not break. Long ones may: a page on a telephone has some 40
+    characters a line. (Sphinx makes each word of code an element of the class pre.)"""
+    for cell in doctree.findall(nodes.entry):
+        text = cell.astext()
+        if len(text) <= 24 and re.fullmatch(r"[^a-zA-Z]*[0-9][^a-zA-Z]*[a-zA-Zµ]{0,4}", text):
+            cell["classes"].append("one-line")
+    for code in doctree.findall(nodes.literal):
+        if max(map(len, code.astext().split()), default=0) > 28:
+            code["classes"].append("long-words")
+
+
 def setup(app):
     app.connect("doctree-read", link_files, priority=100)
+    app.connect("doctree-read", keep_on_one_line)

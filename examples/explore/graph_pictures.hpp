@@ -306,7 +306,7 @@ inline Picture draw_edges(const Subject& s, const Eigen::MatrixXd& at) {
     script.line(
         {"plot $", name, " with vectors nohead lw ", 1.6 * script.edge_width, " lc palette notitle, ", nodes});
   };
-  panel("turns", s.learned.rotations() ? "Turn of the edge (degrees)" : "Distance of FᵤᵀFᵥ from identity",
+  panel("turns", s.learned.rotations() ? "Angle of the edge (degrees)" : "Distance of FᵤᵀFᵥ from identity",
         s.turns);
   if (spread) {
     panel("spread", s.learned.spread.name == "kappa" ? "Concentration κ" : "Standard deviation σ", s.spread);

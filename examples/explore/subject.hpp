@@ -49,7 +49,7 @@ struct Subject {
     return false;
   }
   [[nodiscard]] std::string turn_axis() const {
-    return learned.rotations() ? "turn of the edge (degrees)" : "‖FᵤᵀFᵥ − I‖ of the edge";
+    return learned.rotations() ? "angle of the edge (degrees)" : "‖FᵤᵀFᵥ − I‖ of the edge";
   }
   [[nodiscard]] std::string spread_axis() const {
     return learned.spread.name == "kappa" ? "concentration κ" : "standard deviation σ";

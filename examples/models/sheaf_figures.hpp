@@ -30,7 +30,7 @@ namespace programs {
   for (const sheafnn::SheafSpread& spread : use.spread) {
     r.emplace_back(spread.name, quantile_text("%.3f", spread.values));
   }
-  if (!std::isnan(use.turn.median)) r.emplace_back("turns", quantile_text("%.1f", use.turn) + " deg");
+  if (!std::isnan(use.turn.median)) r.emplace_back("angle", quantile_text("%.1f", use.turn) + " deg");
   if (!std::isnan(use.negative)) r.emplace_back("negative", text("%.0f%%", 100 * use.negative));
   return r;
 }

@@ -45,13 +45,13 @@ template <NamedEnum Enum>
 
 namespace sheafnn::rotation {
 using sheafnn::to_string;  // found by the enumerations of the namespace
-}
+}  // namespace sheafnn::rotation
 namespace sheafnn::sheaf {
 using sheafnn::to_string;  // found by the enumerations of the namespace
-}
+}  // namespace sheafnn::sheaf
 namespace sheafnn::layers {
 using sheafnn::to_string;  // found by the enumerations of the namespace
-}
+}  // namespace sheafnn::layers
 namespace sheafnn::uncertainty {
 using sheafnn::to_string;  // found by the enumerations of the namespace
-}
+}  // namespace sheafnn::uncertainty

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The structure of include/sheafnn: rooms include each other in one direction only, no header has more than 400 lines,
+# The structure of include/sheafnn: modules include each other in one direction only, no header has more than 400 lines,
 # bsnn/network.hpp has at most 200, and nothing but the umbrella cuda.hpp includes the device executor.
-# usage: check_rooms.sh [ROOT]
+# usage: check_modules.sh [ROOT]
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}/include/sheafnn"
 failures=0
@@ -21,13 +21,13 @@ done
 
 arrows=$(grep -oE '#include "sheafnn/[a-z_]+/' -r --include='*.hpp' . |
   sed -nE 's#^\./([a-z_]+)/[^:]*:.*sheafnn/([a-z_]+)/$#\1 \2#p' | awk '$1 != $2' | sort -u)
-[ -n "$arrows" ] || complain "no room includes another"
+[ -n "$arrows" ] || complain "no module includes another"
 circle=$(tsort <<< "$arrows" 2>&1 > /dev/null | sed -n 's/^tsort: //p' | grep -v 'input contains' | tr '\n' ' ' || true)
-[ -z "$circle" ] || complain "rooms include each other in a circle: $circle"
+[ -z "$circle" ] || complain "modules include each other in a circle: $circle"
 
 users=$(grep -lE '#include "sheafnn/batch/device_' -r --include='*.hpp' . |
   grep -vE '^\./(cuda\.hpp|batch/device_[a-z_]+\.hpp)$' || true)
 [ -z "$users" ] || complain "the device executor is included by $users"
 
-echo "$(wc -l <<< "$headers") headers, $(wc -l <<< "$arrows") arrows between rooms, $failures complaints"
+echo "$(wc -l <<< "$headers") headers, $(wc -l <<< "$arrows") arrows between modules, $failures complaints"
 [ "$failures" -eq 0 ]
