@@ -2,8 +2,8 @@
 /// Partition: which rank owns which node of a graph; contiguous ranges of equal work, partitions from files, and what a
 /// partition costs: edge cut, halos, balance.
 ///
-/// The work of a node is taken as its degree + node_work: a pass does something for every arc of a node, and something for
-/// the node itself.
+/// The work of a node is taken as its degree + node_work: a pass does something for every arc, or incident pair, of a node,
+/// and something for the node itself.
 #pragma once
 
 #include <algorithm>
@@ -82,8 +82,10 @@ template <class Offset>
 
 /// Ranges of nodes with equal work, in the order of their numbers.
 ///
+/// \param graph  a Graph, or a Hypergraph
 /// \throws std::invalid_argument  parts not between 1 and the number of nodes
-[[nodiscard]] inline Partition contiguous_partition(const Graph& graph, int parts) {
+template <class GraphType>
+[[nodiscard]] Partition contiguous_partition(const GraphType& graph, int parts) {
   require_between("parts", Index{parts}, 1, graph.node_count());
   return {parts, detail::contiguous_owners(graph.offsets(), parts)};
 }
