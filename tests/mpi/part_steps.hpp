@@ -75,7 +75,8 @@ inline sheafnn::HypergraphDataset hypergraph_dataset() {
   std::vector<sheafnn::Incidence> pairs;
   for (Index i = 0; i < data.graph.pair_count(); ++i) {
     const Index e = data.graph.hyperedge(i);
-    pairs.push_back({static_cast<std::int32_t>(data.graph.node(i)), static_cast<std::int32_t>(e + (e > 30 ? 1 : 0))});
+    pairs.push_back(
+        {static_cast<std::int32_t>(data.graph.node(i)), static_cast<std::int32_t>(e + (e > 30 ? 1 : 0))});
   }
   data.graph = sheafnn::Hypergraph(data.node_count(), data.graph.hyperedge_count() + 1, pairs);
   for (std::size_t u = 0; u < data.labels.size(); u += 7) data.labels[u] = -1;
@@ -142,7 +143,8 @@ using Setting = SettingOf<sheafnn::ModelOptions>;
 
 template <class Model, class Loss>
 Step step(const Model& model, const sheafnn::GraphOf<Model>& graph, const sheafnn::NodeFeatures& features,
-          const Loss& loss, std::span<const std::int32_t> train, const SettingOf<typename Model::Options>& setting) {
+          const Loss& loss, std::span<const std::int32_t> train,
+          const SettingOf<typename Model::Options>& setting) {
   sheafnn::Network<Model> network(model, graph, features);
   sheafnn::ForwardPass<typename Model::Scalar> pass{.seed = 5, .epoch = 6, .training = true};
   pass.input_dropout = setting.input_dropout;

@@ -69,8 +69,10 @@ TEST_CASE("a training of networks on hypergraphs is the training of one process"
       architecture(HypergraphLaplacian::nonlinear, true, {0.3, -0.8, 0.5}));
 }
 TEST_CASE("a training of Bayesian networks on hypergraphs is the training of one process") {
-  check_training<BayesianSheafHyperGnn<SpecialOrthogonal<3>, double>>(architecture(HypergraphLaplacian::nonlinear));
-  check_training<BayesianSheafHyperGnn<SpecialOrthogonal<3>, double>>(architecture(HypergraphLaplacian::published));
+  check_training<BayesianSheafHyperGnn<SpecialOrthogonal<3>, double>>(
+      architecture(HypergraphLaplacian::nonlinear));
+  check_training<BayesianSheafHyperGnn<SpecialOrthogonal<3>, double>>(
+      architecture(HypergraphLaplacian::published));
 }
 
 TEST_CASE("one part of a hypergraph has the bits of the whole") {
@@ -106,8 +108,8 @@ TEST_CASE("of members that differ equally, all ranks select those that one proce
   setting.model.features = 3;
   setting.model.feature_treatment = sheafnn::FeatureTreatment::none;
   const Model model(setting.model, 7);
-  const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
-                             data.splits[0].train, setting);
+  const Step expected =
+      step(model, data.graph, data.features, sheafnn::Classification(data.labels), data.splits[0].train, setting);
   mpi::DistributedHypergraph part(ranks(), data, random_partition(data.node_count(), 6));
   const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
   const mpi::PartClassification loss(part, train);
@@ -159,8 +161,8 @@ TEST_CASE("the comparison sees every rule of hypergraphs that is broken") {
       members(ranks(), own.members.numbers, own.members.neighbours);
   Model model(setting.model, 7);
   tiny::disturb(model.parameters(), 8, 0.2);
-  const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
-                             data.splits[0].train, setting);
+  const Step expected =
+      step(model, data.graph, data.features, sheafnn::Classification(data.labels), data.splits[0].train, setting);
   const auto apart = [&](sheafnn::GraphPart& of_nodes, sheafnn::GraphPart& of_hyperedges,
                          sheafnn::GraphPart& of_members, const sheafnn::MemberNumbers& numbers) {
     const sheafnn::HypergraphPart joined(of_nodes, of_hyperedges, of_members, numbers);
@@ -312,7 +314,8 @@ TEST_CASE("hypergraphs on ranks: what is refused") {
   options.mediators = !ranks().is_root();
   SheafHyperGnn<Diagonal<2>, double> model(options, 2);
   CHECK_THROWS_WITH_AS(static_cast<void>(mpi::train(model, part, data.splits[0], {.epochs = 1})),
-                       doctest::Contains("on rank 1 mediators is true, on rank 0 it is false"), std::runtime_error);
+                       doctest::Contains("on rank 1 mediators is true, on rank 0 it is false"),
+                       std::runtime_error);
 }
 
 }  // namespace

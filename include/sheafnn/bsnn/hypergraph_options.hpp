@@ -23,8 +23,7 @@ struct HypergraphOptions {
                                     .deterministic = "shgnn",
                                     .options = "HypergraphOptions",
                                     .title = "Hypergraph networks",
-                                    .maps = "maps per node and hyperedge",
-                                    .distributed = false};
+                                    .maps = "maps per node and hyperedge"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

@@ -104,8 +104,8 @@ inline void write_checkpoint(DistributedNodes& data, const std::filesystem::path
                              Index outputs, std::map<std::string, std::string> metadata = {},
                              double shard_above = shard_predictions_above) {
   Communicator& ranks = data.ranks();
-  require(static_cast<Index>(own.best_predictions.size()) == data.node_count() * outputs,
-          "best_predictions", own.best_predictions.size(),
+  require(static_cast<Index>(own.best_predictions.size()) == data.node_count() * outputs, "best_predictions",
+          own.best_predictions.size(),
           detail::concat("expected nodes * outputs = ", data.node_count(), " * ", outputs));
   const bool sharded =
       static_cast<double>(data.numbers().total_nodes) * static_cast<double>(outputs) * 8 > shard_above;

@@ -37,8 +37,8 @@ using DataPiece = PieceOf<LocalPart>;
 template <class GraphType>
 [[nodiscard]] auto cut(const NodeDataset<GraphType>& whole, const Partition& partition, int rank) {
   validate(whole);
-  PieceOf<decltype(local_part(whole.graph, partition, rank))> r{
-      local_part(whole.graph, partition, rank), {}, {}, whole.class_count};
+  auto part = local_part(whole.graph, partition, rank);
+  PieceOf<decltype(part)> r{std::move(part), {}, {}, whole.class_count};
   r.features = part_features(whole.features, r.part.numbers);
   for (Index u = 0; u < r.part.numbers.own; ++u) {
     r.labels.push_back(whole.labels[static_cast<std::size_t>(r.part.numbers.node[static_cast<std::size_t>(u)])]);

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sheafnn/core/config.hpp"
@@ -64,7 +66,7 @@ struct HypergraphPartitionReport : PartitionReport {
   r.parts.resize(count);
   r.members.parts.resize(count);
   std::vector<bool> interior(partition.owner.size(), true);
-  std::vector<bool> pairs_of_parts(count * count);  // [part · parts + owner]: does the owner have hyperedges of the part?
+  std::vector<bool> pairs_of_parts(count * count);  // part · parts + owner: has the owner hyperedges of the part?
   const auto owner_of = [&](Index pair) {
     return static_cast<std::size_t>(partition.owner[static_cast<std::size_t>(hypergraph.node(pair))]);
   };
@@ -95,6 +97,11 @@ struct HypergraphPartitionReport : PartitionReport {
     ++r.members.parts[i % count].neighbours;
   }
   return r;
+}
+
+/// The report as text; see to_string() in partition.hpp. \param hyperedges  of the whole hypergraph. Takes any
+[[nodiscard]] inline std::string to_string(const HypergraphPartitionReport& report, Index hyperedges) {
+  return to_string(report, hyperedges, hyperedges, {"hyperedges", "hyperedges", "incident pairs"});
 }
 
 }  // namespace sheafnn::distributed

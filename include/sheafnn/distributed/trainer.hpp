@@ -131,8 +131,8 @@ struct OwnStates {
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
 ///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
 template <class Model>
-TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Split& own, const TrainOptions& given = {},
-                        const OwnStates& states = {}) {
+TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Split& own,
+                        const TrainOptions& given = {}, const OwnStates& states = {}) {
   Communicator& ranks = data.ranks();
   const PartNumbers& numbers = data.numbers();
   const Index outputs = model.options().classes;
@@ -198,8 +198,8 @@ TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Spli
 ///
 /// \throws std::invalid_argument, std::runtime_error  as above; a split that is not in order
 template <class Model>
-TrainResult train(Model& model, DistributedDataOf<Model>& data, const Split& split, const TrainOptions& options = {},
-                  const OwnStates& states = {}) {
+TrainResult train(Model& model, DistributedDataOf<Model>& data, const Split& split,
+                  const TrainOptions& options = {}, const OwnStates& states = {}) {
   require_agreement(data.ranks(), detail::settings_of(split));
   validate(split, data.numbers().total_nodes, "split");
   return train_owned(model, data, data.owned(split), options, states);
@@ -210,7 +210,8 @@ TrainResult train(Model& model, DistributedDataOf<Model>& data, const Split& spl
 ///
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, DistributedDataOf<Model>& data, const PredictOptions& given = {}) {
+[[nodiscard]] Prediction predict(const Model& model, DistributedDataOf<Model>& data,
+                                 const PredictOptions& given = {}) {
   PredictOptions options = given;
   if (given.threads == 0) options.threads = detail::threads_of_rank(model, data, 0);
   const Prediction own = sheafnn::predict(model, data.graph(), data.features(), options);

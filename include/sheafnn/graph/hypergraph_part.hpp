@@ -26,11 +26,12 @@ namespace sheafnn {
 /// Numbers of a part's incident pairs. Rows of members are rows of pairs in cut hyperedges: first the part's own pairs,
 /// then the pairs of other parts in cut hyperedges that this part owns.
 struct MemberNumbers {
-  Index total_pairs = 0;                   ///< of the whole hypergraph
-  std::vector<std::uint32_t> pair;         ///< number in the whole hypergraph, of every pair of the part
-  std::vector<std::int32_t> pair_of_row;   ///< pair of the part, of every own row of members
-  std::vector<Index> first_row = {0};      ///< CSR offsets of the owned cut hyperedges, in the order of their numbers …
-  std::vector<std::int32_t> row;           ///< … and the rows of all of their members, in the order of the pairs
+  Index total_pairs = 0;                  ///< of the whole hypergraph
+  std::vector<std::uint32_t> pair;        ///< number in the whole hypergraph, of every pair of the part
+  std::vector<std::int32_t> pair_of_row;  ///< pair of the part, of every own row of members
+  std::vector<Index> first_row = {
+      0};                         ///< CSR offsets of the owned cut hyperedges, in the order of their numbers …
+  std::vector<std::int32_t> row;  ///< … and the rows of all of their members, in the order of the pairs
 };
 
 /// Unchecked: that the parts and the numbers belong to one hypergraph.

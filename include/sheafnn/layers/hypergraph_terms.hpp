@@ -248,8 +248,8 @@ class HypergraphTerms {
       for (int side = 0; side < 2; ++side) {
         if (number(pair) == ends[static_cast<std::size_t>(side)]) end = side;
       }
-      const auto term =
-          ends[0] < 0 ? kernels::SelectedTerm<S>{-1, S(0)} : kernels::selected_term<S>(hypergraph_->size(e), mediators_, end);
+      const auto term = ends[0] < 0 ? kernels::SelectedTerm<S>{-1, S(0)}
+                                    : kernels::selected_term<S>(hypergraph_->size(e), mediators_, end);
       slot_[pair] = static_cast<std::int32_t>(term.slot < 0 ? -1 : 2 * e + term.slot);
       weight_[pair] = term.weight;
       if (end >= 0) end_[2 * e + end] = static_cast<std::int32_t>(pair);
