@@ -117,6 +117,32 @@ TEST_CASE("of members that differ equally, all ranks select those that one proce
                    1e-12));
 }
 
+TEST_CASE("ranks without hyperedges, and a hyperedge of all nodes") {
+  sheafnn::HypergraphDataset data = hypergraph_dataset();
+  std::vector<std::int32_t> all(static_cast<std::size_t>(data.node_count()));
+  std::iota(all.begin(), all.end(), 0);
+  using Lists = std::vector<std::vector<std::int32_t>>;
+  for (const Lists& hyperedges : {Lists{}, Lists{{0, 1}}, Lists{{4}, {}}, Lists{{3, 8, 13, 88}, all, {0}}}) {
+    CAPTURE(hyperedges.size());
+    data.graph = sheafnn::hypergraph_of_members(data.node_count(), hyperedges);
+    for (const HypergraphLaplacian laplacian : {HypergraphLaplacian::linear, HypergraphLaplacian::nonlinear}) {
+      using Model = BayesianSheafHyperGnn<Diagonal<2>, double>;
+      const SettingOf<HypergraphOptions> setting{"few hyperedges", architecture(laplacian)};
+      const Model model(setting.model, 7);
+      const Step expected = step(model, data.graph, data.features, sheafnn::Classification(data.labels),
+                                 data.splits[0].train, setting);
+      for (const mpi::Partition& partition :
+           {mpi::metis_partition(ranks(), data.graph), random_partition(data.node_count(), 6)}) {
+        mpi::DistributedHypergraph part(ranks(), data, partition);
+        const std::vector<std::int32_t> train = part.owned(data.splits[0].train);
+        const mpi::PartClassification loss(part, train);
+        CHECK(everywhere(
+            difference(model, step(model, part.graph(), part.features(), loss, train, setting), expected) < 1e-12));
+      }
+    }
+  }
+}
+
 TEST_CASE("networks on hypergraphs in single precision have the same bits on all ranks") {
   const sheafnn::HypergraphDataset data = hypergraph_dataset();
   mpi::DistributedHypergraph part(ranks(), data, random_partition(data.node_count(), 5));
