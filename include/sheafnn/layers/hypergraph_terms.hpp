@@ -162,7 +162,7 @@ class HypergraphTerms {
     if (hypergraph_->size(e) < 2) return;
     const S factor = pair_weight(e);
     T first[D], second[D];
-    const auto image_of_end = [&](int side, T* out) {
+    const auto image_of_end = [&](int side, T* out) SHEAFNN_INLINE_LAMBDA {
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = T(S(0));
       if (end_[2 * e + side] < 0) return;  // another part adds it
       image<T>(c, sheaf, end_[2 * e + side], w, out);
