@@ -3,90 +3,31 @@
 ///
 ///     hypergraph --hypergraph cora.npz --model bshgnn --maps diagonal --stalk-dim 4 --split 0 --save model.safetensors
 ///     hypergraph --hypergraph cora.npz --load model.safetensors --output predictions.csv
-#include <cmath>
+///
+/// Under mpirun, on several ranks, it becomes the hypergraph_mpi beside it.
 #include <cstdio>
 #include <numeric>
-#include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
-#include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/io/file.hpp>
-#include <sheafnn/io/hypergraph.hpp>
 #include <sheafnn/io/model_tensors.hpp>
-#include <sheafnn/io/safetensors.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <string>
 #include <vector>
 
-#include "hypergraph/models.hpp"
+#include "hypergraph/program.hpp"
 #include "models/class_names.hpp"
-#include "models/option_flags.hpp"
 #include "models/prediction_csv.hpp"
-#include "models/program.hpp"
+#include "models/started_on_ranks.hpp"
 
 namespace {
 
-using hypergraph_program::find_models;
-using sheafnn::Index;
-constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
+using namespace hypergraph_program;
 
-struct Settings {
-  std::string hypergraph = "synthetic", model = "shgnn", maps = "diagonal", save, load, output;
-  sheafnn::SyntheticHypergraphOptions synthetic;
-  sheafnn::io::TextOptions text;
-  sheafnn::HypergraphOptions network;
-  sheafnn::TrainOptions train;
-  int stalk_dimension = 2;
-  Index split = -1;
-  bool projection = false;
+struct OneProcess {
+  void take(const sheafnn::HypergraphDataset&) const {}
+  [[nodiscard]] Outcome train(const Models& models, const Job& job) const { return models.train(job); }
+  [[nodiscard]] bool prints() const { return true; }
 };
-
-void print_data(const sheafnn::HypergraphDataset& data) {
-  std::printf("%s: %td nodes, %td hyperedges of at most %td nodes, %td features, %td classes\n", data.name.c_str(),
-              data.node_count(), data.graph.hyperedge_count(), data.graph.largest_size(), data.feature_count(),
-              data.class_count);
-}
-
-void train(Settings s) {
-  programs::require_writable("--save", s.save);
-  programs::require_apart({{"--save", s.save}}, {{"--hypergraph", s.hypergraph}});
-  sheafnn::HypergraphDataset data =
-      sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::training, s.text);
-  if (data.splits.empty()) {
-    data.splits = sheafnn::make_splits(data.labels, data.class_count, 10, {0.5, 0.25}, s.train.seed);
-    std::printf("%s has no splits: ten random ones of 50/25/25\n", data.name.c_str());
-  }
-  const Index count = static_cast<Index>(data.splits.size());
-  sheafnn::require(s.split < count, "--split", s.split,
-                   sheafnn::detail::concat(data.name, " has ", count, " splits"));
-  sheafnn::require(s.save.empty() || s.split >= 0 || count == 1, "--save", s.save,
-                   "needs --split, the split to train on");
-  s.network.features = data.feature_count();
-  s.network.classes = data.class_count;
-  if (s.projection) s.network.projection = sheafnn::random_projection(s.network.channels, s.train.seed);
-  const auto& models = find_models(s.maps, s.stalk_dimension);
-  print_data(data);
-  double sum = 0, squares = 0, trained = 0;
-  for (Index i = 0; i < count; ++i) {
-    if (s.split >= 0 && i != s.split) continue;
-    const auto outcome = models.train(
-        {data, data.splits[static_cast<std::size_t>(i)], s.network, s.train, s.model == kind.bayesian});
-    const sheafnn::TrainResult& r = outcome.result;
-    if (trained == 0)
-      std::printf("%td parameters\nsplit  epoch  test accuracy  test NLL  test ECE  s per epoch\n",
-                  outcome.parameters);
-    std::printf("%5td  %5td  %13.2f  %8.4f  %8.4f  %11.4f\n", i, r.best_epoch, 100 * r.test_accuracy, r.test_nll,
-                r.test_ece, r.epoch_seconds);
-    programs::flush_output();
-    sum += r.test_accuracy;
-    squares += r.test_accuracy * r.test_accuracy;
-    ++trained;
-    if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
-  }
-  if (trained < 2) return;
-  const double mean = sum / trained;
-  std::printf("mean   %20.2f ± %.2f\n", 100 * mean,
-              100 * std::sqrt(std::max(0.0, squares / trained - mean * mean)));
-}
 
 void predict(const Settings& s) {
   programs::require_writable("--output", s.output);
@@ -130,32 +71,21 @@ int main(int argc, char** argv) {
   Settings s;
   CLI::App app("Trains a sheaf hypergraph network on the splits of a dataset, or predicts with a trained one.",
                "hypergraph");
-  app.add_option("--hypergraph", s.hypergraph,
-                 "synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv; see docs/data.md")
-      ->capture_default_str();
-  app.add_option("--label", s.text.label, "name of the column with the labels, in a folder's tables")
-      ->capture_default_str();
-  auto* split = app.add_option("--split", s.split, "number of the split to train on (default: all)");
-  auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Hypergraphs\"");
-  model->add_option("--model", s.model, "shgnn, or bshgnn (Bayesian)")
-      ->capture_default_str()
-      ->check(CLI::IsMember({std::string(kind.deterministic), std::string(kind.bayesian)}));
-  model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal or general-linear")
-      ->capture_default_str();
-  model->add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 2 to 4")->capture_default_str();
-  const auto all = [](std::string_view) { return true; };
-  programs::add_flags(app, *model, s.network, all);
-  model->add_flag("--projection", s.projection,
-                  "with --laplacian nonlinear: project discrepancies on random numbers (default: off)");
-  auto* training = app.add_option_group("Training");
-  programs::add_flags(app, *training, s.train, [](std::string_view key) { return key != "checkpoint_every"; });
+  const OptionGroups groups = add_options(app, s);
   auto* files = app.add_option_group("Files");
   auto* load = files->add_option("--load", s.load, "predict with the model of this .safetensors file");
   files->add_option("--save", s.save, "write the trained model to this .safetensors file")->excludes(load);
   files->add_option("--output", s.output, "write the predictions of all nodes to this CSV file")->needs(load);
-  return programs::run_program(app, argc, argv, [&] {
-    if (!s.load.empty()) programs::refuse_beside_load({model, training}, {split});
-    sheafnn::require(split->count() == 0 || s.split >= 0, "--split", s.split, "must be at least 0");
-    s.load.empty() ? train(s) : predict(s);
-  });
+  return programs::run_program_with(
+      app,
+      [&] {
+        programs::become_on_ranks(argv, "hypergraph_mpi");
+        return programs::arguments(argc, argv);
+      },
+      [&] {
+        if (!s.load.empty()) programs::refuse_beside_load({groups.model, groups.training}, {groups.split});
+        check_split(groups, s);
+        OneProcess place;
+        s.load.empty() ? train(s, place) : predict(s);
+      });
 }

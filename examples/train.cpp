@@ -453,7 +453,7 @@ int main(int argc, char** argv) {
   return programs::run_program_with(
       app,
       [&] {
-        programs::become_train_mpi_on_ranks(argv);
+        programs::become_on_ranks(argv, "train_mpi");
         arguments = programs::TrainingFolder::arguments(programs::arguments(argc, argv));
         return arguments;
       },

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "models/mpi_program.hpp"
 #include "models/mpi_task.hpp"
 #include "models/program.hpp"
 #include "models/train_results.hpp"
@@ -71,12 +72,6 @@ std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
     for (const std::uint64_t seed : seeds) runs.push_back({split, seed});
   }
   return runs;
-}
-
-mpi::Partition partition_of(mpi::Communicator& ranks, const std::string& choice, const sheafnn::Graph& graph) {
-  if (choice == "metis") return mpi::metis_partition(ranks, graph);
-  if (choice == "contiguous") return mpi::contiguous_partition(graph, ranks.size());
-  return mpi::read_partition(choice, graph.node_count(), ranks.size());
 }
 
 nlohmann::ordered_json partition_json(const mpi::PartitionReport& report, const std::string& choice) {
@@ -143,7 +138,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   } else {
     data = programs::load_training_data(s.dataset, s.synthetic, s.data);
     mpi::require_agreement(ranks, data);
-    const mpi::Partition partition = partition_of(ranks, partition_choice, data.graph);
+    const mpi::Partition partition = programs::partition_of(ranks, partition_choice, data.graph);
     report = mpi::describe(data.graph, partition);
     piece = mpi::cut(data, partition, ranks.rank());
   }
@@ -258,11 +253,7 @@ int main(int argc, char** argv) {
     programs::add_training_options(app, settings);
     programs::add_type_options(app, settings.data);
     auto* group = app.add_option_group("Run");
-    group
-        ->add_option(
-            "--partition", own.partition,
-            "how the graph is cut: metis, contiguous, or a text file with the number of a part for every node")
-        ->capture_default_str();
+    group->add_option("--partition", own.partition, programs::partition_help)->capture_default_str();
     auto* clusters = group->add_option("--clusters", own.clusters,
                                        "on one rank: cut the graph into this many parts, and train on a few at a "
                                        "time with memory for these (default: off)");
@@ -292,20 +283,6 @@ int main(int argc, char** argv) {
                       "resume from the state in this file, with the same options, on any number of ranks; you may "
                       "change --epochs and --patience");
     const std::vector<std::string> arguments = programs::arguments(argc, argv);
-    try {
-      programs::refuse_empty_arguments(arguments);
-      programs::refuse_misread_numbers(app);
-      app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    } catch (const CLI::ParseError& error) {  // the same on all ranks
-      const bool root = mpi::Communicator().is_root();
-      if (error.get_exit_code() == 0) return root ? app.exit(error) : 0;
-      if (root) std::fprintf(stderr, "train_mpi: %s\n", programs::parse_message(app, error).c_str());
-      return programs::exit_bad_input;
-    }
-    try {
-      return run(app, settings, own, arguments);
-    } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(programs::in_options(app, error.what()));
-    }
+    return programs::run_on_rank(app, arguments, [&] { return run(app, settings, own, arguments); });
   });
 }

@@ -1,10 +1,13 @@
 /// \file
-/// Models of a family, for the files that compile them.
+/// Models of a family, for the files that compile them. With SHEAFNN_PROGRAM_ON_RANKS they train on the ranks of MPI.
 #pragma once
 
 #include <map>
 #include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io/checkpoint.hpp>
+#ifdef SHEAFNN_PROGRAM_ON_RANKS
+#include <sheafnn/distributed.hpp>
+#endif
 
 #include "hypergraph/models.hpp"
 #include "models/class_names.hpp"
@@ -13,10 +16,18 @@
 namespace hypergraph_program {
 
 template <class Model>
+sheafnn::TrainResult result_of(Model& model, const Job& job) {
+#ifdef SHEAFNN_PROGRAM_ON_RANKS
+  return sheafnn::distributed::train(model, *job.part, job.split, job.train);
+#else
+  return sheafnn::train(model, job.data, job.split, job.train);
+#endif
+}
+template <class Model>
 Outcome train_model(const Job& job) {
   Model model(job.model, job.train.seed);
   Outcome r;
-  r.result = sheafnn::train(model, job.data, job.split, job.train);
+  r.result = result_of(model, job);
   r.parameters = model.parameters().size();
   r.checkpoint = sheafnn::io::to_tensors(model, programs::checkpoint_notes(job.data, r.result.best_epoch));
   return r;

@@ -11,6 +11,10 @@
 
 #include "models/trained_network.hpp"
 
+namespace sheafnn::distributed {
+class DistributedHypergraph;
+}
+
 namespace hypergraph_program {
 
 /// One training.
@@ -20,6 +24,7 @@ struct Job {
   const sheafnn::HypergraphOptions& model;
   const sheafnn::TrainOptions& train;
   bool bayesian = false;
+  sheafnn::distributed::DistributedHypergraph* part = nullptr;  ///< of the data, in hypergraph_mpi
 };
 using Outcome = programs::NetworkOutcome;
 using Trained = programs::TrainedNetwork;

@@ -1,5 +1,5 @@
 /// \file
-/// What the program train does under mpirun, where copies of it would train the same model side by side.
+/// What the programs train and hypergraph do under mpirun, where copies of them would train the same model side by side.
 #pragma once
 
 #include <unistd.h>
@@ -23,15 +23,15 @@ namespace programs {
   return 1;
 }
 
-/// On several ranks, replaces this program by train_mpi, which lies beside it and takes nearly all of its arguments.
+/// On several ranks, replaces this program by another one, which lies beside it and takes nearly all of its arguments.
 ///
-/// \throws std::runtime_error  train_mpi cannot be started
-inline void become_train_mpi_on_ranks(char** argv) {
+/// \throws std::runtime_error  it cannot be started
+inline void become_on_ranks(char** argv, const char* name) {
   const int ranks = started_ranks();
   if (ranks == 1) return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path program = self.parent_path() / "train_mpi";
+  const std::filesystem::path program = self.parent_path() / name;
   execv(program.c_str(), argv);
   throw std::runtime_error(sheafnn::detail::concat("started on ", ranks, " ranks, for which there is ",
                                                    program.string(),

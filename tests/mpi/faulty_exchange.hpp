@@ -22,6 +22,7 @@ enum class Fault {
   stale_scales,
   lost_scales,
   own_degrees,
+  own_sizes,
   undirected_degrees,
   own_statistics,
   smallest_norm
@@ -120,6 +121,9 @@ class FaultyExchange final : public sheafnn::GraphPart {
     if (fault == Fault::own_degrees) {
       for (auto* degree : {&numbers.degree, &numbers.in_degree})
         std::fill(degree->begin() + numbers.own, degree->end(), Index{1});
+    }
+    if (fault == Fault::own_sizes) {  // of cut hyperedges
+      std::fill(numbers.degree.begin() + numbers.interior, numbers.degree.end(), Index{2});
     }
     if (fault == Fault::undirected_degrees) numbers.in_degree = numbers.degree;
     if (fault == Fault::own_masks) std::iota(numbers.node.begin(), numbers.node.end(), Index{0});

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/distributed.hpp"
 #include "sheafnn/graph/synthetic.hpp"
+#include "sheafnn/graph/synthetic_hypergraph.hpp"
 #include "tiny_task.hpp"
 
 namespace part_steps {
@@ -56,6 +58,38 @@ inline sheafnn::Dataset dataset() {
   data.graph.set_arc_features(of_arcs, 2);
   for (std::size_t u = 0; u < data.labels.size(); u += 7) data.labels[u] = -1;
   return data;
+}
+
+/// The same on a hypergraph: its hyperedges have 1 to 7 members, but one has none.
+inline sheafnn::HypergraphDataset hypergraph_dataset() {
+  sheafnn::HypergraphDataset data = sheafnn::synthetic_hypergraph({.nodes = 90,
+                                                                   .classes = 3,
+                                                                   .features = 20,
+                                                                   .words = 4,
+                                                                   .hyperedges = 70,
+                                                                   .least_size = 1,
+                                                                   .largest_size = 7,
+                                                                   .homophily = 0.4,
+                                                                   .splits = 1,
+                                                                   .seed = 3});
+  std::vector<sheafnn::Incidence> pairs;
+  for (Index i = 0; i < data.graph.pair_count(); ++i) {
+    const Index e = data.graph.hyperedge(i);
+    pairs.push_back(
+        {static_cast<std::int32_t>(data.graph.node(i)), static_cast<std::int32_t>(e + (e > 30 ? 1 : 0))});
+  }
+  data.graph = sheafnn::Hypergraph(data.node_count(), data.graph.hyperedge_count() + 1, pairs);
+  for (std::size_t u = 0; u < data.labels.size(); u += 7) data.labels[u] = -1;
+  return data;
+}
+/// A model's dataset, of one of these two.
+template <class Model>
+auto dataset_of() {
+  if constexpr (std::is_same_v<sheafnn::GraphOf<Model>, sheafnn::Hypergraph>) {
+    return hypergraph_dataset();
+  } else {
+    return dataset();
+  }
 }
 
 /// Gives the graph three types of edges and of nodes.
@@ -108,10 +142,11 @@ struct SettingOf {
 using Setting = SettingOf<sheafnn::ModelOptions>;
 
 template <class Model, class Loss>
-Step step(const Model& model, const sheafnn::Graph& graph, const sheafnn::NodeFeatures& features, const Loss& loss,
-          std::span<const std::int32_t> train, const SettingOf<typename Model::Options>& setting) {
+Step step(const Model& model, const sheafnn::GraphOf<Model>& graph, const sheafnn::NodeFeatures& features,
+          const Loss& loss, std::span<const std::int32_t> train,
+          const SettingOf<typename Model::Options>& setting) {
   sheafnn::Network<Model> network(model, graph, features);
-  sheafnn::ForwardPass<double> pass{.seed = 5, .epoch = 6, .training = true};
+  sheafnn::ForwardPass<typename Model::Scalar> pass{.seed = 5, .epoch = 6, .training = true};
   pass.input_dropout = setting.input_dropout;
   pass.dropout = setting.dropout;
   pass.nodes = train;
@@ -140,7 +175,7 @@ double difference(const Model& model, const Step& a, const Step& b) {
 /// \param make  make(setting): a model
 template <class Model, class Make>
 void check_steps(const std::vector<SettingOf<typename Model::Options>>& settings, const Make& make) {
-  const sheafnn::Dataset data = dataset();
+  const auto data = dataset_of<Model>();
   const sheafnn::Split& split = data.splits[0];
   std::vector<mpi::Partition> partitions = {mpi::metis_partition(ranks(), data.graph),
                                             random_partition(data.node_count(), 1)};
@@ -150,7 +185,7 @@ void check_steps(const std::vector<SettingOf<typename Model::Options>>& settings
     const Step expected =
         step(model, data.graph, data.features, sheafnn::Classification(data.labels), split.train, setting);
     for (const mpi::Partition& partition : partitions) {
-      mpi::DistributedData part(ranks(), data, partition);
+      mpi::DistributedDataOf<Model> part(ranks(), data, partition);
       const std::vector<std::int32_t> train = part.owned(split.train);
       const mpi::PartClassification loss(part, train);
       const Step got = step(model, part.graph(), part.features(), loss, train, setting);

@@ -24,6 +24,7 @@
 #include "sheafnn/layers/point_source.hpp"
 #include "sheafnn/layers/readout_head.hpp"
 #include "sheafnn/layers/variational_source.hpp"
+#include "sheafnn/nn/element_runs.hpp"
 
 namespace sheafnn::detail {
 
@@ -48,10 +49,13 @@ struct HypergraphSteps {
   };
 
   HypergraphSteps(const Model& of, const Hypergraph& on, const NodeFeatures& features, Execution with)
+      : HypergraphSteps(of, on, seen_features(of.options(), on, features), with) {}
+  /// \param seen  the features after the model's feature plan
+  HypergraphSteps(const Model& of, const Hypergraph& on, const SeenFeatures& seen, Execution with)
       : model(of),
         graph(on),
         execution(with),
-        input(seen_features(of.options(), on, features).features),
+        input(seen.features),
         encoder(input, on, of.layout().encoder),
         blocks(on),
         source(on, blocks, state_of(of), of.sheaf_count(), of.options().laplacian, of.layout().learner),
@@ -61,6 +65,7 @@ struct HypergraphSteps {
     }
     for (Index l = 0; l < layer_count(); ++l) layers.emplace_back(on, of.layer_setting(l));
     gradient.resize(of.parameters().size());
+    if (on.part() != nullptr) address_masks(on.part()->nodes().numbers(), seen.first_entry);
   }
   HypergraphSteps(const HypergraphSteps&) = delete;  // parts refer to each other
   HypergraphSteps& operator=(const HypergraphSteps&) = delete;
@@ -195,6 +200,14 @@ struct HypergraphSteps {
   double kl = 0;  ///< KL term of the backward pass
 
  private:
+  /// On a part of a hypergraph, a mask is the one that the same nodes and features have in the whole.
+  void address_masks(const PartNumbers& part, const std::vector<Index>& first_entry) {
+    const auto rows = runs_of_rows(part, model.hidden_width());
+    encoder.entry_mask().set_runs(runs_of_entries(part, first_entry, [&](Index u) { return input.row_size(u); }));
+    encoder.mask().set_runs(rows);
+    for (auto& layer : layers) layer.mask().set_runs(rows);
+    source.for_masks([&](Index, DropoutMask& mask) { mask.set_runs(rows); });
+  }
   [[nodiscard]] static std::size_t at(Index layer) { return static_cast<std::size_t>(layer); }
   [[nodiscard]] const IncidenceSheaf<Family, S>& sheaf_of(Index layer) const {
     return source.stack()[std::min(layer, sheaf_count() - 1)];

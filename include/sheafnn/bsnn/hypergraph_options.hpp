@@ -24,7 +24,6 @@ struct HypergraphOptions {
                                     .options = "HypergraphOptions",
                                     .title = "Hypergraph networks",
                                     .maps = "maps per node and hyperedge",
-                                    .distributed = false,
                                     .program = "hypergraph",
                                     .python = "HypergraphClassifier"};
 

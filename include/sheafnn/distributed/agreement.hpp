@@ -119,33 +119,54 @@ template <class Model>
 
 }  // namespace detail
 
-/// What the parts of a dataset must have in common is in the whole dataset: to be compared before it is cut.
-///
-/// \throws std::runtime_error  as require_agreement(). Takes any dataset
-inline void require_agreement(Communicator& ranks, const Dataset& whole) {
-  detail::Fingerprint edges, labels, features, edge_types, node_types;
+namespace detail {
+
+/// What joins the nodes of a dataset.
+[[nodiscard]] inline Settings settings_of_graph(const Dataset& whole) {
+  Fingerprint edges, edge_types, node_types;
   edges.add(whole.graph.targets());
   for (Index arc = 0; arc < whole.graph.arc_count(); ++arc) {
     const std::uint8_t listed = whole.graph.listed(arc) ? 1 : 0;
     edges.add(std::span<const std::uint8_t>(&listed, 1));
   }
+  edge_types.add(whole.graph.edge_types());
+  node_types.add(whole.graph.node_types());
+  return {{"edges", std::to_string(whole.graph.edge_count())},
+          {"fingerprint of the edges", edges.text()},
+          {"edge types", io::option_text(whole.edge_type_names)},
+          {"fingerprint of the edge types", edge_types.text()},
+          {"node types", io::option_text(whole.node_type_names)},
+          {"fingerprint of the node types", node_types.text()}};
+}
+[[nodiscard]] inline Settings settings_of_graph(const HypergraphDataset& whole) {
+  Fingerprint pairs;
+  pairs.add(whole.graph.offsets());
+  pairs.add(whole.graph.hyperedges());
+  return {{"hyperedges", std::to_string(whole.graph.hyperedge_count())},
+          {"incident pairs", std::to_string(whole.graph.pair_count())},
+          {"fingerprint of the incident pairs", pairs.text()}};
+}
+
+}  // namespace detail
+
+/// What the parts of a dataset must have in common is in the whole dataset: to be compared before it is cut.
+///
+/// \throws std::runtime_error  as require_agreement(). Takes any dataset
+template <class GraphType>
+void require_agreement(Communicator& ranks, const NodeDataset<GraphType>& whole) {
+  detail::Fingerprint labels, features;
   labels.add(std::span<const std::int32_t>(whole.labels));
   features.add(whole.features.column_of());
   features.add(whole.features.values());
-  edge_types.add(whole.graph.edge_types());
-  node_types.add(whole.graph.node_types());
-  require_agreement(ranks, {{"data set", whole.name},
-                            {"nodes", std::to_string(whole.node_count())},
-                            {"edges", std::to_string(whole.graph.edge_count())},
-                            {"features", std::to_string(whole.feature_count())},
-                            {"classes", std::to_string(whole.class_count)},
-                            {"fingerprint of the edges", edges.text()},
-                            {"edge types", io::option_text(whole.edge_type_names)},
-                            {"fingerprint of the edge types", edge_types.text()},
-                            {"node types", io::option_text(whole.node_type_names)},
-                            {"fingerprint of the node types", node_types.text()},
-                            {"fingerprint of the labels", labels.text()},
-                            {"fingerprint of the features", features.text()}});
+  Settings settings = {{"data set", whole.name},
+                       {"nodes", std::to_string(whole.node_count())},
+                       {"features", std::to_string(whole.feature_count())},
+                       {"classes", std::to_string(whole.class_count)}};
+  const Settings more = detail::settings_of_graph(whole);
+  settings.insert(settings.end(), more.begin(), more.end());
+  settings.emplace_back("fingerprint of the labels", labels.text());
+  settings.emplace_back("fingerprint of the features", features.text());
+  require_agreement(ranks, settings);
 }
 
 }  // namespace sheafnn::distributed

@@ -73,7 +73,7 @@ inline void remove_old_shards(const std::filesystem::path& file, std::string_vie
   for (const auto& path : old) std::filesystem::remove(path, ignored);
 }
 /// Writes the rows of this rank, with io::write_file(). \throws std::runtime_error  as that
-inline void write_shard(DistributedData& data, const std::filesystem::path& path,
+inline void write_shard(DistributedNodes& data, const std::filesystem::path& path,
                         std::span<const double> predictions, Index outputs) {
   const PartNumbers& numbers = data.numbers();
   std::vector<double> rows;
@@ -100,13 +100,13 @@ inline void write_shard(DistributedData& data, const std::filesystem::path& path
 /// \param shard_above  bytes of all predictions above which every rank writes its own
 /// \throws std::invalid_argument  another number of predictions, a key of the metadata that the format uses itself
 /// \throws std::runtime_error     a file that cannot be written, on the rank that finds it; the old checkpoint is whole
-inline void write_checkpoint(DistributedData& data, const std::filesystem::path& file, const TrainingState& own,
+inline void write_checkpoint(DistributedNodes& data, const std::filesystem::path& file, const TrainingState& own,
                              Index outputs, std::map<std::string, std::string> metadata = {},
                              double shard_above = shard_predictions_above) {
   Communicator& ranks = data.ranks();
-  require(static_cast<Index>(own.best_predictions.size()) == data.graph().node_count() * outputs,
-          "best_predictions", own.best_predictions.size(),
-          detail::concat("expected nodes * outputs = ", data.graph().node_count(), " * ", outputs));
+  require(static_cast<Index>(own.best_predictions.size()) == data.node_count() * outputs, "best_predictions",
+          own.best_predictions.size(),
+          detail::concat("expected nodes * outputs = ", data.node_count(), " * ", outputs));
   const bool sharded =
       static_cast<double>(data.numbers().total_nodes) * static_cast<double>(outputs) * 8 > shard_above;
   std::string tag;
@@ -136,7 +136,7 @@ inline void write_checkpoint(DistributedData& data, const std::filesystem::path&
 ///
 /// \throws std::runtime_error     as io::read_training_state(); rows that are missing or of another graph or number of outputs
 /// \throws std::invalid_argument  predictions of another number of nodes
-[[nodiscard]] inline io::TrainingFile read_checkpoint(DistributedData& data, const std::filesystem::path& file,
+[[nodiscard]] inline io::TrainingFile read_checkpoint(DistributedNodes& data, const std::filesystem::path& file,
                                                       Index outputs) {
   io::TrainingFile r = io::read_training_state(file);
   const auto tag = r.metadata.find("shards");
@@ -147,7 +147,7 @@ inline void write_checkpoint(DistributedData& data, const std::filesystem::path&
   const Index parts = io::detail::metadata_number<Index>(file.string(), r.metadata, "shard_count");
   constexpr Index range = 1 << 16;
   const std::size_t row = static_cast<std::size_t>(outputs) + 1;
-  r.state.best_predictions.assign(static_cast<std::size_t>(data.graph().node_count() * outputs), 0.0);
+  r.state.best_predictions.assign(static_cast<std::size_t>(data.node_count() * outputs), 0.0);
   Index found = 0, total = 0;
   for (Index p = 0; p < parts; ++p) {
     NpyFile shard(detail::shard_path(file, tag->second, p));

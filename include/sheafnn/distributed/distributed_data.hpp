@@ -1,5 +1,5 @@
 /// \file
-/// DistributedData: this rank's part of a dataset.
+/// DistributedData: this rank's part of a dataset; and DistributedNodes, what it has of the nodes, whatever joins them.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sheafnn/core/errors.hpp"
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/local_part.hpp"
 #include "sheafnn/distributed/row_exchange.hpp"
@@ -16,20 +17,28 @@
 namespace sheafnn::distributed {
 
 /// The part of a dataset that a rank keeps.
-struct DataPiece {
-  LocalPart part;
+///
+/// \tparam Part  LocalPart, or LocalHypergraph
+template <class Part>
+struct PieceOf {
+  Part part;
   NodeFeatures features;             ///< part_features()
   std::vector<std::int32_t> labels;  ///< of owned nodes, by their numbers in the part; −1 where unknown
   Index class_count = 0;             ///< C
 };
+/// The part of a dataset on a graph.
+using DataPiece = PieceOf<LocalPart>;
 
 /// The piece of a rank of a dataset that is there as a whole.
 ///
+/// \tparam GraphType  Graph, or Hypergraph (distributed_hypergraph.hpp)
 /// \throws std::invalid_argument  a dataset that is not in order (validate()), a partition of another graph, a rank that
 ///         is no part
-[[nodiscard]] inline DataPiece cut(const Dataset& whole, const Partition& partition, int rank) {
+template <class GraphType>
+[[nodiscard]] auto cut(const NodeDataset<GraphType>& whole, const Partition& partition, int rank) {
   validate(whole);
-  DataPiece r{local_part(whole.graph, partition, rank), {}, {}, whole.class_count};
+  auto part = local_part(whole.graph, partition, rank);
+  PieceOf<decltype(part)> r{std::move(part), {}, {}, whole.class_count};
   r.features = part_features(whole.features, r.part.numbers);
   for (Index u = 0; u < r.part.numbers.own; ++u) {
     r.labels.push_back(whole.labels[static_cast<std::size_t>(r.part.numbers.node[static_cast<std::size_t>(u)])]);
@@ -37,36 +46,15 @@ struct DataPiece {
   return r;
 }
 
-/// A graph that is a part (graph/graph_part.hpp), with the features and labels of its nodes. A Network over graph() and
-/// features() exchanges rows with the networks of the other ranks, so all ranks must run the same passes in the same
-/// order.
-class DistributedData {
+/// The nodes of a part, with their features and labels. DistributedData and DistributedHypergraph join them.
+class DistributedNodes {
  public:
-  /// Every rank gives the same dataset and partition and keeps its piece. `ranks` must outlive this.
-  ///
-  /// \throws std::invalid_argument  as cut(); a partition into another number of parts than there are ranks
-  DistributedData(Communicator& ranks, const Dataset& whole, const Partition& partition)
-      : DistributedData(ranks, cut(whole, fitting(partition, ranks.size()), ranks.rank())) {}
-  /// Every rank gives its piece of the same dataset, e.g. read_folder()'s. Unchecked: that the pieces belong together.
-  DistributedData(Communicator& ranks, DataPiece&& piece)
-      : ranks_(&ranks),
-        exchange_(ranks, std::move(piece.part.numbers), std::move(piece.part.neighbours)),
-        graph_(std::move(piece.part.graph)),
-        features_(std::move(piece.features)),
-        labels_(std::move(piece.labels)),
-        class_count_(piece.class_count) {
-    graph_.set_part(&exchange_);
-    labels_.resize(static_cast<std::size_t>(graph_.node_count()), -1);
-    const std::span<const Index> own(numbers().node.data(), static_cast<std::size_t>(numbers().own));
-    for (std::size_t u = 0; u < own.size(); ++u) by_number_.emplace_back(own[u], static_cast<std::int32_t>(u));
-    std::sort(by_number_.begin(), by_number_.end());
-    gathered_ = ranks.gather(own);
-  }
-  DistributedData(const DistributedData&) = delete;  // the graph refers to the exchange
-  DistributedData& operator=(const DistributedData&) = delete;
+  DistributedNodes(const DistributedNodes&) = delete;  // the graph refers to the exchange
+  DistributedNodes& operator=(const DistributedNodes&) = delete;
 
   [[nodiscard]] Communicator& ranks() noexcept { return *ranks_; }
-  [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
+  /// Nodes of the part, n: owned ones and the halo.
+  [[nodiscard]] Index node_count() const noexcept { return static_cast<Index>(numbers().node.size()); }
   [[nodiscard]] const NodeFeatures& features() const noexcept { return features_; }
   /// Labels of the part's nodes; labels of the halo's nodes are −1.
   [[nodiscard]] const std::vector<std::int32_t>& labels() const noexcept { return labels_; }
@@ -103,8 +91,8 @@ class DistributedData {
   /// \param values  of the part's nodes, n × columns
   /// \throws std::invalid_argument  another number of values
   [[nodiscard]] std::vector<double> gather(std::span<const double> values, Index columns) {
-    require(static_cast<Index>(values.size()) == graph_.node_count() * columns, "values", values.size(),
-            sheafnn::detail::concat("expected nodes * columns = ", graph_.node_count(), " * ", columns));
+    require(static_cast<Index>(values.size()) == node_count() * columns, "values", values.size(),
+            sheafnn::detail::concat("expected nodes * columns = ", node_count(), " * ", columns));
     const std::vector<double> rows =
         ranks_->gather(values.first(static_cast<std::size_t>(numbers().own * columns)));
     const std::size_t width = static_cast<std::size_t>(columns);
@@ -120,7 +108,7 @@ class DistributedData {
   [[nodiscard]] std::vector<double> own_rows(std::span<const double> whole, Index columns) const {
     require(static_cast<Index>(whole.size()) == numbers().total_nodes * columns, "values", whole.size(),
             sheafnn::detail::concat("expected nodes * columns = ", numbers().total_nodes, " * ", columns));
-    std::vector<double> r(static_cast<std::size_t>(graph_.node_count() * columns));
+    std::vector<double> r(static_cast<std::size_t>(node_count() * columns));
     for (Index u = 0; u < numbers().own; ++u) {
       std::copy_n(whole.begin() + numbers().node[static_cast<std::size_t>(u)] * columns, columns,
                   r.begin() + u * columns);
@@ -128,21 +116,60 @@ class DistributedData {
     return r;
   }
 
- private:
+ protected:
+  /// Takes the nodes of a piece. Unchecked: as the constructors of DistributedData.
+  template <class Part>
+  DistributedNodes(Communicator& ranks, PieceOf<Part>& piece, std::vector<Neighbour> neighbours)
+      : ranks_(&ranks),
+        exchange_(ranks, std::move(piece.part.numbers), std::move(neighbours)),
+        features_(std::move(piece.features)),
+        labels_(std::move(piece.labels)),
+        class_count_(piece.class_count) {
+    labels_.resize(static_cast<std::size_t>(node_count()), -1);
+    const std::span<const Index> own(numbers().node.data(), static_cast<std::size_t>(numbers().own));
+    for (std::size_t u = 0; u < own.size(); ++u) by_number_.emplace_back(own[u], static_cast<std::int32_t>(u));
+    std::sort(by_number_.begin(), by_number_.end());
+    gathered_ = ranks.gather(own);
+  }
+  [[nodiscard]] RowExchange& own_exchange() noexcept { return exchange_; }
+  /// \throws std::invalid_argument  a partition into another number of parts than there are ranks
   [[nodiscard]] static const Partition& fitting(const Partition& partition, int ranks) {
     require(partition.parts == ranks, "partition.parts", partition.parts,
             sheafnn::detail::concat("must be the number of ranks, ", ranks));
     return partition;
   }
+  ~DistributedNodes() = default;
 
+ private:
   Communicator* ranks_;
   RowExchange exchange_;
-  Graph graph_;
   NodeFeatures features_;
   std::vector<std::int32_t> labels_;
   Index class_count_;
   std::vector<std::pair<Index, std::int32_t>> by_number_;  ///< owned nodes: number in the whole, in the part
   std::vector<Index> gathered_;                            ///< rank 0: node in the whole of every gathered row
+};
+
+/// A graph that is a part (graph/graph_part.hpp), with the features and labels of its nodes. A Network over graph() and
+/// features() exchanges rows with the networks of the other ranks, so all ranks must run the same passes in the same
+/// order.
+class DistributedData : public DistributedNodes {
+ public:
+  /// Every rank gives the same dataset and partition and keeps its piece. `ranks` must outlive this.
+  ///
+  /// \throws std::invalid_argument  as cut(); a partition into another number of parts than there are ranks
+  DistributedData(Communicator& ranks, const Dataset& whole, const Partition& partition)
+      : DistributedData(ranks, cut(whole, fitting(partition, ranks.size()), ranks.rank())) {}
+  /// Every rank gives its piece of the same dataset, e.g. read_folder()'s. Unchecked: that the pieces belong together.
+  DistributedData(Communicator& ranks, DataPiece&& piece)
+      : DistributedNodes(ranks, piece, std::move(piece.part.neighbours)), graph_(std::move(piece.part.graph)) {
+    graph_.set_part(&own_exchange());
+  }
+
+  [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
+
+ private:
+  Graph graph_;
 };
 
 }  // namespace sheafnn::distributed

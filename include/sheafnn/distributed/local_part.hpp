@@ -21,7 +21,7 @@
 
 namespace sheafnn::distributed {
 
-/// Rows that a part exchanges with another one.
+/// Rows that a part exchanges with another one. Of a graph both have some; of a hypergraph one of them may have none.
 struct Neighbour {
   int rank = 0;
   Index halo = 0;                  ///< first node of the halo that it owns

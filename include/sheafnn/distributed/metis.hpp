@@ -13,6 +13,8 @@
 
 #include "sheafnn/distributed/communicator.hpp"
 #include "sheafnn/distributed/partition.hpp"
+#include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/hypergraph.hpp"
 
 namespace sheafnn::distributed {
 
@@ -21,14 +23,15 @@ namespace detail {
 /// Owners of the nodes of a graph in compressed rows, METIS's own integers.
 ///
 /// \param offset, target  n + 1 and one number per arc; METIS takes no constants
+/// \param without_work    so many of the last nodes have no work, and their owners are left out
 /// \throws std::runtime_error  METIS's own errors. Unchecked: parts between 1 and n, and that METIS can count the arcs
 [[nodiscard]] inline std::vector<std::int32_t> metis_owners(std::vector<idx_t>& offset, std::vector<idx_t>& target,
-                                                            int parts, int seed) {
+                                                            int parts, int seed, Index without_work = 0) {
   idx_t nodes = static_cast<idx_t>(offset.size() - 1), constraints = 1, count = parts, cut = 0;
-  std::vector<std::int32_t> r(static_cast<std::size_t>(nodes));
+  std::vector<std::int32_t> r(static_cast<std::size_t>(nodes - without_work));
   if (parts == 1) return r;
-  std::vector<idx_t> work(r.size()), owner(r.size());
-  for (std::size_t u = 0; u < work.size(); ++u) {
+  std::vector<idx_t> work(static_cast<std::size_t>(nodes)), owner(work.size());
+  for (std::size_t u = 0; u < r.size(); ++u) {
     work[u] = static_cast<idx_t>(offset[u + 1] - offset[u] + static_cast<idx_t>(node_work));
   }
   idx_t options[METIS_NOPTIONS];
@@ -40,10 +43,11 @@ namespace detail {
     throw std::runtime_error(sheafnn::detail::concat("METIS_PartGraphKway fails with status ", status, " for ",
                                                      nodes, " nodes in ", parts, " parts"));
   }
+  owner.resize(r.size());
   std::vector<bool> used(static_cast<std::size_t>(parts));
   for (const idx_t p : owner) used[static_cast<std::size_t>(p)] = true;
   if (std::find(used.begin(), used.end(), false) != used.end())
-    return contiguous_owners(std::span<const idx_t>(offset), parts);
+    return contiguous_owners(std::span<const idx_t>(offset).first(r.size() + 1), parts);
   std::transform(owner.begin(), owner.end(), r.begin(), [](idx_t p) { return static_cast<std::int32_t>(p); });
   return r;
 }
@@ -70,8 +74,26 @@ inline void require_metis_counts(Index nodes, Index arcs) {
   return {parts, detail::metis_owners(offset, target, parts, seed)};
 }
 
+/// The same of the nodes of a hypergraph. METIS cuts the bipartite graph of nodes and hyperedges, whose edges are the
+/// incident pairs; hyperedges have no work. \throws as above
+[[nodiscard]] inline Partition metis_partition(const Hypergraph& hypergraph, int parts, int seed = 0) {
+  const Index nodes = hypergraph.node_count(), hyperedges = hypergraph.hyperedge_count();
+  require_between("parts", Index{parts}, 1, nodes);
+  detail::require_metis_counts(nodes + hyperedges, 2 * hypergraph.pair_count());
+  std::vector<idx_t> offset(hypergraph.offsets().begin(), hypergraph.offsets().end()), target;
+  for (const std::int32_t e : hypergraph.hyperedges()) target.push_back(static_cast<idx_t>(nodes + e));
+  for (Index e = 0; e < hyperedges; ++e) {
+    for (Index k = hypergraph.first_member(e); k < hypergraph.first_member(e + 1); ++k) {
+      target.push_back(static_cast<idx_t>(hypergraph.node(hypergraph.member(k))));
+    }
+    offset.push_back(static_cast<idx_t>(target.size()));
+  }
+  return {parts, detail::metis_owners(offset, target, parts, seed, hyperedges)};
+}
+
 /// The same, computed by rank 0 for all, one part per rank. \throws as above, on all ranks
-[[nodiscard]] inline Partition metis_partition(Communicator& ranks, const Graph& graph, int seed = 0) {
+template <class GraphType>
+[[nodiscard]] Partition metis_partition(Communicator& ranks, const GraphType& graph, int seed = 0) {
   Partition r{ranks.size(), std::vector<std::int32_t>(static_cast<std::size_t>(graph.node_count()))};
   require_between("ranks", Index{ranks.size()}, 1, graph.node_count());
   if (ranks.is_root()) r = metis_partition(graph, ranks.size(), seed);

@@ -21,7 +21,7 @@
 
 namespace sheafnn::distributed {
 
-/// A Loss that spans parts (bsnn/loss_parts.hpp), of the labels of a DistributedData, which must outlive it.
+/// A Loss that spans parts (bsnn/loss_parts.hpp), of the labels of DistributedNodes, which must outlive it.
 class PartClassification {
  public:
   static constexpr std::string_view name = "distributed classification";
@@ -32,7 +32,7 @@ class PartClassification {
   /// \param train          owned training nodes, on which value_and_derivative() will be asked for
   /// \param class_weights  as of Classification
   /// \throws std::invalid_argument  node numbers out of range, or no training node of any rank with a label
-  PartClassification(DistributedData& data, std::span<const std::int32_t> train,
+  PartClassification(DistributedNodes& data, std::span<const std::int32_t> train,
                      std::span<const double> class_weights = {})
       : ranks_(&data.ranks()), numbers_(&data.numbers()), loss_(data.labels(), class_weights) {
     for (const std::int32_t u : train) require_between("train", Index{u}, 0, data.numbers().own - 1);

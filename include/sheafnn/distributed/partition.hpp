@@ -2,8 +2,8 @@
 /// Partition: which rank owns which node of a graph; contiguous ranges of equal work, partitions from files, and what a
 /// partition costs: edge cut, halos, balance.
 ///
-/// The work of a node is taken as its degree + node_work: a pass does something for every arc of a node, and something for
-/// the node itself.
+/// The work of a node is taken as its degree + node_work: a pass does something for every arc, or incident pair, of a node,
+/// and something for the node itself.
 #pragma once
 
 #include <algorithm>
@@ -82,8 +82,10 @@ template <class Offset>
 
 /// Ranges of nodes with equal work, in the order of their numbers.
 ///
+/// \param graph  a Graph, or a Hypergraph
 /// \throws std::invalid_argument  parts not between 1 and the number of nodes
-[[nodiscard]] inline Partition contiguous_partition(const Graph& graph, int parts) {
+template <class GraphType>
+[[nodiscard]] Partition contiguous_partition(const GraphType& graph, int parts) {
   require_between("parts", Index{parts}, 1, graph.node_count());
   return {parts, detail::contiguous_owners(graph.offsets(), parts)};
 }
@@ -194,22 +196,30 @@ struct PartitionReport {
   return r;
 }
 
+/// What a report counts.
+struct PartitionWords {
+  const char *edges = "edges", *rows = "nodes", *pairs = "arcs";  ///< rows: of the halo
+};
+
 /// The report in one line of text, and one for each part if there are few. Takes any.
-[[nodiscard]] inline std::string to_string(const PartitionReport& report, Index nodes, Index edges) {
+///
+/// \param rows, edges  in the whole graph
+[[nodiscard]] inline std::string to_string(const PartitionReport& report, Index rows, Index edges,
+                                           const PartitionWords& words = {}) {
   std::ostringstream out;
   out.precision(3);
   const auto percent = [](Index part, Index whole) {
     return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<Index>(1, whole));
   };
-  out << report.parts.size() << " parts: " << report.cut << " of " << edges << " edges cut ("
-      << percent(report.cut, edges) << "%), halo " << report.halo() << " rows (" << percent(report.halo(), nodes)
-      << "% of the nodes), " << report.messages() << " messages per exchange, largest part " << report.imbalance()
-      << " of the mean work\n";
+  out << report.parts.size() << " parts: " << report.cut << " of " << edges << ' ' << words.edges << " cut ("
+      << percent(report.cut, edges) << "%), halo " << report.halo() << " rows (" << percent(report.halo(), rows)
+      << "% of the " << words.rows << "), " << report.messages() << " messages per exchange, largest part "
+      << report.imbalance() << " of the mean work\n";
   if (report.parts.size() > 16) return out.str();
   for (std::size_t p = 0; p < report.parts.size(); ++p) {
     const PartitionReport::Part& part = report.parts[p];
     out << "  part " << p << ": " << part.own << " nodes, " << part.interior << " of them interior, " << part.arcs
-        << " arcs, halo " << part.halo << " from " << part.neighbours << " parts\n";
+        << ' ' << words.pairs << ", halo " << part.halo << " from " << part.neighbours << " parts\n";
   }
   return out.str();
 }

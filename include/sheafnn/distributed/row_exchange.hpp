@@ -1,5 +1,5 @@
 /// \file
-/// RowExchange: GraphPart on MPI. One message to each neighbour per exchange; rows of the halo are received in place and
+/// RowExchange: GraphPart on MPI. One message to each neighbour that has rows of this part per exchange; rows of the halo are received in place and
 /// sent from where they lie. So are rows for a halo where they lie one behind the other, as they do with one neighbour:
 /// these are all owned nodes but the interior ones. Others are copied into a buffer.
 #pragma once
@@ -50,7 +50,7 @@ class RowExchange final : public GraphPart {
 
   /// Do the rows that a neighbour's halo has of this part lie one behind the other?
   [[nodiscard]] static bool in_place(const Neighbour& to) {
-    return to.sent.back() - to.sent.front() + 1 == static_cast<std::int32_t>(to.sent.size());
+    return to.sent.empty() || to.sent.back() - to.sent.front() + 1 == static_cast<std::int32_t>(to.sent.size());
   }
 
   /// A number per node, of the halo's nodes their owners'.
@@ -68,8 +68,10 @@ class RowExchange final : public GraphPart {
     static_assert(alignof(std::max_align_t) % alignof(S) == 0);  // of what std::vector allocates
     return reinterpret_cast<S*>(buffer_.data());
   }
+  /// Sends rows, if there are some; the other side receives as many.
   template <class S>
   void send(const S* rows, Index count, Index width, int rank, int tag, std::size_t request) {
+    if (count == 0) return;
     MPI_Isend(rows, detail::mpi_count(count * width), detail::mpi_type<S>(), rank, tag, ranks_->get(),
               &requests_[request]);
     ++ranks_->traffic().messages;
@@ -77,6 +79,7 @@ class RowExchange final : public GraphPart {
   }
   template <class S>
   void receive(S* rows, Index count, Index width, int rank, int tag, std::size_t request) {
+    if (count == 0) return;
     MPI_Irecv(rows, detail::mpi_count(count * width), detail::mpi_type<S>(), rank, tag, ranks_->get(),
               &requests_[request]);
   }
@@ -92,6 +95,7 @@ class RowExchange final : public GraphPart {
     }
     for (std::size_t k = 0; k < half; ++k) {
       const Neighbour& to = neighbours_[k];
+      if (to.sent.empty()) continue;
       const S* out = packed;
       if (in_place(to)) {
         out = rows + Index{to.sent.front()} * width;

@@ -9,8 +9,10 @@
 
 #include "sheafnn/bsnn/cooperative_model.hpp"
 #include "sheafnn/bsnn/flow_model.hpp"
+#include "sheafnn/bsnn/hypergraph_model.hpp"
 #include "sheafnn/bsnn/train_options.hpp"
 #include "sheafnn/distributed/communicator.hpp"
+#include "sheafnn/distributed/hypergraph_partition.hpp"
 #include "sheafnn/distributed/partition.hpp"
 #include "sheafnn/layers/channel_tiles.hpp"
 #include "sheafnn/layers/runge_kutta.hpp"
@@ -168,6 +170,45 @@ template <int D, bool Bayesian, std::floating_point S>
     r.sums += passes * 4 * hidden;
     r.summed += passes * 4 * hidden;
   }
+  return r;
+}
+
+/// What a network on a hypergraph exchanges. Numbers are those of every cut hyperedge and part that does not own it; a sum
+/// over members takes two exchanges, to the owner and back.
+struct HypergraphVolume : RowVolume {
+  RowVolume members;     ///< of the non-linear Laplacian: rows of members, to the owners of their hyperedges
+  Index selections = 0;  ///< likewise: exchanges of the numbers of the selected two pairs, 16 bytes, back
+
+  /// Messages and bytes of all ranks together. \param scalar_bytes  of a number. Takes any partition's report
+  [[nodiscard]] Traffic of(const HypergraphPartitionReport& partition, Index scalar_bytes) const noexcept {
+    Traffic r = RowVolume::of(partition, scalar_bytes);
+    const Traffic rows = members.of(partition.members, scalar_bytes);
+    r.messages += rows.messages + selections * partition.messages();
+    r.bytes += rows.bytes + selections * partition.halo() * 2 * static_cast<Index>(sizeof(double));
+    return r;
+  }
+};
+
+/// The same of networks on hypergraphs, for T draws of a training step and K of an evaluation: in each of L layers
+/// 2 T + K sums of h numbers, two such rows with the non-linear Laplacian, and 3 sums of p/2 numbers in every pass of a
+/// sheaf learner. The non-linear Laplacian sends T + K times per layer a row of h numbers of every member, with a
+/// projection of D, and two numbers back. Unchecked: as above.
+template <RestrictionMapFamily Family, SheafSource Posterior, std::floating_point S>
+[[nodiscard]] HypergraphVolume training_volume(const HypergraphModel<Family, Posterior, S>& model, Index epochs,
+                                               const TrainOptions& options) {
+  const auto [step_samples, samples] = detail::draws(model, options);
+  const bool nonlinear = model.options().laplacian == HypergraphLaplacian::nonlinear;
+  const Index layers = epochs * model.options().layers, width = model.hidden_width();
+  HypergraphVolume r;
+  r.exchanges = 2 * layers * (2 * step_samples + samples);
+  r.numbers = r.exchanges * width * (nonlinear ? 2 : 1);
+  RowVolume learners;  // of both halves of the projections
+  detail::add_projections(model, 2 * 3 * epochs, learners);
+  r.exchanges += learners.exchanges;
+  r.numbers += learners.numbers / 2;
+  if (!nonlinear) return r;
+  r.members.exchanges = r.selections = layers * (step_samples + samples);
+  r.members.numbers = r.selections * (model.options().projection.empty() ? width : model.coordinates());
   return r;
 }
 

@@ -1,5 +1,6 @@
 /// \file
-/// train() and predict() on several ranks: the functions of bsnn/trainer.hpp and bsnn/prediction.hpp on a DistributedData. Every
+/// train() and predict() on several ranks: the functions of bsnn/trainer.hpp and bsnn/prediction.hpp on a DistributedData or, of
+/// networks on hypergraphs, a DistributedHypergraph. Every
 /// rank computes its own nodes; weights and Adam are the same on all ranks, since all have the same bits of the gradient.
 ///
 /// Source: math: "The model", "Loss", "Optimiser"; what is exchanged: docs/notebook/mpi.md.
@@ -22,6 +23,7 @@
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/distributed/agreement.hpp"
 #include "sheafnn/distributed/distributed_data.hpp"
+#include "sheafnn/distributed/distributed_hypergraph.hpp"
 #include "sheafnn/distributed/part_classification.hpp"
 
 namespace sheafnn::distributed {
@@ -30,7 +32,7 @@ namespace detail {
 
 /// Threads of a rank: chosen by the size of its part, but at most its share of the computer.
 template <class Model>
-[[nodiscard]] int threads_of_rank(const Model& model, DistributedData& data, int requested) {
+[[nodiscard]] int threads_of_rank(const Model& model, DistributedDataOf<Model>& data, int requested) {
   if (requested > 0) return requested;
   const int share = std::max(1, hardware_threads() / data.ranks().ranks_here());
   return std::min(share, suggested_threads(model, data.graph()));
@@ -47,7 +49,7 @@ template <class Model>
 ///
 /// \throws std::invalid_argument  a set that is not in order, on the rank that finds it; one with nodes of which none has a
 ///                                label, on all ranks. Messages have the numbers of nodes in the whole graph
-inline void check_owned(DistributedData& data, const Split& own) {
+inline void check_owned(DistributedNodes& data, const Split& own) {
   const PartNumbers& numbers = data.numbers();
   const std::pair<const char*, const std::vector<std::int32_t>*> sets[] = {{"split.train", &own.train},
                                                                            {"split.validation", &own.validation},
@@ -72,10 +74,10 @@ inline void check_owned(DistributedData& data, const Split& own) {
 /// The figures of the best epoch that need the predictions of all test nodes: rank 0 computes them for all.
 ///
 /// \param test  owned test nodes
-inline void add_test_figures(DistributedData& data, std::span<const std::int32_t> test,
+inline void add_test_figures(DistributedNodes& data, std::span<const std::int32_t> test,
                              std::span<const double> best, Index outputs, TrainResult& result) {
   // Per node its label, or −2 where it is no test node.
-  std::vector<double> targets(static_cast<std::size_t>(data.graph().node_count()), -2);
+  std::vector<double> targets(static_cast<std::size_t>(data.node_count()), -2);
   for (const std::int32_t u : test)
     targets[static_cast<std::size_t>(u)] = data.labels()[static_cast<std::size_t>(u)];
   const std::vector<double> probabilities = data.gather(best, outputs), numbers = data.gather(targets, 1);
@@ -123,14 +125,14 @@ struct OwnStates {
 /// MPI; every rank gives the state to resume from. A training that stops on a metric of classes gathers the probabilities of
 /// validation and test nodes on rank 0, every epoch.
 ///
-/// \param own     owned nodes of the split, by their numbers in the part (DistributedData::owned()); sets may be empty
+/// \param own     owned nodes of the split, by their numbers in the part (DistributedNodes::owned()); sets may be empty
 /// \param states  all ranks give some, or none
 /// \throws std::invalid_argument  an option out of range, data that do not fit the model, or a split that is not in order
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
 ///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
 template <class Model>
-TrainResult train_owned(Model& model, DistributedData& data, const Split& own, const TrainOptions& given = {},
-                        const OwnStates& states = {}) {
+TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Split& own,
+                        const TrainOptions& given = {}, const OwnStates& states = {}) {
   Communicator& ranks = data.ranks();
   const PartNumbers& numbers = data.numbers();
   const Index outputs = model.options().classes;
@@ -163,12 +165,12 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
   detail::check_owned(data, own);
   try {
     const PartClassification loss(data, own.train);
-    loss.validate(data.graph().node_count(), outputs);
+    loss.validate(data.node_count(), outputs);
     loss.check_stop_on(given.stop_on, own.validation);
     std::optional<TrainingState> state;
     if (resume != nullptr) {
       const bool of_part = states.resume != nullptr;
-      const Index nodes = of_part ? data.graph().node_count() : numbers.total_nodes;
+      const Index nodes = of_part ? data.node_count() : numbers.total_nodes;
       sheafnn::detail::check_conventions(resume->conventions, model.options());
       sheafnn::detail::check_state(*resume, given, model.parameters().size(), nodes * outputs,
                                    loss.has_nodes(own.validation));
@@ -186,9 +188,9 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
     });
   } catch (const std::bad_alloc&) {
     throw std::runtime_error(detail::concat("out of memory for a part of ", numbers.own, " nodes, ",
-                                            data.graph().node_count() - numbers.own, " in the halo, and ",
-                                            data.graph().edge_count(),
-                                            " edges; more ranks on more computers have smaller ones"));
+                                            data.node_count() - numbers.own, " in the halo, and ",
+                                            sheafnn::detail::pairs_of(data.graph()),
+                                            " incident pairs; more ranks on more computers have smaller ones"));
   }
 }
 
@@ -196,8 +198,8 @@ TrainResult train_owned(Model& model, DistributedData& data, const Split& own, c
 ///
 /// \throws std::invalid_argument, std::runtime_error  as above; a split that is not in order
 template <class Model>
-TrainResult train(Model& model, DistributedData& data, const Split& split, const TrainOptions& options = {},
-                  const OwnStates& states = {}) {
+TrainResult train(Model& model, DistributedDataOf<Model>& data, const Split& split,
+                  const TrainOptions& options = {}, const OwnStates& states = {}) {
   require_agreement(data.ranks(), detail::settings_of(split));
   validate(split, data.numbers().total_nodes, "split");
   return train_owned(model, data, data.owned(split), options, states);
@@ -208,7 +210,8 @@ TrainResult train(Model& model, DistributedData& data, const Split& split, const
 ///
 /// \throws std::invalid_argument  an option out of range, or data that do not fit the model
 template <class Model>
-[[nodiscard]] Prediction predict(const Model& model, DistributedData& data, const PredictOptions& given = {}) {
+[[nodiscard]] Prediction predict(const Model& model, DistributedDataOf<Model>& data,
+                                 const PredictOptions& given = {}) {
   PredictOptions options = given;
   if (given.threads == 0) options.threads = detail::threads_of_rank(model, data, 0);
   const Prediction own = sheafnn::predict(model, data.graph(), data.features(), options);

@@ -20,9 +20,11 @@ struct GraphTypeOf<Model> {
   using type = typename Model::GraphType;
 };
 
-/// The part of a larger graph that a graph is; null where it is a whole, as every hypergraph is.
+/// The part of a larger graph that a graph is, with rows of nodes; null where it is a whole.
 [[nodiscard]] inline GraphPart* part_of(const Graph& graph) noexcept { return graph.part(); }
-[[nodiscard]] inline GraphPart* part_of(const Hypergraph&) noexcept { return nullptr; }
+[[nodiscard]] inline GraphPart* part_of(const Hypergraph& graph) noexcept {
+  return graph.part() == nullptr ? nullptr : &graph.part()->nodes();
+}
 /// Nodes 0 … r − 1 are this process's own.
 [[nodiscard]] inline Index own_nodes_of(const Graph& graph) noexcept { return graph.own_node_count(); }
 [[nodiscard]] inline Index own_nodes_of(const Hypergraph& graph) noexcept { return graph.node_count(); }

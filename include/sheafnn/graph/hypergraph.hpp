@@ -17,6 +17,7 @@
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/hypergraph_part.hpp"
 
 namespace sheafnn {
 
@@ -75,12 +76,19 @@ class Hypergraph {
 
   /// Members of hyperedge e are member(first_member(e)) … member(first_member(e + 1) − 1); e = E is allowed.
   [[nodiscard]] Index first_member(Index e) const noexcept { return member_offset_[e]; }
-  /// Number of members δ_e.
-  [[nodiscard]] Index size(Index e) const noexcept { return member_offset_[e + 1] - member_offset_[e]; }
+  /// Number of members δ_e; on a part, of the whole hypergraph, of which the part may have fewer.
+  [[nodiscard]] Index size(Index e) const noexcept {
+    return part_ == nullptr ? member_offset_[e + 1] - member_offset_[e] : part_->size(e);
+  }
   /// Number of the incident pair.
   [[nodiscard]] Index member(Index position) const noexcept { return member_[position]; }
-  /// Most members of a hyperedge; 0 without hyperedges.
+  /// Most members of a hyperedge that are here; 0 without hyperedges.
   [[nodiscard]] Index largest_size() const noexcept { return largest_size_; }
+
+  /// Makes this hypergraph a part of a larger one, which must outlive it and its copies; null: a whole. Unchecked: that the
+  /// part belongs to it.
+  void set_part(const HypergraphPart* part) noexcept { part_ = part; }
+  [[nodiscard]] const HypergraphPart* part() const noexcept { return part_; }
 
   /// n + 1 CSR offsets of the nodes' pairs.
   [[nodiscard]] std::span<const std::int32_t> offsets() const noexcept { return offset_.view(); }
@@ -129,6 +137,7 @@ class Hypergraph {
   Index node_count_ = 0, hyperedge_count_ = 0, largest_size_ = 0;
   Buffer<std::int32_t> offset_ = Buffer<std::int32_t>(1), member_offset_ = Buffer<std::int32_t>(1);
   Buffer<std::int32_t> node_, hyperedge_, member_;
+  const HypergraphPart* part_ = nullptr;
 };
 
 /// The hypergraph of lists of members, one per hyperedge.

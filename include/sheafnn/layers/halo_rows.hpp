@@ -1,12 +1,14 @@
 /// \file
 /// Rows of the halo of a graph that is a part of another (graph/graph_part.hpp), where layers read them or have their
-/// derivatives. A whole graph has no halo, and nothing happens.
+/// derivatives; and the same for sums over members of hyperedges (graph/hypergraph_part.hpp). A whole graph or hypergraph
+/// has no halo, and nothing happens.
 #pragma once
 
 #include <algorithm>
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/graph/graph.hpp"
+#include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 
 namespace sheafnn::detail {
@@ -28,6 +30,16 @@ void fetch_halo(const Graph& graph, S* rows, Index width) {
 template <class S>
 void give_halo_back(const Graph& graph, S* rows, Index width) {
   if (graph.part() != nullptr) graph.part()->give_back(rows, width);
+}
+
+/// Replaces sums over the members that each part has of a cut hyperedge by the sums over all of its members, with the same
+/// bits in all of its parts. \param rows  hyperedges × width
+template <class S>
+void sum_cut_hyperedges(const Hypergraph& hypergraph, S* rows, Index width) {
+  if (hypergraph.part() == nullptr) return;
+  GraphPart& part = hypergraph.part()->hyperedges();
+  part.give_back(rows, width);
+  fetch_halo(&part, rows, width);
 }
 
 /// Sets the rows of the halo to 0. \param rows  n × width

@@ -12,12 +12,16 @@
 ///                  m = c Σ_j F_j w_j, and a_k = 2c with m = c (F_p w_p + F_q w_q) for the other members k
 ///
 /// The most discrepant pair is the first in (lower, higher) order of members with the largest ‖F_p x_p − F_q x_q‖ over all
-/// entries, or with a projection r of (F_p x_p − F_q x_q) r. Source: Sheaf Hypergraph Networks (Duta et al.), "Linear sheaf
+/// entries, or with a projection r of (F_p x_p − F_q x_q) r. On a part of a hypergraph, the owner of a cut hyperedge selects
+/// from rows of all members (graph/hypergraph_part.hpp). Source: Sheaf Hypergraph Networks (Duta et al.), "Linear sheaf
 /// hypergraph Laplacian", "Non-linear sheaf hypergraph Laplacian"; math: "Hypergraphs".
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
@@ -25,6 +29,7 @@
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/kernels/block.hpp"
 #include "sheafnn/kernels/hypergraph.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
 #include "sheafnn/layers/incidence_sheaf.hpp"
 
@@ -61,6 +66,9 @@ class HypergraphTerms {
     slot_.resize(hypergraph.pair_count());
     chunks_ = std::clamp<Index>(hypergraph.hyperedge_count() / 8, 1, 32);
     candidate_.resize(chunks_ * hypergraph.largest_size() * candidate_size());
+    if (hypergraph.part() == nullptr) return;
+    member_.resize(static_cast<Index>(hypergraph.part()->members().numbers().node.size()) * candidate_size());
+    selected_.resize(2 * hypergraph.hyperedge_count());
   }
 
   [[nodiscard]] bool linear() const noexcept { return laplacian_ == HypergraphLaplacian::linear; }
@@ -76,14 +84,17 @@ class HypergraphTerms {
   [[nodiscard]] const S* degree_block(const Sheaf& sheaf, Index v) const noexcept {
     return linear() ? sheaf.degree_block(v) : degree_block_.data() + v * Sizes::gram;
   }
-  /// The two pairs (p, q) of a hyperedge of the non-linear Laplacian, p before q; −1 where it has fewer members.
+  /// The two pairs (p, q) of a hyperedge of the non-linear Laplacian, p before q; −1 where it has fewer members, and for a
+  /// pair of another part.
   [[nodiscard]] std::pair<Index, Index> ends(Index e) const noexcept { return {end_[2 * e], end_[2 * e + 1]}; }
 
   /// Selects pairs by the features x (n × D × f), and sums D̃.
   void prepare(Execution execution, const Sheaf& sheaf, const S* x) {
     if (linear()) return;
     if (nonlinear()) {
-      const Index hyperedges = hypergraph_->hyperedge_count();
+      // Hyperedges with all of their members here; then the others.
+      const Index hyperedges =
+          hypergraph_->part() == nullptr ? hypergraph_->hyperedge_count() : hypergraph_->part()->first_cut();
       parallel_for(execution, chunks_, 1, [&](Index begin, Index end) {
         for (Index chunk = begin; chunk < end; ++chunk) {
           S* room = candidate_.data() + chunk * hypergraph_->largest_size() * candidate_size();
@@ -92,6 +103,7 @@ class HypergraphTerms {
           }
         }
       });
+      if (hypergraph_->part() != nullptr) select_cut(execution, *hypergraph_->part(), sheaf, x);
     }
     parallel_for(execution, hypergraph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index v = begin; v < end; ++v) sum_grams(sheaf, v);
@@ -113,6 +125,7 @@ class HypergraphTerms {
         }
       });
     });
+    detail::sum_cut_hyperedges(*hypergraph_, m, (nonlinear() ? 2 : 1) * row());
   }
 
  private:
@@ -146,15 +159,17 @@ class HypergraphTerms {
   }
   template <class T, class At>
   SHEAFNN_INLINE void sum_of_ends(const At& c, const Sheaf& sheaf, Index e, const S* w, S* m) const {
-    if (end_[2 * e] < 0) return;
+    if (hypergraph_->size(e) < 2) return;
     const S factor = pair_weight(e);
     T first[D], second[D];
-    image<T>(c, sheaf, end_[2 * e], w, first);
-    image<T>(c, sheaf, end_[2 * e + 1], w, second);
-    SHEAFNN_UNROLL for (int i = 0; i < D; ++i) {
-      first[i] = T(factor) * first[i];
-      second[i] = T(factor) * second[i];
-    }
+    const auto image_of_end = [&](int side, T* out) SHEAFNN_INLINE_LAMBDA {
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = T(S(0));
+      if (end_[2 * e + side] < 0) return;  // another part adds it
+      image<T>(c, sheaf, end_[2 * e + side], w, out);
+      SHEAFNN_UNROLL for (int i = 0; i < D; ++i) out[i] = T(factor) * out[i];
+    };
+    image_of_end(0, first);
+    image_of_end(1, second);
     if (mediators_) {
       SHEAFNN_UNROLL for (int i = 0; i < D; ++i) first[i] = first[i] + second[i];
       sum_of_all<T>(c, sheaf, e, w, factor, second);
@@ -166,35 +181,78 @@ class HypergraphTerms {
   /// Selects the pair of hyperedge e. \param room  buffer for F x of every member
   void select(const Sheaf& sheaf, const S* x, Index e, S* room) {
     const Index first = hypergraph_->first_member(e), size = hypergraph_->size(e), width = candidate_size();
-    for (Index k = 0; k < size; ++k) {
-      slot_[hypergraph_->member(first + k)] = -1;
-      weight_[hypergraph_->member(first + k)] = S(0);
-    }
-    end_[2 * e] = end_[2 * e + 1] = -1;
-    if (size < 2) return;
     for (Index k = 0; k < size; ++k) set_candidate(sheaf, x, hypergraph_->member(first + k), room + k * width);
-    Index best[2] = {0, 1};
+    auto best = most_discrepant(size, [&](Index k) { return room + k * width; });
+    if (size > 1) {
+      for (Index& pair : best) pair = hypergraph_->member(first + pair);
+    }
+    set_terms(e, best, [](Index pair) { return pair; });
+  }
+  /// Selects the pairs of cut hyperedges: their owners do, from the candidates of all members.
+  void select_cut(Execution execution, const HypergraphPart& part, const Sheaf& sheaf, const S* x) {
+    const MemberNumbers& numbers = part.numbers();
+    const std::vector<Index>& pair_of_member = part.members().numbers().node;
+    const Index width = candidate_size(), begin = part.first_cut();
+    parallel_for(execution, static_cast<Index>(numbers.pair_of_row.size()), 16, [&](Index first, Index last) {
+      for (Index row = first; row < last; ++row) {
+        set_candidate(sheaf, x, numbers.pair_of_row[static_cast<std::size_t>(row)], member_.data() + row * width);
+      }
+    });
+    detail::fetch_halo(&part.members(), member_.data(), width);
+    parallel_for(execution, part.owned_end() - begin, 1, [&](Index first, Index last) {
+      for (Index k = first; k < last; ++k) {
+        const std::size_t from = static_cast<std::size_t>(numbers.first_row[static_cast<std::size_t>(k)]);
+        const std::int32_t* row = numbers.row.data() + from;
+        const auto best = most_discrepant(hypergraph_->size(begin + k),
+                                          [&](Index i) { return member_.data() + row[i] * width; });
+        for (std::size_t side = 0; side < 2; ++side) {
+          const std::size_t of = static_cast<std::size_t>(row[best[side]]);
+          selected_[2 * (begin + k) + static_cast<Index>(side)] = static_cast<double>(pair_of_member[of]);
+        }
+      }
+    });
+    detail::fetch_halo(&part.hyperedges(), selected_.data(), 2);
+    for (Index e = begin; e < hypergraph_->hyperedge_count(); ++e) {
+      set_terms(e, {static_cast<Index>(selected_[2 * e]), static_cast<Index>(selected_[2 * e + 1])},
+                [&](Index pair) { return Index{numbers.pair[static_cast<std::size_t>(pair)]}; });
+    }
+  }
+  /// The first two of `size` members, in the order of (lower, higher), whose candidates have the largest distance; −1 of
+  /// fewer than two. \param candidate  candidate(k) has the numbers of member k
+  template <class Candidate>
+  [[nodiscard]] std::array<Index, 2> most_discrepant(Index size, const Candidate& candidate) const {
+    if (size < 2) return {-1, -1};
+    std::array<Index, 2> best = {0, 1};
     S largest = S(-1);
     for (Index p = 0; p < size; ++p) {
       for (Index q = p + 1; q < size; ++q) {
-        const S distance = squared_distance(room + p * width, room + q * width, width);
+        const S distance = squared_distance(candidate(p), candidate(q), candidate_size());
         if (distance > largest) {
           largest = distance;
-          best[0] = p;
-          best[1] = q;
+          best = {p, q};
         }
       }
     }
-    const auto set_term = [&](Index pair, int end) {
-      const auto term = kernels::selected_term<S>(size, mediators_, end);
+    return best;
+  }
+  /// Gives every member of hyperedge e that is here its term.
+  ///
+  /// \param ends    numbers of p and q, or −1 of fewer than two members
+  /// \param number  number(pair) is comparable with them
+  template <class Number>
+  void set_terms(Index e, const std::array<Index, 2>& ends, const Number& number) {
+    end_[2 * e] = end_[2 * e + 1] = -1;
+    for (Index k = hypergraph_->first_member(e); k < hypergraph_->first_member(e + 1); ++k) {
+      const Index pair = hypergraph_->member(k);
+      int end = -1;
+      for (int side = 0; side < 2; ++side) {
+        if (number(pair) == ends[static_cast<std::size_t>(side)]) end = side;
+      }
+      const auto term = ends[0] < 0 ? kernels::SelectedTerm<S>{-1, S(0)}
+                                    : kernels::selected_term<S>(hypergraph_->size(e), mediators_, end);
       slot_[pair] = static_cast<std::int32_t>(term.slot < 0 ? -1 : 2 * e + term.slot);
       weight_[pair] = term.weight;
-    };
-    for (Index k = 0; k < size; ++k) set_term(hypergraph_->member(first + k), -1);
-    for (int side = 0; side < 2; ++side) {
-      const Index pair = hypergraph_->member(first + best[side]);
-      end_[2 * e + side] = static_cast<std::int32_t>(pair);
-      set_term(pair, side);
+      if (end >= 0) end_[2 * e + end] = static_cast<std::int32_t>(pair);
     }
   }
   /// F_i x_v, or (F_i x_v) r = F_i (x_v r).
@@ -249,6 +307,8 @@ class HypergraphTerms {
   Buffer<S> weight_, degree_block_;  ///< but of the linear Laplacian
   Buffer<std::int32_t> end_, slot_;  ///< of the non-linear one
   Buffer<S> candidate_;              ///< F x of the members of a hyperedge, per chunk of hyperedges
+  Buffer<S> member_;                 ///< on a part: F x of the members of cut hyperedges
+  Buffer<double> selected_;          ///< on a part: numbers of p and q in the whole, of every cut hyperedge
 };
 
 }  // namespace sheafnn::layers

@@ -28,20 +28,26 @@ class IncidenceBlocks {
 
   IncidenceBlocks() = default;
   explicit IncidenceBlocks(const Hypergraph& hypergraph)
-      : pair_count_(hypergraph.pair_count()),
+      : own_pairs_(hypergraph.pair_count()),
+        pair_count_(hypergraph.part() == nullptr ? own_pairs_ : hypergraph.part()->numbers().total_pairs),
         block_count_((hypergraph.pair_count() + 2 * width - 1) / (2 * width)),
         pair_(block_count_ * 2 * width),
         node_(block_count_ * 2 * width),
         hyperedge_(block_count_ * 2 * width) {
     for (Index i = 0; i < pair_.size(); ++i) {
-      const Index pair = std::min(i, pair_count_ - 1);
+      const Index pair = std::min(i, own_pairs_ - 1);
       pair_[i] = static_cast<std::int32_t>(pair);
       node_[i] = static_cast<std::int32_t>(hypergraph.node(pair));
       hyperedge_[i] = static_cast<std::int32_t>(hypergraph.hyperedge(pair));
     }
+    if (hypergraph.part() == nullptr) return;
+    address_.resize(pair_.size());
+    for (Index i = 0; i < pair_.size(); ++i) {
+      address_[i] = hypergraph.part()->numbers().pair[static_cast<std::size_t>(pair_[i])];
+    }
   }
 
-  /// Incident pairs.
+  /// Incident pairs of the whole hypergraph.
   [[nodiscard]] Index pair_count() const noexcept { return pair_count_; }
   [[nodiscard]] Index block_count() const noexcept { return block_count_; }
   /// Lanes of either side of a block; counts() says which are pairs.
@@ -49,7 +55,7 @@ class IncidenceBlocks {
   /// The first pair of a side of a block, and the number of pairs in it.
   [[nodiscard]] Index first(Index block, int side) const noexcept { return (block * 2 + side) * width; }
   [[nodiscard]] int count(Index block, int side) const noexcept {
-    return static_cast<int>(std::clamp<Index>(pair_count_ - first(block, side), 0, width));
+    return static_cast<int>(std::clamp<Index>(own_pairs_ - first(block, side), 0, width));
   }
   /// Numbers of the pairs, their nodes and their hyperedges.
   [[nodiscard]] const std::int32_t* arcs(Index block, int side) const noexcept {
@@ -61,9 +67,13 @@ class IncidenceBlocks {
   [[nodiscard]] const std::int32_t* hyperedges(Index block, int side) const noexcept {
     return hyperedge_.data() + first(block, side);
   }
-  /// Writes the addresses of the noise: the numbers of the pairs.
+  /// Writes the addresses of the noise: the numbers of the pairs in the whole hypergraph.
   void noise_addresses(Index block, int side, std::uint32_t* out) const noexcept {
-    std::copy_n(arcs(block, side), width, out);
+    if (address_.empty()) {
+      std::copy_n(arcs(block, side), width, out);
+    } else {
+      std::copy_n(address_.data() + first(block, side), width, out);
+    }
   }
   [[nodiscard]] bool counts(Index block, int side, int lane) const noexcept { return lane < count(block, side); }
   /// weight in the lanes that are pairs, elsewhere 0.
@@ -75,8 +85,9 @@ class IncidenceBlocks {
   }
 
  private:
-  Index pair_count_ = 0, block_count_ = 0;
+  Index own_pairs_ = 0, pair_count_ = 0, block_count_ = 0;  ///< pairs that are here, and pairs of the whole
   Buffer<std::int32_t> pair_, node_, hyperedge_;
+  Buffer<std::uint32_t> address_;  ///< on a part: numbers of the pairs in the whole
 };
 
 }  // namespace sheafnn::layers

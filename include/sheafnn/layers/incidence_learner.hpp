@@ -17,6 +17,7 @@
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/graph/hypergraph.hpp"
 #include "sheafnn/kernels/hypergraph.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
 #include "sheafnn/layers/incidence_blocks.hpp"
 #include "sheafnn/layers/sheaf_learner_input.hpp"
@@ -128,6 +129,7 @@ class IncidenceLearner {
         });
       }
     });
+    detail::sum_cut_hyperedges(*hypergraph_, of_hyperedge_.data(), half_);
   }
   void add_halves(Index block, int side) {
     const std::int32_t *node = blocks_->nodes(block, side), *hyperedge = blocks_->hyperedges(block, side);
@@ -169,6 +171,7 @@ class IncidenceLearner {
         });
       }
     });
+    detail::sum_cut_hyperedges(*hypergraph_, of_hyperedge_.data(), half_);
     parallel_for(execution, hypergraph_->node_count(), 16, [&](Index begin, Index end) {
       for (Index v = begin; v < end; ++v) {
         S* out = projection_.data() + v * stride_;
