@@ -127,7 +127,8 @@ void run(Settings s) {
     return &programs::find_model(info.model, maps, info.stalk_dimension);
   });
   const auto [edge_types, node_types] = programs::types_of(info.model, info.networks);
-  s.data.text.edge_types = !edge_types.empty();
+  s.data.text.edge_types =
+      !edge_types.empty() || (!s.data.given_sheaf.empty() && sheafnn::io::reads_edge_types(s.data.given_sheaf));
   s.data.text.node_types = !node_types.empty();
   if (const auto targets = checkpoint.metadata.find("targets"); targets != checkpoint.metadata.end()) {
     sheafnn::require(targets->second != "links", "--model", s.model,

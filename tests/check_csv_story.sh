@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A graph that no paper knows, as text files: train and predict as a user would type it, and what comes back by name.
 # usage: check_csv_story.sh FOLDER_OF_PROGRAMS
-# Needed is the model Diagonal_2.
+# Needed are the models Diagonal_2 and GivenDiagonal_2.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -166,6 +166,38 @@ refuse "stalks: child=1 .*no such type" "${typed[@]}" --edge-types --stalks chil
 refuse "stalks: young=2 .*the type is named twice" "${typed[@]}" --edge-types --stalks young=1,young=2
 refuse "stalks: 3 .*between 1 and 2" "${typed[@]}" --edge-types --stalks young=3
 refuse "people/edges.csv: has no column 'type'" "$bin/predict" --model typed.safetensors --dataset people --label trade
+# Known maps of each type of edges, whose rows have names.
+find_numpy
+relations() {  # FILE MAPS_OF_KNOWS MAPS_OF_HELPS FIRST_NAME SECOND_NAME
+  $python -c 'import json, sys, numpy
+numpy.savez(sys.argv[1], table=[json.loads(maps) for maps in sys.argv[2:4]], types=sys.argv[4:])' "$@"
+}
+alike='[[1, 1], [1, 1]]' unlike='[[1, 0.5], [-1, -0.5]]'
+relations relations.npz "$alike" "$unlike" knows helps
+relations turned.npz "$unlike" "$alike" helps knows
+relations exchanged.npz "$alike" "$unlike" helps knows
+relations few.npz "$alike" "$unlike" knows hates
+mkdir related friends
+cp typed/edges.csv people/nodes.csv related
+grep -v helps related/edges.csv > friends/edges.csv
+cp people/nodes.csv friends
+related=("${train[@]/people/related}" --epochs 3 --make-splits 60/20/20 --split-count 1 --model snn --given-sheaf)
+refuse "related/edges.csv:3: column 'type' is .*--edge-types" "${related[@]}" relations.npz
+refuse "few.npz: types: the graph's edges have a type 'helps', and no row is of it" "${related[@]}" few.npz --edge-types
+refuse '--edge-stalks: given is not allowed; the model snn has no types' \
+  "${related[@]}" relations.npz --edge-types --edge-stalks helps=1
+"${train[@]/people/related}" --epochs 1 --make-splits 60/20/20 --split-count 1 --model nsd --edge-types --sheaf own.npz > /dev/null ||
+  fail "train with types alone"
+refuse '--edge-types: given is not allowed; own.npz has no table of maps, or labels of its own' "${related[@]}" own.npz --edge-types
+"${related[@]}" relations.npz --edge-types --save related.safetensors > /dev/null || fail "train with maps of types"
+for file in relations turned exchanged; do
+  "$bin/predict" --model related.safetensors --dataset related --label trade --given-sheaf $file.npz --output $file.csv > /dev/null ||
+    fail "predict with maps of types"
+done
+cmp relations.csv turned.csv || fail "the order of a table's rows matters"
+! cmp -s relations.csv exchanged.csv || fail "the names of a table's rows do not matter"
+"$bin/predict" --model related.safetensors --dataset friends --label trade --given-sheaf relations.npz > /dev/null ||
+  fail "predict with maps of types that some edges lack"
 sed -i '3s/[a-z]*$/hinders/' typed/edges.csv
 refuse "edge type: hinders .*the model knows helps, knows" "$bin/predict" --model typed.safetensors --dataset typed --label trade
 

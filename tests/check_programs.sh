@@ -3,7 +3,7 @@
 # and bad input (one line that names the culprit, exit code 2, nothing written).
 # usage: check_programs.sh FOLDER_OF_PROGRAMS [MODEL...]
 # MODEL: a model that the programs contain, FAMILY_D; needed are Identity_2, Diagonal_2, GeneralLinear_2,
-# SpecialOrthogonal_2 to 4, Cooperative_2, FlowDiagonal_2.
+# SpecialOrthogonal_2 to 4, Cooperative_2, FlowDiagonal_2, Bundle_2, Connection_2, GivenDiagonal_2.
 set -euo pipefail
 bin=$(cd "$1" && pwd)
 shift
@@ -148,10 +148,16 @@ END
 "$bin/train" --dataset karate --model bsnn --maps identity --stalk-dim 2 --splits 0 --epochs 4 --checkpoint fixed-states > /dev/null ||
   fail "train --maps identity --checkpoint"
 "$bin/train" --resume fixed-states --epochs 6 > /dev/null || fail "a training of identity maps does not resume"
-# Cooperative and continuous-time networks: the same program, with one thread and two, interrupted and resumed, and
-# predictions.
-for model in csnn bcsnn flow bflow; do
+# Every other kind of network: the same program, with one thread and two, interrupted and resumed, and predictions.
+"$bin/train" --dataset karate --model nsd --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --splits 0 --epochs 5 \
+  --sheaf given.npz > /dev/null || fail "no sheaf to give"
+for model in csnn bcsnn flow bflow bunn bbunn conn-nsd bconn-nsd snn bsnn-given; do
+  given=() figures=yes
   case $model in
+    *bunn) own=(--layers 2 --bundles 3 --expansion taylor --terms 3) option='"terms": 3' maps=bundle ;;
+    *conn-nsd) own=(--layers 2 --gauge pivots) option='"gauge": "pivots"' maps=connection figures=no ;;
+    snn | bsnn-given) given=(--given-sheaf given.npz) figures=no
+      own=(--layers 2 --maps diagonal --no-bias "${given[@]}") option='"bias": false' maps=diagonal ;;
     *flow) own=(--maps diagonal --time 1.5 --absolute-tolerance 1e-4) option='"time": 1.5' maps=diagonal ;;
     *) own=(--layers 2 --node-learner sage-projected --learner-layers 2 --learner-width 8 --layer-norm)
        option='"node_learner": "sage-projected"' maps=cooperative ;;
@@ -162,11 +168,17 @@ for model in csnn bcsnn flow bflow; do
   "$bin/train" --resume $model-states --epochs 30 --report $model-resumed.json > /dev/null || fail "$model: train --resume"
   diff <(facts $model.json) <(facts $model-resumed.json) || fail "$model: a resumed training, with two threads, differs"
   grep -q "$option" $model.json || fail "the report of $model lacks its options"
-  check_sheaf $model.txt $model.json
-  "$bin/predict" --model $model-3.safetensors --dataset karate --output $model.csv > $model-predicted.txt || fail "predict of $model"
+  if [ $figures = yes ]; then check_sheaf $model.txt $model.json; fi
+  "$bin/predict" --model $model-3.safetensors --dataset karate --output $model.csv "${given[@]}" > $model-predicted.txt ||
+    fail "predict of $model"
   [ "$(wc -l < $model.csv)" -eq 35 ] || fail "$model.csv has not 34 nodes"
   grep -q "$model with $maps maps" $model-predicted.txt || fail "predict does not name $model"
 done
+# The maps that a training was given belong to its data.
+"$bin/train" --dataset karate --model nsd --maps diagonal --stalk-dim 2 --channels 4 --layers 2 --splits 0 --epochs 6 \
+  --sheaf given.npz > /dev/null || fail "no other sheaf to give"
+"$bin/train" --resume snn-states --epochs 40 > error.txt 2>&1 && fail "a training goes on with other given maps"
+grep -q 'data' error.txt || fail "the changed maps are not named: $(cat error.txt)"
 # A folder of format version 1 keeps the sign of layers without residual, also once it has been written anew.
 "$bin/train" --model csnn --stalk-dim 2 --channels 4 --layers 2 --no-residual --splits 0 --epochs 3 --checkpoint signs > /dev/null ||
   fail "train --no-residual"
@@ -245,15 +257,17 @@ printf 'node\tfeature\tlabel\n0\t%s1\t0\n1\t%s0\t0\n2\t%s1\t0\n' "$features" "$f
   --residual-alpha 0.25 --report deep.json --save deep.safetensors > /dev/null
 grep -q '"residual_alpha": 0.25' deep.json || fail "the report does not tell the residual"
 "$bin/predict" --model deep.safetensors --dataset karate --sheaf deep.npz > /dev/null || fail "predict with an initial residual"
-for layer in convolution wave attention copresheaf directed; do
-  "$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer $layer \
-    --report layer.json --save layer.safetensors > /dev/null || fail "train --layer $layer"
-  grep -q "\"layer\": \"$layer\"" layer.json || fail "the report does not tell the layer $layer"
+for layer in convolution wave attention copresheaf directed "attention --random-attention --attention-heads 2" \
+             "directed --random-phases --imaginary-weights" "wave --model nsd"; do
+  train=("$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --splits 0 --layer $layer)
+  rm -rf layer-states
+  "${train[@]}" --epochs 5 --threads 1 --report layer.json --save layer.safetensors > /dev/null || fail "train --layer $layer"
+  "${train[@]}" --epochs 3 --threads 2 --checkpoint layer-states > /dev/null || fail "train --layer $layer --checkpoint"
+  "$bin/train" --resume layer-states --epochs 5 --report resumed.json > /dev/null || fail "resume with the layer $layer"
+  diff <(facts layer.json) <(facts resumed.json) || fail "the layer $layer: a resumed training, with two threads, differs"
+  grep -q "\"layer\": \"${layer%% *}\"" layer.json || fail "the report does not tell the layer $layer"
   "$bin/predict" --model layer.safetensors --dataset karate --sheaf layer.npz > /dev/null || fail "predict with the layer $layer"
 done
-"$bin/train" --dataset karate --stalk-dim 3 --channels 4 --layers 2 --epochs 5 --splits 0 --layer attention --random-attention \
-  --attention-heads 2 --checkpoint heads > /dev/null || fail "train --random-attention"
-"$bin/train" --resume heads --epochs 7 > /dev/null || fail "resume with random attention"
 grep -q '"filter_jacobi_alpha": 0.5' filter.json || fail "the report does not tell the filter"
 "$bin/predict" --model filter.safetensors --dataset karate --sheaf filter.npz > /dev/null || fail "predict with a filter"
 refuse '--given-sheaf: f\.npz is not allowed; belongs to the networks bsnn-given, snn, bsnn-around, nsd-given; this one is bsnn' \
@@ -300,11 +314,7 @@ done
 grep -qa 'out_kappa\.npy' bcsnn.npz && ! grep -qa 'out_kappa\.npy' csnn.npz || fail "the spread is that of another model"
 "$bin/predict" --model csnn-3.safetensors --dataset karate --sheaf csnn1.npz --sheaf-layer 1 > /dev/null || fail "node maps of a layer"
 ! cmp -s csnn.npz csnn1.npz || fail "the layers of csnn have the same node maps"
-python=
-for candidate in python3 /usr/bin/python3; do
-  if [ -z "$python" ] && $candidate -c 'import numpy' 2> /dev/null; then python=$candidate; fi
-done
-[ -n "$python" ] || fail "no numpy (Debian: python3-numpy)"
+find_numpy
 # A class that no test node has, or is predicted to have, counts in no mean of F1; --seeds takes the place of --seed.
 mkdir absent
 awk 'BEGIN { print "a,b"; for (i = 0; i < 30; ++i) print i "," (i + 1) % 30 }' > absent/edges.csv

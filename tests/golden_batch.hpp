@@ -14,22 +14,29 @@
 namespace golden {
 
 /// Outputs and gradients of a case as the batch engine computes them.
+///
+/// \param model  with the case's parameters
+/// \param graph  of the case
 template <class Model, class Executor>
-void check_batch(Executor& executor, const Case& given, const Bounds& bounds) {
+void check_batch(Executor& executor, const Case& given, const Bounds& bounds, const Model& model,
+                 const sheafnn::GraphOf<Model>& graph) {
   namespace batch = sheafnn::batch;
   using S = typename Model::Scalar;
-  const Model model = model_of<Model>(given);
+  CAPTURE(given.name);
   const auto& parameters = model.parameters();
   Outcome outcome;
-  std::vector<std::uint8_t> roles(static_cast<std::size_t>(given.graph.node_count()));
+  std::vector<std::uint8_t> roles(given.labels.size());
   for (const std::int32_t u : given.nodes) roles[static_cast<std::size_t>(u)] = batch::training_node;
-  batch::BatchNetwork<Executor, Model> network(executor, model, given.graph, given.features, {given.labels, roles},
-                                               {});
+  batch::BatchNetwork<Executor, Model> network(executor, model, graph, given.features, {given.labels, roles}, {});
   network.parameters().upload(parameters.values().view());
   const Noise<S> given_noise = noise_of(given, model);
   std::vector<S> noise;
   for (const std::vector<S>& maps : given_noise.maps) noise.insert(noise.end(), maps.begin(), maps.end());
-  if (!noise.empty()) network.set_noise(noise);
+  if constexpr (requires { network.set_noise(noise); }) {
+    if (!noise.empty()) network.set_noise(noise);
+  } else {
+    REQUIRE(noise.empty());
+  }
   batch::Run run;
   run.training_share = 1 / static_cast<double>(given.nodes.size());
   run.kl_weight = given.file.at("kl_weight").values.at(0);
@@ -38,7 +45,10 @@ void check_batch(Executor& executor, const Case& given, const Bounds& bounds) {
 
   const auto sum = [&](const auto& tree) { return batch_checks::sums(executor, tree, 1).front(); };
   outcome.result.nll = sum(network.output().nll());
-  if (Model::bayesian) outcome.result.kl = sum(network.kl()) / static_cast<double>(network.pairs());
+  std::vector<double> kl = {0};
+  if (Model::bayesian) kl.front() = sum(network.kl()) / static_cast<double>(network.pairs());
+  batch_checks::add_kl_of_layers(executor, network, kl);
+  outcome.result.kl = kl.front();
   outcome.result.loss = outcome.result.nll + run.kl_weight * outcome.result.kl;
   const std::vector<S> log_probabilities = network.output().log_probabilities().download();
   outcome.log_probabilities.assign(log_probabilities.begin(), log_probabilities.end());
@@ -47,6 +57,12 @@ void check_batch(Executor& executor, const Case& given, const Bounds& bounds) {
   std::copy(downloaded.begin(), downloaded.end(), all.begin());
   store_gradients(parameters, all, outcome);
   compare(given, outcome, bounds);
+}
+/// The same with the case's options and graph.
+template <class Model, class Executor>
+void check_batch(Executor& executor, const Case& given, const Bounds& bounds,
+                 const typename Model::Posterior& posterior = {}) {
+  check_batch<Model>(executor, given, bounds, model_of<Model>(given, posterior), given.graph);
 }
 /// The same for golden/NAME.npz.
 template <class Model, class Executor>

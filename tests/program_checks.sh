@@ -16,6 +16,13 @@ refuse() {
   grep -qE -e "$pattern" error.txt || fail "'$(cat error.txt)' does not match '$pattern'"
   ! compgen -G 'out*' > /dev/null || fail "something was written: $*"
 }
+# usage: find_numpy: sets python to an interpreter with NumPy
+find_numpy() {
+  for python in python3 /usr/bin/python3; do
+    if $python -c 'import numpy' 2> /dev/null; then return; fi
+  done
+  fail "no numpy (Debian: python3-numpy)"
+}
 # usage: facts REPORT: what a report says, without time, place and command line.
 facts() { grep -vE '"(all|train|evaluate|threads|command|started|seconds|commit|machine)"' "$1"; }
 # usage: check_sheaf TABLE REPORT: the figures of the sheaves are in the table of train as in its report: a column, one summary
@@ -39,7 +46,7 @@ for text, *keys in (("validation loss %.3f", "loss"), ("maps permuted %+.3f", "p
                     ("drawn from the prior %+.3f", "prior", "rise"), ("identity %+.3f", "identity", "rise")):
     assert text % median(*keys) in said, text % median(*keys)
 model, summary = report["model"], report["sheaf"]
-bayesian, nodes = model in ("bsnn", "bcsnn", "bflow"), model in ("csnn", "bcsnn")
+bayesian, nodes = model in ("bsnn", "bcsnn", "bflow", "bbunn"), model in ("csnn", "bcsnn", "bunn", "bbunn")
 assert ("KL per pair" in said) == bayesian and all((use["kl_per_pair"] is not None) == bayesian for use in uses)
 unused = [use["warning"] for use in uses if use["warning"] is not None]
 assert summary["unused"] == len(unused) and (summary["warning"] is None) == (not unused)

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "golden_case.hpp"
+#include "golden3_case.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
 #include "refusal.hpp"
@@ -36,36 +36,12 @@ using sheafnn::SpecialOrthogonal;
 using sheafnn::Stream;
 using test::message_of;
 
-/// A file of golden3/ with a connection; config = d, f, L, lp, hp, bayes, separate_encoder, update, given, family, special,
-/// gauge.
-golden::Case read(const std::string& name) {
-  golden::Case r = golden::read_inputs("golden3", name);
-  const std::vector<double>& config = r.file.at("config").values;
-  REQUIRE(config.size() == 12);
-  REQUIRE(config[7] == 0);
-  REQUIRE(config[8] == 1);
-  r.options.channels = static_cast<Index>(config[1]);
-  r.options.layers = static_cast<Index>(config[2]);
-  r.options.add_lp = config[3] != 0;
-  r.options.add_hp = config[4] != 0;
-  r.options.separate_encoder = config[6] != 0;
-  return r;
-}
-template <class Family>
-CellularSheaf<Family> connection_of(const golden::Case& given) {
-  const std::vector<double>& config = given.file.at("config").values;
-  return sheafnn::connection_sheaf<Family>(given.graph, given.features,
-                                           {.special = config[10] != 0,
-                                            .gauge = config[11] != 0 ? sheafnn::FrameGauge::pivots
-                                                                     : sheafnn::FrameGauge::signs});
-}
-
 template <class Model>
 void check(const std::string& name) {
   CAPTURE(name);
-  const golden::Case given = read(name);
+  const golden::Case given = golden3::connection(name);
   golden::check<Model>(given, golden::double_bounds,
-                       typename Model::Posterior(connection_of<typename Model::Family>(given)));
+                       typename Model::Posterior(golden3::connection_of<typename Model::Family>(given)));
 }
 
 TEST_CASE("golden: networks on connections") {

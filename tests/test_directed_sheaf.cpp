@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "dense_algebra.hpp"
-#include "golden_case.hpp"
+#include "golden3_case.hpp"
 #include "model_gradient.hpp"
 #include "network_passes.hpp"
 #include "refusal.hpp"
@@ -48,54 +48,6 @@ ModelOptions plain_options() {
   r.directed.charge = 0.15;
   return r;
 }
-/// The options of a golden case, whose graph becomes a directed one.
-void read_model(golden::Case& given) {
-  const auto values = [&](const std::string& key) -> const std::vector<double>& {
-    return given.file.at(key).values;
-  };
-  REQUIRE(values("model").at(0) == 7);
-  const auto number = [&](std::size_t i) { return static_cast<Index>(values("config").at(i)); };
-  ModelOptions& r = given.options;
-  r.layer = LayerForm::directed;
-  r.channels = number(1);
-  r.layers = number(2);
-  r.separate_encoder = number(4) != 0;
-  r.directed = {.charge = values("q").at(0),
-                .activation = number(6) != 0 ? ComplexActivation::complex_relu : ComplexActivation::elu,
-                .imaginary_weights = number(7) != 0,
-                .imaginary_start = number(8) != 0};
-  std::vector<Edge> pairs;
-  for (std::size_t e = 0; e < values("direction").size(); ++e) {
-    const Edge edge{static_cast<std::int32_t>(values("edges")[2 * e]),
-                    static_cast<std::int32_t>(values("edges")[2 * e + 1])};
-    const double direction = values("direction")[e];
-    if (direction >= 0) pairs.push_back(edge);
-    if (direction <= 0) pairs.push_back({edge.v, edge.u});
-  }
-  given.graph = Graph(given.graph.node_count(), pairs);
-}
-template <class Model>
-void check_golden(const std::string& name) {
-  CAPTURE(name);
-  golden::Case given = golden::read_inputs("golden3", name);
-  read_model(given);
-  if (given.options.directed.imaginary_weights && !given.options.directed.imaginary_start) {
-    given.without_effect = {"imag_left.0", "imag_right.0"};  // weights of an imaginary part of 0
-  }
-  for (auto& [key, array] : given.file) {
-    if (!key.starts_with("hidden.")) continue;  // 2 × n × d × f in the file, n × d × 2f in networks
-    const Index f = array.shape.at(3), rows = array.shape.at(1) * array.shape.at(2);
-    std::vector<double> values;
-    for (Index row = 0; row < rows; ++row) {
-      for (const Index part : {row, rows + row}) {
-        values.insert(values.end(), array.values.data() + part * f, array.values.data() + (part + 1) * f);
-      }
-    }
-    array.values = values;
-  }
-  golden::check<Model>(given, golden::double_bounds);
-}
-
 using Setting = tiny::SettingOf<ModelOptions>;
 
 std::vector<Setting> settings(bool rotations, bool bayesian, bool learned) {
@@ -215,8 +167,8 @@ CellularSheaf<GeneralLinear<D>> some_sheaf() {
 }  // namespace
 
 TEST_CASE("directed sheaves: golden values") {
-  check_golden<Point<SpecialOrthogonal<2>>>("dsnn_so2");
-  check_golden<Bayesian<Diagonal<2>>>("bdsnn_diag2");
+  golden::check<Point<SpecialOrthogonal<2>>>(golden3::directed("dsnn_so2"), golden::double_bounds);
+  golden::check<Bayesian<Diagonal<2>>>(golden3::directed("bdsnn_diag2"), golden::double_bounds);
 }
 
 TEST_CASE("directed sheaves: gradients of deterministic networks") {

@@ -38,12 +38,12 @@ struct Files {
   tiny::Task task;
   std::filesystem::path path = folder.path() / "sheaf.npz";
 
-  [[nodiscard]] sheafnn::Dataset data() const {
+  [[nodiscard]] sheafnn::Dataset data(const std::vector<std::string>& types = {}) const {
     sheafnn::Dataset r;
     r.graph = task.graph;
     r.features = task.sparse;
     r.given_sheaf =
-        std::make_shared<const sheafnn::GivenMapArrays>(sheafnn::io::read_given_sheaf(path, task.graph));
+        std::make_shared<const sheafnn::GivenMapArrays>(sheafnn::io::read_given_sheaf(path, task.graph, types));
     return r;
   }
   template <class Call>
@@ -111,6 +111,53 @@ TEST_CASE("signs and tables of labels") {
   CHECK(by_arc.source() == DeviationSource::arcs_and_means);
 }
 
+TEST_CASE("tables of maps for types of edges") {
+  Files files;
+  const Index m = files.task.graph.edge_count();
+  std::vector<std::int32_t> types;
+  for (Index e = 0; e < m; ++e) types.push_back(static_cast<std::int32_t>(e % 2));
+  files.task.graph.set_edge_types(types, 2);
+  const std::vector<std::string> names = {"3", "7"};
+  std::vector<double> table;
+  for (Index i = 0; i < 3 * 2 * 4; ++i) table.push_back(tiny::number(4, i));
+  const auto write = [&](Index rows, const std::vector<std::int64_t>& of_rows) {
+    sheafnn::io::NpzWriter writer;
+    writer.add<double>("table", {rows, 2, 2, 2},
+                       std::span<const double>(table).first(static_cast<std::size_t>(8 * rows)));
+    if (!of_rows.empty()) writer.add<std::int64_t>("types", {static_cast<Index>(of_rows.size())}, of_rows);
+    writer.write(files.path);
+    CHECK(sheafnn::io::reads_edge_types(files.path));
+  };
+  const auto expected = [&](const std::vector<std::int32_t>& labels) {
+    return sheafnn::labelled_sheaf<GeneralLinear<2>>(files.task.graph, labels, table);
+  };
+  write(2, {});
+  const auto given = sheafnn::given_posterior<AroundGiven<GeneralLinear<2>>>(files.data());
+  CHECK(given.source() == DeviationSource::labels);
+  CHECK(given.labels().count == 2);
+  CHECK(given.labels().of_edge == types);
+  check_same(given.centre()[0], expected(types));
+
+  // Rows in another order, and one of a type that no edge has.
+  write(3, {7, 5, 3});
+  std::vector<std::int32_t> rows;
+  for (const std::int32_t type : types) rows.push_back(type == 0 ? 2 : 0);
+  const auto named = sheafnn::given_posterior<AroundGiven<GeneralLinear<2>>>(files.data(names));
+  CHECK(named.labels().count == 3);
+  CHECK(named.labels().of_edge == rows);
+  check_same(named.centre()[0], expected(rows));
+
+  const auto read = [&] { static_cast<void>(files.data(names)); };
+  CHECK(files.message([&] { static_cast<void>(files.data()); }) == "types: the graph's types have no names");
+  write(3, {});
+  CHECK(files.message(read) ==
+        "table: has 3 rows, and the graph's edges have 2 types; the key types names the type of each row");
+  write(3, {7, 5, 4});
+  CHECK(files.message(read) == "types: the graph's edges have a type '3', and no row is of it");
+  write(3, {7, 3});
+  CHECK(files.message(read) == "types: has shape (2,); expected one type for each of the 3 rows of the table");
+}
+
 TEST_CASE("files that do not fit") {
   const Files files;
   const auto read = [&] { static_cast<void>(sheafnn::io::read_given_sheaf(files.path, files.task.graph)); };
@@ -121,8 +168,8 @@ TEST_CASE("files that do not fit") {
     return files.message(read);
   };
   CHECK(with("maps", {17, 1}, std::vector<double>(17)) == "maps: expected a row for each of 18 arcs of the graph");
-  CHECK(with("signs", {9}, std::vector<double>(9, 2)) == "signs: 2 of edge 0 is neither 1 nor -1");
-  CHECK(with("table", {1, 2, 1}, {1, 1}) == "table: needs edge_labels");
+  CHECK(with("signs", {9}, std::vector<double>(9, 2)) == "signs[0]: 2 is not allowed; must be 1 or -1");
+  CHECK(with("table", {1, 2, 1}, {1, 1}) == "table: needs edge_labels, or a graph whose edges have types");
   CHECK(with("other", {1}, {1}) == "maps: is missing, and there are no signs and no table");
   CHECK(with("edge_labels", {9}, std::vector<double>(9, -1)) ==
         "edge_labels[0]: -1 is not allowed; must be between 0 and 1048575");

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,12 +18,16 @@
 #include "sheafnn/bsnn/convolution_network.hpp"
 #include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
+#include "sheafnn/graph/karate.hpp"
 #include "sheafnn/graph/splits.hpp"
+#include "sheafnn/io/checkpoint.hpp"
 #include "sheafnn/sheaf/coboundary.hpp"
 #include "sheafnn/sheaf/labelled_sheaf.hpp"
 #include "sheafnn/sheaf/laplacian.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
+#include "temporary_folder.hpp"
 #include "tiny_task.hpp"
+#include "training_check.hpp"
 
 namespace test_sheaf_convolutions {
 namespace {
@@ -334,7 +339,34 @@ TEST_CASE("sheaves of labels") {
   CHECK(directed.map(graph.reverse(graph.forward_arc(1))) == map(1, 0));
 }
 
-TEST_CASE("training on signs, a file, and a prediction") {
+TEST_CASE("convolutions train, go on where they were interrupted, and come back from files") {
+  using Family = SpecialOrthogonal<2>;
+  const sheafnn::Dataset data = sheafnn::karate_club();
+  const CellularSheaf<Family> sheaf(data.graph);
+  ConvolutionOptions options;
+  options.features = data.feature_count();
+  options.classes = data.class_count;
+  options.channels = 16;
+  const test::TemporaryFolder folder;
+  const auto check = [&]<class Model, class Posterior>(std::type_identity<Model>, const Posterior& posterior) {
+    const Model model = test::check_training<Model>(data, options, posterior);
+    const auto path = folder.path() / (std::string(Model::kind) + ".safetensors");
+    sheafnn::io::save_checkpoint(path, model);
+    CHECK(sheafnn::io::read_checkpoint_info(path).model == Model::kind);
+    const Model loaded = sheafnn::io::load_checkpoint<Model>(path, posterior);
+    CHECK(loaded.options() == model.options());
+    const auto probabilities = [&](const Model& of) {
+      return sheafnn::predict(of, data, {.samples = 2}).probabilities;
+    };
+    CHECK(probabilities(loaded) == probabilities(model));
+    const Posterior other(sheafnn::sheaf::random_sheaf<Family>(data.graph, Stream{.seed = 2}));
+    CHECK(probabilities(sheafnn::io::load_checkpoint<Model>(path, other)) != probabilities(model));
+  };
+  check(std::type_identity<SheafConvolutions<Family>>(), GivenMaps<Family>(sheaf));
+  check(std::type_identity<BayesianSheafConvolutions<Family>>(), AroundGiven<Family>(sheaf));
+}
+
+TEST_CASE("training on signs, and a prediction") {
   // Two classes; edges within a class have the sign 1, between classes −1, and each node has a noisy feature.
   const Index n = 120;
   std::vector<sheafnn::Edge> edges;

@@ -18,8 +18,11 @@
 namespace test {
 
 /// Checks the training of networks with these options. \returns the trained model
-template <class Model>
-Model check_training(const sheafnn::Dataset& data, const typename Model::Options& options) {
+///
+/// \param posterior  nothing, or what follows options and seed when a model is made
+template <class Model, class... Posterior>
+Model check_training(const sheafnn::Dataset& data, const typename Model::Options& options,
+                     const Posterior&... posterior) {
   using sheafnn::Index;
   sheafnn::TrainOptions how;
   how.epochs = 40;
@@ -27,7 +30,7 @@ Model check_training(const sheafnn::Dataset& data, const typename Model::Options
   how.dropout = how.input_dropout = 0.1;
   how.kl_maximum = 0.01;  // epoch 40 has the largest weight, and distributions start far from the prior
   const auto trained = [&](int threads, const sheafnn::TrainingState* from = nullptr) {
-    Model model(options, 1);
+    Model model(options, 1, posterior...);
     how.threads = threads;
     how.resume = from;
     const sheafnn::TrainResult result = sheafnn::train(model, data, data.splits[0], how);
@@ -50,7 +53,7 @@ Model check_training(const sheafnn::Dataset& data, const typename Model::Options
   CHECK(from.history.size() == 20);
   CHECK(trained(1, &from).first == parameters);
 
-  Model model(options, 1);
+  Model model(options, 1, posterior...);
   std::copy(parameters.begin(), parameters.end(), model.parameters().values().begin());
   const sheafnn::Prediction prediction = sheafnn::predict(model, data, {.samples = 3, .threads = 2});
   Index right = 0;

@@ -179,9 +179,10 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
 inline void add_type_options(CLI::App& app, DataOptions& data) {
   const auto group =
       app.add_option_group(type_group, "of edges and nodes, in folders with an edge list and .npz files");
-  auto* types = group->add_flag("--edge-types", data.text.edge_types,
-                                "the column type of edges.csv, or the key edge_types, tells the types of edges, "
-                                "each of which has weights of the sheaf learner (default: off)");
+  auto* types =
+      group->add_flag("--edge-types", data.text.edge_types,
+                      "the column type of edges.csv, or the key edge_types, tells the types of edges, "
+                      "each of which has weights of the sheaf learner, or maps of --given-sheaf (default: off)");
   group->add_option(
       "--stalks", data.stalks,
       "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have the stalk dimension. "
@@ -307,7 +308,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                                     : sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
     if (!options.given_sheaf.empty()) {
       data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(
-          sheafnn::io::read_given_sheaf(options.given_sheaf, data.graph));
+          sheafnn::io::read_given_sheaf(options.given_sheaf, data.graph, data.edge_type_names));
     }
     return data;
   } catch (const std::invalid_argument& error) {

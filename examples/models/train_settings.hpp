@@ -282,7 +282,8 @@ inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index 
 
 /// Gives the network the names of the graph's types and their stalks.
 ///
-/// \throws std::invalid_argument  a network without types, or stalks of types that the data do not have
+/// \throws std::invalid_argument  a network without types whose given maps do not follow from types either, or stalks of types
+///                                that the data do not have
 inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
   with_network(s, [&](auto& options) {
     if constexpr (requires { options.edge_types; }) {
@@ -293,10 +294,13 @@ inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
       options.edge_stalks =
           parse_stalks("--edge-stalks", s.data.edge_stalks, data.edge_type_names, s.stalk_dimension);
     } else {
-      for (const auto& [option, names] :
-           {std::pair("--edge-types", &data.edge_type_names), std::pair("--stalks", &data.node_type_names)}) {
-        sheafnn::require(names->empty(), option, "given", "the model " + s.model + " has no types");
-      }
+      const std::string no_types = "the model " + s.model + " has no types";
+      sheafnn::require(data.node_type_names.empty(), "--stalks", "given", no_types);
+      sheafnn::require(s.data.edge_stalks.empty(), "--edge-stalks", "given", no_types);
+      if (data.edge_type_names.empty()) return;
+      sheafnn::require(!s.data.given_sheaf.empty(), "--edge-types", "given", no_types);
+      sheafnn::require(sheafnn::io::reads_edge_types(s.data.given_sheaf), "--edge-types", "given",
+                       s.data.given_sheaf + " has no table of maps, or labels of its own");
     }
   });
 }

@@ -46,6 +46,11 @@ namespace programs {
   add(data.graph.arc_features());
   add(data.graph.edge_types());
   add(data.graph.node_types());
+  if (data.given_sheaf != nullptr) {
+    add(data.given_sheaf->maps);
+    add(data.given_sheaf->edge_weights);
+    add(data.given_sheaf->edge_labels);
+  }
   for (sheafnn::Index a = 0; directed && a < data.graph.arc_count(); ++a) {
     add(std::array{static_cast<std::int8_t>(data.graph.listed(a))});
   }

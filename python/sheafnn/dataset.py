@@ -566,7 +566,7 @@ class Dataset(NodeData):
 
         :param sheaf: a :class:`CellularSheaf` on this graph, or the path of an .npz file (docs/given_sheaves.md). ``maps`` and
             ``stalk_dim`` of the network must be its family and stalk dimension, otherwise ``fit`` raises ValueError. The network
-            normalises the sheaf itself
+            normalises the sheaf itself. A file with a ``table`` and without ``edge_labels`` has maps of ``edge_types``
         :param edge_labels: m labels from 0 on, in the order of ``edges``. With ``model="bsnn-given"`` edges of one label have one
             spread around their maps. A file has its own labels
         :raises TypeError: neither a CellularSheaf nor a path

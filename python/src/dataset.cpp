@@ -169,8 +169,8 @@ void bind_dataset(nb::module_& module) {
   module.def("with_given_sheaf", [](const Dataset& data, const std::filesystem::path& path) {
     Dataset r = data;
     const GilRelease release;
-    r.given_sheaf =
-        std::make_shared<const sheafnn::GivenMapArrays>(sheafnn::io::read_given_sheaf(path, data.graph));
+    r.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(
+        sheafnn::io::read_given_sheaf(path, data.graph, data.edge_type_names));
     return r;
   });
   module.def("karate_club", &sheafnn::karate_club);

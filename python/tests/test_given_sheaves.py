@@ -64,6 +64,25 @@ def test_one_spread_for_each_label(graph):
     np.testing.assert_array_equal(by_label.predict_proba(copy), by_label.predict_proba(data))
 
 
+def test_tables_of_the_types_of_edges(tmp_path):
+    path = tmp_path / "relations.npz"
+    table = np.array([[[1.0, 1.0], [2.0, 3.0]], [[4.0, 5.0], [6.0, 7.0]], [[8.0, 9.0], [10.0, 11.0]]])
+    data = sheafnn.Dataset.from_numpy([[0, 1], [1, 2]], np.eye(3), [0, 1, 0], edge_types=["knows", "helps"])
+    np.savez(path, table=table[:2])  # of helps and knows: names are sorted
+    given = data.with_sheaf(path).given_sheaf
+    np.testing.assert_array_equal(given.edge_labels, [1, 0])
+    np.testing.assert_array_equal(given.maps, [table[1, 0], table[1, 1], table[0, 0], table[0, 1]])
+    np.savez(path, table=table, types=["knows", "hates", "helps"])
+    given = data.with_sheaf(path).given_sheaf
+    np.testing.assert_array_equal(given.edge_labels, [0, 2])
+    np.testing.assert_array_equal(given.maps, [table[0, 0], table[0, 1], table[2, 0], table[2, 1]])
+    with pytest.raises(RuntimeError, match="relations.npz: table: needs edge_labels, or a graph whose edges have types"):
+        sheafnn.Dataset.from_numpy([[0, 1], [1, 2]], np.eye(3)).with_sheaf(path)
+    np.savez(path, table=table[:2], types=["knows", "hates"])
+    with pytest.raises(RuntimeError, match="relations.npz: types: the graph's edges have a type 'helps', and no row is of it"):
+        data.with_sheaf(path)
+
+
 def test_a_dataset_gives_its_sheaf_back(graph):
     labels = np.arange(graph.edge_count) % 7
     sheaf = CellularSheaf(graph, signs_of(graph), family="diagonal")

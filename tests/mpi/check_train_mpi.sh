@@ -42,7 +42,7 @@ cp "$work/shards.st" "$work/first.st"
 train 2 sharded_on --resume "$work/shards.st" --checkpoint "$work/shards.st" --shard-above 0 ||
   complain "shards on another number of ranks: $(cat "$work/sharded_on.out")"
 [ "$(shards | wc -w)" = 2 ] && [[ "$(shards)" == *"-of2.0.npy "*"-of2.1.npy " ]] || complain "not two shards: $(shards)"
-# Networks of continuous time, with attention, and cooperative ones with directed arcs and batch norm: the same losses on any number of ranks.
+# Networks of continuous time, of every layer, of every other kind, and on given maps: the same losses on any number of ranks.
 # usage: train_both NAME OPTION...
 train_both() {
   local name=$1
@@ -53,8 +53,14 @@ train_both() {
 network=(--maps diagonal)
 train_both flow --model bflow
 train_both attention --layers 2 --layer attention --attention-heads 2 --random-attention
+for layer in convolution wave copresheaf; do train_both $layer --layers 2 --layer $layer; done
+"$(dirname "$program")/train" "${options[@]}" "${network[@]}" --layers 2 --model nsd --sheaf "$work/given.npz" > "$work/given.out" 2>&1 ||
+  complain "no sheaf to give: $(cat "$work/given.out")"
+train_both given --layers 2 --model bsnn-given --given-sheaf "$work/given.npz"
 network=(--layers 2)
 train_both cooperative --model bcsnn --directed --batch-norm --node-learner sage
+train_both connection --model bconn-nsd
+train_both bundle --model bbunn --bundles 2 --expansion taylor --terms 3
 # Types of edges and nodes, from the columns of a folder.
 mkdir "$work/typed"
 awk 'BEGIN { print "source,target,type"; for (i = 0; i < 60; ++i) print i "," (i + 1) % 60 "," (i % 3 ? "knows" : "helps") }' > "$work/typed/edges.csv"
@@ -64,6 +70,7 @@ synthetic_options=("${options[@]}")
 options=(--dataset "$work/typed" --preset none --stalk-dim 2 --channels 4 --epochs 5 --threads 1)
 network=(--maps diagonal --layers 2)
 train_both typed --model nsd --edge-types --stalks young=1 --edge-stalks helps=1
+train_both directed --layer directed --random-phases --edge-types --stalks young=2
 options=("${synthetic_options[@]}")
 train 2 two || complain "two ranks: $(cat "$work/two.out")"
 train 2 gone_on --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
@@ -89,10 +96,10 @@ with open(f"{sys.argv[1]}/again.safetensors", "rb") as file:
     header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
 saved = json.loads(header["__metadata__"]["sheaf_use"])
 assert saved == {key: value for key, value in reports["three"]["splits"][0]["sheaf"].items() if key != "warning"}
-for kind in ("flow", "cooperative", "attention", "typed"):
+for kind in ("flow", "cooperative", "attention", "convolution", "wave", "copresheaf", "directed", "typed", "connection", "bundle", "given"):
     one, three = (json.load(open(f"{sys.argv[1]}/{kind}_{ranks}.json")) for ranks in ("one", "three"))
     assert three["bytes_per_epoch"] > 0
-    if kind != "typed":  # such networks have no scores of other maps
+    if kind not in ("typed", "connection", "given"):  # such networks have no scores of other maps
         check_sheaf(three["splits"][0]["sheaf"], one["splits"][0]["sheaf"])
     for a, b in zip(three["splits"][0]["history"]["loss"], one["splits"][0]["history"]["loss"], strict=True):
         assert abs(a - b) < 2e-4 * max(1, abs(b)), (kind, a, b)

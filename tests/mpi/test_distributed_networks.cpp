@@ -14,6 +14,7 @@
 
 #include "part_steps.hpp"
 #include "sheafnn/bsnn/connection_model.hpp"
+#include "sheafnn/bsnn/prediction.hpp"
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/bundle.hpp"
 #include "sheafnn/convolution.hpp"
@@ -50,7 +51,7 @@ std::vector<SettingOf<Options>> with(const Options& plain,
   return r;
 }
 
-/// A training's losses on the ranks and in one process.
+/// A training's losses, and predictions behind it, on the ranks and in one process.
 template <class Model>
 void check_training(const typename Model::Options& options) {
   const sheafnn::Dataset data = dataset();
@@ -64,6 +65,15 @@ void check_training(const typename Model::Options& options) {
   for (std::size_t t = 0; t < result.history.size(); ++t) {
     apart = std::max(apart, std::abs(result.history[t].loss - expected.history[t].loss));
     apart = std::max(apart, std::abs(result.history[t].validation_loss - expected.history[t].validation_loss));
+  }
+  const sheafnn::PredictOptions predicting{.samples = 2, .seed = 9};
+  const sheafnn::Prediction whole = sheafnn::predict(one, data, predicting),
+                            gathered = mpi::predict(on_ranks, part, predicting);
+  if (ranks().is_root()) {
+    REQUIRE(gathered.probabilities.size() == whole.probabilities.size());
+    for (std::size_t i = 0; i < whole.probabilities.size(); ++i) {
+      apart = std::max(apart, std::abs(gathered.probabilities[i] - whole.probabilities[i]));
+    }
   }
   CAPTURE(apart);
   CHECK(everywhere(apart < 1e-8));

@@ -70,10 +70,11 @@ template <class Model>
   const Index n = nodes.empty() ? output_rows<Model>(graph) : static_cast<Index>(nodes.size());
   const Index classes = model.options().classes;
   uncertainty::SampledPredictionBuilder builder(n, classes);
-  std::vector<S> probabilities(static_cast<std::size_t>(n * classes));
+  // On a part of a graph some networks have outputs of its own nodes alone, which come first.
+  std::vector<S> probabilities(static_cast<std::size_t>(n * classes), S(1) / static_cast<S>(classes));
   for_sampled_outputs(model, graph, features, nodes, options, [&](auto& network, const MatrixView<S>& outputs) {
-    layers::log_softmax_rows(network.execution(), n, classes, outputs.data(), outputs.stride());
-    for (Index u = 0; u < n; ++u) {
+    layers::log_softmax_rows(network.execution(), outputs.rows(), classes, outputs.data(), outputs.stride());
+    for (Index u = 0; u < outputs.rows(); ++u) {
       for (Index c = 0; c < classes; ++c) {
         probabilities[static_cast<std::size_t>(u * classes + c)] = std::exp(outputs(u, c));
       }

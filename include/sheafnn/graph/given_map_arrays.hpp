@@ -1,5 +1,7 @@
 /// \file
-/// GivenMapArrays: the maps of a given sheaf as plain arrays, beside the dataset whose graph they are over.
+/// GivenMapArrays: the maps of a given sheaf as plain arrays, beside the dataset whose graph they are over; and the arrays of
+/// labelled and signed edges.
+/// Source: math: "Convolutions on given sheaves".
 #pragma once
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 
 #include "sheafnn/core/config.hpp"
 #include "sheafnn/core/errors.hpp"
+#include "sheafnn/graph/graph.hpp"
 
 namespace sheafnn {
 
@@ -36,5 +39,53 @@ struct GivenMapArrays {
     }
   }
 };
+
+/// Maps of labelled edges, 2m × size: R_t at the smaller endpoint of an edge with label t, R'_t at the larger; of directed edges
+/// R_t at the tail.
+///
+/// \param labels    m labels, 0 … T − 1
+/// \param table     T pairs (R_t, R'_t) of maps, `size` numbers each
+/// \param directed  an edge that is listed one way (Graph::listed()) has its tail in place of the smaller endpoint
+/// \throws std::invalid_argument  another number of labels, one out of range, or a table that is no number of pairs
+[[nodiscard]] inline std::vector<double> labelled_maps(const Graph& graph, std::span<const std::int32_t> labels,
+                                                       std::span<const double> table, Index size,
+                                                       bool directed = false) {
+  const Index m = graph.edge_count();
+  require(static_cast<Index>(labels.size()) == m, "labels", labels.size(),
+          detail::concat("expected one for each of ", m, " edges"));
+  require(size > 0 && !table.empty() && static_cast<Index>(table.size()) % (2 * size) == 0, "table", table.size(),
+          detail::concat("expected pairs of maps, 2 * ", size, " numbers for each label"));
+  const Index count = static_cast<Index>(table.size()) / (2 * size);
+  std::vector<double> r(static_cast<std::size_t>(graph.arc_count() * size));
+  for (Index e = 0; e < m; ++e) {
+    const std::int32_t label = labels[static_cast<std::size_t>(e)];
+    require(label >= 0 && label < count, ArgumentName({}, "labels", static_cast<std::size_t>(e)), label,
+            detail::concat("must be between 0 and ", count - 1));
+    const Index forward = graph.forward_arc(e), backward = graph.reverse(forward);
+    const bool turned = directed && !graph.listed(forward) && graph.listed(backward);
+    const double* pair = table.data() + label * 2 * size;
+    std::copy_n(pair, size, r.data() + (turned ? backward : forward) * size);
+    std::copy_n(pair + size, size, r.data() + (turned ? forward : backward) * size);
+  }
+  return r;
+}
+
+/// The table of a signed graph: the label 0 is the sign 1, and the label 1 the sign −1, at the larger endpoint of an edge.
+inline constexpr double sign_table[] = {1, 1, 1, -1};
+
+/// The labels of a signed graph.
+///
+/// \param signs  m numbers, 1 or −1
+/// \throws std::invalid_argument  a wrong number of signs, or a value other than ±1
+[[nodiscard]] inline std::vector<std::int32_t> sign_labels(const Graph& graph, std::span<const double> signs) {
+  require(static_cast<Index>(signs.size()) == graph.edge_count(), "signs", signs.size(),
+          detail::concat("expected one for each of ", graph.edge_count(), " edges"));
+  std::vector<std::int32_t> r;
+  for (std::size_t e = 0; e < signs.size(); ++e) {
+    require(signs[e] == 1 || signs[e] == -1, ArgumentName({}, "signs", e), signs[e], "must be 1 or -1");
+    r.push_back(signs[e] > 0 ? 0 : 1);
+  }
+  return r;
+}
 
 }  // namespace sheafnn

@@ -6,7 +6,8 @@
 /// | maps         | 2m × D × D, or 2m × D (diagonal)       | one map per arc, arcs sorted by source and target               |
 /// | edge_weights | m, optional                            | w_e of orthogonal maps                                          |
 /// | edge_labels  | m, optional                            | label of each edge, edges sorted                                |
-/// | table        | T × 2 × D × D, or T × 2 × D, optional  | in place of maps: of each label the maps at the smaller and the larger endpoint |
+/// | table        | T × 2 × D × D, or T × 2 × D, optional  | in place of maps: of each label the maps at the smaller and the larger endpoint; without edge_labels, of each type of the graph's edges |
+/// | types        | T texts, optional                      | names of the types that the table's rows belong to; without it, the graph's T types in their order |
 /// | signs        | m, optional                            | in place of maps, with D = 1: 1 or −1 at the larger endpoint; labels 0 and 1 |
 /// | edges        | m × 2, optional                        | ends u < v; checked against the graph                           |
 #pragma once
@@ -14,6 +15,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -24,13 +27,57 @@
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/io/file.hpp"
 #include "sheafnn/io/npz_archive.hpp"
+#include "sheafnn/io/npz_types.hpp"
 
 namespace sheafnn::io {
 
-/// \param graph  that the sheaf is over
-/// \throws std::runtime_error  naming file and key: it cannot be read, there are neither maps nor a table, or sizes that do not
-///                             fit the graph
-[[nodiscard]] inline GivenMapArrays read_given_sheaf(const std::filesystem::path& path, const Graph& graph) {
+namespace detail {
+
+/// The row of a table for each type of the graph's edges.
+///
+/// \param rows   of the table
+/// \param names  of the graph's types, or empty
+/// \throws std::runtime_error  a graph without types, a type that no row is of, or without `types` another number of types
+[[nodiscard]] inline std::vector<std::int32_t> rows_of_types(const NpzArchive& archive, Index rows,
+                                                             const Graph& graph,
+                                                             std::span<const std::string> names) {
+  const Index count = graph.edge_type_count();
+  if (count == 0) fail(archive.file(), "table: needs edge_labels, or a graph whose edges have types");
+  std::vector<std::int32_t> r(static_cast<std::size_t>(count));
+  if (!archive.contains("types")) {
+    if (rows != count) {
+      fail(archive.file(), "table: has ", rows, " rows, and the graph's edges have ", count,
+           " types; the key types names the type of each row");
+    }
+    std::iota(r.begin(), r.end(), 0);
+    return r;
+  }
+  const std::vector<std::string> known = entry_texts(archive, "types", rows, "type", "rows of the table");
+  if (static_cast<Index>(names.size()) != count) fail(archive.file(), "types: the graph's types have no names");
+  for (std::size_t type = 0; type < names.size(); ++type) {
+    const auto found = std::find(known.begin(), known.end(), names[type]);
+    if (found == known.end())
+      fail(archive.file(), "types: the graph's edges have a type '", printable(names[type]),
+           "', and no row is of it");
+    r[type] = static_cast<std::int32_t>(found - known.begin());
+  }
+  return r;
+}
+
+}  // namespace detail
+
+/// Do the types of a graph's edges decide the maps of this file? \throws std::runtime_error  it cannot be read
+[[nodiscard]] inline bool reads_edge_types(const std::filesystem::path& path) {
+  const NpzArchive archive(path);
+  return archive.contains("table") && !archive.contains("edge_labels");
+}
+
+/// \param graph       that the sheaf is over
+/// \param type_names  of the types of its edges (Dataset::edge_type_names), or empty
+/// \throws std::runtime_error  naming file and key: it cannot be read, there are neither maps nor a table, or sizes or types that
+///                             do not fit the graph
+[[nodiscard]] inline GivenMapArrays read_given_sheaf(const std::filesystem::path& path, const Graph& graph,
+                                                     std::span<const std::string> type_names = {}) {
   const NpzArchive archive(path);
   const Index m = graph.edge_count();
   const auto fail = [&](const std::string& key, const std::string& why) {
@@ -61,34 +108,31 @@ namespace sheafnn::io {
     });
   }
   if (archive.contains("table")) {
-    if (r.edge_labels.empty() && m > 0) fail("table", "needs edge_labels");
     const NpyArray table = archive.array("table");
     const std::vector<Index>& shape = table.shape();
-    if (shape.size() < 3 || shape[1] != 2 || shape[0] < r.label_count) {
-      fail("table", sheafnn::detail::concat("expected at least ", r.label_count, " x 2 maps"));
+    if (shape.size() < 3 || shape[0] < 1 || shape[1] != 2 || shape[0] < r.label_count) {
+      fail("table", sheafnn::detail::concat("expected at least ", std::max<Index>(1, r.label_count), " x 2 maps"));
+    }
+    if (r.edge_labels.empty() && m > 0) {
+      const std::vector<std::int32_t> rows = detail::rows_of_types(archive, shape[0], graph, type_names);
+      for (const std::int32_t type : graph.edge_types()) {
+        r.edge_labels.push_back(rows[static_cast<std::size_t>(type)]);
+      }
     }
     r.label_count = shape[0];
     const std::vector<double> values = table.values<double>();
-    const Index size = static_cast<Index>(values.size()) / (2 * std::max<Index>(1, shape[0]));
-    r.maps.resize(static_cast<std::size_t>(graph.arc_count() * size));
-    for (Index e = 0; e < m; ++e) {
-      const Index forward = graph.forward_arc(e);
-      const double* pair = values.data() + r.edge_labels[static_cast<std::size_t>(e)] * 2 * size;
-      std::copy_n(pair, size, r.maps.data() + forward * size);
-      std::copy_n(pair + size, size, r.maps.data() + graph.reverse(forward) * size);
-    }
+    detail::naming_file(path.string(), [&] {
+      r.maps = labelled_maps(graph, r.edge_labels, values, static_cast<Index>(values.size()) / (2 * shape[0]));
+    });
   } else if (archive.contains("signs")) {
     const std::vector<double> signs = rows_of("signs", m, "edges").template values<double>();
-    r.maps.assign(static_cast<std::size_t>(graph.arc_count()), 1.0);
-    const bool labelled = !r.edge_labels.empty();
-    if (!labelled) r.label_count = 2;
-    for (Index e = 0; e < m; ++e) {
-      const double sign = signs[static_cast<std::size_t>(e)];
-      if (sign != 1 && sign != -1)
-        fail("signs", sheafnn::detail::concat(sign, " of edge ", e, " is neither 1 nor -1"));
-      r.maps[static_cast<std::size_t>(graph.reverse(graph.forward_arc(e)))] = sign;
-      if (!labelled) r.edge_labels.push_back(sign > 0 ? 0 : 1);
-    }
+    detail::naming_file(path.string(), [&] {
+      std::vector<std::int32_t> labels = sign_labels(graph, signs);
+      r.maps = labelled_maps(graph, labels, sign_table, 1);
+      if (!r.edge_labels.empty()) return;
+      r.edge_labels = std::move(labels);
+      r.label_count = 2;
+    });
   } else if (archive.contains("maps")) {
     r.maps = rows_of("maps", graph.arc_count(), "arcs").template values<double>();
   } else {
