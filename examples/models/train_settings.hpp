@@ -287,21 +287,23 @@ inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index 
 inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
   with_network(s, [&](auto& options) {
     if constexpr (requires { options.edge_types; }) {
-      options.edge_types = data.edge_type_names;
-      options.node_types = data.node_type_names;
-      options.stalks = parse_stalks("--stalks", s.data.stalks, data.node_type_names, s.stalk_dimension);
-      if (s.data.edge_stalks.empty()) return;
-      options.edge_stalks =
-          parse_stalks("--edge-stalks", s.data.edge_stalks, data.edge_type_names, s.stalk_dimension);
-    } else {
-      const std::string no_types = "the model " + s.model + " has no types";
-      sheafnn::require(data.node_type_names.empty(), "--stalks", "given", no_types);
-      sheafnn::require(s.data.edge_stalks.empty(), "--edge-stalks", "given", no_types);
-      if (data.edge_type_names.empty()) return;
-      sheafnn::require(!s.data.given_sheaf.empty(), "--edge-types", "given", no_types);
-      sheafnn::require(sheafnn::io::reads_edge_types(s.data.given_sheaf), "--edge-types", "given",
-                       s.data.given_sheaf + " has no table of maps, or labels of its own");
+      if (!sheafnn::has_given_sheaf(s.model)) {
+        options.edge_types = data.edge_type_names;
+        options.node_types = data.node_type_names;
+        options.stalks = parse_stalks("--stalks", s.data.stalks, data.node_type_names, s.stalk_dimension);
+        if (s.data.edge_stalks.empty()) return;
+        options.edge_stalks =
+            parse_stalks("--edge-stalks", s.data.edge_stalks, data.edge_type_names, s.stalk_dimension);
+        return;
+      }
     }
+    const std::string no_types = "the model " + s.model + " has no types";
+    sheafnn::require(data.node_type_names.empty(), "--stalks", "given", no_types);
+    sheafnn::require(s.data.edge_stalks.empty(), "--edge-stalks", "given", no_types);
+    if (data.edge_type_names.empty()) return;
+    sheafnn::require(!s.data.given_sheaf.empty(), "--edge-types", "given", no_types);
+    sheafnn::require(sheafnn::io::reads_edge_types(s.data.given_sheaf), "--edge-types", "given",
+                     s.data.given_sheaf + " has no table of maps, or labels of its own");
   });
 }
 
