@@ -29,8 +29,7 @@ struct ConvolutionOptions {
                                     .options = "ConvolutionOptions",
                                     .title = "Sheaf convolutions",
                                     .maps = "given maps",
-                                    .learned_maps = false,
-                                    .batched = false};
+                                    .learned_maps = false};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< c_l, feature channels per stalk coordinate, where `widths` is empty
