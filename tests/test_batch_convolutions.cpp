@@ -82,14 +82,16 @@ TEST_CASE_TEMPLATE("convolutions in a batch agree with the CPU: distributions ar
   for (const DeviationSource source : deviation_sources) {
     CAPTURE(to_string(source));
     const AroundGiven<Family> around = around_maps<Family>(problem.graph, source);
-    for (const ConvolutionOptions& o : small_architectures(Family::stalk_dimension)) {
-      CAPTURE(o.layers);
-      compare<Model>(o, {.samples = 2}, bound, problem, around);
-    }
     ConvolutionOptions o = small_architectures(Family::stalk_dimension)[4];
+    compare<Model>(o, {.samples = 2}, bound, problem, around);
     compare<Model>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound, problem, around);
     o.encoder = true;
     compare<Model>(o, {.input_dropout = 0, .dropout = 0, .kl_weight = 0}, bound, problem, around);
+    if (source != DeviationSource::arcs) continue;
+    for (const ConvolutionOptions& each : small_architectures(Family::stalk_dimension)) {
+      CAPTURE(each.layers);
+      compare<Model>(each, {.samples = 2}, bound, problem, around);
+    }
   }
 }
 

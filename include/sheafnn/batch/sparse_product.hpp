@@ -30,16 +30,31 @@ struct SparseRows {
   [[nodiscard]] SHEAFNN_HD Index items() const { return input.rows * width; }
   /// W of a run.
   [[nodiscard]] SHEAFNN_HD const S* weight_of(Index run) const { return weight + run * parameter_stride; }
-  /// `sum` and what row u has at output c.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S add_to(S sum, Index u, Index c, Index run) const {
+  /// What entries [first, last) of a row have at output c.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S sum(Index c, Index run, Index first, Index last) const {
+    return sum_entries(input, value + run * value_run, weight_of(run) + c, width, first, last);
+  }
+  /// `before` and what row u has at output c.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE S add_to(S before, Index u, Index c, Index run) const {
     const std::int32_t segment = input.row_segment_offset[u], last_segment = input.row_segment_offset[u + 1];
-    if (segment == last_segment) {
-      sum += sum_entries(input, value + run * value_run, weight_of(run) + c, width, input.row_offset[u],
-                         input.row_offset[u + 1]);
-    }
+    if (segment == last_segment) before += sum(c, run, input.row_offset[u], input.row_offset[u + 1]);
     const S* parts = partial + run * input.row_segments * width + c;
-    SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
-    return sum;
+    SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) before += parts[s * width];
+    return before;
+  }
+};
+
+/// The part of a segment of a long row: item (row segment, c), group: run.
+template <class S>
+struct RowSegments {
+  SparseRows<S> rows;
+  S* out;  ///< row_segments × width per run
+
+  SHEAFNN_HD void operator()(Index item, Index run) const {
+    const InputView<S>& input = rows.input;
+    const Index segment = item / rows.width;
+    out[run * input.row_segments * rows.width + item] =
+        rows.sum(item % rows.width, run, input.row_segment_entry[segment], input.row_segment_end[segment]);
   }
 };
 
@@ -90,10 +105,8 @@ class BatchSparseProduct {
             {runs, view.value, view.entries, entry_.data()}};
   }
   [[nodiscard]] Items<RowSegments<S>> row_segments(const ParameterView<S>& parameters) {
-    const InputView<S> view = input_->view();
-    return {view.row_segments * width_,
-            runs_,
-            {view, value_, value_run_, parameters.value + weight_, parameters.stride, width_, partial_.data()}};
+    const SparseRows<S> all = rows(parameters);
+    return {all.input.row_segments * width_, runs_, {all, partial_.data()}};
   }
   [[nodiscard]] SparseRows<S> rows(const ParameterView<S>& parameters) const {
     return {input_->view(), value_, value_run_,     parameters.value + weight_, parameters.stride,
