@@ -59,7 +59,8 @@ sheafnn::AroundGiven<Family> around_maps(const sheafnn::Graph& graph, sheafnn::D
     return AroundGiven<Family>(sheaf_over<Family>(graph, seed), edge_labels(graph));
   return AroundGiven<Family>(sheaf_over<Family>(graph, seed), source);
 }
-inline constexpr sheafnn::DeviationSource deviation_sources[] = {
-    sheafnn::DeviationSource::arcs, sheafnn::DeviationSource::arcs_and_means, sheafnn::DeviationSource::labels};
+inline constexpr sheafnn::DeviationSource deviation_sources[] = {sheafnn::DeviationSource::arcs,
+                                                                 sheafnn::DeviationSource::arcs_and_means,
+                                                                 sheafnn::DeviationSource::labels};
 
 }  // namespace given_sheaves

@@ -149,14 +149,15 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
   for (const ConvolutionOptions& o : small_architectures(Family::stalk_dimension)) {
     batch_checks::compare_orders<SheafConvolutions<Family, double>>(o, problem, maps_over<Family>(problem.graph));
     for (const DeviationSource source : deviation_sources) {
-      batch_checks::compare_orders<BayesianSheafConvolutions<Family, double>>(
-          o, problem, around_maps<Family>(problem.graph, source));
+      batch_checks::compare_orders<BayesianSheafConvolutions<Family, double>>(o, problem,
+                                                                              around_maps<Family>(problem.graph,
+                                                                                                  source));
     }
   }
 }
 
-TEST_CASE_TEMPLATE("gradients of convolutions in a batch are derivatives of the loss, along every coordinate", Family,
-                   Diagonal<1>, SpecialOrthogonal<2>, GeneralLinear<2>, RectangularLinear<3, 2>) {
+TEST_CASE_TEMPLATE("gradients of convolutions in a batch are derivatives of the loss, along every coordinate",
+                   Family, Diagonal<1>, SpecialOrthogonal<2>, GeneralLinear<2>, RectangularLinear<3, 2>) {
   const tiny::Task task;
   ConvolutionOptions plain;
   plain.features = tiny::Task::features;
@@ -166,8 +167,8 @@ TEST_CASE_TEMPLATE("gradients of convolutions in a batch are derivatives of the 
   for (const ConvolutionOptions& o : architectures(plain, Family::stalk_dimension)) {
     batch_checks::compare_gradient<SheafConvolutions<Family, double>>(o, maps_over<Family>(task.graph));
     for (const DeviationSource source : deviation_sources) {
-      batch_checks::compare_gradient<BayesianSheafConvolutions<Family, double>>(
-          o, around_maps<Family>(task.graph, source));
+      batch_checks::compare_gradient<BayesianSheafConvolutions<Family, double>>(o, around_maps<Family>(task.graph,
+                                                                                                       source));
     }
   }
 }
@@ -182,24 +183,26 @@ TEST_CASE("training convolutions by the batch engine follows the CPU for twenty 
   training.kl_schedule = KlSchedule::constant;
   training.kl_maximum = 0.1;
   training.samples = training.training_samples = 2;
-  compare_training_of(BayesianSheafConvolutions<Rotations, double>(
-                          o, 3, around_maps<Rotations>(data.graph, DeviationSource::arcs)),
+  compare_training_of(BayesianSheafConvolutions<Rotations, double>(o, 3,
+                                                                   around_maps<Rotations>(data.graph,
+                                                                                          DeviationSource::arcs)),
                       training, 1e-9, data, {1, 2.5});
   using Signs = Diagonal<1>;
   o.encoder = o.readout = false;
   o.activation = Activation::elu;
   training.input_dropout = 0.3;
   compare_training_of(SheafConvolutions<Signs, double>(o, 3, maps_over<Signs>(data.graph)), training, 1e-9, data);
-  compare_training_of(BayesianSheafConvolutions<Signs, double>(
-                          o, 3, around_maps<Signs>(data.graph, DeviationSource::labels)),
-                      training, 1e-9, data);
+  compare_training_of(
+      BayesianSheafConvolutions<Signs, double>(o, 3, around_maps<Signs>(data.graph, DeviationSource::labels)),
+      training, 1e-9, data);
 }
 
 TEST_CASE("three networks of convolutions side by side have the bits of single ones, also by way of checkpoints") {
   const Dataset data = karate_club();
   ConvolutionOptions o = karate_options(data);
   using Matrices = GeneralLinear<2>;
-  training_comparison::compare_seeds<SheafConvolutions<Matrices, double>>(o, data, maps_over<Matrices>(data.graph));
+  training_comparison::compare_seeds<SheafConvolutions<Matrices, double>>(o, data,
+                                                                          maps_over<Matrices>(data.graph));
   training_comparison::compare_seeds<BayesianSheafConvolutions<Matrices, double>>(
       o, data, around_maps<Matrices>(data.graph, DeviationSource::labels));
   using Signs = Diagonal<1>;
@@ -222,8 +225,9 @@ TEST_CASE("batches of convolutions take equal maps of several models, and refuse
     return batch::train_batch<batch::HostExecutor, Model>(executor, data, trainings).size();
   };
   CHECK(train_two(maps_over<Family>(data.graph), maps_over<Family>(data.graph)) == 2);
-  CHECK(test::message_of([&] { train_two(maps_over<Family>(data.graph), maps_over<Family>(data.graph, 5)); }) ==
-        "trainings[1].model: another posterior is not allowed; the models of a batch must have the same posterior");
+  CHECK(
+      test::message_of([&] { train_two(maps_over<Family>(data.graph), maps_over<Family>(data.graph, 5)); }) ==
+      "trainings[1].model: another posterior is not allowed; the models of a batch must have the same posterior");
   const Graph other(data.graph.node_count(), std::vector<Edge>{{0, 1}, {1, 2}});
   CHECK(test::message_of([&] { train_two(maps_over<Family>(other), maps_over<Family>(other)); }) ==
         sheafnn::detail::concat("edges of sheaves[0]: 2 is not allowed; the network's graph has ",

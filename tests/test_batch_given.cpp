@@ -247,7 +247,8 @@ TEST_CASE("batches take equal maps of several models, and refuse other ones and 
   CHECK(train_two(Around(o, 0, around), Around(o, 1, around)) == 2);
   CHECK(test::message_of([&] { train_two(Around(o, 0, around), Around(o, 1, elsewhere)); }) == other_posterior);
 
-  const AroundGiven<GeneralLinear<2>> by_label = around_maps<GeneralLinear<2>>(data.graph, DeviationSource::labels),
+  const AroundGiven<GeneralLinear<2>> by_label =
+                                          around_maps<GeneralLinear<2>>(data.graph, DeviationSource::labels),
                                       by_other(sheaf_over<GeneralLinear<2>>(data.graph),
                                                given_sheaves::edge_labels(data.graph, 2));
   CHECK(train_two(Around(o, 0, by_label), Around(o, 1, by_label)) == 2);

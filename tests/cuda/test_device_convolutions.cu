@@ -18,7 +18,8 @@ TEST_CASE("batches on the GPU agree with the host: convolutions on given sheaves
   batch_checks::Problem problem = small_problem();
   ConvolutionOptions o = batch_checks::small_options<ConvolutionOptions>();
   using Rotations = SpecialOrthogonal<3>;
-  compare_executors<SheafConvolutions<Rotations, double>>(o, {}, problem, maps_of_layers<Rotations>(problem.graph, 2));
+  compare_executors<SheafConvolutions<Rotations, double>>(o, {}, problem,
+                                                          maps_of_layers<Rotations>(problem.graph, 2));
   for (const DeviationSource source : given_sheaves::deviation_sources) {
     compare_executors<BayesianSheafConvolutions<Rotations, double>>(o, {.samples = 2}, problem,
                                                                     around_maps<Rotations>(problem.graph, source));

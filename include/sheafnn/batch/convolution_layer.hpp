@@ -108,10 +108,18 @@ class BatchConvolution {
       between_ = product_.data();
     }
     y_ = left_.present() ? mixed_.data() : between_;
-    executor.launch(
-        shape_.items(), instances,
-        MixForward<Family, S>{{graph_, range, sheaf.view()}, shape_, pass.copies, nullptr, 0, left_.of(parameters),
-                              parameters.stride, between_, nullptr, mixed_.data(), scaled_.data()});
+    executor.launch(shape_.items(), instances,
+                    MixForward<Family, S>{{graph_, range, sheaf.view()},
+                                          shape_,
+                                          pass.copies,
+                                          nullptr,
+                                          0,
+                                          left_.of(parameters),
+                                          parameters.stride,
+                                          between_,
+                                          nullptr,
+                                          mixed_.data(),
+                                          scaled_.data()});
     launch_diffusion(executor, instances,
                      EquationForward<Equation, StalkOutput<S>, Family, S>{{diffusion_of(call, scaled_.data())},
                                                                           equation(parameters),
@@ -145,26 +153,23 @@ class BatchConvolution {
                                          parameters.arena + bias_sums_,
                                          parameters.arena_stride,
                                          shape_.row()};
-    const EquationBackward<Equation, Family, S> start{graph_,
-                                                      range,
-                                                      sheaf.view(),
-                                                      shape_,
-                                                      pass,
-                                                      equation(parameters),
-                                                      inputs(),
-                                                      z_.data(),
-                                                      x_bar,
-                                                      z_bar,
-                                                      r_bar,
-                                                      direct,
-                                                      nullptr,
-                                                      nullptr};
+    const EquationBackward<Equation, Family, S> start{graph_,   range,     sheaf.view(),
+                                                      shape_,   pass,      equation(parameters),
+                                                      inputs(), z_.data(), x_bar,
+                                                      z_bar,    r_bar,     direct,
+                                                      nullptr,  nullptr};
     executor.launch_together(ready..., Items{bias_ >= 0 ? sums.items() : 0, pass.runs, sums},
                              Items{shape_.items(), instances, start});
     launch_diffusion(executor, instances,
-                     EquationDiffuseBackward<NoLayerBelow, Family, S>{{diffusion_of(call, r_bar)}, runs, pass,
-                                                                      number_, false, direct, nullptr,
-                                                                      scratch.w_bar.data(), y_bar});
+                     EquationDiffuseBackward<NoLayerBelow, Family, S>{{diffusion_of(call, r_bar)},
+                                                                      runs,
+                                                                      pass,
+                                                                      number_,
+                                                                      false,
+                                                                      direct,
+                                                                      nullptr,
+                                                                      scratch.w_bar.data(),
+                                                                      y_bar});
     block_gradients(call, {scaled_.data(), diffused_.data(), z_bar, r_bar, scratch.w_bar.data()},
                     left_.products(pass, shape_, parameters, y_bar, between_),
                     Items{left_.present() ? shape_.items() : 0, instances,

@@ -16,13 +16,8 @@ namespace sheafnn::batch {
 /// See the file comment; it has the interface of batch/network.hpp.
 template <class Executor, RestrictionMapFamily FamilyType, class Posterior, std::floating_point Scalar>
 class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
-    : public detail::NetworkOfParts<BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>, Executor,
-                                    ConvolutionModel<FamilyType, Posterior, Scalar>,
-                                    detail::ConvolutionNetworkParts<Executor,
-                                                                    ConvolutionModel<FamilyType, Posterior, Scalar>>> {
-  using Base = detail::NetworkOfParts<
-      BatchNetwork, Executor, ConvolutionModel<FamilyType, Posterior, Scalar>,
-      detail::ConvolutionNetworkParts<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>>;
+    : public detail::ConvolutionNetworkBase<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>> {
+  using Base = detail::ConvolutionNetworkBase<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>;
   using Base::executor_, Base::parts_;
   friend Base;
 
@@ -36,8 +31,10 @@ class BatchNetwork<Executor, ConvolutionModel<FamilyType, Posterior, Scalar>>
 
   [[nodiscard]] auto call(const Pass& pass, std::size_t layer, bool drop) {
     const Index sheaf = std::min(static_cast<Index>(layer), parts_.sheaf_count - 1);
-    return detail::ConvolutionCall<Executor, FamilyType, S>{
-        executor_, parts_.runs(), pass, parts_.view, parts_.sheaf, parts_.sheaves_at(sheaf), parts_.scratch, drop};
+    return detail::ConvolutionCall<Executor, FamilyType, S>{executor_,      parts_.runs(),
+                                                            pass,           parts_.view,
+                                                            parts_.sheaf,   parts_.sheaves_at(sheaf),
+                                                            parts_.scratch, drop};
   }
 
   /// What the first layer begins with and, of Bayesian models, Q(F | X_1).

@@ -158,13 +158,13 @@ struct ConvolutionNetworkParts {
       common->given.build(executor, sheaf);
     }
     output.emplace(executor, at.output, p, targets, n, d * options.widths.back(), options.classes, batch, sums);
-    const Index widest = d * *std::max_element(options.widths.begin() + (options.encoder ? 0 : 1),
-                                               options.widths.end());
+    const Index widest =
+        d * *std::max_element(options.widths.begin() + (options.encoder ? 0 : 1), options.widths.end());
     x_bar = array(batch.training_instances() * n * widest);
     if (batch.training_copies > 1) start_bar = array(batch.runs * start_size);
-    scratch = LayerScratch<Executor, S>(executor, batch.training_instances() * n * model.hidden_width(), 1, false,
-                                        false, false, false,
-                                        batch.instances() * graph.walk_rows() * model.hidden_width());
+    scratch =
+        LayerScratch<Executor, S>(executor, batch.training_instances() * n * model.hidden_width(), 1, false, false,
+                                  false, false, batch.instances() * graph.walk_rows() * model.hidden_width());
     // Now that all layers have reserved their partial sums.
     arena = Array<Executor, S>(executor, "partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
     ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
@@ -204,5 +204,10 @@ struct ConvolutionNetworkParts {
   Array<Executor, PartialSum> ranges;
   ParameterView<S> view;
 };
+
+/// The network's passes around these parts.
+template <class Executor, class Model>
+using ConvolutionNetworkBase = NetworkOfParts<BatchNetwork<Executor, Model>, Executor, Model,
+                                              ConvolutionNetworkParts<Executor, Model>>;
 
 }  // namespace sheafnn::batch::detail

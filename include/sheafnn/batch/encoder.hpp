@@ -97,9 +97,7 @@ class BatchEncoder {
   }
 
   /// n × h per run, after forward().
-  [[nodiscard]] const S* output() const noexcept {
-    return drops() ? output_.data() : activated_.data();
-  }
+  [[nodiscard]] const S* output() const noexcept { return drops() ? output_.data() : activated_.data(); }
 
   /// Begins a forward pass: drop_entries(), row_segments() and nodes() are to be launched one after another.
   ///

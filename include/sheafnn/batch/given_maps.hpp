@@ -74,7 +74,8 @@ class GivenArrays<Executor, Posterior, S> {
     given.check_count(sheaves);
     given.check_graph(graph);
     if constexpr (is_around_given<Posterior>) {
-      if (posterior.source() == DeviationSource::labels) labels_.emplace(executor, pair_labels(posterior.labels()));
+      if (posterior.source() == DeviationSource::labels)
+        labels_.emplace(executor, pair_labels(posterior.labels()));
     }
     count_ = given.count();
     std::vector<S> maps, weights;

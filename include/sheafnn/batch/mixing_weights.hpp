@@ -70,8 +70,9 @@ class MixingWeights {
   /// Neither of them.
   MixingWeights() = default;
   /// \param beta  the gradients are so many times their partial sums
-  MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer, const layers::ParameterSet<S>& parameters,
-                const FeatureShape<S>& shape, const BatchSize& batch, PartialSums& sums, double beta = 1)
+  MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer,
+                const layers::ParameterSet<S>& parameters, const FeatureShape<S>& shape, const BatchSize& batch,
+                PartialSums& sums, double beta = 1)
       : left_(layer.left, parameters, shape, batch, sums, beta) {
     const Index f = shape.channels;
     const RowChunks rows{shape.nodes * batch.training_copies * shape.coordinates};
@@ -110,7 +111,8 @@ class MixingWeights {
                                false,
                                parameters.arena + right_sums_,
                                parameters.arena_stride};
-    return {left_.products(pass, shape, parameters, y_bar, between), {has_right() ? right.items() : 0, pass.runs, right}};
+    return {left_.products(pass, shape, parameters, y_bar, between),
+            {has_right() ? right.items() : 0, pass.runs, right}};
   }
 
  private:

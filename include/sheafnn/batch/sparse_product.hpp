@@ -109,8 +109,8 @@ class BatchSparseProduct {
     return {all.input.row_segments * width_, runs_, {all, partial_.data()}};
   }
   [[nodiscard]] SparseRows<S> rows(const ParameterView<S>& parameters) const {
-    return {input_->view(), value_, value_run_,     parameters.value + weight_, parameters.stride,
-            width_,         partial_.data()};
+    return {input_->view(),    value_, value_run_,     parameters.value + weight_,
+            parameters.stride, width_, partial_.data()};
   }
   /// A whole forward pass. \param out  X W of every run
   void forward(Executor& executor, const Run* runs, const ParameterView<S>& parameters, bool drop, S* out) {

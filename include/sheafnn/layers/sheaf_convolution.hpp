@@ -170,8 +170,10 @@ class SheafConvolution {
       step_.diffuse(call, y, output_.data(),
                     [=]<class T>(const auto& c, Index in, Index, const T& z) SHEAFNN_INLINE_LAMBDA {
                       T derivative;
-                      const T value = activate_with_slope<A>(
-                          kernels::convolved<T>({.z = z, .mixed = c.load(y + in), .bias = c.load(bias + c)}), derivative);
+                      const T value =
+                          activate_with_slope<A>(kernels::convolved<T>(
+                                                     {.z = z, .mixed = c.load(y + in), .bias = c.load(bias + c)}),
+                                                 derivative);
                       if (training) c.store(slope + in, derivative);
                       return value;
                     });
