@@ -29,13 +29,14 @@ foreach(d RANGE 1 5)
   list(APPEND sheafnn_batch_models Connection_${d})
   foreach(family Diagonal SpecialOrthogonal GeneralLinear)
     list(APPEND sheafnn_all_models Given${family}_${d} GivenNsd${family}_${d})
+    list(APPEND sheafnn_batch_models Given${family}_${d} GivenNsd${family}_${d})
   endforeach()
 endforeach()
-set(sheafnn_usual_connections Connection_2 Connection_3 Connection_4 Connection_5)
-list(APPEND sheafnn_usual_batch_models ${sheafnn_usual_connections})
-list(APPEND sheafnn_usual_models ${sheafnn_usual_connections} GivenDiagonal_1 GivenDiagonal_2
-     GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3
-     GivenNsdDiagonal_2 GivenNsdSpecialOrthogonal_3)
+set(sheafnn_usual_given Connection_2 Connection_3 Connection_4 Connection_5 GivenDiagonal_1 GivenDiagonal_2
+    GivenSpecialOrthogonal_2 GivenSpecialOrthogonal_3 GivenGeneralLinear_2 GivenGeneralLinear_3 GivenNsdDiagonal_2
+    GivenNsdSpecialOrthogonal_3)
+list(APPEND sheafnn_usual_batch_models ${sheafnn_usual_given})
+list(APPEND sheafnn_usual_models ${sheafnn_usual_given})
 foreach(d RANGE 2 5)
   list(APPEND sheafnn_all_models Bundle_${d})
   list(APPEND sheafnn_usual_models Bundle_${d})

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs train and predict with --device cuda against the same commands on the CPU: a hundred trainings side by side,
 # models that go from one side to the other, errors. Their models: special orthogonal maps, diagonal ones in continuous
-# time, cooperative networks, connections and bundles, stalk dimension 2.
+# time and given ones, cooperative networks, connections and bundles, stalk dimension 2.
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -57,12 +57,25 @@ for one, other in zip(*(json.load(open(name))["splits"] for name in ("cpu.json",
 assert alike >= 80
 END
 
-# Cooperative networks, connections and bundles, side by side and from one side to the other; their presets, too.
-for model in csnn bcsnn conn-nsd bconn-nsd bunn bbunn; do
-  cooperative=("$bin/train" --dataset karate --model $model --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
-  if [[ $model == *bunn ]]; then cooperative+=(--bundles 2); fi
-  "${cooperative[@]}" --splits 0-2 --seeds 0-1 --report $model-cpu.json > $model-cpu.txt
-  "${cooperative[@]}" --splits 0-2 --seeds 0-1 --device cuda --report $model.json --save $model.safetensors > $model.txt
+# Cooperative networks, connections, bundles and convolutions on a given sheaf, side by side and from one side to the other;
+# their presets, too.
+python3 - << 'END'
+import struct, zipfile
+def npy(kind, letter, shape, values):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    start = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+    return start + struct.pack(f"<{len(values)}{letter}", *values)
+with zipfile.ZipFile("signs.npz", "w") as file:
+    file.writestr("maps.npy", npy("<f8", "d", (156, 2), [-1.0 if i % 7 == 0 else 1.0 for i in range(312)]))
+    file.writestr("edge_labels.npy", npy("<i8", "q", (78,), [e % 3 for e in range(78)]))
+END
+for model in csnn bcsnn conn-nsd bconn-nsd bunn bbunn snn bsnn-given; do
+  other=("$bin/train" --dataset karate --model $model --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
+  if [[ $model == *bunn ]]; then other+=(--bundles 2); fi
+  if [[ $model == *snn* && $model != *csnn ]]; then other+=(--maps diagonal --given-sheaf signs.npz); fi
+  "${other[@]}" --splits 0-2 --seeds 0-1 --report $model-cpu.json > $model-cpu.txt
+  "${other[@]}" --splits 0-2 --seeds 0-1 --device cuda --report $model.json --save $model.safetensors > $model.txt
   [ "$(rows $model.txt | wc -l)" -eq 6 ] || fail "not six rows of $model"
   paste -d ' ' <(rows $model-cpu.txt) <(rows $model.txt) | awk '
     { for (i = 6; i <= 7; ++i) if ($i - $(i + 7) > 0.002 || $(i + 7) - $i > 0.002) bad = 1 }
@@ -95,10 +108,12 @@ flow=("$bin/train" --dataset karate --model bflow --maps diagonal --stalk-dim 2 
 cmp flow.safetensors flows-2-1.safetensors || fail "a flow alone differs"
 
 # Models go from one side to the other.
-for model in cpu-2-1 device-2-1 filtered wave flow {csnn,bcsnn,conn-nsd,bconn-nsd,bunn,bbunn}-trained; do
+for model in cpu-2-1 device-2-1 filtered wave flow {csnn,bcsnn,conn-nsd,bconn-nsd,bunn,bbunn,snn,bsnn-given}-trained; do
+  given=()
+  if [[ $model == snn-* || $model == bsnn-given-* ]]; then given=(--given-sheaf signs.npz); fi
   for device in cpu cuda cuda:1; do
-    "$bin/predict" --model $model.safetensors --dataset karate --samples 5 --device $device --output $model-$device.csv \
-      > /dev/null || fail "predict $model --device $device"
+    "$bin/predict" --model $model.safetensors --dataset karate "${given[@]}" --samples 5 --device $device \
+      --output $model-$device.csv > /dev/null || fail "predict $model --device $device"
   done
   cmp $model-cuda.csv $model-cuda:1.csv || fail "the second device predicts something else"
   paste -d , $model-cpu.csv $model-cuda.csv | awk -F , '

@@ -4,20 +4,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "batch_comparison.hpp"
 #include "batch_gradient.hpp"
+#include "given_sheaves.hpp"
 #include "refusal.hpp"
 #include "sheafnn/batch/connection_layers.hpp"
 #include "sheafnn/batch/flow_layer.hpp"
 #include "sheafnn/bsnn/given_sheaf.hpp"
 #include "sheafnn/every_layer.hpp"
 #include "sheafnn/flow.hpp"
-#include "sheafnn/sheaf/random_sheaf.hpp"
 #include "training_comparison.hpp"
 
 namespace test_batch_given {
@@ -27,32 +26,14 @@ using namespace sheafnn;
 using batch_checks::compare;
 using batch_checks::small_options;
 using batch_checks::small_problem;
+using given_sheaves::around_maps;
+using given_sheaves::deviation_sources;
+using given_sheaves::maps_of_layers;
+using given_sheaves::maps_over;
+using given_sheaves::sheaf_over;
 
 constexpr double bound = 1e-11;  // as in test_batch_network.cpp
 
-/// Random maps; edge weights between 0.6 and 1.4, if the family has them.
-template <class Family>
-CellularSheaf<Family> sheaf_over(const Graph& graph, std::uint64_t seed = 4) {
-  CellularSheaf<Family> r = sheaf::random_sheaf<Family, double>(graph, Stream{seed, Purpose::user});
-  if constexpr (sheaf::may_have_edge_weights<Family>) {
-    for (Index e = 0; e < graph.edge_count(); ++e) {
-      r.set_edge_weight(e, 1 + 0.4 * std::sin(static_cast<double>(e * e + 1)));
-    }
-  }
-  return r;
-}
-/// One sheaf for all layers.
-template <class Family>
-GivenMaps<Family> maps_over(const Graph& graph, std::uint64_t seed = 4) {
-  return GivenMaps<Family>(sheaf_over<Family>(graph, seed));
-}
-/// A sheaf for every layer.
-template <class Family>
-GivenMaps<Family> maps_of_layers(const Graph& graph, Index layers) {
-  std::vector<CellularSheaf<Family>> r;
-  for (Index l = 0; l < layers; ++l) r.push_back(sheaf_over<Family>(graph, static_cast<std::uint64_t>(7 + l)));
-  return GivenMaps<Family>(std::move(r));
-}
 ConnectionModelOptions connection_options(ModelOptions options = small_options()) {
   ConnectionModelOptions r;
   static_cast<ModelOptions&>(r) = std::move(options);
@@ -166,9 +147,9 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: distributions around g
   using Model = Bgsnn<Family, double>;
   using Posterior = AroundGiven<Family>;
   const batch_checks::Problem problem = small_problem();
-  for (const DeviationSource source : {DeviationSource::arcs, DeviationSource::arcs_and_means}) {
+  for (const DeviationSource source : deviation_sources) {
     CAPTURE(to_string(source));
-    const Posterior around(sheaf_over<Family>(problem.graph), source);
+    const Posterior around = around_maps<Family>(problem.graph, source);
     ModelOptions o = small_options();
     compare<Model>(o, {.samples = 2}, bound, problem, around);
     compare<Model>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2}, bound, problem, around);
@@ -191,9 +172,8 @@ TEST_CASE_TEMPLATE("gradients of networks with given maps in the batch engine, a
   const tiny::Task task;
   ModelOptions o = tiny::options();
   batch_checks::compare_gradient<Snn<Family, double>>(o, maps_of_layers<Family>(task.graph, o.layers));
-  for (const DeviationSource source : {DeviationSource::arcs, DeviationSource::arcs_and_means}) {
-    batch_checks::compare_gradient<Bgsnn<Family, double>>(o, AroundGiven<Family>(sheaf_over<Family>(task.graph),
-                                                                                 source));
+  for (const DeviationSource source : deviation_sources) {
+    batch_checks::compare_gradient<Bgsnn<Family, double>>(o, around_maps<Family>(task.graph, source));
   }
 }
 
@@ -238,7 +218,7 @@ TEST_CASE("a batch of three seeds with given maps: three single trainings, and c
   training_comparison::compare_seeds<BconnNsd<2, double>>(karate_options<ConnectionModelOptions>(data), data);
 }
 
-TEST_CASE("batches take equal maps of several models, and refuse other ones, other graphs and spreads by labels") {
+TEST_CASE("batches take equal maps of several models, and refuse other ones and other graphs") {
   using Model = Snn<SpecialOrthogonal<3>, double>;
   using Around = Bgsnn<GeneralLinear<2>, double>;
   const Dataset data = karate_club();
@@ -267,10 +247,12 @@ TEST_CASE("batches take equal maps of several models, and refuse other ones, oth
   CHECK(train_two(Around(o, 0, around), Around(o, 1, around)) == 2);
   CHECK(test::message_of([&] { train_two(Around(o, 0, around), Around(o, 1, elsewhere)); }) == other_posterior);
 
-  EdgeLabels labels{std::vector<std::int32_t>(static_cast<std::size_t>(data.graph.edge_count())), 1};
-  const AroundGiven<GeneralLinear<2>> by_label(sheaf_over<GeneralLinear<2>>(data.graph), labels);
-  CHECK(test::message_of([&] { train_two(Around(o, 0, by_label), Around(o, 1, by_label)); }) ==
-        "deviation: labels is not allowed; batches and CUDA devices have no spreads by labels of edges");
+  const AroundGiven<GeneralLinear<2>> by_label =
+                                          around_maps<GeneralLinear<2>>(data.graph, DeviationSource::labels),
+                                      by_other(sheaf_over<GeneralLinear<2>>(data.graph),
+                                               given_sheaves::edge_labels(data.graph, 2));
+  CHECK(train_two(Around(o, 0, by_label), Around(o, 1, by_label)) == 2);
+  CHECK(test::message_of([&] { train_two(Around(o, 0, by_label), Around(o, 1, by_other)); }) == other_posterior);
   CHECK_FALSE(with_means == around);
 
   const Graph other(data.graph.node_count(), std::vector<Edge>{{0, 1}, {1, 2}});

@@ -35,10 +35,13 @@ template <class Options>
 }
 
 /// A new model.
+///
+/// \param like  null, or a model of this dataset with the same options, whose given maps the new model shares
 template <class Model>
 [[nodiscard]] Model model_on(const sheafnn::Dataset& data, const typename Model::Options& options,
-                             std::uint64_t seed) {
+                             std::uint64_t seed, const Model* like = nullptr) {
   if constexpr (reads_given_sheaf<Model>) {
+    if (like != nullptr) return Model(options, seed, like->posterior());
     return Model(options, seed, sheafnn::given_posterior<typename Model::Posterior>(data, deviation_of(options)));
   } else {
     return Model(options, seed);

@@ -15,6 +15,7 @@
 
 #include "sheafnn/batch/bundle_network.hpp"
 #include "sheafnn/batch/connection_layers.hpp"
+#include "sheafnn/batch/convolution_network.hpp"
 #include "sheafnn/batch/cooperative_network.hpp"
 #include "sheafnn/batch/device_executor.hpp"
 #include "sheafnn/batch/flow_layer.hpp"

@@ -166,6 +166,23 @@ def test_trainings_of_other_networks_on_a_device_are_those_of_the_cpu(graph, mod
         SheafClassifier(model, stalk_dim=2, device="cuda", network={"learner": "sage", "learner_layers": 2}).fit(graph)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("model", ["snn", "bsnn-given"])
+def test_convolutions_on_a_given_sheaf(graph, model, device):
+    """Equal to single fits, on a device close to them."""
+    if device == "cuda" and not sheafnn._core.has_device_models:
+        pytest.skip("built without CUDA")
+    maps = np.random.default_rng(0).normal(size=(2 * graph.edge_count, 2))
+    sheaf = sheafnn.CellularSheaf(graph, maps, family="diagonal")
+    given = graph.with_sheaf(sheaf, edge_labels=np.arange(graph.edge_count) % 3)
+    many = fit_many(given, SheafClassifier(model, "diagonal", 2, epochs=5), splits=[0, 1], seeds=[0, 1], device=device)
+    for one, split, seed in zip(many, many.table["split"], many.table["seed"]):
+        single = SheafClassifier(model, "diagonal", 2, epochs=5, random_state=int(seed)).fit(given, split=int(split))
+        difference = np.abs(one.history_["loss"] - single.history_["loss"]).max()
+        assert difference == 0 if device == "cpu" else difference < 1e-3
+        assert np.abs(one.predict_proba(given) - single.predict_proba(given)).max() < 1e-2
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

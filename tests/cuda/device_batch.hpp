@@ -44,9 +44,10 @@ template <class Model, class Executor>
                                                       const sheafnn::NodeDataset<sheafnn::GraphOf<Model>>& data,
                                                       const typename Model::Options& options,
                                                       sheafnn::TrainOptions training, std::uint64_t first,
-                                                      std::uint64_t last) {
+                                                      std::uint64_t last,
+                                                      const typename Model::Posterior& posterior = {}) {
   std::vector<Model> models;
-  for (std::uint64_t seed = first; seed < last; ++seed) models.emplace_back(options, seed);
+  for (std::uint64_t seed = first; seed < last; ++seed) models.push_back(made<Model>(options, seed, posterior));
   std::vector<sheafnn::batch::Training<Model>> trainings;
   for (Model& model : models) {
     training.seed = first + trainings.size();
@@ -62,12 +63,13 @@ template <class Model, class Executor>
 /// Three seeds side by side train on the GPU as on the host, and one seed alone has the bits that it has beside others.
 template <class Model>
 void compare_seeds_on_device(const sheafnn::NodeDataset<sheafnn::GraphOf<Model>>& data,
-                             const typename Model::Options& options) {
+                             const typename Model::Options& options,
+                             const typename Model::Posterior& posterior = {}) {
   constexpr int epochs = 10;
   sheafnn::batch::HostExecutor host;
   sheafnn::batch::DeviceExecutor device;
   const auto train = [&](auto& executor, std::uint64_t count) {
-    return losses_side_by_side<Model>(executor, data, options, {.epochs = epochs}, 0, count);
+    return losses_side_by_side<Model>(executor, data, options, {.epochs = epochs}, 0, count, posterior);
   };
   const std::vector<double> expected = train(host, 3), own = train(device, 3), one = train(device, 1);
   CHECK(expected.size() == 3 * epochs);

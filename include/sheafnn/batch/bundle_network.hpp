@@ -21,20 +21,7 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
  public:
   using typename Base::Model;
   using S = Scalar;
-
-  /// \param model    architecture of all runs; its parameters are not read
-  /// \param dropout  may the runs have dropout?
-  /// \throws std::invalid_argument  an expansion that the batch engine does not have; features, labels, roles or class weights
-  ///                                that do not fit, a size below 1; as Array
-  BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
-               const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
-      : Base(executor, model, graph, features, targets, batch, dropout) {}
-  /// A network of the same models on the same graph that only evaluates; see batch/network.hpp.
-  ///
-  /// \param copies  samples that are computed at the same time, at least 1
-  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that `other` has the same model
-  BatchNetwork(const BatchNetwork& other, const Model& model, const NodeTargetLists& targets, Index copies)
-      : Base(other, model, targets, copies) {}
+  using Base::Base;
 
  private:
   [[nodiscard]] detail::PassDropout dropout(const Pass& pass, Purpose purpose, Index number, bool drop) const {

@@ -6,12 +6,11 @@
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
-#include <algorithm>
-
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/input.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/batch/sparse_product.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/encoder.hpp"
@@ -27,35 +26,21 @@ template <class S>
 /// item (node, c), group: run.
 template <class S>
 struct EncodeNodes {
-  InputView<S> input;
+  SparseRows<S> rows;
   const Run* runs;
-  const S* value;
-  Index value_run;
-  const S* weight;
   const S* bias;
-  Index parameter_stride;
   const S* degree;  ///< null: no degree input
-  Divisor width;
   kernels::EncoderEnd end;
   bool drop;
-  const S* partial;  ///< from RowSegments
   S* activated;
   S* out;  ///< after dropout
 
   SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index u = item / width, c = item % width;
-    const S* values = value + run * value_run;
-    const S* w = weight + run * parameter_stride + c;
-    S sum = bias[run * parameter_stride + c];
-    const std::int32_t segment = input.row_segment_offset[u], last_segment = input.row_segment_offset[u + 1];
-    if (segment == last_segment) {
-      sum += sum_entries(input, values, w, width, input.row_offset[u], input.row_offset[u + 1]);
-    }
-    const S* parts = partial + run * input.row_segments * width + c;
-    SHEAFNN_UNROLL_FOUR for (std::int32_t s = segment; s < last_segment; ++s) sum += parts[s * width];
-    if (degree != nullptr) sum += degree[u] * w[input.columns * width];
+    const Index u = item / rows.width, c = item % rows.width;
+    S sum = rows.add_to(bias[run * rows.parameter_stride + c], u, c, run);
+    if (degree != nullptr) sum += degree[u] * rows.weight_of(run)[rows.input.columns * rows.width + c];
     sum = end.forward(sum);
-    const Index index = run * input.rows * width + item;
+    const Index index = run * rows.items() + item;
     activated[index] = sum;
     if (drop) out[index] = hidden_dropout<S>(runs[run])(item, sum);
   }
@@ -92,23 +77,16 @@ class BatchEncoder {
                bool drops_output = true)
       : input_(&input),
         shape_(shape),
+        product_(executor, input, shape.width, parameters.info(at.weight).offset, batch, dropout),
         weight_(parameters.info(at.weight).offset),
         bias_(parameters.info(at.bias).offset),
         degree_(shape.degrees ? degree : nullptr),
         runs_(batch.runs),
-        dropout_(dropout),
         drops_output_(drops_output) {
     const InputView<S> view = input.view();
     const Index size = runs_ * view.rows * shape.width;
-    const Index segments = std::max(batch.trains() ? view.segments : 0, view.row_segments) * shape.width;
-    if (dropout) {
-      entry_ = Array<Executor, S>(executor, "features after dropout", runs_ * view.entries);
-      if (drops_output) output_ = Array<Executor, S>(executor, "embeddings", size);
-    }
+    if (dropout && drops_output) output_ = Array<Executor, S>(executor, "embeddings", size);
     activated_ = Array<Executor, S>(executor, "embeddings", size);
-    partial_ = Array<Executor, S>(executor, "sums over features", runs_ * segments);
-    require_countable("weights of the input layer", view.columns * shape.width);
-    require_countable("sums over features", segments);
     const RowChunks chunks{view.rows};
     const Index stride = (shape.degrees ? 2 : 1) * shape.width;
     sums_ = sums.reserve(chunks.count(), stride);
@@ -119,38 +97,21 @@ class BatchEncoder {
   }
 
   /// n × h per run, after forward().
-  [[nodiscard]] const S* output() const noexcept {
-    return dropped_ && drops_output_ ? output_.data() : activated_.data();
-  }
+  [[nodiscard]] const S* output() const noexcept { return drops() ? output_.data() : activated_.data(); }
 
   /// Begins a forward pass: drop_entries(), row_segments() and nodes() are to be launched one after another.
   ///
   /// \param drop  apply the runs' dropout rules
-  void begin(bool drop) {
-    dropped_ = drop && dropout_;
-    value_ = dropped_ ? entry_.data() : input_->view().value;
-    value_run_ = dropped_ ? input_->view().entries : 0;
-  }
-  [[nodiscard]] Items<DropEntries<S>> drop_entries(const Run* runs) {
-    const InputView<S> view = input_->view();
-    return {dropped_ ? sheafnn::detail::dropout_blocks(view.entries) : 0,
-            runs_,
-            {runs, view.value, view.entries, entry_.data()}};
-  }
+  void begin(bool drop) { product_.begin(drop); }
+  [[nodiscard]] Items<DropEntries<S>> drop_entries(const Run* runs) { return product_.drop_entries(runs); }
   [[nodiscard]] Items<RowSegments<S>> row_segments(const ParameterView<S>& parameters) {
-    const InputView<S> view = input_->view();
-    return {view.row_segments * shape_.width,
-            runs_,
-            {view, value_, value_run_, parameters.value + weight_, parameters.stride, shape_.width,
-             partial_.data()}};
+    return product_.row_segments(parameters);
   }
   [[nodiscard]] Items<EncodeNodes<S>> nodes(const Run* runs, const ParameterView<S>& parameters) {
-    const InputView<S> view = input_->view();
-    return {view.rows * shape_.width,
+    const SparseRows<S> rows = product_.rows(parameters);
+    return {rows.items(),
             runs_,
-            {view, runs, value_, value_run_, parameters.value + weight_, parameters.value + bias_,
-             parameters.stride, degree_, shape_.width, end(), dropped_ && drops_output_, partial_.data(),
-             activated_.data(), output_.data()}};
+            {rows, runs, parameters.value + bias_, degree_, end(), drops(), activated_.data(), output_.data()}};
   }
 
   /// Backward, to be launched one after another: the derivative before activation, in place of the derivative of
@@ -159,12 +120,9 @@ class BatchEncoder {
   /// \param bar  derivative of output(), which is overwritten
   [[nodiscard]] Items<EncodeNodesBackward<S>> before_activation(const Run* runs, S* bar) const {
     const Index size = input_->view().rows * shape_.width;
-    return {size, runs_, {runs, activated_.data(), end(), dropped_ && drops_output_, size, bar}};
+    return {size, runs_, {runs, activated_.data(), end(), drops(), size, bar}};
   }
-  [[nodiscard]] Items<SegmentProducts<S>> column_products(const S* bar) {
-    const InputView<S> view = input_->view();
-    return {view.segments * shape_.width, runs_, {view, value_, value_run_, bar, shape_.width, partial_.data()}};
-  }
+  [[nodiscard]] Items<SegmentProducts<S>> column_products(const S* bar) { return product_.column_products(bar); }
   [[nodiscard]] Items<RowProducts<S>> row_products(const ParameterView<S>& parameters, const S* bar) const {
     const Index rows = input_->view().rows, width = shape_.width;
     const RowProducts<S> products{degree_,
@@ -182,24 +140,22 @@ class BatchEncoder {
     return {products.items(), runs_, products};
   }
   [[nodiscard]] Items<SegmentSums<S>> gradient(const ParameterView<S>& parameters) const {
-    const InputView<S> view = input_->view();
-    return {view.columns * shape_.width,
-            runs_,
-            {view, partial_.data(), shape_.width, parameters.gradient + weight_, parameters.stride}};
+    return product_.gradient(parameters);
   }
 
  private:
+  /// Has the output of this pass dropout?
+  [[nodiscard]] bool drops() const noexcept { return product_.dropped() && drops_output_; }
   [[nodiscard]] kernels::EncoderEnd end() const noexcept { return {shape_.activation, shape_.rectified}; }
 
   const InputFeatures<Executor, S>* input_ = nullptr;
   layers::EncoderOptions shape_;
+  BatchSparseProduct<Executor, S> product_;
   Index weight_ = 0, bias_ = 0;
   const S* degree_ = nullptr;
   Index runs_ = 0, sums_ = 0;
-  bool dropout_ = false, drops_output_ = true, dropped_ = false;
-  const S* value_ = nullptr;
-  Index value_run_ = 0;
-  Array<Executor, S> entry_, activated_, output_, partial_;
+  bool drops_output_ = true;
+  Array<Executor, S> activated_, output_;
 };
 
 }  // namespace sheafnn::batch::detail

@@ -6,9 +6,14 @@
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/input.hpp"
 #include "sheafnn/batch/sheaf_kernels.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/graph/feature_treatment.hpp"
@@ -35,8 +40,7 @@ class GivenArrays<Executor, Posterior, S> {
   using Draws = typename sheafnn::detail::DrawsOf<Posterior>::type;
 
   /// \param plan  of the features, from which some models compute their maps
-  /// \throws std::invalid_argument  maps over another graph, a number of sheaves that does not fit the model, or spreads
-  ///                                by labels of edges
+  /// \throws std::invalid_argument  maps over another graph, or a number of sheaves that does not fit the model
   template <class Model>
   GivenArrays(Executor& executor, const Model& model, const Graph& graph, const FeaturePlan& plan,
               const NodeFeatures& features, Index run_count)
@@ -45,6 +49,11 @@ class GivenArrays<Executor, Posterior, S> {
   /// Different sheaves of a pass.
   [[nodiscard]] Index count() const noexcept { return count_; }
   [[nodiscard]] StoredMaps<Family, S> maps() const noexcept { return {map_.data(), pairs_}; }
+  /// Builds the sheaves that nothing changes, once for all instances.
+  template <class Sheaves>
+  void build(Executor& executor, Sheaves& sheaves) const requires has_given_maps<Posterior> {
+    for (Index s = 0; s < count_; ++s) sheaves.build(executor, Pass{}, {0, s, 1}, maps(), edge_weight(s));
+  }
   /// Edge weights, m for every sheaf, or around given maps m for every run; null: 1.
   [[nodiscard]] const S* edge_weight(Index sheaf = 0) const noexcept {
     return edge_weight_.size() == 0 ? nullptr : edge_weight_.data() + sheaf * (pairs_ / 2);
@@ -54,18 +63,20 @@ class GivenArrays<Executor, Posterior, S> {
   [[nodiscard]] CentreMaps<Draws, S> centre() const noexcept requires is_around_given<Posterior> {
     return {maps()};
   }
+  /// The labels of the edges as features of the incident pairs, a 1 in the column of the label; null: none decide.
+  [[nodiscard]] const InputFeatures<Executor, S>* labels() const noexcept { return labels_ ? &*labels_ : nullptr; }
 
  private:
   GivenArrays(Executor& executor, const Graph& graph, const Posterior& posterior, Index sheaves, Index run_count)
       : pairs_(graph.arc_count()), draws_(posterior) {
     const GivenMaps<Family>& given = maps_of(posterior);
-    if constexpr (is_around_given<Posterior>) {
-      require(posterior.source() != DeviationSource::labels, "deviation", to_string(posterior.source()),
-              "batches and CUDA devices have no spreads by labels of edges");
-      sheaves = 1;
-    }
+    if constexpr (is_around_given<Posterior>) sheaves = 1;
     given.check_count(sheaves);
     given.check_graph(graph);
+    if constexpr (is_around_given<Posterior>) {
+      if (posterior.source() == DeviationSource::labels)
+        labels_.emplace(executor, pair_labels(posterior.labels()));
+    }
     count_ = given.count();
     std::vector<S> maps, weights;
     bool weighted = false;
@@ -93,6 +104,15 @@ class GivenArrays<Executor, Posterior, S> {
     map_ = Array<Executor, S>(executor, "given maps", maps);
     if (weighted) edge_weight_ = Array<Executor, S>(executor, "given maps", weights);
   }
+  /// See labels().
+  [[nodiscard]] static NodeFeatures pair_labels(const EdgeLabels& labels) {
+    std::vector<std::int32_t> of_pair = labels.of_edge;  // both sides of an edge have its label
+    of_pair.insert(of_pair.end(), labels.of_edge.begin(), labels.of_edge.end());
+    std::vector<Index> offsets(of_pair.size() + 1);
+    std::iota(offsets.begin(), offsets.end(), Index{0});
+    std::vector<double> ones(of_pair.size(), 1.0);
+    return NodeFeatures::from_csr(std::move(offsets), std::move(of_pair), std::move(ones), labels.count);
+  }
   template <class Model>
   [[nodiscard]] static Posterior posterior_of(const Model& model, [[maybe_unused]] const Graph& graph,
                                               [[maybe_unused]] const FeaturePlan& plan,
@@ -114,6 +134,7 @@ class GivenArrays<Executor, Posterior, S> {
   Index pairs_ = 0, count_ = 0;
   Draws draws_;
   Array<Executor, S> map_, edge_weight_;
+  std::optional<InputFeatures<Executor, S>> labels_;
 };
 
 }  // namespace sheafnn::batch::detail

@@ -180,25 +180,6 @@ template <class S>
   return sum;
 }
 
-/// The part of a segment of a long row: item (row segment, c), group: run.
-template <class S>
-struct RowSegments {
-  InputView<S> input;
-  const S* value;
-  Index value_run;
-  const S* weight;
-  Index parameter_stride;
-  Divisor width;
-  S* out;  ///< row_segments × width per run
-
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    const Index segment = item / width;
-    out[run * input.row_segments * width + item] =
-        sum_entries(input, value + run * value_run, weight + run * parameter_stride + item % width, width,
-                    input.row_segment_entry[segment], input.row_segment_end[segment]);
-  }
-};
-
 /// Partial sums of the weight gradient, over one segment of a column: item (segment, c), group: run.
 template <class S>
 struct SegmentProducts {

@@ -51,7 +51,8 @@ struct WeightedEquation : EquationReads {
   }
 };
 
-/// What a layer that mixes ends with, ConvolutionEnd or WaveEnd, with a bias of each run where it has one.
+/// What a layer that mixes ends with, ConvolutionEnd, ChosenConvolutionEnd or WaveEnd, with a bias of each run where it has
+/// one.
 template <template <class> class EndType, class S>
 struct MixingEnd : EquationReads {
   static constexpr bool mixes = true;
@@ -59,7 +60,7 @@ struct MixingEnd : EquationReads {
                         with_mixed = !with_x, with_bias = EndType<S>::has_bias;
   const S* bias;  ///< of run 0, f numbers
   Index run_stride;
-  bool activation;
+  decltype(EndType<S>::activation) activation;
 
   /// The end as an equation without weights.
   template <class T>

@@ -219,7 +219,8 @@ template <class S>
 struct FirstLayerProducts {
   FirstWeights weights;
   GraphView<S> graph;
-  const S* z;  ///< n × h per run
+  const S* z;   ///< n × h per run
+  Index z_run;  ///< from one run to the next; 0: all runs read the same
   const S* projection_bar;
   PairArray<S> first_bar;  ///< derivative of the first layer before activation
   RowChunks chunks;
@@ -250,7 +251,7 @@ struct FirstLayerProducts {
     for (Index j = 0; j < (w.whole_pair ? 1 : numbers.count()); ++j) {
       const Index i = w.whole_pair ? column : numbers[j];
       const S* left = projection_bar + run * chunks.rows * 2 * q + i / h * q + row;
-      const S* right = z + run * chunks.rows * h + i % h;
+      const S* right = z + run * z_run + i % h;
       SHEAFNN_UNROLL_FOUR for (Index u = begin; u < end; ++u) sum += left[u * 2 * q] * right[u * h];
     }
     return sum;

@@ -22,6 +22,47 @@ struct LayerProducts {
   Items<RowProducts<S>> right;
 };
 
+/// A of a layer, which may lack it.
+template <class S>
+class LeftWeights {
+ public:
+  LeftWeights() = default;
+  /// \param beta  see MixingWeights
+  LeftWeights(layers::ParameterId at, const layers::ParameterSet<S>& parameters, const FeatureShape<S>& shape,
+              const BatchSize& batch, PartialSums& sums, double beta = 1) {
+    if (at < 0) return;
+    const Index d = shape.coordinates, f = shape.channels;
+    const RowChunks nodes{shape.nodes * batch.training_copies};
+    offset_ = parameters.info(at).offset;
+    sums_ = sums.reserve(nodes.count(), d * d * f);
+    sums.assign(offset_, d * d, sums_, nodes.count(), d * d * f, f, false, beta);
+  }
+
+  [[nodiscard]] bool present() const noexcept { return offset_ >= 0; }
+  /// Of run 0; null: there is none.
+  [[nodiscard]] const S* of(const ParameterView<S>& parameters) const noexcept {
+    return present() ? parameters.value + offset_ : nullptr;
+  }
+  /// Partial sums of its gradient, of ⟨ȳ_i, between_j⟩; nothing without A.
+  [[nodiscard]] Items<CoordinateProducts<S>> products(const Pass& pass, const FeatureShape<S>& shape,
+                                                      const ParameterView<S>& parameters, const S* y_bar,
+                                                      const S* between) const {
+    const CoordinateProducts<S> products{y_bar,
+                                         between,
+                                         pass.copies * shape.size(),
+                                         shape.coordinates,
+                                         shape.channels,
+                                         {shape.nodes * pass.copies},
+                                         false,
+                                         parameters.arena + sums_,
+                                         parameters.arena_stride};
+    return {present() ? products.items() : 0, pass.runs, products};
+  }
+
+ private:
+  Index offset_ = -1, sums_ = 0;
+};
+
 /// See the file comment. A layer may lack either of them.
 template <class S>
 class MixingWeights {
@@ -29,15 +70,12 @@ class MixingWeights {
   /// Neither of them.
   MixingWeights() = default;
   /// \param beta  the gradients are so many times their partial sums
-  MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer, const layers::ParameterSet<S>& parameters,
-                const FeatureShape<S>& shape, const BatchSize& batch, PartialSums& sums, double beta = 1) {
-    const Index d = shape.coordinates, f = shape.channels, count = shape.nodes * batch.training_copies;
-    const RowChunks nodes{count}, rows{count * d};
-    if (layer.left >= 0) {
-      left_ = parameters.info(layer.left).offset;
-      left_sums_ = sums.reserve(nodes.count(), d * d * f);
-      sums.assign(left_, d * d, left_sums_, nodes.count(), d * d * f, f, false, beta);
-    }
+  MixingWeights(const layers::DiffusionWeights<layers::ParameterSlot>& layer,
+                const layers::ParameterSet<S>& parameters, const FeatureShape<S>& shape, const BatchSize& batch,
+                PartialSums& sums, double beta = 1)
+      : left_(layer.left, parameters, shape, batch, sums, beta) {
+    const Index f = shape.channels;
+    const RowChunks rows{shape.nodes * batch.training_copies * shape.coordinates};
     if (layer.right >= 0) {
       right_ = parameters.info(layer.right).offset;
       right_sums_ = sums.reserve(rows.count(), f * f);
@@ -45,12 +83,10 @@ class MixingWeights {
     }
   }
 
-  [[nodiscard]] bool has_left() const noexcept { return left_ >= 0; }
+  [[nodiscard]] bool has_left() const noexcept { return left_.present(); }
   [[nodiscard]] bool has_right() const noexcept { return right_ >= 0; }
   /// Of run 0; null: there is none.
-  [[nodiscard]] const S* left(const ParameterView<S>& parameters) const noexcept {
-    return has_left() ? parameters.value + left_ : nullptr;
-  }
+  [[nodiscard]] const S* left(const ParameterView<S>& parameters) const noexcept { return left_.of(parameters); }
   [[nodiscard]] const S* right(const ParameterView<S>& parameters) const noexcept {
     return has_right() ? parameters.value + right_ : nullptr;
   }
@@ -61,10 +97,8 @@ class MixingWeights {
                                           const ParameterView<S>& parameters, const Side& side, const S* between,
                                           const S* before) const {
     const Index d = shape.coordinates, f = shape.channels, run_size = pass.copies * shape.size();
-    const RowChunks nodes{shape.nodes * pass.copies}, rows{shape.nodes * pass.copies * d};
+    const RowChunks rows{shape.nodes * pass.copies * d};
     const S *y_bar = side.y_bar.data(), *p_bar = has_left() ? side.p_bar.data() : y_bar;
-    const CoordinateProducts<S> left{
-        y_bar, between, run_size, d, f, nodes, false, parameters.arena + left_sums_, parameters.arena_stride};
     const RowProducts<S> right{p_bar,
                                f,
                                f,
@@ -77,12 +111,13 @@ class MixingWeights {
                                false,
                                parameters.arena + right_sums_,
                                parameters.arena_stride};
-    return {{has_left() ? left.items() : 0, pass.runs, left}, {has_right() ? right.items() : 0, pass.runs, right}};
+    return {left_.products(pass, shape, parameters, y_bar, between),
+            {has_right() ? right.items() : 0, pass.runs, right}};
   }
 
  private:
-  Index left_ = -1, right_ = -1;
-  Index left_sums_ = 0, right_sums_ = 0;
+  LeftWeights<S> left_;
+  Index right_ = -1, right_sums_ = 0;
 };
 
 }  // namespace sheafnn::batch::detail

@@ -246,7 +246,7 @@ class BatchNetwork<Executor, Model> {
                                 learner.assemble(parts_.view));
       if (drop) z = dropped;
     }
-    learner.project(executor_, z);
+    learner.project(executor_, parts_.view, z);
     executor_.launch_together(learner.project_pairs());
     learner.finish_hidden(executor_, parts_.view);
     parts_.sheaf.build(executor_, pass, parts_.sheaves_at(static_cast<Index>(l)),

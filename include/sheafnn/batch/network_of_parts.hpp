@@ -31,7 +31,25 @@ class NetworkOfParts {
  public:
   using Model = ModelType;
   using S = typename Model::Scalar;
+  using Parts = PartsType;
+  using Common = typename Parts::Common;
 
+  /// \param model    architecture of all runs, with the maps that are given; its parameters are not read
+  /// \param dropout  may the runs have dropout?
+  /// \throws std::invalid_argument  an option that the batch engine does not have; given maps over another graph; features,
+  ///                                labels, roles or class weights that do not fit, a size below 1; as Array
+  NetworkOfParts(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
+                 const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
+      : executor_(executor),
+        parts_(executor, model, common(executor, model, graph, features, batch.checked().runs), targets, batch,
+               dropout) {}
+  /// A network of the same models on the same graph that only evaluates; see batch/network.hpp.
+  ///
+  /// \param copies  samples that are computed at the same time, at least 1
+  /// \throws std::invalid_argument  targets that do not fit. Unchecked: copies, and that `other` has the same model
+  NetworkOfParts(const NetworkOfParts& other, const Model& model, const NodeTargetLists& targets, Index copies)
+      : executor_(other.executor_),
+        parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
   NetworkOfParts(const NetworkOfParts&) = delete;
   NetworkOfParts& operator=(const NetworkOfParts&) = delete;
 
@@ -91,18 +109,6 @@ class NetworkOfParts {
   }
 
  protected:
-  using Parts = PartsType;
-  using Common = typename Parts::Common;
-
-  NetworkOfParts(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
-                 const NodeTargetLists& targets, const BatchSize& batch, bool dropout)
-      : executor_(executor),
-        parts_(executor, model, common(executor, model, graph, features, batch.checked().runs), targets, batch,
-               dropout) {}
-  NetworkOfParts(const NetworkOfParts& other, const Model& model, const NodeTargetLists& targets, Index copies)
-      : executor_(other.executor_),
-        parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
-
   Executor& executor_;
   Parts parts_;
 

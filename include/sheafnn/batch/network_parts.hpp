@@ -80,14 +80,6 @@ struct NetworkParts {
   /// Does every layer compute its sheaf from its own input?
   static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family> && !given;
 
- private:
-  struct Nothing {};
-  template <class Q>
-  struct PosteriorOf {
-    using type = BatchPosterior<Executor, typename sheafnn::detail::DrawsOf<Q>::type, S, View>;
-  };
-
- public:
   /// See BatchNetwork. Unchecked: the size of the batch.
   NetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                const NodeTargetLists& targets, const BatchSize& size, bool dropout)
@@ -122,11 +114,7 @@ struct NetworkParts {
     kl_of_layers = Array<Executor, double>(executor, "sums", batch.trains() ? batch.runs * kl_rows.count() : 0);
     kl_of_layers_tree = ColumnTree<Executor, double>(executor, batch.runs, kl_rows.count(), 1);
     view = {parameters.data(), gradient.data(), parameter_count, arena.data(), sums.arena()};
-    if constexpr (given) {
-      for (Index s = 0; s < sheaf_count; ++s) {
-        sheaf.build(executor, Pass{}, sheaves_at(s), common->given.maps(), common->given.edge_weight(s));
-      }
-    }
+    if constexpr (given) common->given.build(executor, sheaf);
   }
   NetworkParts(const NetworkParts&) = delete;
   NetworkParts& operator=(const NetworkParts&) = delete;
@@ -255,9 +243,7 @@ struct NetworkParts {
   }
 
   /// Of models that sample.
-  std::optional<typename std::conditional_t<sampled, PosteriorOf<typename Model::Posterior>,
-                                            std::type_identity<Nothing>>::type>
-      posterior;
+  std::optional<typename PosteriorOf<Executor, Model, sampled, View>::type> posterior;
 
  private:
   [[nodiscard]] static ModelLayout layout_of(const Model& model) {
@@ -286,8 +272,10 @@ struct NetworkParts {
     if (options.second_linear)
       second.emplace(executor, layout.at.second, p, n, layout.hidden_width, batch.runs, sums);
     if constexpr (sheaf::is_learned<Family> && !given) {
+      const InputFeatures<Executor, S>* labels = nullptr;
+      if constexpr (is_around_given<typename Model::Posterior>) labels = common->given.labels();
       for (const layers::SheafLearnerWeights<layers::ParameterSlot>& learner : layout.at.learners) {
-        learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums);
+        learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums, labels);
       }
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);

@@ -11,11 +11,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/column_sums.hpp"
+#include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/linear.hpp"
 #include "sheafnn/batch/output_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
@@ -60,15 +62,14 @@ inline void check(const NodeTargetLists& targets, Index nodes, Index classes) {
   }
 }
 
-/// Buffers and passes of the output of all instances. W is h × C.
+/// Buffers and passes of the output of all instances. W is h × C; without W and b the logits are X.
 template <class Executor, class S>
 class BatchOutput {
  public:
   BatchOutput(Executor& executor, const layers::LinearWeights<layers::ParameterSlot>& at,
               const layers::ParameterSet<S>& parameters, const NodeTargetLists& targets, Index nodes, Index width,
               Index classes, const BatchSize& batch, PartialSums& sums)
-      : linear_(at, parameters, batch.runs, batch.training_copies * nodes, width, classes, sums),
-        nodes_(nodes),
+      : nodes_(nodes),
         classes_(classes),
         label_(executor, "labels", targets.labels),
         role_(executor, "labels", targets.roles),
@@ -78,7 +79,13 @@ class BatchOutput {
         nll_(executor, "outputs", batch.training_instances() * nodes),
         nll_tree_(executor, batch.runs, batch.training_copies * nodes, 1),
         probability_(executor, "predictions", batch.runs * nodes * classes),
-        report_(executor, "predictions", batch.runs * nodes * evaluation_columns) {}
+        report_(executor, "predictions", batch.runs * nodes * evaluation_columns) {
+    if (at.weight >= 0) {
+      linear_.emplace(at, parameters, batch.runs, batch.training_copies * nodes, width, classes, sums);
+    } else {
+      no_bias_ = Array<Executor, S>(executor, "outputs", classes);
+    }
+  }
 
   /// Of the last pass, n × C per instance.
   [[nodiscard]] const Array<Executor, S>& log_probabilities() const noexcept { return logits_; }
@@ -94,16 +101,20 @@ class BatchOutput {
   void forward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, const S* x) {
     input_ = x;
     if (pass.training ? few_classes() : few_rows(pass)) return;  // loss() or average() begins with x
-    linear_.forward(executor, parameters, pass.copies * nodes_, x, logits_.data());
+    if (linear_) {
+      linear_->forward(executor, parameters, pass.copies * nodes_, x, logits_.data());
+    } else {
+      copy(executor, pass, x, logits_.data());
+    }
   }
 
   /// Log-probabilities, the loss and the derivatives of the logits.
   void loss(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters) {
     const TrainingOutput<S> output{rows(runs, pass, parameters), logits_bar_.data(), nll_.data()};
     if (few_classes()) {
-      const int lanes = team_lanes(linear_.inputs());
+      const int lanes = team_lanes(linear_->inputs());
       executor.launch_teams(nodes_, pass.instances(), lanes,
-                            FewClassesOutput<S>{output, linear_.inputs(), input_, linear_.weight(parameters),
+                            FewClassesOutput<S>{output, linear_->inputs(), input_, linear_->weight(parameters),
                                                 lanes});
     } else {
       executor.launch(nodes_, pass.instances(), output);
@@ -113,15 +124,22 @@ class BatchOutput {
 
   /// After loss(): the derivative of x, and partial sums of the gradients.
   void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* x_bar) const {
-    linear_.backward(executor, parameters, pass.copies * nodes_, logits_bar_.data(), x_bar);
+    if (linear_) {
+      linear_->backward(executor, parameters, pass.copies * nodes_, logits_bar_.data(), x_bar);
+    } else {
+      copy(executor, pass, logits_bar_.data(), x_bar);
+    }
   }
   /// The same for few classes, where the last layer begins in the same launch: see EnterLayers.
-  [[nodiscard]] bool few_classes() const noexcept { return classes_ <= FewClassesOutput<S>::max_classes; }
+  [[nodiscard]] bool few_classes() const noexcept {
+    return linear_ && classes_ <= FewClassesOutput<S>::max_classes;
+  }
   [[nodiscard]] LogitsBar<S> logits_bar(const ParameterView<S>& parameters) const noexcept {
-    return {logits_bar_.data(), linear_.weight(parameters), parameters.stride, classes_};
+    return {logits_bar_.data(), linear_->weight(parameters), parameters.stride, classes_};
   }
   [[nodiscard]] Items<RowProducts<S>> weight_products(const Pass& pass, const ParameterView<S>& parameters) const {
-    return linear_.weight_products(parameters, pass.copies * nodes_, input_, logits_bar_.data());
+    if (!linear_) return {};
+    return linear_->weight_products(parameters, pass.copies * nodes_, input_, logits_bar_.data());
   }
 
   /// Evaluates `total` samples, as many at a time as fit: their logits without bias by forward(pass), log-probabilities and
@@ -147,9 +165,9 @@ class BatchOutput {
                Index total) {
     const EvaluationOutput<S> output{rows(runs, pass, parameters), probability_.data(), total, report_.data()};
     if (few_rows(pass)) {
-      const int lanes = team_lanes(linear_.inputs());
+      const int lanes = team_lanes(linear_->inputs());
       executor.launch_teams(nodes_, pass.runs, lanes,
-                            FewClassesEvaluation<S>{output, linear_.inputs(), input_, linear_.weight(parameters),
+                            FewClassesEvaluation<S>{output, linear_->inputs(), input_, linear_->weight(parameters),
                                                     lanes});
     } else {
       executor.launch(nodes_, pass.runs, output);
@@ -165,16 +183,22 @@ class BatchOutput {
     return {{nodes_, classes_, label_.data(), role_.data(), class_weight_.data()},
             runs,
             pass,
-            linear_.bias(parameters),
-            parameters.stride,
+            linear_ ? linear_->bias(parameters) : no_bias_.data(),
+            linear_ ? parameters.stride : 0,
             logits_.data()};
+  }
+  /// Between X and the logits, or of their derivatives, where they are equal.
+  void copy(Executor& executor, const Pass& pass, const S* from, S* to) const {
+    const Index size = nodes_ * classes_;
+    executor.launch(size, pass.instances(), CopyToInstances<S>{from, size, 1, to});
   }
   [[nodiscard]] static std::vector<double> class_weights(const NodeTargetLists& targets, Index classes) {
     if (targets.class_weights.empty()) return std::vector<double>(static_cast<std::size_t>(classes), 1.0);
     return {targets.class_weights.begin(), targets.class_weights.end()};
   }
 
-  BatchLinear<S> linear_;
+  std::optional<BatchLinear<S>> linear_;
+  Array<Executor, S> no_bias_;  ///< zeros, without b
   Index nodes_, classes_;
   Array<Executor, std::int32_t> label_;
   Array<Executor, std::uint8_t> role_;

@@ -11,6 +11,7 @@
 #include "sheafnn/batch/encoder.hpp"
 #include "sheafnn/batch/sheaf.hpp"
 #include "sheafnn/batch/sheaf_learner.hpp"
+#include "sheafnn/posterior/around_given.hpp"
 
 namespace sheafnn::batch::detail {
 
@@ -44,6 +45,8 @@ class BatchPosterior {
   }
   /// KL over all incident pairs; empty for models without.
   [[nodiscard]] const ColumnTree<Executor, S>& kl() const noexcept { return kl_tree_; }
+  /// KL of every incident pair, run by run.
+  [[nodiscard]] const S* kl_of_pairs() const noexcept { return kl_.data(); }
 
   /// The parameters, and KL per pair, from what the learner reads.
   ///
@@ -51,17 +54,17 @@ class BatchPosterior {
   template <class... Others>
   void infer(Executor& executor, const ParameterView<S>& view, Learner& learner, const S* embedding,
              const Others&... others) {
-    learner.project(executor, embedding);
+    learner.project(executor, view, embedding);
     const auto pairs = learner.project_pairs();
     const ActivatePairs<Q, S> activate{learner.raw(), parameters(), posterior_, kl_.data(), graph_.pairs()};
-    if (learner.has_hidden_layers()) {
-      executor.launch_together(pairs, others...);
-      learner.finish_hidden(executor, view);
-      executor.launch(graph_.pairs(), runs_, activate);
-    } else {
+    if (learner.projects_raw()) {
       executor.launch_together(Items{pairs.items, pairs.groups,
                                      ProjectPosterior<Q, S, decltype(pairs.kernel)>{pairs.kernel, activate}},
                                others...);
+    } else {
+      executor.launch_together(pairs, others...);
+      learner.finish_hidden(executor, view);
+      executor.launch(graph_.pairs(), runs_, activate);
     }
   }
 
@@ -104,6 +107,17 @@ class BatchPosterior {
   const S* given_weight_ = nullptr;
   Array<Executor, S> parameters_, kl_;
   ColumnTree<Executor, S> kl_tree_;
+};
+
+/// The posterior of a kind of model, and nothing of models that do not sample.
+template <class Executor, class Model, bool Sampled, class View = GraphView<typename Model::Scalar>>
+struct PosteriorOf {
+  using type = BatchPosterior<Executor, typename sheafnn::detail::DrawsOf<typename Model::Posterior>::type,
+                              typename Model::Scalar, View>;
+};
+template <class Executor, class Model, class View>
+struct PosteriorOf<Executor, Model, false, View> {
+  struct type {};
 };
 
 }  // namespace sheafnn::batch::detail

@@ -1,13 +1,15 @@
 /// \file
 /// BatchSheafLearner: raw parameters of every restriction map and edge weights from node embeddings, for a batch of
 /// runs (for one network, with the formulas: layers/sheaf_learner.hpp; over a hypergraph, without edge weights and hidden
-/// layers, layers/incidence_learner.hpp).
+/// layers, layers/incidence_learner.hpp). A table of spreads by labels of edges may take its place
+/// (layers/labelled_spread.hpp): raw outputs are then its product with a matrix that has a 1 at the label of each pair.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "sheafnn/batch/incidence_learner_kernels.hpp"
 #include "sheafnn/batch/learner_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/batch/sparse_product.hpp"
 #include "sheafnn/bsnn/model_layout.hpp"
 #include "sheafnn/layers/hypergraph_setting.hpp"
 #include "sheafnn/layers/sheaf_learner.hpp"
@@ -28,11 +31,27 @@ class BatchSheafLearner {
 
  public:
   BatchSheafLearner() = default;
+  /// \param labels  of the incident pairs, if there is a table: 2m rows with a 1 each; must outlive the learner
   BatchSheafLearner(Executor& executor, const View& graph, const layers::SheafLearnerOptions& shape,
                     const layers::SheafLearnerWeights<layers::ParameterSlot>& at,
-                    const layers::ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums)
-      : graph_(graph), inputs_(shape.inputs), outputs_(shape.outputs()), width_(shape.width), runs_(batch.runs) {
+                    const layers::ParameterSet<S>& parameters, const BatchSize& batch, PartialSums& sums,
+                    const InputFeatures<Executor, S>* labels = nullptr)
+      : graph_(graph),
+        inputs_(shape.inputs),
+        outputs_(shape.outputs()),
+        width_(shape.width),
+        runs_(batch.runs),
+        input_run_(graph.nodes * shape.inputs) {
     if constexpr (!of_edges) factor_ = sheafnn::detail::mean_factor<S>(shape);
+    const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaf learner", runs_ * size); };
+    const auto bar = [&](Index size) { return array(batch.trains() ? size : 0); };
+    if (labels != nullptr) {
+      outputs_ = shape.spread;
+      table_.emplace(executor, *labels, outputs_, parameters.info(at.spread).offset, batch, false);
+      raw_ = array(graph.pairs() * outputs_);
+      raw_bar_ = bar(graph.pairs() * bar_row());
+      return;
+    }
     hidden_layers_ = shape.hidden_layers;
     first_outputs_ = hidden_layers_ > 0 ? width_ : outputs_;
     first_.inputs = inputs_;
@@ -59,8 +78,6 @@ class BatchSheafLearner {
     const Index pairs = graph.pairs(), q = first_.columns;
     require_countable("projections of the sheaf learner", graph.nodes * 2 * q);
     require_countable("weights of the sheaf learner", assembled());
-    const auto array = [&](Index size) { return Array<Executor, S>(executor, "sheaf learner", runs_ * size); };
-    const auto bar = [&](Index size) { return array(batch.trains() ? size : 0); };
     weight_ = array(assembled());
     projection_ = array(graph.nodes * 2 * q);
     raw_ = array(pairs * outputs_);
@@ -99,6 +116,8 @@ class BatchSheafLearner {
     }
   }
 
+  /// From now on all runs read the same embeddings, n × h.
+  void share_input() noexcept { input_run_ = 0; }
   /// Raw outputs, outputs() per incident pair.
   [[nodiscard]] PairArray<S> raw() noexcept { return pairs_of(raw_.data(), outputs_); }
   /// Their derivatives, to be filled before backward().
@@ -114,16 +133,17 @@ class BatchSheafLearner {
   [[nodiscard]] Items<AssembleFirstLayer<S>> assemble(const ParameterView<S>& parameters) {
     return {assembled(), runs_, {first_, parameters.value, parameters.stride, weight_.data(), factor_}};
   }
-  /// The second: projections of embeddings z (n × h per run), which stay in place until backward().
-  void project(Executor& executor, const S* z) {
+  /// The second: projections of embeddings z (n × h per run), which stay in place until backward(); or rows of the table.
+  void project(Executor& executor, [[maybe_unused]] const ParameterView<S>& parameters, const S* z) {
     input_ = z;
+    if (table_) table_->forward(executor, nullptr, parameters, false, raw_.data());
     if (first_.columns == 0) return;
     const Index q2 = 2 * first_.columns, n = graph_.nodes;
     executor.multiply(Product<S>{n,
                                  q2,
                                  inputs_,
                                  runs_,
-                                 {z, inputs_, n * inputs_},
+                                 {z, inputs_, input_run_},
                                  {weight_.data(), inputs_, assembled(), true},
                                  projection_.data(),
                                  q2,
@@ -155,6 +175,8 @@ class BatchSheafLearner {
     }
   }
   [[nodiscard]] bool has_hidden_layers() const noexcept { return hidden_layers_ > 0; }
+  /// Does project_pairs() give raw outputs? Otherwise hidden layers or a table do.
+  [[nodiscard]] bool projects_raw() const noexcept { return !has_hidden_layers() && !table_; }
   /// The last, with hidden layers: from the first of them to raw outputs.
   void finish_hidden(Executor& executor, const ParameterView<S>& parameters) {
     const Index pairs = graph_.pairs();
@@ -177,15 +199,20 @@ class BatchSheafLearner {
 
   /// From raw_bar() and edge_logit_bar() to the embeddings' derivative; then first_products() is to be launched.
   ///
-  /// \param z_bar   n × h per run; overwritten, or added to when `add`
+  /// \param z_bar   n × h per run; overwritten, or added to when `add`; null: not wanted
   /// \param others  parts that share a launch; they must not touch z_bar
   template <class... Others>
   void backward(Executor& executor, const ParameterView<S>& parameters, S* z_bar, bool add,
                 const Others&... others) {
     const Index n = graph_.nodes, q = first_.columns;
+    if (table_) {
+      executor.launch_together(table_->column_products(raw_bar_.data()), others...);
+      executor.launch_together(table_->gradient(parameters));
+    } else if constexpr (sizeof...(Others) > 0) {
+      if (q == 0) executor.launch_together(others...);
+    }
     if (q == 0) {
-      if constexpr (sizeof...(Others) > 0) executor.launch_together(others...);
-      if (!add) executor.zero(z_bar, runs_ * n * inputs_);
+      if (!add && z_bar != nullptr) executor.zero(z_bar, runs_ * n * inputs_);
       return;
     }
     first_bar_ = hidden_layers_ > 0 ? backward_hidden(executor, parameters) : raw_bar();
@@ -203,6 +230,7 @@ class BatchSheafLearner {
       sum_over_pairs(executor, n, graph_.offset, nullptr, graph_.hyperedge, nullptr,
                      {of_hyperedge_.data(), q, graph_.hyperedges * q}, mean);
     }
+    if (z_bar == nullptr) return;
     executor.multiply(Product<S>{n,
                                  inputs_,
                                  2 * q,
@@ -219,6 +247,7 @@ class BatchSheafLearner {
     const FirstLayerProducts<S> products{first_,
                                          graph_,
                                          input_,
+                                         input_run_,
                                          projection_.data(),
                                          first_bar_,
                                          {graph_.nodes},
@@ -253,12 +282,12 @@ class BatchSheafLearner {
 
   /// Numbers from one pair's derivatives of raw outputs to the next's: they are gathered pair by pair, in whole tiles
   /// where no product reads them.
-  [[nodiscard]] Index bar_row() const noexcept { return hidden_layers_ > 0 ? outputs_ : (outputs_ + 3) / 4 * 4; }
-  /// Without hidden layers raw outputs lie entry by entry; matrix products need them pair by pair.
+  [[nodiscard]] Index bar_row() const noexcept { return projects_raw() ? (outputs_ + 3) / 4 * 4 : outputs_; }
+  /// Projected raw outputs lie entry by entry; matrix products need them pair by pair.
   [[nodiscard]] PairArray<S> pairs_of(S* data, Index count) const noexcept {
     const Index pairs = graph_.pairs();
-    return hidden_layers_ > 0 ? PairArray<S>{data, 1, count, pairs * count}
-                              : PairArray<S>{data, pairs, 1, pairs * count};
+    return projects_raw() ? PairArray<S>{data, pairs, 1, pairs * count}
+                          : PairArray<S>{data, 1, count, pairs * count};
   }
   [[nodiscard]] PairArray<S> hidden_pairs(S* data) const noexcept {
     return {data, 1, width_, graph_.pairs() * width_};
@@ -306,7 +335,9 @@ class BatchSheafLearner {
   View graph_{};
   S factor_ = S(1);  ///< of the first layer's weights
   Index inputs_ = 0, outputs_ = 0, width_ = 0, hidden_layers_ = 0, first_outputs_ = 0, runs_ = 0;
+  Index input_run_ = 0;  ///< from the embeddings of one run to the next
   FirstWeights first_;
+  std::optional<BatchSparseProduct<Executor, S>> table_;  ///< in place of all weights
   Index first_sums_ = 0;
   const S* input_ = nullptr;
   PairArray<S> first_bar_;

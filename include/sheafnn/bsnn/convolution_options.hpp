@@ -30,7 +30,6 @@ struct ConvolutionOptions {
                                     .title = "Sheaf convolutions",
                                     .maps = "given maps",
                                     .learned_maps = false,
-                                    .batched = false,
                                     .modules = "SheafDiffusion"};
 
   Index features = 0;   ///< p, number of input features

@@ -105,13 +105,7 @@ struct ConvolutionSteps {
     if (encoder) return {encoder->output.data(), graph.node_count(), start_width()};
     if (dense.empty()) {
       dense.resize(graph.node_count() * start_width());
-      for (Index u = 0; u < graph.node_count(); ++u) {
-        for (Index k = features.offsets()[static_cast<std::size_t>(u)];
-             k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
-          const std::size_t i = static_cast<std::size_t>(k);
-          dense[u * start_width() + features.column_of()[i]] = static_cast<S>(features.values()[i]);
-        }
-      }
+      write_dense(features, dense.data());
     }
     return {dense.data(), graph.node_count(), start_width()};
   }

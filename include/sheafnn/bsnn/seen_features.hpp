@@ -33,6 +33,18 @@ template <class Options, class GraphType>
   return plan.empty() ? fit_features(features, options.feature_treatment, part_of(graph)) : plan;
 }
 
+/// Writes the features as dense rows. Unchecked: `to` has n × p zeros.
+template <class S>
+void write_dense(const NodeFeatures& features, S* to) {
+  for (Index u = 0; u < features.rows(); ++u, to += features.columns()) {
+    for (Index k = features.offsets()[static_cast<std::size_t>(u)];
+         k < features.offsets()[static_cast<std::size_t>(u) + 1]; ++k) {
+      const std::size_t i = static_cast<std::size_t>(k);
+      to[features.column_of()[i]] = static_cast<S>(features.values()[i]);
+    }
+  }
+}
+
 /// Features as a network reads them.
 struct SeenFeatures {
   NodeFeatures features;           ///< n × p; on a part of a graph, rows of the halo are empty

@@ -4,7 +4,8 @@
 ///     X' = gain X − act(Z),   gain = 1 + tanh ε,   act = ELU or nothing       (math: "The model" (3.6))
 ///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                             (math: "Backward pass of one diffusion step" (3.19))
 ///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ               (math: "Deep networks" (3.39, 3.40))
-///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44))
+///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44);
+///                                                                              "Convolutions on given sheaves" (8.5))
 ///     X' = gain X − act(Z + b)                                                 (math: "Layers and learner" (7.6))
 ///     X' = X + act(Y + b),   Y from means over neighbours                      (math: "Copresheaves" (3.50))
 ///     X' = act(M),   X' = X + act(M − Y)                                       (math: "Sheaf attention" (3.47))
@@ -90,6 +91,17 @@ struct ResidualShare {
   }
 };
 
+/// What a convolution applies its activation to, Y − Z + b.
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T convolved(const LayerValues<T>& at) {
+  return at.mixed - at.z + at.bias;
+}
+/// Of convolved(), from z̄, the derivative of Z.
+template <class T>
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> convolved_bar(const T& z_bar) {
+  return {.z = z_bar, .mixed = -z_bar, .bias = -z_bar};
+}
+
 /// The end of a convolution, act(Y − Z + b).
 template <class T>
 struct ConvolutionEnd {
@@ -97,11 +109,27 @@ struct ConvolutionEnd {
   bool activation;
 
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
-    return activated(at.mixed - at.z + at.bias, activation);
+    return activated(convolved(at), activation);
   }
   [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
-    const T z_bar = activated_bar(bar, at.mixed - at.z + at.bias, activation);
-    return {.z = z_bar, .mixed = -z_bar, .bias = -z_bar};
+    return convolved_bar(activated_bar(bar, convolved(at), activation));
+  }
+};
+
+/// The same with a choice of activations, as networks of convolutions have it.
+template <class T>
+struct ChosenConvolutionEnd {
+  static constexpr bool reads_input = false, reads_before = false, has_bias = true;
+  layers::Activation activation;
+
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T forward(const LayerValues<T>& at) const {
+    T slope;
+    return layers::activate_with_slope(activation, convolved(at), slope);
+  }
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE LayerValues<T> backward(const LayerValues<T>& at, const T& bar) const {
+    T slope;
+    static_cast<void>(layers::activate_with_slope(activation, convolved(at), slope));
+    return convolved_bar(-(bar * slope));
   }
 };
 

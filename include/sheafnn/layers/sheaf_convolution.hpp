@@ -12,6 +12,7 @@
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
+#include "sheafnn/kernels/layer_end.hpp"
 #include "sheafnn/layers/dense_layer.hpp"
 #include "sheafnn/layers/laplacian_step.hpp"
 #include "sheafnn/layers/layer.hpp"
@@ -169,7 +170,10 @@ class SheafConvolution {
       step_.diffuse(call, y, output_.data(),
                     [=]<class T>(const auto& c, Index in, Index, const T& z) SHEAFNN_INLINE_LAMBDA {
                       T derivative;
-                      const T value = activate_with_slope<A>(c.load(y + in) - z + c.load(bias + c), derivative);
+                      const T value =
+                          activate_with_slope<A>(kernels::convolved<T>(
+                                                     {.z = z, .mixed = c.load(y + in), .bias = c.load(bias + c)}),
+                                                 derivative);
                       if (training) c.store(slope + in, derivative);
                       return value;
                     });
