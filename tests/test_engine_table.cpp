@@ -3,13 +3,7 @@
 
 #include <string_view>
 
-#include "sheafnn/batch/bundle_network.hpp"
-#include "sheafnn/batch/connection_layers.hpp"
-#include "sheafnn/batch/cooperative_network.hpp"
-#include "sheafnn/batch/flow_layer.hpp"
-#include "sheafnn/batch/host_executor.hpp"
-#include "sheafnn/batch/hypergraph_layer.hpp"
-#include "sheafnn/batch/network.hpp"
+#include "sheafnn/batch.hpp"
 #include "sheafnn/bsnn/network_options.hpp"
 #include "sheafnn/bsnn/pooled_model.hpp"
 #include "sheafnn/bundle.hpp"
