@@ -57,7 +57,7 @@ class NetworkOfParts {
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
     require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
     const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
-    const Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
+    const Pass pass{parts_.batch.runs, Model::bayesian ? parts_.batch.training_copies : 1, true, 0};
     network().encode({pass.runs, 1, true, 0}, input_dropout, dropout);
     network().forward(pass, dropout);
     parts_.output->loss(executor_, parts_.runs(), pass, parts_.view);
@@ -73,7 +73,7 @@ class NetworkOfParts {
   template <std::invocable<const Pass&> After>
   void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
     require_between("samples", total, 1, 32768);
-    const Index count = samples(total);
+    const Index count = Model::bayesian ? total : 1;
     network().encode({.runs = parts_.batch.runs, .behind = behind}, false, false);
     parts_.output->evaluate(
         executor_, parts_.runs(), parts_.view, parts_.batch, count, behind,
@@ -85,10 +85,8 @@ class NetworkOfParts {
     evaluate(total, nothing, behind);
   }
 
-  /// How many samples are drawn: one where nothing is random. Takes any number.
-  [[nodiscard]] static constexpr Index samples(Index requested) noexcept {
-    return Model::bayesian ? requested : 1;
-  }
+  /// Is anything of a model random, beside dropout?
+  [[nodiscard]] static constexpr bool draws(const Model&) noexcept { return Model::bayesian; }
 
  protected:
   using Parts = PartsType;

@@ -80,6 +80,15 @@ struct NetworkParts {
   /// Does every layer compute its sheaf from its own input?
   static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family> && !given;
 
+  /// Is anything of a model random, beside dropout?
+  [[nodiscard]] static bool draws_of(const Model& model) {
+    if constexpr (requires { Layer::draws(model); }) {
+      return sampled || Layer::draws(model);
+    } else {
+      return sampled;
+    }
+  }
+
  private:
   struct Nothing {};
   template <class Q>
@@ -95,6 +104,7 @@ struct NetworkParts {
         options(ModelLayers<Executor, Model>::options(model)),
         layout(layout_of(model)),
         batch(size),
+        draws(draws_of(model)),
         parameter_count(model.parameters().size()),
         graph(common->graph),
         input(common->input),
@@ -135,6 +145,7 @@ struct NetworkParts {
   ModelOptions options;
   ModelLayout layout;
   BatchSize batch;
+  bool draws;  ///< is anything random, beside dropout?
   Index parameter_count;
   BatchGraphType& graph;  ///< this and the next four: common->
   InputFeatures<Executor, S>& input;
@@ -286,8 +297,11 @@ struct NetworkParts {
     if (options.second_linear)
       second.emplace(executor, layout.at.second, p, n, layout.hidden_width, batch.runs, sums);
     if constexpr (sheaf::is_learned<Family> && !given) {
+      // Where every layer computes its sheaf, copies differ by what the layers before it have drawn.
+      const Index training = batch.trains() ? 1 : 0;
+      const BatchSize of_learner = sheaf_per_layer && draws ? batch : BatchSize{batch.runs, training, 1};
       for (const layers::SheafLearnerWeights<layers::ParameterSlot>& learner : layout.at.learners) {
-        learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums);
+        learners.emplace_back(executor, g, layout.learner, learner, p, of_learner, sums);
       }
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
@@ -323,7 +337,7 @@ struct NetworkParts {
     const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
     if (batch.copies > 1) spread = array("embeddings", batch.instances() * size);
     if (sheaf_per_layer && dropout) {
-      for (Index s = 1; s < sheaf_count; ++s) learner_input.push_back(array("embeddings", batch.runs * size));
+      for (Index s = 1; s < sheaf_count; ++s) learner_input.push_back(array("embeddings", training));
     }
     x_bar = array("layers", training);
     if (batch.training_copies > 1 && !start) embedding_bar = array("layers", batch.runs * size);

@@ -146,7 +146,7 @@ class BatchTrainer {
     epoch();
     executor_.synchronise();
     progress_.upload(std::vector<detail::Progress>(trainings_.size()));
-    executor_.launch(1, count_, detail::BeginTraining{network_.runs().data(), Model::bayesian});
+    executor_.launch(1, count_, detail::BeginTraining{network_.runs().data(), weighs_kl()});
     executor_.record([this] { epoch(); });
   }
 
@@ -163,7 +163,7 @@ class BatchTrainer {
     executor_.launch_together(
         adam_.step(runs, progress_.data(), network_.gradient().data(), network_.parameters().data()),
         Teams{1, count_, max_lanes,
-              detail::EndStep{runs, progress_.data(), Model::bayesian, network_.output().nll().partial(),
+              detail::EndStep{runs, progress_.data(), weighs_kl(), network_.output().nll().partial(),
                               network_.kl().partial(), kl_of_layers(), network_.pairs(), losses_.data()}});
   }
 
@@ -182,7 +182,7 @@ class BatchTrainer {
     const detail::BatchOutput<Executor, S>& output = network.output();
     report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, max_lanes,
-                           detail::EndEpoch{network_.runs().data(), progress_.data(), Model::bayesian,
+                           detail::EndEpoch{network_.runs().data(), progress_.data(), weighs_kl(),
                                             losses_.data(), report_tree_.partial(), adam_.failed(),
                                             adam_.tensors(), history_.data(), window});
     executor_.launch(network_.parameter_count() + predictions(), count_,
@@ -200,7 +200,11 @@ class BatchTrainer {
     }
   }
   [[nodiscard]] NodeTargetLists targets() const { return {loss_.labels(), roles_.roles, loss_.class_weights()}; }
-  [[nodiscard]] Index evaluation_samples() const { return Network::samples(trainings_.front().options.samples); }
+  /// Has the objective a KL term?
+  [[nodiscard]] bool weighs_kl() const { return Model::bayesian || Network::draws(first_); }
+  /// How many samples are drawn.
+  [[nodiscard]] Index samples(Index requested) const { return Network::draws(first_) ? requested : 1; }
+  [[nodiscard]] Index evaluation_samples() const { return samples(trainings_.front().options.samples); }
   /// Does a device have room for an evaluation beside a training pass?
   [[nodiscard]] bool small(const GraphOf<Model>& graph) const {
     return evaluation_samples() <= detail::samples_at_once(first_, graph, count_);
@@ -210,7 +214,7 @@ class BatchTrainer {
     return detail::max_copies(first_, graph, count_, evaluation_samples());
   }
   [[nodiscard]] BatchSize batch_size(const GraphOf<Model>& graph) const {
-    const Index training = Network::samples(trainings_.front().options.training_samples);
+    const Index training = samples(trainings_.front().options.training_samples);
     return {count_, training, beside_ ? training : std::max(training, evaluation_copies(graph))};
   }
   [[nodiscard]] bool any(double TrainOptions::*rate) const {
