@@ -27,8 +27,7 @@ void compare_gradient(const typename Model::Options& options, const typename Mod
   for (const std::int32_t u : task.train) roles[static_cast<std::size_t>(u)] = sheafnn::batch::training_node;
   HostExecutor executor;
   using Batch = sheafnn::batch::BatchNetwork<HostExecutor, Model>;
-  Batch networks(executor, model, graph_of<Model>(task), task.sparse,
-                                                             {task.labels, roles}, {1, 1, 1});
+  Batch networks(executor, model, graph_of<Model>(task), task.sparse, {task.labels, roles}, {1, 1, 1});
   sheafnn::batch::Run run;
   run.seed = 5;
   run.dropout = sheafnn::batch::DropoutRule(0.3);

@@ -171,8 +171,8 @@ TEST_CASE(
   attention.attention = attention_of(15);
   training_comparison::compare_training_of(Rotations(attention, 3), training, bound, data);
   // Without a distribution of maps, every draw of scores has maps of its own from the second layer on.
-  training_comparison::compare_training_of(Waves(attention, 3), {.epochs = 12, .dropout = 0.2, .training_samples = 2}, bound,
-                                           data);
+  training_comparison::compare_training_of(Waves(attention, 3),
+                                           {.epochs = 12, .dropout = 0.2, .training_samples = 2}, bound, data);
   training_comparison::compare_seeds<Waves>(attention, data);
   training_comparison::compare_seeds<Waves>(wave, data);
 }
@@ -194,7 +194,8 @@ TEST_CASE("copresheaves have neither fixed filters nor a Laplacian for harmonic 
         "layer: copresheaf is not allowed; harmonic pooling reads a Laplacian, and copresheaves have none");
 }
 
-TEST_CASE("batches of models with all layers have every layer, and of models without a distribution random scores") {
+TEST_CASE(
+    "batches of models with all layers have every layer, and of models without a distribution random scores") {
   for (const LayerForm form : {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::attention,
                                LayerForm::copresheaf, LayerForm::directed}) {
     CAPTURE(to_string(form));

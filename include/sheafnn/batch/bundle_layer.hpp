@@ -10,9 +10,9 @@
 
 #include "sheafnn/batch/bundle_kernels.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/feed_forward.hpp"
 #include "sheafnn/batch/heat_operator.hpp"
-#include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/bsnn/bundle_options.hpp"
 
 namespace sheafnn::batch::detail {
@@ -174,7 +174,7 @@ class BatchBundleLayer {
   bool residual_;
   BundleMapView<D, S> maps_;
   BatchHeat<Executor, S> heat_;
-  std::optional<BatchLayerNorm<Executor, S>> norm_;
+  std::optional<BatchFeatureNorm<Executor, S>> norm_;
   std::optional<BatchFeedForward<Executor, S>> forward_;
   std::optional<BatchLinear<S>> linear_;
   Index bias_ = 0, bias_sums_ = 0;

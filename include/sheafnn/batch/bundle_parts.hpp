@@ -16,6 +16,7 @@
 #include "sheafnn/batch/bundle_layer.hpp"
 #include "sheafnn/batch/bundle_learner.hpp"
 #include "sheafnn/batch/bundle_posterior.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/network_of_parts.hpp"
 #include "sheafnn/batch/output.hpp"
@@ -116,7 +117,7 @@ struct BundleNetworkParts {
   Index kl_count = 0;                                             ///< of a run
   ColumnTree<Executor, S> kl_tree;                                ///< empty of models that do not sample
   std::vector<BatchBundleLayer<Executor, D, S>> layers;
-  std::optional<BatchLayerNorm<Executor, S>> norm;  ///< before the readout
+  std::optional<BatchFeatureNorm<Executor, S>> norm;  ///< before the readout
   BatchHiddenReadout<Executor, S> hidden_readout;
   std::optional<BatchOutput<Executor, S>> output;
   Array<Executor, S> spread;  ///< embeddings, copied for each instance

@@ -126,8 +126,9 @@ class BatchLayer {
     bool r = false;
     for (Index l = 0; l < model.options().layers; ++l) {
       const layers::LayerSetting of = setting(model, static_cast<std::size_t>(l));
-      Model::Layers::template with_kind<Family, S>(
-          of, [&]<class Kind>() { r = r || layers::draws(Kind::form, of.attention, of.directed); });
+      Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
+        r = r || layers::draws(Kind::form, of.attention, of.directed);
+      });
     }
     return r;
   }

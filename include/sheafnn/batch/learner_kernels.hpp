@@ -182,7 +182,9 @@ struct GatherProjections {
   };
   [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
     const Index u = item / tiles, k = item % tiles * 4, left = raw_columns - k;
-    Place r{instance, instance * graph.nodes + u, k, {static_cast<int>(left < 4 ? left : 4), first_bar.pair % 4 == 0}, 0, 0};
+    Place r{instance, instance * graph.nodes + u,
+            k,        {static_cast<int>(left < 4 ? left : 4), first_bar.pair % 4 == 0},
+            0,        0};
     if (left <= 0) {  // the edge weight's column
       r.column = raw_columns;
       r.range = {1, false};
@@ -194,9 +196,8 @@ struct GatherProjections {
 
   SHEAFNN_HD void part(const Place& at, int lane, S* sums) const {
     const bool raw = at.column < raw_columns;
-    const S* bar =
-        raw ? first_bar.data + at.instance * first_bar.run + at.column
-            : edge_logit_bar + at.instance * graph.pairs();
+    const S* bar = raw ? first_bar.data + at.instance * first_bar.run + at.column
+                       : edge_logit_bar + at.instance * graph.pairs();
     const Index row = raw ? first_bar.pair : 1;
     SHEAFNN_UNROLL_FOUR for (std::int32_t arc = at.first + lane; arc < at.last; arc += lanes) {
       const Index pair = graph.arc_pair[arc];

@@ -108,7 +108,7 @@ class NetworkOfParts {
   [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
   [[nodiscard]] static std::shared_ptr<Common> common(Executor& executor, const Model& model, const Graph& graph,
                                                       const NodeFeatures& features, Index runs) {
-    Parts::check(model.options());
+    if constexpr (requires { Parts::check(model.options()); }) Parts::check(model.options());
     return std::make_shared<Common>(executor, model, graph, features, runs);
   }
   /// From partial sums to gradients, and from KL per distribution to its sum.

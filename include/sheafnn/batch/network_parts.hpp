@@ -19,8 +19,8 @@
 #include "sheafnn/batch/complex_start.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/encoder.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
-#include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/batch/layer_stack.hpp"
 #include "sheafnn/batch/output.hpp"
 #include "sheafnn/batch/posterior.hpp"
@@ -165,7 +165,7 @@ struct NetworkParts {
   std::vector<Learner> learners;
   BatchSheaf<Executor, Family, S, View> sheaf;
   std::vector<Layer> layers;
-  std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
+  std::vector<BatchFeatureNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
   ColumnTree<Executor, S> no_kl;         ///< of models that do not sample
   Array<Executor, double> kl_of_layers;  ///< KL terms of layers that draw something, in parts

@@ -275,9 +275,7 @@ class BatchSheafLearner {
   [[nodiscard]] PairArray<S> hidden_pairs(S* data) const noexcept {
     return {data, 1, width_, graph_.pairs() * width_};
   }
-  [[nodiscard]] S* hidden_layer(Index layer) noexcept {
-    return hidden_.data() + layer * hidden_layer_;
-  }
+  [[nodiscard]] S* hidden_layer(Index layer) noexcept { return hidden_.data() + layer * hidden_layer_; }
 
   /// Through the layers after the first; returns the derivative of the first layer before activation.
   PairArray<S> backward_hidden(Executor& executor, const ParameterView<S>& parameters) {
@@ -309,7 +307,8 @@ class BatchSheafLearner {
                                    !first_of_layer});
       const bool complete = k == 0 || deep_[k - 1].input != w.input;
       if (complete) {
-        executor.launch(size, instances(), EluSlopeInPlace<S>{hidden_layer(w.input), hidden_bar_[into].data(), size});
+        executor.launch(size, instances(),
+                        EluSlopeInPlace<S>{hidden_layer(w.input), hidden_bar_[into].data(), size});
       }
     }
     return hidden_pairs(hidden_bar_[into].data());
