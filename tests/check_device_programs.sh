@@ -120,7 +120,6 @@ cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
-refuse 'expansion: limit .*sums of powers only' "${quick[@]}" --device cuda --model bunn --expansion limit
 refuse 'method: dormand-prince .*runge-kutta or euler' "${quick[@]}" --device cuda --model flow --maps diagonal
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30

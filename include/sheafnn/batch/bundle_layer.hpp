@@ -25,9 +25,9 @@ struct BundleScratch {
   Array<Executor, S> g, v_bar, r_bar, left, right, pair_bar;  ///< of backward passes
 
   BundleScratch() = default;
-  BundleScratch(Executor& executor, const GraphView<S>& graph, Index width, const BundleOptions& options,
-                const BatchSize& batch)
-      : heat(executor, graph, width, options.bundles, options.heat(), batch) {
+  BundleScratch(Executor& executor, const GraphView<S>& graph, const BatchAdjacency<Executor, S>& adjacency,
+                Index width, const BundleOptions& options, const BatchSize& batch)
+      : heat(executor, graph, adjacency, width, options.bundles, options.heat(), batch) {
     const auto array = [&](Index rows) {
       return Array<Executor, S>(executor, "layers", rows * graph.nodes * width);
     };

@@ -24,8 +24,8 @@ class BatchNetwork<Executor, BundleModel<D, Bayesian, Scalar>>
 
   /// \param model    architecture of all runs; its parameters are not read
   /// \param dropout  may the runs have dropout?
-  /// \throws std::invalid_argument  an expansion that the batch engine does not have; features, labels, roles or class weights
-  ///                                that do not fit, a size below 1; as Array
+  /// \throws std::invalid_argument  features, labels, roles or class weights that do not fit, a size below 1; as Array
+  /// \throws std::runtime_error     eigenpairs that do not converge
   BatchNetwork(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
       : Base(executor, model, graph, features, targets, batch, dropout) {}

@@ -42,12 +42,6 @@ struct BundleNetworkParts {
   using Model = BundleModel<D, Bayesian, S>;
   using Common = BundleArrays<Executor, S>;
 
-  /// \throws std::invalid_argument  naming an option that the batch engine does not have, and its value
-  static void check(const BundleOptions& options) {
-    require_batch_option(options.heat().is_polynomial(), "expansion", to_string(options.expansion),
-                         "sums of powers only (taylor, shifted, hops)");
-  }
-
   /// See BatchNetwork. Unchecked: the size of the batch.
   BundleNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                      const NodeTargetLists& targets, const BatchSize& size, bool dropout)
@@ -90,7 +84,7 @@ struct BundleNetworkParts {
     if (batch.copies > 1) spread = array("embeddings", batch.instances() * n * h);
     x_bar = array("layers", batch.training_instances() * n * h);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * n * h);
-    scratch = BundleScratch<Executor, S>(executor, graph, h, options, batch);
+    scratch = BundleScratch<Executor, S>(executor, graph, common->adjacency, h, options, batch);
     // Now that all layers have reserved their partial sums.
     arena = array("partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
     ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());

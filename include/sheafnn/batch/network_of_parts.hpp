@@ -6,26 +6,17 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include "sheafnn/batch/network_parts.hpp"
 
 namespace sheafnn::batch::detail {
-
-/// \throws std::invalid_argument  unless the batch engine has this value of an option. \param has  what it has
-inline void require_batch_option(bool allowed, std::string_view name, const auto& value, std::string_view has) {
-  require(allowed, name, value,
-          sheafnn::detail::concat("the batch engine has ", has,
-                                  "; sheafnn::train trains other networks one by one"));
-}
 
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 ///
 /// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share,
 ///                    forward(pass, drop) and backward(pass, closed_form, drop); sum_more_gradients() of what encoder and
 ///                    partial sums lack, if there is any
-/// \tparam PartsType  with the type Common, check(options), which refuses options that a batch does not have, and the
-///                    members that are used below
+/// \tparam PartsType  with the type Common and the members that are used below
 template <class Network, class Executor, class ModelType, class PartsType>
 class NetworkOfParts {
  public:
@@ -95,8 +86,8 @@ class NetworkOfParts {
   NetworkOfParts(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                  const NodeTargetLists& targets, const BatchSize& batch, bool dropout)
       : executor_(executor),
-        parts_(executor, model, common(executor, model, graph, features, batch.checked().runs), targets, batch,
-               dropout) {}
+        parts_(executor, model, std::make_shared<Common>(executor, model, graph, features, batch.checked().runs),
+               targets, batch, dropout) {}
   NetworkOfParts(const NetworkOfParts& other, const Model& model, const NodeTargetLists& targets, Index copies)
       : executor_(other.executor_),
         parts_(executor_, model, other.parts_.common, targets, {other.parts_.batch.runs, 0, copies}, false) {}
@@ -106,11 +97,6 @@ class NetworkOfParts {
 
  private:
   [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
-  [[nodiscard]] static std::shared_ptr<Common> common(Executor& executor, const Model& model, const Graph& graph,
-                                                      const NodeFeatures& features, Index runs) {
-    if constexpr (requires { Parts::check(model.options()); }) Parts::check(model.options());
-    return std::make_shared<Common>(executor, model, graph, features, runs);
-  }
   /// From partial sums to gradients, and from KL per distribution to its sum.
   void sum_gradients() {
     const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,
