@@ -82,14 +82,9 @@ class BatchFeatureNorm {
 
  private:
   [[nodiscard]] NormView<S> view(const ParameterView<S>& parameters) const noexcept {
-    return {set_,
-            width_,
-            nodes_,
-            parameters.value + scale_,
-            parameters.value + shift_,
-            parameters.stride,
-            input_,
-            moments_.data()};
+    return {
+        set_,   width_,         nodes_, parameters.value + scale_, parameters.value + shift_, parameters.stride,
+        input_, moments_.data()};
   }
   /// Sets of an instance.
   [[nodiscard]] Index sets() const noexcept {

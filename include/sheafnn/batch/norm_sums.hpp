@@ -19,12 +19,14 @@ namespace sheafnn::batch::detail {
 template <class S>
 struct NormSums {
   NormView<S> norm;
-  RowChunks chunks;  ///< of an instance's nodes
-  double* sums;      ///< 2 for each item of each instance
+  RowChunks chunks;                           ///< of an instance's nodes
+  double* sums;                               ///< 2 for each item of each instance
   Index items = chunks.count() * norm.width;  ///< (chunk, column)
 
   /// Sets of an instance.
-  [[nodiscard]] SHEAFNN_HD Index sets() const noexcept { return norm.set == NormSet::column ? Index{norm.width} : Index{1}; }
+  [[nodiscard]] SHEAFNN_HD Index sets() const noexcept {
+    return norm.set == NormSet::column ? Index{norm.width} : Index{1};
+  }
   /// Numbers of a set.
   [[nodiscard]] SHEAFNN_HD double size() const noexcept {
     return static_cast<double>(norm.nodes * (norm.set == NormSet::column ? Index{1} : Index{norm.width}));
@@ -36,6 +38,17 @@ struct NormSums {
   /// The place of the sums of an item.
   [[nodiscard]] SHEAFNN_HD double* place(Index item, Index instance) const {
     return sums + 2 * (instance * items + item);
+  }
+  /// Writes the sums of an item. \param add  add(index, sums): what a number adds to both
+  template <class Add>
+  SHEAFNN_HD void write(Index item, Index instance, const Add& add) const {
+    const Index chunk = item / norm.width, end = chunks.end(chunk);
+    const Index first = instance * norm.nodes * norm.width + item % norm.width;
+    double* to = place(item, instance);
+    double sum[2] = {};
+    for (Index u = chunks.begin(chunk); u < end; ++u) add(first + u * norm.width, sum);
+    to[0] = sum[0];
+    to[1] = sum[1];
   }
   /// Adds what a lane reads of the sums of a set.
   SHEAFNN_HD void add(Index set, Index instance, int lane, double* to) const {
@@ -57,19 +70,13 @@ struct NormDifferences {
   NormSums<S> over;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const NormView<S>& norm = over.norm;
-    const Index chunk = item / norm.width, column = item % norm.width, end = over.chunks.end(chunk);
-    const S* x = norm.x + instance * norm.nodes * norm.width + column;
-    const S first = over.first(instance, column);
-    double sum = 0, squares = 0;
-    for (Index u = over.chunks.begin(chunk); u < end; ++u) {
-      const double difference = static_cast<double>(x[u * norm.width] - first);
-      sum += difference;
-      squares += difference * difference;
-    }
-    double* to = over.place(item, instance);
-    to[0] = sum;
-    to[1] = squares;
+    const S* x = over.norm.x;
+    const double first = static_cast<double>(over.first(instance, item % over.norm.width));
+    over.write(item, instance, [=](Index index, double* sums) {
+      const double difference = static_cast<double>(x[index]) - first;
+      sums[0] += difference;
+      sums[1] += difference * difference;
+    });
   }
 };
 /// Mean and deviation of a set: a team of max_lanes; group: instance.
@@ -81,10 +88,13 @@ struct NormSetMoments {
   S* moments;  ///< 2 per set
   S* stretch;  ///< of matrices: (s + ε)/s, which kernels/norm.hpp explains; else null
 
-  SHEAFNN_HD void part(Index set, Index instance, int lane, double* sums) const { over.add(set, instance, lane, sums); }
+  SHEAFNN_HD void part(Index set, Index instance, int lane, double* sums) const {
+    over.add(set, instance, lane, sums);
+  }
   SHEAFNN_HD void finish(Index set, Index instance, const double* sums) const {
     using std::sqrt;
-    const double shift = sums[0] / over.size(), left = sums[1] / over.size() - shift * shift, variance = left > 0 ? left : 0;
+    const double shift = sums[0] / over.size(), left = sums[1] / over.size() - shift * shift;
+    const double variance = left > 0 ? left : 0;  // of equal numbers rounding leaves less
     const bool columns = over.norm.set == NormSet::column;
     const double root = sqrt(columns ? variance + layers::BatchNorm<S>::epsilon : variance);
     const double deviation = columns ? root : root + layers::GlobalNorm<S>::epsilon;
@@ -104,20 +114,16 @@ struct NormGradientSums {
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const NormView<S>& norm = over.norm;
-    const Index chunk = item / norm.width, column = item % norm.width, end = over.chunks.end(chunk);
-    const Index first = instance * norm.nodes * norm.width + column;
+    const Index column = item % norm.width;
+    const S* const x = norm.x;
+    const S* const out_bar = bar;
     const S scale = norm.scale[pass.run_of(instance) * norm.parameter_stride + column];
     const kernels::Moments<S> moments = norm.of(norm.set_of(instance * norm.nodes, column));
-    double sum = 0, product = 0;
-    for (Index u = over.chunks.begin(chunk); u < end; ++u) {
-      const Index index = first + u * norm.width;
-      const S g = scale * bar[index];
-      sum += static_cast<double>(g);
-      product += static_cast<double>(g * moments.hat(norm.x[index]));
-    }
-    double* to = over.place(item, instance);
-    to[0] = sum;
-    to[1] = product;
+    over.write(item, instance, [=](Index index, double* sums) {
+      const S g = scale * out_bar[index];
+      sums[0] += static_cast<double>(g);
+      sums[1] += static_cast<double>(g * moments.hat(x[index]));
+    });
   }
 };
 /// mean(g) and mean(g ∘ x̂) of a set, as NormBackward takes them: a team of max_lanes; group: instance.
@@ -129,7 +135,9 @@ struct NormSetMeans {
   const S* stretch;  ///< see NormSetMoments
   S* means;          ///< 2 per set
 
-  SHEAFNN_HD void part(Index set, Index instance, int lane, double* sums) const { over.add(set, instance, lane, sums); }
+  SHEAFNN_HD void part(Index set, Index instance, int lane, double* sums) const {
+    over.add(set, instance, lane, sums);
+  }
   SHEAFNN_HD void finish(Index set, Index instance, const double* sums) const {
     const Index index = instance * over.sets() + set;
     means[2 * index] = static_cast<S>(sums[0] / over.size());
