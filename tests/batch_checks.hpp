@@ -99,6 +99,15 @@ inline Problem with_degrees(Problem problem, const std::vector<std::pair<std::in
   return problem;
 }
 
+/// The same with two features of every arc.
+inline Problem with_arc_features(Problem problem) {
+  std::vector<double> features;
+  for (Index i = 0; i < 2 * problem.graph.arc_count(); ++i)
+    features.push_back(std::sin(static_cast<double>(7 * i)));
+  problem.graph.set_arc_features(features, 2);
+  return problem;
+}
+
 /// A small model for it.
 template <class Options = sheafnn::ModelOptions>
 [[nodiscard]] Options small_options() {
@@ -224,7 +233,7 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const typenam
   using Batch = batch::BatchNetwork<Executor, Model>;
   const Model shape = made<Model>(options, 0, posterior);
   BatchOutcome r;
-  r.size = {batch_runs, Batch::samples(step.samples), std::max<Index>(2, step.samples)};
+  r.size = {batch_runs, Batch::draws(shape) ? step.samples : 1, std::max<Index>(2, step.samples)};
   Batch networks(executor, shape, graph_of<Model>(problem), problem.features, {problem.labels, problem.roles},
                  r.size);
   std::vector<S> parameters;
@@ -249,7 +258,7 @@ BatchOutcome run_batch(Executor& executor, const Problem& problem, const typenam
   r.gradient = numbers(networks.gradient().download());
   r.log_probabilities = numbers(networks.output().log_probabilities().download());
   r.nll = sums(executor, networks.output().nll(), batch_runs);
-  if (Model::bayesian && test::kind_of<typename Model::Family> != test::MapKind::fixed) {
+  if (Batch::draws(shape)) {
     r.kl = sums(executor, networks.kl(), batch_runs);
     for (double& kl : r.kl) kl /= static_cast<double>(std::max<Index>(1, networks.pairs()));
     add_kl_of_layers(executor, networks, r.kl);

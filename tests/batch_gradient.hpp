@@ -26,19 +26,19 @@ void compare_gradient(const typename Model::Options& options, const typename Mod
   std::vector<std::uint8_t> roles(static_cast<std::size_t>(tiny::Task::nodes));
   for (const std::int32_t u : task.train) roles[static_cast<std::size_t>(u)] = sheafnn::batch::training_node;
   HostExecutor executor;
-  sheafnn::batch::BatchNetwork<HostExecutor, Model> networks(executor, model, graph_of<Model>(task), task.sparse,
-                                                             {task.labels, roles}, {1, 1, 1});
+  using Batch = sheafnn::batch::BatchNetwork<HostExecutor, Model>;
+  Batch networks(executor, model, graph_of<Model>(task), task.sparse, {task.labels, roles}, {1, 1, 1});
   sheafnn::batch::Run run;
   run.seed = 5;
   run.dropout = sheafnn::batch::DropoutRule(0.3);
   run.training_share = 1 / static_cast<double>(task.train.size());
-  run.kl_weight = Model::bayesian ? 0.2 : 0;
+  run.kl_weight = Batch::draws(model) ? 0.2 : 0;
   networks.runs().upload(std::span<const sheafnn::batch::Run>(&run, 1));
   const auto loss = [&] {
     networks.parameters().upload(model.parameters().values().view());
     networks.train_pass(false, true, sheafnn::KlEstimator::closed_form);
     double value = sums(executor, networks.output().nll(), 1).front();
-    if constexpr (Model::bayesian) {
+    if (Batch::draws(model)) {
       std::vector<double> kl = {sums(executor, networks.kl(), 1).front() / static_cast<double>(networks.pairs())};
       add_kl_of_layers(executor, networks, kl);
       value += run.kl_weight * kl.front();

@@ -135,11 +135,7 @@ cmp cpu.npz cuda.npz || fail "another sheaf with --device cuda"
 quick=("$bin/train" --dataset karate --stalk-dim 2 --epochs 50 --report out.json --save out.safetensors)
 refuse 'device: 7' "${quick[@]}" --device cuda:7
 refuse 'diagonal, 2' "${quick[@]}" --device cuda --maps diagonal
-refuse 'norm: batch is not allowed; the batch engine has norms of single nodes only' "${quick[@]}" --device cuda --model csnn \
-  --batch-norm
-refuse 'expansion: limit .*sums of powers only' "${quick[@]}" --device cuda --model bunn --expansion limit
 refuse 'method: dormand-prince .*runge-kutta or euler' "${quick[@]}" --device cuda --model flow --maps diagonal
-refuse 'layer: directed .*together with maps' "${quick[@]}" --device cuda --model nsd --layer directed --random-phases
 refuse 'stop_on: roc-auc' "${quick[@]}" --device cuda --stop-on roc-auc
 refuse 'epoch [0-9]+: .* is not finite' "${quick[@]}" --device cuda --lr 1e30
 refuse 'device: 7' "$bin/predict" --model cpu-0-0.safetensors --dataset karate --device cuda:7 --output out.csv

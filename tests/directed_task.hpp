@@ -26,14 +26,13 @@ inline batch_checks::Problem with_directions(batch_checks::Problem problem) {
   return problem;
 }
 
-/// Every bit of `choice` is an option. Batches draw phases where they draw maps.
-template <class Model>
-sheafnn::DirectedOptions options_of(int choice) {
+/// Every bit of `choice` is an option.
+inline sheafnn::DirectedOptions options_of(int choice) {
   sheafnn::DirectedOptions r;
   r.imaginary_weights = (choice & 1) != 0;
   r.imaginary_start = (choice & 2) == 0;
   r.activation = (choice & 4) != 0 ? sheafnn::ComplexActivation::elu : sheafnn::ComplexActivation::complex_relu;
-  r.random = (choice & 8) != 0 && Model::bayesian && sheafnn::sheaf::is_learned<typename Model::Family>;
+  r.random = (choice & 8) != 0;
   r.charge = choice % 3 == 0 ? 0.25 : 0.15;
   return r;
 }

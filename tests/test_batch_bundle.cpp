@@ -1,9 +1,7 @@
 /// \file
-/// Bundle networks in the batch engine on the host against the CPU's: losses, gradients, predictions (batch_checks.hpp),
-/// trainings, and the options that it refuses.
+/// Bundle networks in the batch engine on the host against the CPU's: losses, gradients, predictions (batch_checks.hpp) and
+/// trainings.
 #include <doctest/doctest.h>
-
-#include <string>
 
 #include "batch_comparison.hpp"
 #include "batch_gradient.hpp"
@@ -65,6 +63,25 @@ TEST_CASE_TEMPLATE("bundle networks in a batch agree with the CPU: options", Mod
     o.channels = 8;
     compare<Model>(o, {.input_dropout = 0.5, .dropout = 0}, bound);
   }
+  SUBCASE("eigenpairs, several samples") {
+    o.expansion = HeatExpansion::spectral;
+    compare<Model>(o, {.samples = 2}, bound);
+    o.terms = 100;  // more than nodes
+    o.normalisation = AdjacencyNormalisation::random_walk;
+    o.self_loops = true;
+    compare<Model>(o, {.samples = 2}, bound);
+    o.learned_time = false;
+    o.mixing = BundleMixing::linear;
+  }
+  SUBCASE("the kernel of the Laplacian, several samples") {
+    o.expansion = HeatExpansion::limit;
+    compare<Model>(o, {.samples = 2}, bound);
+    o.normalisation = AdjacencyNormalisation::random_walk;
+    compare<Model>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
+    o.self_loops = true;
+    compare<Model>(o, {}, bound, batch_checks::small_problem(true));
+    o.mixing = BundleMixing::linear;
+  }
   SUBCASE("times below 0, one channel, no term but the first") {
     o.time = 0;
     o.time_start = HeatStart::spread;
@@ -125,7 +142,12 @@ TEST_CASE_TEMPLATE("bundle networks in a batch agree with the CPU: graphs", Mode
 }
 
 TEST_CASE("bundle networks in a batch agree with the CPU: single precision") {
-  compare<BayesianBunn<2, float>>(small_bundle_options(), {}, 512 * 1.2e-7);
+  BundleOptions o = small_bundle_options();
+  for (const HeatExpansion expansion : {HeatExpansion::shifted, HeatExpansion::spectral, HeatExpansion::limit}) {
+    CAPTURE(to_string(expansion));
+    o.expansion = expansion;
+    compare<BayesianBunn<2, float>>(o, {}, 512 * 1.2e-7);
+  }
 }
 
 TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels of bundle networks", Model,
@@ -138,6 +160,8 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
     o.mixing = BundleMixing::linear;
     o.expansion = HeatExpansion::hops;
   }
+  SUBCASE("eigenpairs") { o.expansion = HeatExpansion::spectral; }
+  SUBCASE("the kernel of the Laplacian") { o.expansion = HeatExpansion::limit; }
   batch_checks::compare_orders<Model>(o);
 }
 
@@ -151,8 +175,11 @@ TEST_CASE_TEMPLATE("gradients of bundle networks in a batch are derivatives of t
   batch_checks::compare_gradient<Model>(o);
   o.mixing = BundleMixing::linear;
   o.activation = Activation::tanh;
-  o.expansion = HeatExpansion::hops;
-  batch_checks::compare_gradient<Model>(o);
+  for (const HeatExpansion expansion : {HeatExpansion::hops, HeatExpansion::spectral, HeatExpansion::limit}) {
+    CAPTURE(to_string(expansion));
+    o.expansion = expansion;
+    batch_checks::compare_gradient<Model>(o);
+  }
 }
 
 TEST_CASE("training bundle networks by the batch engine follows the CPU for twenty epochs") {
@@ -171,6 +198,12 @@ TEST_CASE("training bundle networks by the batch engine follows the CPU for twen
   options.samples = options.training_samples = 2;
   o.expansion = HeatExpansion::hops;
   compare_training_of(BayesianBunn<3, double>(o, 3), options, 1e-9, data);
+  o.expansion = HeatExpansion::spectral;
+  compare_training_of(BayesianBunn<3, double>(o, 3), options, 1e-9, data);
+  compare_training_of(Bunn<2, double>(o, 3), options, 1e-9, data);
+  o.expansion = HeatExpansion::limit;
+  compare_training_of(BayesianBunn<2, double>(o, 3), options, 1e-9, data);
+  compare_training_of(Bunn<3, double>(o, 3), options, 1e-9, data);
 }
 
 TEST_CASE("three bundle networks side by side have the bits of single ones") {
@@ -182,22 +215,10 @@ TEST_CASE("three bundle networks side by side have the bits of single ones") {
   o.expansion = HeatExpansion::hops;
   o.mixing = BundleMixing::linear;
   training_comparison::compare_seeds<Bunn<3, double>>(o, data);
-}
-
-TEST_CASE("batches refuse expansions of bundle models that decompose the Laplacian") {
-  const Dataset data = karate_club();
-  BundleOptions o = karate_options(data);
-  for (const HeatExpansion expansion : {HeatExpansion::spectral, HeatExpansion::limit}) {
-    o.expansion = expansion;
-    const std::string message =
-        "expansion: " + std::string(to_string(expansion)) +
-        " is not allowed; the batch engine has sums of powers only (taylor, shifted, hops); sheafnn::train trains "
-        "other networks one by one";
-    Bunn<2, double> model(o, 1);
-    batch::HostExecutor executor;
-    CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0]), message.c_str(),
-                         std::invalid_argument);
-  }
+  o.expansion = HeatExpansion::spectral;
+  training_comparison::compare_seeds<BayesianBunn<3, double>>(o, data);
+  o.expansion = HeatExpansion::limit;
+  training_comparison::compare_seeds<Bunn<2, double>>(o, data);
 }
 
 }  // namespace test_batch_bundle

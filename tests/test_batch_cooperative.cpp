@@ -1,11 +1,10 @@
 /// \file
 /// Cooperative networks in the batch engine on the host against the CPU's: losses, gradients, predictions
-/// (batch_checks.hpp), trainings, and the options that it refuses.
+/// (batch_checks.hpp) and trainings.
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "batch_comparison.hpp"
@@ -74,6 +73,12 @@ TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: options"
     o.readout_layers = 3;
     compare<Model>(o, {.dropout = 0}, bound);
   }
+  SUBCASE("batch norm, several samples, hidden layers of the readout") {
+    o.norm = FeatureNorm::batch;
+    o.readout_layers = 2;
+    compare<Model>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
+    compare<Model>(o, {.dropout = 0}, bound);
+  }
   SUBCASE("several samples, no input dropout, no KL") {
     compare<Model>(o, {.input_dropout = 0, .kl_weight = 0, .samples = 3}, bound);
   }
@@ -121,6 +126,11 @@ TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: graphs",
       batch_checks::with_degrees(batch_checks::small_problem(false, 330), {{3, 28}, {21, 122}, {40, 250}});
   CHECK(problem.graph.degree(164) > 2 * batch::detail::GraphView<double>::segment);
   compare<Model>(batch_checks::small_cooperative_options(), {.samples = 2}, bound, problem);
+  CooperativeOptions o = batch_checks::small_cooperative_options();
+  o.norm = FeatureNorm::batch;
+  o.learner = NodeLearnerKind::sage;
+  o.learner_layers = 2;
+  compare<Model>(o, {}, bound, batch_checks::small_problem(true));
 }
 
 TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: learners that look at neighbours", Model,
@@ -128,6 +138,13 @@ TEST_CASE_TEMPLATE("cooperative networks in a batch agree with the CPU: learners
   CooperativeOptions o = batch_checks::small_cooperative_options();
   o.learner = NodeLearnerKind::sage_projected;
   SUBCASE("one convolution") { o.learner = NodeLearnerKind::sage; }
+  SUBCASE("three convolutions with norms, several samples") {
+    o.learner = NodeLearnerKind::sage;
+    o.learner_layers = 3;
+    compare<Model>(o, {.samples = 2}, bound, batch_checks::small_problem(false, 330));
+    o.layer_learners = Model::bayesian;
+    compare<Model>(o, {.samples = 2}, bound);
+  }
   SUBCASE("one projected convolution, no dropout") { compare<Model>(o, {.dropout = 0}, bound); }
   SUBCASE("three projected convolutions, several samples") {
     o.learner_layers = 3;
@@ -164,6 +181,10 @@ TEST_CASE("cooperative networks in a batch agree with the CPU: single precision"
   CooperativeOptions o = batch_checks::small_cooperative_options();
   o.channels = 8;
   compare<Bcsnn<2, float>>(o, {}, 512 * 1.2e-7);
+  o.norm = FeatureNorm::batch;
+  o.learner = NodeLearnerKind::sage;
+  o.learner_layers = 2;
+  compare<Bcsnn<2, float>>(o, {}, 512 * 1.2e-7);
 }
 
 TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels of cooperative networks", Model,
@@ -174,6 +195,11 @@ TEST_CASE_TEMPLATE("the order of items and groups does not matter to the kernels
     o.learner = NodeLearnerKind::sage_projected;
     o.learner_layers = 2;
   }
+  SUBCASE("norms over nodes") {
+    o.norm = FeatureNorm::batch;
+    o.learner = NodeLearnerKind::sage;
+    o.learner_layers = 3;
+  }
   batch_checks::compare_orders<Model>(o);
 }
 
@@ -183,6 +209,12 @@ TEST_CASE_TEMPLATE(
   const Dataset data = karate_club();
   CooperativeOptions o = karate_options(data);
   o.channels = 2;
+  SUBCASE("learners of the nodes alone") {}
+  SUBCASE("norms over nodes") {
+    o.norm = FeatureNorm::batch;
+    o.learner = NodeLearnerKind::sage;
+    o.learner_layers = 2;
+  }
   const Model model = batch_checks::disturbed<Model>(o, 1);  // no kink of a ReLU within a step
   const std::vector<std::uint8_t> roles(data.labels.size(), batch::training_node);
   batch::HostExecutor executor;
@@ -234,6 +266,12 @@ TEST_CASE("training cooperative networks by the batch engine follows the CPU for
   o.separate_encoder = false;
   o.layer_learners = true;
   compare_training_of(Bcsnn<2, double>(o, 3), options, 1e-9, data);
+  o.norm = FeatureNorm::batch;
+  o.learner = NodeLearnerKind::sage;
+  o.learner_layers = 2;
+  compare_training_of(Bcsnn<2, double>(o, 3), options, 1e-9, data);
+  o.layer_learners = false;
+  compare_training_of(Csnn<3, double>(o, 3), options, 1e-9, data);
 }
 
 TEST_CASE("three cooperative networks side by side have the bits of single ones") {
@@ -245,29 +283,9 @@ TEST_CASE("three cooperative networks side by side have the bits of single ones"
   o.learner = NodeLearnerKind::sage_projected;
   o.learner_layers = 2;
   training_comparison::compare_seeds<Bcsnn<2, double>>(o, data);
-}
-
-TEST_CASE("batches refuse options of cooperative models that they do not have") {
-  const Dataset data = karate_club();
-  const auto refused = [&]<class Model>(const CooperativeOptions& o, const Model&, const std::string& message) {
-    Model model(o, 1);
-    batch::HostExecutor executor;
-    CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0]), message.c_str(),
-                         std::invalid_argument);
-  };
-  CooperativeOptions o = karate_options(data);
-  const Csnn<2, double> csnn(o);
-  const std::string others = "; sheafnn::train trains other networks one by one";
-  o.learner = NodeLearnerKind::sage;
-  o.learner_layers = 2;
-  refused(o, csnn,
-          "learner_layers: 2 is not allowed; the batch engine has one layer of the learner sage only, without its "
-          "norm of "
-          "all nodes" +
-              others);
-  o = karate_options(data);
   o.norm = FeatureNorm::batch;
-  refused(o, csnn, "norm: batch is not allowed; the batch engine has norms of single nodes only" + others);
+  o.learner = NodeLearnerKind::sage;
+  training_comparison::compare_seeds<Bcsnn<2, double>>(o, data);
 }
 
 }  // namespace test_batch_cooperative

@@ -1,6 +1,6 @@
 /// \file
 /// Directed layers in the batch engine on the host: against the networks of the CPU with all options, gradients along every
-/// coordinate, and which random phases batches refuse. All families: test_batch_directed_families.cpp.
+/// coordinate, and what batches refuse. All families: test_batch_directed_families.cpp.
 #include <doctest/doctest.h>
 
 #include "batch_comparison.hpp"
@@ -41,7 +41,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: directed layers", Mode
   for (int choice = 0; choice < 16; ++choice) {
     CAPTURE(choice);
     ModelOptions o = three_layers();
-    o.directed = options_of<Model>(choice);
+    o.directed = options_of(choice);
     compare<Model>(o, {.samples = 2}, bound, problem);
   }
 }
@@ -52,17 +52,17 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: directed layers with o
   const auto problem = with_directions(small_problem());
   ModelOptions o = three_layers();
   SUBCASE("no edges, no dropout") {
-    o.directed = options_of<Model>(8);
+    o.directed = options_of(8);
     compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound, small_problem(true));
   }
   SUBCASE("arcs of a node in segments") {
-    o.directed = options_of<Model>(9);
+    o.directed = options_of(9);
     compare<Model>(o, {}, bound, with_directions(small_problem(false, 300)));
   }
   SUBCASE("one sheaf, no weights, no activation") {
     o.linear = true;
     o.left_weights = false;
-    o.directed = options_of<Model>(11);
+    o.directed = options_of(11);
     compare<Model>(o, {}, bound, problem);
     o.right_weights = o.activation = false;
     compare<Model>(o, {.samples = 2}, bound, problem);
@@ -73,14 +73,14 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: directed layers with o
     o.channels = 8;
     o.layer_norm = o.second_linear = true;
     o.readout_layers = 2;
-    o.directed = options_of<Model>(15);
+    o.directed = options_of(15);
     compare<Model>(o, {.estimator = KlEstimator::monte_carlo}, bound, problem);
   }
   SUBCASE("one layer, the block normalisation, an encoder of the maps' own") {
     o.layers = 1;
     o.normalisation = Normalisation::block;
     if (Model::bayesian) o.separate_encoder = true;
-    o.directed = options_of<Model>(8);
+    o.directed = options_of(8);
     compare<Model>(o, {.samples = 2}, bound, problem);
   }
   if constexpr (sheaf::is_learned<typename Model::Family>) {
@@ -91,6 +91,12 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: directed layers with o
       o.learner_layers = 2;
       o.learner_width = 6;
       compare<Model>(o, {}, bound, problem);
+      o.directed = options_of(8);
+      compare<Model>(o, {.samples = 3}, bound, problem);
+      o.learner = LearnerInput::concatenation;
+      o.learner_layers = 0;
+      o.edge_features = 2;
+      compare<Model>(o, {.samples = 3}, bound, batch_checks::with_arc_features(problem));
     }
   }
 }
@@ -101,8 +107,11 @@ TEST_CASE("the batch engine agrees with the CPU: edge weights of directed layers
   const auto problem = with_directions(small_problem());
   for (const LearnerInput input : {LearnerInput::concatenation, LearnerInput::summed}) {
     o.learner = input;
-    compare<Point<SpecialOrthogonal<2>>>(o, {}, bound, problem);
-    compare<Bayesian<SpecialOrthogonal<3>>>(o, {}, bound, problem);
+    for (const int choice : {0, 8}) {
+      o.directed = options_of(choice);
+      compare<Point<SpecialOrthogonal<2>>>(o, {.samples = 2}, bound, problem);
+      compare<Bayesian<SpecialOrthogonal<3>>>(o, {.samples = 2}, bound, problem);
+    }
   }
 }
 
@@ -112,29 +121,17 @@ TEST_CASE_TEMPLATE("gradients of directed layers in the batch engine, along ever
   for (const int choice : {0, 7, 13}) {
     CAPTURE(choice);
     ModelOptions o = three_layers(tiny::options());
-    o.directed = options_of<Model>(choice);
+    o.directed = options_of(choice);
     batch_checks::compare_gradient<Model>(o);
   }
 }
 
-TEST_CASE(
-    "batches draw phases only together with maps, and all layers of a batch have complex features, or none") {
+TEST_CASE("all layers of a batch have complex features, or none") {
   batch::HostExecutor executor;
-  const auto refusal = [&]<class Model>(std::type_identity<Model>, const ModelOptions& o) {
-    return test::message_of(
-        [&] { static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {})); });
-  };
   ModelOptions o = three_layers();
-  o.directed.random = true;
-  const char* const why =
-      "layer: directed is not allowed; batches and CUDA devices draw what layers draw only together with maps: "
-      "the "
-      "model draws no maps";
-  CHECK(refusal(std::type_identity<Point<GeneralLinear<2>>>(), o) == why);
-  CHECK(refusal(std::type_identity<Point<Identity<2>>>(), o) == why);
-  o = three_layers();
   o.layer = LayerForm::diffusion;
-  CHECK(refusal(std::type_identity<Among>(), o) ==
+  CHECK(test::message_of(
+            [&] { static_cast<void>(batch_checks::run_batch<Among>(executor, small_problem(), o, {})); }) ==
         "layer: directed is not allowed; the option `layer` is diffusion, and in batches all layers have complex "
         "features, or none");
 }

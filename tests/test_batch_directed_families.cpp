@@ -27,7 +27,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: directed layers of a f
   for (const int choice : {0, 13}) {
     CAPTURE(choice);
     ModelOptions o = small_options();
-    o.directed = options_of<Model>(choice);
+    o.directed = options_of(choice);
     batch_checks::compare<Model>(o, {.samples = 2}, bound, problem);
   }
 }
@@ -41,7 +41,7 @@ TEST_CASE_TEMPLATE("training by the batch engine follows the CPU: directed layer
   o.classes = data.class_count;
   for (const int choice : {0, 13}) {
     CAPTURE(choice);
-    o.directed = options_of<Model>(choice);
+    o.directed = options_of(choice);
     training_comparison::compare_training_of(Model(o, 3), {.epochs = 12, .dropout = 0.2, .training_samples = 2},
                                              bound, data);
   }
@@ -51,7 +51,7 @@ TEST_CASE_TEMPLATE("training by the batch engine follows the CPU: directed layer
 TEST_CASE_TEMPLATE("directed layers give the same bits in any order of the items of a launch", Model,
                    Point<GeneralLinear<3>>, Bayesian<SpecialOrthogonal<3>>) {
   ModelOptions o = small_options();
-  o.directed = options_of<Model>(15);
+  o.directed = options_of(15);
   batch_checks::compare_orders<Model>(o, with_directions(small_problem(false, 300)));
 }
 

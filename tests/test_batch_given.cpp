@@ -111,6 +111,9 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: other layers on given 
     o.attention = {.heads = 2, .width = 2, .transported = true, .residual = true, .normalised = true};
     compare<Model>(o, {}, bound, problem, maps_of_layers<Family>(problem.graph, 3));
   }
+  o.layer = LayerForm::attention;
+  o.attention.random = true;
+  compare<Model>(o, {.samples = 2}, bound, problem, maps_of_layers<Family>(problem.graph, 3));
 }
 
 TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: flows on given maps", Family, Diagonal<2>,

@@ -31,14 +31,13 @@ ModelOptions options_of(LayerForm form, ModelOptions r = small_options()) {
   return r;
 }
 
-/// Every bit of `choice` is an option. Batches draw scores where they draw maps.
-template <class Model>
+/// Every bit of `choice` is an option.
 AttentionOptions attention_of(int choice) {
   AttentionOptions r = {.heads = (choice & 1) != 0 ? 3 : 1, .width = 2};
   r.residual = (choice & 2) != 0;
   r.normalised = (choice & 4) != 0;
   r.transported = (choice & 8) != 0;
-  r.random = Model::bayesian && sheaf::is_learned<typename Model::Family> && choice % 3 != 1;
+  r.random = choice % 3 != 1;
   return r;
 }
 
@@ -72,12 +71,12 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: attention", Model, Mix
   for (int choice = 0; choice < 16; ++choice) {
     CAPTURE(choice);
     ModelOptions o = options_of(LayerForm::attention);
-    o.attention = attention_of<Model>(choice);
+    o.attention = attention_of(choice);
     compare<Model>(o, {.samples = 2}, bound);
   }
   ModelOptions o = options_of(LayerForm::attention);
   compare<Model>(o, {.input_dropout = 0, .dropout = 0}, bound, small_problem(true));
-  o.attention = attention_of<Model>(15);
+  o.attention = attention_of(15);
   compare<Model>(o, {}, bound, small_problem(true));
   compare<Model>(o, {}, bound, small_problem(false, 300));  // arcs of a node in segments
   o.left_weights = false;
@@ -87,7 +86,7 @@ TEST_CASE_TEMPLATE("the batch engine agrees with the CPU: attention", Model, Mix
   o.layers = 1;
   compare<Model>(o, {}, bound);
   o = options_of(LayerForm::attention);
-  o.attention = attention_of<Model>(9);
+  o.attention = attention_of(9);
   o.attention.heads = 5;  // noise of a head from a second block
   o.layer_norm = true;
   o.channels = 8;
@@ -128,10 +127,10 @@ TEST_CASE_TEMPLATE("gradients of convolutions, waves and copresheaves in the bat
 TEST_CASE_TEMPLATE("gradients of attention in the batch engine, along every coordinate", Model,
                    Mixing<PointMass<GeneralLinear<2>>>, Mixing<DefaultPosterior<SpecialOrthogonal<2>>>,
                    Mixing<DefaultPosterior<Diagonal<2>>>, Mixing<PointMass<Identity<2>>>) {
-  for (const int choice : {8, 15}) {
+  for (const int choice : {8, 13, 15}) {
     CAPTURE(choice);
     ModelOptions o = options_of(LayerForm::attention, tiny::options());
-    o.attention = attention_of<Model>(choice);
+    o.attention = attention_of(choice);
     batch_checks::compare_gradient<Model>(o);
   }
 }
@@ -169,8 +168,12 @@ TEST_CASE(
                                            data);
   ModelOptions attention = options_of(LayerForm::attention, small);
   training_comparison::compare_training_of(Waves(attention, 3), training, bound, data);
-  attention.attention = attention_of<Rotations>(15);
+  attention.attention = attention_of(15);
   training_comparison::compare_training_of(Rotations(attention, 3), training, bound, data);
+  // Without a distribution of maps, every draw of scores has maps of its own from the second layer on.
+  training_comparison::compare_training_of(Waves(attention, 3),
+                                           {.epochs = 12, .dropout = 0.2, .training_samples = 2}, bound, data);
+  training_comparison::compare_seeds<Waves>(attention, data);
   training_comparison::compare_seeds<Waves>(wave, data);
 }
 
@@ -191,22 +194,16 @@ TEST_CASE("copresheaves have neither fixed filters nor a Laplacian for harmonic 
         "layer: copresheaf is not allowed; harmonic pooling reads a Laplacian, and copresheaves have none");
 }
 
-TEST_CASE("batches of models with all layers have every layer, and refuse scores that are drawn without maps") {
-  using Model = AnyNsd<Identity<2>, double>;
-  batch::HostExecutor executor;
-  const auto run = [&](LayerForm form) {
-    ModelOptions o = options_of(form);
-    static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {}));
-  };
+TEST_CASE(
+    "batches of models with all layers have every layer, and of models without a distribution random scores") {
   for (const LayerForm form : {LayerForm::diffusion, LayerForm::convolution, LayerForm::wave, LayerForm::attention,
-                               LayerForm::copresheaf, LayerForm::directed})
-    run(form);
+                               LayerForm::copresheaf, LayerForm::directed}) {
+    CAPTURE(to_string(form));
+    compare<AnyNsd<Identity<2>, double>>(options_of(form), {}, bound);
+  }
   ModelOptions o = options_of(LayerForm::attention);
   o.attention.random = true;
-  CHECK(test::message_of(
-            [&] { static_cast<void>(batch_checks::run_batch<Model>(executor, small_problem(), o, {})); }) ==
-        "layer: attention is not allowed; batches and CUDA devices draw what layers draw only together with maps: "
-        "the model draws no maps");
+  compare<AnyBsnn<Identity<2>, double>>(o, {.samples = 3}, bound);
 }
 
 }  // namespace test_batch_mixing

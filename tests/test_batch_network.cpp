@@ -176,11 +176,7 @@ TEST_CASE("the batch engine agrees with the CPU: options of deterministic models
 
 TEST_CASE("the batch engine agrees with the CPU: what the sheaf learner reads") {
   ModelOptions o = small_options();
-  batch_checks::Problem problem = batch_checks::small_problem();
-  const Index count = problem.graph.arc_count();
-  std::vector<double> features;
-  for (Index i = 0; i < 2 * count; ++i) features.push_back(std::sin(static_cast<double>(7 * i)));
-  problem.graph.set_arc_features(features, 2);
+  const batch_checks::Problem problem = batch_checks::with_arc_features(batch_checks::small_problem());
   SUBCASE("sums over stalk coordinates") { o.learner = LearnerInput::summed; }
   SUBCASE("sums as published, a hidden layer") {
     o.learner = LearnerInput::summed_published;

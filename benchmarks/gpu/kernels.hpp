@@ -184,7 +184,7 @@ void measure_family(Executor& executor, const sheafnn::batch::detail::GraphView<
 
   measure(gathering(n * 2 * q + pairs + pairs * q + edge_weights, n * 2 * q, 2 * q), [&] {
     executor.launch(m, 1,
-                    ProjectPairs<float>{graph, projection.data(), nullptr, 0, 0, q, raw_size, false, raw_pairs,
+                    ProjectPairs<float>{graph, projection.data(), nullptr, 0, 1, 0, q, raw_size, false, raw_pairs,
                                         factor.data(), weight.data()});
   });
   measure(numbers(pairs * (raw_size + Q::parameter_size + 1)), [&] {

@@ -22,4 +22,13 @@ TEST_CASE("batches on the GPU agree with the host: attention") {
   compare_executors<Model>(o, {}, small_problem(false, 300));
 }
 
+TEST_CASE("batches on the GPU agree with the host: random scores without a distribution of maps") {
+  ModelOptions o = small_options();
+  o.layers = 3;
+  o.attention = {.heads = 2, .random = true};
+  o.learner_layers = 1;
+  o.learner_width = 6;
+  compare_executors<SheafAttention<GeneralLinear<2>, double>>(o, {.samples = 2});
+}
+
 }  // namespace test_device_attention

@@ -26,6 +26,10 @@ TEST_CASE("batches on the GPU agree with the host: bundle networks") {
   o.activation = Activation::tanh;
   o.residual = o.layer_norm = false;
   compare_executors<BayesianBunn<2, double>>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2});
+  o.expansion = HeatExpansion::spectral;
+  compare_executors<BayesianBunn<2, double>>(o, {.samples = 2});
+  o.expansion = HeatExpansion::limit;
+  compare_executors<Bunn<2, double>>(o, {}, batch_checks::small_problem(false, 330));
 }
 
 TEST_CASE("bundle networks train on the GPU as on the host, several seeds side by side") {

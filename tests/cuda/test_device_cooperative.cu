@@ -23,6 +23,9 @@ TEST_CASE("batches on the GPU agree with the host: cooperative networks") {
   o.directed = true;
   o.residual = false;
   compare_executors<Bcsnn<2, double>>(o, {.estimator = KlEstimator::monte_carlo, .samples = 2});
+  o.learner = NodeLearnerKind::sage;
+  o.norm = FeatureNorm::batch;
+  compare_executors<Bcsnn<2, double>>(o, {.samples = 2}, batch_checks::small_problem(false, 330));
 }
 
 TEST_CASE("cooperative networks train on the GPU as on the host, several seeds side by side") {

@@ -10,9 +10,9 @@
 
 #include "sheafnn/batch/bundle_kernels.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/feed_forward.hpp"
 #include "sheafnn/batch/heat_operator.hpp"
-#include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/bsnn/bundle_options.hpp"
 
 namespace sheafnn::batch::detail {
@@ -25,9 +25,9 @@ struct BundleScratch {
   Array<Executor, S> g, v_bar, r_bar, left, right, pair_bar;  ///< of backward passes
 
   BundleScratch() = default;
-  BundleScratch(Executor& executor, const GraphView<S>& graph, Index width, const BundleOptions& options,
-                const BatchSize& batch)
-      : heat(executor, graph, width, options.bundles, options.heat(), batch) {
+  BundleScratch(Executor& executor, const GraphView<S>& graph, const BatchAdjacency<Executor, S>& adjacency,
+                Index width, const BundleOptions& options, const BatchSize& batch)
+      : heat(executor, graph, adjacency, width, options.bundles, options.heat(), batch) {
     const auto array = [&](Index rows) {
       return Array<Executor, S>(executor, "layers", rows * graph.nodes * width);
     };
@@ -174,7 +174,7 @@ class BatchBundleLayer {
   bool residual_;
   BundleMapView<D, S> maps_;
   BatchHeat<Executor, S> heat_;
-  std::optional<BatchLayerNorm<Executor, S>> norm_;
+  std::optional<BatchFeatureNorm<Executor, S>> norm_;
   std::optional<BatchFeedForward<Executor, S>> forward_;
   std::optional<BatchLinear<S>> linear_;
   Index bias_ = 0, bias_sums_ = 0;

@@ -12,8 +12,8 @@
 
 #include "sheafnn/batch/bundle_kernels.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/feed_forward.hpp"
-#include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/batch/sage.hpp"
 
 namespace sheafnn::batch::detail {
@@ -223,7 +223,7 @@ class BatchBundleLearner {
   std::vector<BatchSage<Executor, S>> convolutions_;
   std::optional<BatchActivatedLinear<Executor, S>> first_;  ///< of sage_residual
   std::optional<BatchLinear<S>> last_;
-  std::vector<BatchLayerNorm<Executor, S>> norms_;
+  std::vector<BatchFeatureNorm<Executor, S>> norms_;
   std::vector<Array<Executor, S>> kept_;  ///< GELU after each convolution but the last; [N ‖ mean of N] of blocks
   Array<Executor, S> raw_;
 };

@@ -16,6 +16,7 @@
 #include "sheafnn/batch/bundle_layer.hpp"
 #include "sheafnn/batch/bundle_learner.hpp"
 #include "sheafnn/batch/bundle_posterior.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
 #include "sheafnn/batch/network_of_parts.hpp"
 #include "sheafnn/batch/output.hpp"
@@ -41,12 +42,6 @@ struct BundleNetworkParts {
   using Model = BundleModel<D, Bayesian, S>;
   using Common = BundleArrays<Executor, S>;
 
-  /// \throws std::invalid_argument  naming an option that the batch engine does not have, and its value
-  static void check(const BundleOptions& options) {
-    require_batch_option(options.heat().is_polynomial(), "expansion", to_string(options.expansion),
-                         "sums of powers only (taylor, shifted, hops)");
-  }
-
   /// See BatchNetwork. Unchecked: the size of the batch.
   BundleNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                      const NodeTargetLists& targets, const BatchSize& size, bool dropout)
@@ -66,7 +61,7 @@ struct BundleNetworkParts {
     const BundleNetworkWeights<layers::ParameterSlot>& at = model.layout();
     encoder.emplace(executor, common->input, h, Activation::gelu, at.encoder, p, batch, dropout, sums);
     const layers::BundleLearnerOptions learner = model.learner();
-    const BatchSize read = Bayesian ? BatchSize{batch.runs, batch.trains() ? 1 : 0, 1} : batch;
+    const BatchSize read = Bayesian ? batch.without_copies() : batch;
     for (const auto& weights : at.learners) learners.emplace_back(executor, arcs, weights, learner, p, read, sums);
     learner_scratch = BundleLearnerScratch<Executor, S>(executor, learner, arcs, read);
     const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
@@ -89,7 +84,7 @@ struct BundleNetworkParts {
     if (batch.copies > 1) spread = array("embeddings", batch.instances() * n * h);
     x_bar = array("layers", batch.training_instances() * n * h);
     if (batch.training_copies > 1) embedding_bar = array("layers", batch.runs * n * h);
-    scratch = BundleScratch<Executor, S>(executor, graph, h, options, batch);
+    scratch = BundleScratch<Executor, S>(executor, graph, common->adjacency, h, options, batch);
     // Now that all layers have reserved their partial sums.
     arena = array("partial sums", batch.trains() ? batch.runs * sums.arena() : 0);
     ranges = Array<Executor, PartialSum>(executor, "partial sums", sums.ranges());
@@ -116,7 +111,7 @@ struct BundleNetworkParts {
   Index kl_count = 0;                                             ///< of a run
   ColumnTree<Executor, S> kl_tree;                                ///< empty of models that do not sample
   std::vector<BatchBundleLayer<Executor, D, S>> layers;
-  std::optional<BatchLayerNorm<Executor, S>> norm;  ///< before the readout
+  std::optional<BatchFeatureNorm<Executor, S>> norm;  ///< before the readout
   BatchHiddenReadout<Executor, S> hidden_readout;
   std::optional<BatchOutput<Executor, S>> output;
   Array<Executor, S> spread;  ///< embeddings, copied for each instance

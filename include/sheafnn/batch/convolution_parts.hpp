@@ -111,8 +111,6 @@ struct ConvolutionNetworkParts {
   using Common = ConvolutionArrays<Executor, Model>;
   static constexpr bool sampled = Model::bayesian;
 
-  /// The batch engine has all options.
-  static void check(const ConvolutionOptions&) {}
 
   /// See BatchNetwork. Unchecked: the size of the batch.
   ConvolutionNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
@@ -147,7 +145,7 @@ struct ConvolutionNetworkParts {
                                             sampled ? batch.training_instances() * sheaf_count : 0,
                                             options.normalisation, layers::LayerReads{});
     if constexpr (sampled) {
-      learner.emplace(executor, graph, model.learner(), at.learners.front(), p, batch, sums,
+      learner.emplace(executor, graph, model.learner(), at.learners.front(), p, batch.without_copies(), sums,
                       common->given.labels());
       if (!options.encoder) learner->share_input();
       posterior.emplace(executor, graph, batch.runs, common->given.draws(), common->given.centre(),

@@ -1,6 +1,6 @@
 /// \file
 /// CooperativeNetworkParts: what the BatchNetwork of cooperative models consists of, in the memory of an executor (for one
-/// network: bsnn/cooperative_parts.hpp), and which of their options the batch engine has.
+/// network: bsnn/cooperative_parts.hpp).
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -15,8 +15,8 @@
 #include "sheafnn/batch/activated_encoder.hpp"
 #include "sheafnn/batch/cooperative_layer.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
-#include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/batch/network_of_parts.hpp"
 #include "sheafnn/batch/node_learner.hpp"
 #include "sheafnn/batch/node_posterior.hpp"
@@ -51,15 +51,6 @@ struct CooperativeNetworkParts {
   using Model = CooperativeModel<D, Bayesian, S>;
   using Common = CooperativeArrays<Executor, S>;
 
-  /// \throws std::invalid_argument  naming an option that the batch engine does not have, and its value
-  static void check(const CooperativeOptions& options) {
-    require_batch_option(options.learner != NodeLearnerKind::sage || options.learner_layers == 1, "learner_layers",
-                         options.learner_layers,
-                         "one layer of the learner sage only, without its norm of all nodes");
-    require_batch_option(options.norm != FeatureNorm::batch, "norm", to_string(options.norm),
-                         "norms of single nodes only");
-  }
-
   /// See BatchNetwork. Unchecked: the size of the batch.
   CooperativeNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                           const NodeTargetLists& targets, const BatchSize& size, bool dropout)
@@ -83,7 +74,7 @@ struct CooperativeNetworkParts {
     if (options.separate_encoder) learner_encoder.emplace(encoder_of(at.learner_encoder, false));
     const layers::NodeLearnerOptions learner = node_learner(options, h, model.learner_outputs());
     const bool shared_learners = Bayesian && !options.layer_learners;  // which read what copies have in common
-    const BatchSize read = shared_learners ? BatchSize{batch.runs, batch.trains() ? 1 : 0, 1} : batch;
+    const BatchSize read = shared_learners ? batch.without_copies() : batch;
     for (const auto& pair : at.learners) {
       learners.emplace_back(executor, arcs, pair, learner, options.learner_dropout,
                             static_cast<Index>(learners.size()), p, read, sums);
@@ -109,7 +100,9 @@ struct CooperativeNetworkParts {
         }
       }
       layers.emplace_back(executor, arcs, shape, maps, at.layers[i], options, l, p, batch, dropout, sums);
-      if (!at.norms.empty()) norms.emplace_back(executor, at.norms[i], p, n, h, batch, sums);
+      if (at.norms.empty()) continue;
+      norms.emplace_back(executor, at.norms[i], p, n, h, batch, sums,
+                         options.norm == FeatureNorm::batch ? NormSet::column : NormSet::node);
     }
     hidden_readout = BatchHiddenReadout<Executor, S>(executor, at.readout, p, n, h, batch, sums);
     right = RightTransposes<Executor, S>(executor, at.layers, p, options.channels, batch.runs);
@@ -148,7 +141,7 @@ struct CooperativeNetworkParts {
   Index kl_count = 0;                                          ///< of a run in a training pass
   ColumnTree<Executor, S> kl_tree;                             ///< empty of models that do not sample
   std::vector<BatchCooperativeLayer<Executor, D, S>> layers;
-  std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or empty
+  std::vector<BatchFeatureNorm<Executor, S>> norms;  ///< of all layers, or empty
   BatchHiddenReadout<Executor, S> hidden_readout;
   std::optional<BatchOutput<Executor, S>> output;
   RightTransposes<Executor, S> right;

@@ -22,6 +22,7 @@ struct HeatView {
   bool of_laplacian = false;
   Index degree = 0, bundles = 0;
   double fixed_time = 0;    ///< where there is no learned time
+  const double* eigenvalue = nullptr;  ///< λ_j, with j in the place of k; null: a sum of powers
   const S* time = nullptr;  ///< B numbers; null: not learned
   const S* hops = nullptr;  ///< B × hop_count; null: a series
   Index parameter_stride = 0;
@@ -73,8 +74,12 @@ struct HeatGradient {
     const double *value = heat.value + heat.of_bundle(run, bundle), *bar = heat.bar + heat.of_bundle(run, bundle);
     if (heat.hops == nullptr) {
       const bool moves = heat.time[run * heat.parameter_stride + bundle] > S(0);
-      const double sum = kernels::series_time_bar(
-          heat.of_laplacian, heat.degree, [&](Index k) { return value[k]; }, [&](Index k) { return bar[k]; });
+      const auto value_of = [&](Index k) { return value[k]; };
+      const auto bar_of = [&](Index k) { return bar[k]; };
+      const auto lambda = [&](Index j) { return heat.eigenvalue[j]; };
+      const double sum = heat.eigenvalue != nullptr
+                             ? kernels::spectral_time_bar(heat.degree + 1, lambda, value_of, bar_of)
+                             : kernels::series_time_bar(heat.of_laplacian, heat.degree, value_of, bar_of);
       out[run * out_run + bundle] = moves ? static_cast<S>(sum) : S(0);
       return;
     }

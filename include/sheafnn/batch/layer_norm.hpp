@@ -1,6 +1,6 @@
 /// \file
-/// The layer norm of a node's features after a diffusion layer, for a batch of runs: y = w ∘ x̂ + b,
-/// x̂ = (x − mean(x)) / √(var(x) + ε), and its backward pass (for one network layers/layer_norm.hpp).
+/// Kernels of norms of a batch of runs: y = w ∘ x̂ + b, x̂ = (x − mean(x)) / √(var(x) + ε), and the backward pass (for one
+/// network layers/layer_norm.hpp). Means are taken over a node's numbers; over other sets of numbers: norm_sums.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "sheafnn/batch/array.hpp"
 #include "sheafnn/batch/execution.hpp"
 #include "sheafnn/batch/gradient_sums.hpp"
 #include "sheafnn/batch/run.hpp"
@@ -18,6 +17,13 @@
 #include "sheafnn/layers/layer_norm.hpp"
 
 namespace sheafnn::batch::detail {
+
+/// Numbers with a mean and a deviation in common.
+enum class NormSet {
+  node,    ///< of a node (layers/layer_norm.hpp)
+  column,  ///< of a column, over all nodes (layers/batch_norm.hpp)
+  matrix   ///< all numbers of an instance (layers/global_norm.hpp)
+};
 
 /// mean(x) and 1/√(var(x) + ε) of rows, side by side; a team per row of all instances.
 template <class S>
@@ -51,21 +57,25 @@ struct NormMoments {
 /// Scale and shift of a layer in run 0, and the strides to the other runs.
 template <class S>
 struct NormView {
-  Divisor width;
-  Index nodes;
+  NormSet set;
+  Divisor width, nodes;
   const S* scale;
   const S* shift;
   Index parameter_stride;
   const S* x;
   const S* moments;
 
-  /// Mean and deviation of a row, counted over all instances.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_row(Index row) const {
-    return {moments[2 * row], moments[2 * row + 1]};
+  /// The set of a number in a row, both counted over all instances.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Index set_of(Index row, Index column) const {
+    return set == NormSet::node ? row : set == NormSet::column ? row / nodes * width + column : row / nodes;
   }
-  /// Mean and deviation of the row of number `item` in an instance.
-  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of_item(Index item, Index instance) const {
-    return of_row(instance * nodes + item / width);
+  /// The set of number `item` in an instance.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE Index set_of_item(Index item, Index instance) const {
+    return set_of(instance * nodes + item / width, item % width);
+  }
+  /// Mean and deviation of a set.
+  [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE kernels::Moments<S> of(Index one) const {
+    return {moments[2 * one], moments[2 * one + 1]};
   }
 };
 
@@ -81,15 +91,15 @@ struct NormForward {
   SHEAFNN_HD void operator()(Index item, Index instance) const {
     const Index parameter = pass.run_of(instance) * norm.parameter_stride + item % norm.width;
     const Index index = instance * norm.nodes * norm.width + item;
-    const S value =
-        norm.of_item(item, instance).forward(norm.scale[parameter], norm.shift[parameter], norm.x[index]);
+    const S value = norm.of(norm.set_of_item(item, instance))
+                        .forward(norm.scale[parameter], norm.shift[parameter], norm.x[index]);
     out[index] = value;
     if (dropped == nullptr) return;
     dropped[index] = pass.dropout<S>(runs, Purpose::layer_dropout, next_layer, instance)(item, value);
   }
 };
 
-/// mean(g) and mean(g ∘ x̂) of rows, g = w ∘ ȳ: a team per node; group: instance.
+/// mean(g) and mean(g ∘ x̂) of nodes, g = w ∘ ȳ: a team per node; group: instance.
 template <class S>
 struct NormMeans {
   using Scalar = S;
@@ -97,13 +107,13 @@ struct NormMeans {
   NormView<S> norm;
   Pass pass;
   const S* bar;
-  S* means;  ///< 2 per row
+  S* means;  ///< 2 per node
   int lanes;
 
   SHEAFNN_HD void part(Index u, Index instance, int lane, S* sums) const {
     const S* scale = norm.scale + pass.run_of(instance) * norm.parameter_stride;
     const Index row = instance * norm.nodes + u, first = row * norm.width;
-    const kernels::Moments<S> moments = norm.of_row(row);
+    const kernels::Moments<S> moments = norm.of(row);
     for (Index c = lane; c < norm.width; c += lanes) {
       const S g = scale[c] * bar[first + c];
       sums[0] += g;
@@ -121,13 +131,13 @@ template <class S>
 struct NormBackward {
   NormView<S> norm;
   Pass pass;
-  const S* means;
+  const S* means;  ///< 2 per set
   S* bar;
 
   SHEAFNN_HD void operator()(Index item, Index instance) const {
-    const Index row = instance * norm.nodes + item / norm.width, index = instance * norm.nodes * norm.width + item;
+    const Index set = norm.set_of_item(item, instance), index = instance * norm.nodes * norm.width + item;
     const S g = norm.scale[pass.run_of(instance) * norm.parameter_stride + item % norm.width] * bar[index];
-    bar[index] = norm.of_row(row).backward(g, norm.x[index], means[2 * row], means[2 * row + 1]);
+    bar[index] = norm.of(set).backward(g, norm.x[index], means[2 * set], means[2 * set + 1]);
   }
 };
 
@@ -151,68 +161,11 @@ struct NormProducts {
     S sum = S(0);
     for (Index row = chunks.begin(chunk); row < end; ++row) {
       const S value = bar[(first + row) * width + c];
-      sum += k < width ? value * norm.of_row(first + row).hat(norm.x[(first + row) * width + c])
+      sum += k < width ? value * norm.of(norm.set_of(first + row, c)).hat(norm.x[(first + row) * width + c])
                        : value;  // copies may have 2³¹ numbers together
     }
     out[run * out_run + item] = sum;
   }
-};
-
-/// Buffers and passes of the norm after one layer of all instances.
-template <class Executor, class S>
-class BatchLayerNorm {
- public:
-  BatchLayerNorm(Executor& executor, const layers::NormWeights<layers::ParameterSlot>& at,
-                 const layers::ParameterSet<S>& parameters, Index nodes, Index width, const BatchSize& batch,
-                 PartialSums& sums)
-      : nodes_(nodes),
-        width_(width),
-        scale_(parameters.info(at.scale).offset),
-        shift_(parameters.info(at.shift).offset),
-        output_(executor, "norms", batch.instances() * nodes * width),
-        moments_(executor, "norms", 2 * batch.instances() * nodes),
-        means_(executor, "norms", 2 * batch.training_instances() * nodes) {
-    const RowChunks rows{batch.training_copies * nodes};
-    sums_ = sums.reserve(rows.count(), 2 * width);
-    sums.assign(scale_, width, sums_, rows.count(), 2 * width);
-    sums.assign(shift_, width, sums_ + width, rows.count(), 2 * width);
-  }
-
-  [[nodiscard]] const S* output() const noexcept { return output_.data(); }
-
-  /// \param x           n × h per instance; stays in place until backward()
-  /// \param next_layer  the number of the layer whose input after dropout goes to `next`; null: no such layer
-  void forward(Executor& executor, const Run* runs, const Pass& pass, const ParameterView<S>& parameters,
-               const S* x, std::uint32_t next_layer, S* next) {
-    input_ = x;
-    const int lanes = team_lanes(width_);
-    executor.launch_teams(pass.instances() * nodes_, 1, lanes, NormMoments<S>{width_, x, moments_.data(), lanes});
-    executor.launch(nodes_ * width_, pass.instances(),
-                    NormForward<S>{view(parameters), runs, pass, next_layer, output_.data(), next});
-  }
-
-  /// Replaces the derivative of output() by the derivative of x, and computes partial sums of the gradients.
-  void backward(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, S* bar) {
-    const int lanes = team_lanes(width_);
-    const NormView<S> norm = view(parameters);
-    const NormProducts<S> products{
-        norm, pass.copies, bar, {pass.copies * nodes_}, parameters.arena + sums_, parameters.arena_stride};
-    executor.launch_together(Teams{nodes_, pass.instances(), lanes,
-                                   NormMeans<S>{norm, pass, bar, means_.data(), lanes}},
-                             Items{products.items(), pass.runs, products});
-    executor.launch(nodes_ * width_, pass.instances(), NormBackward<S>{norm, pass, means_.data(), bar});
-  }
-
- private:
-  [[nodiscard]] NormView<S> view(const ParameterView<S>& parameters) const noexcept {
-    return {width_, nodes_,         parameters.value + scale_, parameters.value + shift_, parameters.stride,
-            input_, moments_.data()};
-  }
-
-  Index nodes_, width_, scale_, shift_;
-  Index sums_ = 0;
-  Array<Executor, S> output_, moments_, means_;
-  const S* input_ = nullptr;
 };
 
 }  // namespace sheafnn::batch::detail

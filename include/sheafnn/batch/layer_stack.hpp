@@ -121,6 +121,18 @@ class BatchLayer {
  public:
   static constexpr bool drops = true;  ///< some of its input
 
+  /// Do layers of a model draw something themselves? \throws std::invalid_argument  layers that the model's kinds lack
+  [[nodiscard]] static bool draws(const Model& model) {
+    bool r = false;
+    for (Index l = 0; l < model.options().layers; ++l) {
+      const layers::LayerSetting of = setting(model, static_cast<std::size_t>(l));
+      Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
+        r = r || layers::draws(Kind::form, of.attention, of.directed);
+      });
+    }
+    return r;
+  }
+
   /// \throws std::invalid_argument  options that batches lack
   BatchLayer(const Model& model, const BatchLayerSetting<Executor, S>& of)
       : layer_(make(setting(model, of.number), of)) {}
@@ -172,15 +184,10 @@ class BatchLayer {
                                     const BatchLayerSetting<Executor, S>& in_batch) {
     std::optional<Variant> r;
     Model::Layers::template with_kind<Family, S>(of, [&]<class Kind>() {
-      layers::LayerForm form = layers::LayerForm::diffusion;
-      if constexpr (requires { Kind::form; }) form = Kind::form;
+      constexpr layers::LayerForm form = Kind::form;
       require(layers::parts_of(form) == layers::parts_of(of.form), "layer", to_string(form),
               sheafnn::detail::concat("the option `layer` is ", to_string(of.form),
                                       ", and in batches all layers have complex features, or none"));
-      if constexpr (!Model::bayesian || !sheaf::is_learned<Family>) {
-        require(!layers::draws(form, of.attention, of.directed), "layer", to_string(form),
-                "batches and CUDA devices draw what layers draw only together with maps: the model draws no maps");
-      }
       if constexpr (requires { typename Kind::Unplaced; }) check_placed<typename Kind::Unplaced>(of);
       r.emplace(std::in_place_type<typename BatchLayerOf<Executor, Kind, S>::type>, in_batch);
     });

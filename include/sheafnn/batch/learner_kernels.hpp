@@ -17,7 +17,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// K numbers of each incident pair of each run: number k of pair p at data + run · run_stride + k · entry + p ·
+/// K numbers of each incident pair of each run or instance: number k of pair p at data + run · run_stride + k · entry + p ·
 /// pair.
 template <class S>
 struct PairArray {
@@ -95,23 +95,25 @@ struct AssembleFirstLayer {
 };
 
 /// Adds node projections per incident pair, and W_e e_a of the arc's features: raw outputs, or ELU of the first hidden
-/// layer; and edge weights w_e = sigmoid(ω·[Z_u‖Z_v]) sigmoid(ω·[Z_v‖Z_u]). item: edge, group: run.
+/// layer; and edge weights w_e = sigmoid(ω·[Z_u‖Z_v]) sigmoid(ω·[Z_v‖Z_u]). item: edge, group: instance.
 template <class S>
 struct ProjectPairs {
   static constexpr bool both_pairs = true;  ///< of an edge are an item
   GraphView<S> graph;
-  const S* projection;  ///< n × 2q per run
+  const S* projection;  ///< n × 2q per instance
   const S* arc_weight;  ///< W_e
-  Index arc_weight_run, arc_features;
+  Index arc_weight_run;
+  Divisor copies;  ///< of a run
+  Index arc_features;
   Index columns;  ///< q
   Index outputs;  ///< of them raw or hidden outputs
   bool hidden;    ///< apply ELU
   PairArray<S> out;
-  S* edge_factor;  ///< 2m per run; null without edge weights
-  S* edge_weight;  ///< m per run
+  S* edge_factor;  ///< 2m per instance; null without edge weights
+  S* edge_weight;  ///< m per instance
 
-  SHEAFNN_HD void operator()(Index edge, Index run) const {
-    const S* rows = projection + run * graph.nodes * 2 * columns;
+  SHEAFNN_HD void operator()(Index edge, Index instance) const {
+    const S* rows = projection + instance * graph.nodes * 2 * columns;
     const Index u = graph.edge_node[edge], v = graph.edge_node[graph.edges + edge];
     const S* end[2] = {rows + u * 2 * columns, rows + v * 2 * columns};
     S weight = S(1);
@@ -121,52 +123,52 @@ struct ProjectPairs {
       const Index pair = side * graph.edges + edge;
       for (Index k = 0; k < outputs; ++k) {
         S value = from[k] + to[k];
-        const S* w = arc_weight + run * arc_weight_run + k * arc_features;
+        const S* w = arc_weight + instance / copies * arc_weight_run + k * arc_features;
         for (Index j = 0; j < arc_features; ++j) value += w[j] * graph.pair_feature[j * graph.pairs() + pair];
-        out.at(run, pair, k) = hidden ? layers::elu(value) : value;
+        out.at(instance, pair, k) = hidden ? layers::elu(value) : value;
       }
       if (edge_factor == nullptr) continue;
       const S factor = layers::sigmoid(from[columns - 1] + to[columns - 1]);
-      edge_factor[run * graph.pairs() + pair] = factor;
+      edge_factor[instance * graph.pairs() + pair] = factor;
       weight *= factor;
     }
-    if (edge_factor != nullptr) edge_weight[run * graph.edges + edge] = weight;
+    if (edge_factor != nullptr) edge_weight[instance * graph.edges + edge] = weight;
   }
 };
 
-/// ELU in place; item: number, group: run.
+/// ELU in place; item: number, group: instance.
 template <class S>
 struct EluInPlace {
   S* values;
-  Index run_stride;
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    S& value = values[run * run_stride + item];
+  Index stride;
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    S& value = values[instance * stride + item];
     value = layers::elu(value);
   }
 };
-/// bar ∘ ELU′ in place, from ELU's value; item: number, group: run.
+/// bar ∘ ELU′ in place, from ELU's value; item: number, group: instance.
 template <class S>
 struct EluSlopeInPlace {
   const S* values;
   S* bar;
-  Index run_stride;
-  SHEAFNN_HD void operator()(Index item, Index run) const {
-    bar[run * run_stride + item] *= layers::elu_slope(values[run * run_stride + item]);
+  Index stride;
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
+    bar[instance * stride + item] *= layers::elu_slope(values[instance * stride + item]);
   }
 };
 
 /// Derivative of the projections: per node, the sum over its arcs (W_a's part) and over the reverse arcs (W_b's).
-/// A team per (node, four columns), lanes over arcs; group: run.
+/// A team per (node, four columns), lanes over arcs; group: instance.
 template <class S>
 struct GatherProjections {
   using Scalar = S;
   static constexpr int outputs = 8;
   GraphView<S> graph;
   PairArray<S> first_bar;   ///< derivative of the first layer before activation
-  const S* edge_logit_bar;  ///< per pair and run, the last column; null without edge weights
+  const S* edge_logit_bar;  ///< per pair and instance, the last column; null without edge weights
   Divisor columns;
   Index raw_columns;
-  S* out;  ///< n × 2q per run
+  S* out;  ///< n × 2q per instance
   /// Tiles of columns; the last one is the edge weight's, where there is one.
   Divisor tiles = (raw_columns + 3) / 4 + (columns > raw_columns ? 1 : 0);
   int lanes = max_lanes;
@@ -174,13 +176,15 @@ struct GatherProjections {
   [[nodiscard]] Index items() const noexcept { return graph.nodes * tiles; }
 
   struct Place {
-    Index run = 0, row = 0, column = 0;
+    Index instance = 0, row = 0, column = 0;
     ChannelRange range;
     std::int32_t first = 0, last = 0;  ///< arcs
   };
-  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index run) const {
+  [[nodiscard]] SHEAFNN_HD Place place(Index item, Index instance) const {
     const Index u = item / tiles, k = item % tiles * 4, left = raw_columns - k;
-    Place r{run, run * graph.nodes + u, k, {static_cast<int>(left < 4 ? left : 4), first_bar.pair % 4 == 0}, 0, 0};
+    Place r{instance, instance * graph.nodes + u,
+            k,        {static_cast<int>(left < 4 ? left : 4), first_bar.pair % 4 == 0},
+            0,        0};
     if (left <= 0) {  // the edge weight's column
       r.column = raw_columns;
       r.range = {1, false};
@@ -192,8 +196,8 @@ struct GatherProjections {
 
   SHEAFNN_HD void part(const Place& at, int lane, S* sums) const {
     const bool raw = at.column < raw_columns;
-    const S* bar =
-        raw ? first_bar.data + at.run * first_bar.run + at.column : edge_logit_bar + at.run * graph.pairs();
+    const S* bar = raw ? first_bar.data + at.instance * first_bar.run + at.column
+                       : edge_logit_bar + at.instance * graph.pairs();
     const Index row = raw ? first_bar.pair : 1;
     SHEAFNN_UNROLL_FOUR for (std::int32_t arc = at.first + lane; arc < at.last; arc += lanes) {
       const Index pair = graph.arc_pair[arc];
@@ -214,12 +218,13 @@ struct GatherProjections {
   }
 };
 
-/// Partial sums of the first layer's weight gradients: item (chunk of nodes, entry of the matrices), group: run.
+/// Partial sums of the first layer's weight gradients over the nodes of all copies: item (chunk of nodes, entry of the
+/// matrices), group: run.
 template <class S>
 struct FirstLayerProducts {
   FirstWeights weights;
   GraphView<S> graph;
-  const S* z;   ///< n × h per run
+  const S* z;   ///< n × h per instance
   Index z_run;  ///< from one run to the next; 0: all runs read the same
   const S* projection_bar;
   PairArray<S> first_bar;  ///< derivative of the first layer before activation
@@ -258,10 +263,15 @@ struct FirstLayerProducts {
   }
   /// Over the arcs of the nodes, with a feature of each.
   [[nodiscard]] SHEAFNN_HD S arc_sum(Index run, Index row, Index feature, Index begin, Index end) const {
+    const Index nodes = graph.nodes, first = run * (chunks.rows / nodes);  // instance of the run's first copy
     S sum = S(0);
-    for (Index arc = graph.offset[begin]; arc < graph.offset[end]; ++arc) {
-      const Index pair = graph.arc_pair[arc];
-      sum += first_bar.at(run, pair, row) * graph.pair_feature[feature * graph.pairs() + pair];
+    for (Index copy = begin / nodes, u = begin % nodes; begin < end; ++copy, u = 0) {
+      const Index last = u + end - begin < nodes ? u + end - begin : nodes;
+      for (Index arc = graph.offset[u]; arc < graph.offset[last]; ++arc) {
+        const Index pair = graph.arc_pair[arc];
+        sum += first_bar.at(first + copy, pair, row) * graph.pair_feature[feature * graph.pairs() + pair];
+      }
+      begin += last - u;
     }
     return sum;
   }

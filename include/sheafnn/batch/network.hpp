@@ -86,7 +86,7 @@ class BatchNetwork<Executor, Model> {
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
     require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
     const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
-    Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
+    Pass pass{parts_.batch.runs, parts_.draws ? parts_.batch.training_copies : 1, true, 0};
     check_noise(pass.copies);
     encode(input_dropout || dropout);
     const bool drop = dropout && Parts::Layer::drops;
@@ -105,7 +105,7 @@ class BatchNetwork<Executor, Model> {
   template <std::invocable<const Pass&> After>
   void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
     require_between("samples", total, 1, 32768);
-    const Index count = samples(total);
+    const Index count = parts_.draws ? total : 1;
     check_noise(count);
     encode(false);
     parts_.output->evaluate(
@@ -118,8 +118,8 @@ class BatchNetwork<Executor, Model> {
     evaluate(total, nothing, behind);
   }
 
-  /// How many samples are drawn: one where nothing is random. Takes any number.
-  [[nodiscard]] static constexpr Index samples(Index requested) noexcept { return sampled ? requested : 1; }
+  /// Is anything of a model random, beside dropout?
+  [[nodiscard]] static bool draws(const Model& model) { return Parts::draws_of(model); }
 
  private:
   using Parts = detail::NetworkParts<Executor, Model>;
@@ -246,10 +246,11 @@ class BatchNetwork<Executor, Model> {
                                 learner.assemble(parts_.view));
       if (drop) z = dropped;
     }
-    learner.project(executor_, parts_.view, z);
+    learner.project(executor_, parts_.view, z, pass.copies);
     executor_.launch_together(learner.project_pairs());
     learner.finish_hidden(executor_, parts_.view);
-    parts_.sheaf.build(executor_, pass, parts_.sheaves_at(static_cast<Index>(l)),
+    const Pass instances{pass.instances()};  // with edge weights of their own
+    parts_.sheaf.build(executor_, instances, parts_.sheaves_at(static_cast<Index>(l)),
                        detail::MeanMaps<Family, S>{learner.raw(),
                                                    {*parts_.options.parametrisation,
                                                     *parts_.options.sheaf_activation}},
@@ -315,7 +316,7 @@ class BatchNetwork<Executor, Model> {
     const detail::SheafRange one = parts_.sheaves_at(static_cast<Index>(l));
     typename Parts::Learner& learner = parts_.learners[l];
     executor_.launch_together(parts_.sheaf.backward_nodes(pass, one), ready.left, ready.right);
-    executor_.launch(pairs(), parts_.batch.runs,
+    executor_.launch(pairs(), pass.instances(),
                      detail::BackwardMeanEdges<Family, S, typename Parts::View>{parts_.graph.view(),
                                                                                 one,
                                                                                 parts_.sheaf.view(),

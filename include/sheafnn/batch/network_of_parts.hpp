@@ -6,26 +6,17 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include "sheafnn/batch/network_parts.hpp"
 
 namespace sheafnn::batch::detail {
-
-/// \throws std::invalid_argument  unless the batch engine has this value of an option. \param has  what it has
-inline void require_batch_option(bool allowed, std::string_view name, const auto& value, std::string_view has) {
-  require(allowed, name, value,
-          sheafnn::detail::concat("the batch engine has ", has,
-                                  "; sheafnn::train trains other networks one by one"));
-}
 
 /// Neither copied nor moved: recordings hold addresses of its arrays.
 ///
 /// \tparam Network    derived from it, with encode(pass, input_drop, drop), a pass over what the copies of a run share,
 ///                    forward(pass, drop) and backward(pass, closed_form, drop); sum_more_gradients() of what encoder and
 ///                    partial sums lack, if there is any
-/// \tparam PartsType  with the type Common, check(options), which refuses options that a batch does not have, and the
-///                    members that are used below
+/// \tparam PartsType  with the type Common and the members that are used below
 template <class Network, class Executor, class ModelType, class PartsType>
 class NetworkOfParts {
  public:
@@ -36,13 +27,14 @@ class NetworkOfParts {
 
   /// \param model    architecture of all runs, with the maps that are given; its parameters are not read
   /// \param dropout  may the runs have dropout?
-  /// \throws std::invalid_argument  an option that the batch engine does not have; given maps over another graph; features,
-  ///                                labels, roles or class weights that do not fit, a size below 1; as Array
+  /// \throws std::invalid_argument  given maps over another graph; features, labels, roles or class weights that do not fit,
+  ///                                a size below 1; as Array
+  /// \throws std::runtime_error     eigenpairs of bundles that do not converge
   NetworkOfParts(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
                  const NodeTargetLists& targets, const BatchSize& batch, bool dropout = true)
       : executor_(executor),
-        parts_(executor, model, common(executor, model, graph, features, batch.checked().runs), targets, batch,
-               dropout) {}
+        parts_(executor, model, std::make_shared<Common>(executor, model, graph, features, batch.checked().runs),
+               targets, batch, dropout) {}
   /// A network of the same models on the same graph that only evaluates; see batch/network.hpp.
   ///
   /// \param copies  samples that are computed at the same time, at least 1
@@ -75,7 +67,7 @@ class NetworkOfParts {
   void train_pass(bool input_dropout, bool dropout, KlEstimator estimator) {
     require(parts_.batch.trains(), "training_copies", parts_.batch.training_copies, "this network only evaluates");
     const bool closed_form = uses_closed_form<typename Model::Posterior>(estimator);
-    const Pass pass{parts_.batch.runs, samples(parts_.batch.training_copies), true, 0};
+    const Pass pass{parts_.batch.runs, Model::bayesian ? parts_.batch.training_copies : 1, true, 0};
     network().encode({pass.runs, 1, true, 0}, input_dropout, dropout);
     network().forward(pass, dropout);
     parts_.output->loss(executor_, parts_.runs(), pass, parts_.view);
@@ -91,7 +83,7 @@ class NetworkOfParts {
   template <std::invocable<const Pass&> After>
   void evaluate(Index total, const After& after, std::uint32_t behind = 0) {
     require_between("samples", total, 1, 32768);
-    const Index count = samples(total);
+    const Index count = Model::bayesian ? total : 1;
     network().encode({.runs = parts_.batch.runs, .behind = behind}, false, false);
     parts_.output->evaluate(
         executor_, parts_.runs(), parts_.view, parts_.batch, count, behind,
@@ -103,10 +95,8 @@ class NetworkOfParts {
     evaluate(total, nothing, behind);
   }
 
-  /// How many samples are drawn: one where nothing is random. Takes any number.
-  [[nodiscard]] static constexpr Index samples(Index requested) noexcept {
-    return Model::bayesian ? requested : 1;
-  }
+  /// Is anything of a model random, beside dropout?
+  [[nodiscard]] static constexpr bool draws(const Model&) noexcept { return Model::bayesian; }
 
  protected:
   Executor& executor_;
@@ -114,11 +104,6 @@ class NetworkOfParts {
 
  private:
   [[nodiscard]] Network& network() noexcept { return static_cast<Network&>(*this); }
-  [[nodiscard]] static std::shared_ptr<Common> common(Executor& executor, const Model& model, const Graph& graph,
-                                                      const NodeFeatures& features, Index runs) {
-    Parts::check(model.options());
-    return std::make_shared<Common>(executor, model, graph, features, runs);
-  }
   /// From partial sums to gradients, and from KL per distribution to its sum.
   void sum_gradients() {
     const Teams sums{parts_.sums.items(), parts_.batch.runs, max_lanes,

@@ -19,8 +19,8 @@
 #include "sheafnn/batch/complex_start.hpp"
 #include "sheafnn/batch/embedding_kernels.hpp"
 #include "sheafnn/batch/encoder.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/hidden_readout.hpp"
-#include "sheafnn/batch/layer_norm.hpp"
 #include "sheafnn/batch/layer_stack.hpp"
 #include "sheafnn/batch/output.hpp"
 #include "sheafnn/batch/posterior.hpp"
@@ -80,6 +80,15 @@ struct NetworkParts {
   /// Does every layer compute its sheaf from its own input?
   static constexpr bool sheaf_per_layer = !Model::bayesian && sheaf::is_learned<Family> && !given;
 
+  /// Is anything of a model random, beside dropout?
+  [[nodiscard]] static bool draws_of(const Model& model) {
+    if constexpr (requires { Layer::draws(model); }) {
+      return sampled || Layer::draws(model);
+    } else {
+      return sampled;
+    }
+  }
+
   /// See BatchNetwork. Unchecked: the size of the batch.
   NetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                const NodeTargetLists& targets, const BatchSize& size, bool dropout)
@@ -87,6 +96,7 @@ struct NetworkParts {
         options(ModelLayers<Executor, Model>::options(model)),
         layout(layout_of(model)),
         batch(size),
+        draws(draws_of(model)),
         parameter_count(model.parameters().size()),
         graph(common->graph),
         input(common->input),
@@ -123,6 +133,7 @@ struct NetworkParts {
   ModelOptions options;
   ModelLayout layout;
   BatchSize batch;
+  bool draws;  ///< is anything random, beside dropout?
   Index parameter_count;
   BatchGraphType& graph;  ///< this and the next four: common->
   InputFeatures<Executor, S>& input;
@@ -142,7 +153,7 @@ struct NetworkParts {
   std::vector<Learner> learners;
   BatchSheaf<Executor, Family, S, View> sheaf;
   std::vector<Layer> layers;
-  std::vector<BatchLayerNorm<Executor, S>> norms;  ///< of all layers, or none
+  std::vector<BatchFeatureNorm<Executor, S>> norms;  ///< of all layers, or none
   RightTransposes<Executor, S> right;
   ColumnTree<Executor, S> no_kl;         ///< of models that do not sample
   Array<Executor, double> kl_of_layers;  ///< KL terms of layers that draw something, in parts
@@ -274,8 +285,10 @@ struct NetworkParts {
     if constexpr (sheaf::is_learned<Family> && !given) {
       const InputFeatures<Executor, S>* labels = nullptr;
       if constexpr (is_around_given<typename Model::Posterior>) labels = common->given.labels();
+      // Where every layer computes its sheaf, copies differ by what the layers before it have drawn.
+      const BatchSize of_learner = sheaf_per_layer && draws ? batch : batch.without_copies();
       for (const layers::SheafLearnerWeights<layers::ParameterSlot>& learner : layout.at.learners) {
-        learners.emplace_back(executor, g, layout.learner, learner, p, batch, sums, labels);
+        learners.emplace_back(executor, g, layout.learner, learner, p, of_learner, sums, labels);
       }
     }
     filter = BatchFilter<Executor, S>(executor, options.filter, layout, p, shape, batch, sums);
@@ -311,7 +324,7 @@ struct NetworkParts {
     const auto array = [&](const char* what, Index count) { return Array<Executor, S>(executor, what, count); };
     if (batch.copies > 1) spread = array("embeddings", batch.instances() * size);
     if (sheaf_per_layer && dropout) {
-      for (Index s = 1; s < sheaf_count; ++s) learner_input.push_back(array("embeddings", batch.runs * size));
+      for (Index s = 1; s < sheaf_count; ++s) learner_input.push_back(array("embeddings", training));
     }
     x_bar = array("layers", training);
     if (batch.training_copies > 1 && !start) embedding_bar = array("layers", batch.runs * size);

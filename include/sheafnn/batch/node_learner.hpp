@@ -1,6 +1,7 @@
 /// \file
 /// BatchNodeLearner: the two learners of node maps of a batch of runs, ReLU(X W₁ + b₁) W₂ + b₂ each (mlp), or convolutions
-/// with GELU and dropout between them (sage-projected; sage has one; for one network layers/node_learner.hpp).
+/// with a norm of all numbers and ReLU (sage) or GELU and dropout (sage-projected) between them (for one network
+/// layers/node_learner.hpp).
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -13,6 +14,7 @@
 
 #include "sheafnn/batch/activated_linear.hpp"
 #include "sheafnn/batch/array.hpp"
+#include "sheafnn/batch/feature_norm.hpp"
 #include "sheafnn/batch/linear.hpp"
 #include "sheafnn/batch/node_map_kernels.hpp"
 #include "sheafnn/batch/sage.hpp"
@@ -115,7 +117,11 @@ class BatchNodeLearner {
         convolutions_[side].emplace_back(executor, arcs, own.convolutions[static_cast<std::size_t>(k)], parameters,
                                          k == 0 ? options.inputs : g, last ? options.outputs : g,
                                          options.kind == NodeLearnerKind::sage_projected, !last, batch, sums);
-        if (!last) activated_[side].emplace_back(executor, "learners", batch.instances() * n * g);
+        if (last) break;
+        activated_[side].emplace_back(executor, "learners", batch.instances() * n * g);
+        if (options.kind != NodeLearnerKind::sage) continue;
+        norms_[side].emplace_back(executor, own.norms[static_cast<std::size_t>(k)], parameters, n, g, batch, sums,
+                                  NormSet::matrix);
       }
     }
   }
@@ -139,9 +145,15 @@ class BatchNodeLearner {
         convolution.forward(executor, parameters, pass, scratch.sage, read);
         if (k == activated_[side].size()) break;
         S* out = activated_[side][k].data();
-        executor.launch(convolution.size(), pass.instances(),
-                        GeluDropout<S>{dropout(runs, pass, side, k), convolution.size(), convolution.output(),
-                                       out});
+        if (norms_[side].empty()) {
+          executor.launch(convolution.size(), pass.instances(),
+                          GeluDropout<S>{dropout(runs, pass, side, k), convolution.size(), convolution.output(),
+                                         out});
+        } else {
+          norms_[side][k].forward(executor, runs, pass, parameters, convolution.output(), 0, nullptr);
+          executor.launch(pass.instances() * convolution.size(), 1,
+                          Activate<S>{Activation::relu, norms_[side][k].output(), out});
+        }
         read = out;
       }
     }
@@ -178,9 +190,15 @@ class BatchNodeLearner {
         BatchSage<Executor, S>& below = convolutions_[side][k - 1];
         S* to = scratch.hidden_bar[k % 2].data();
         convolutions_[side][k].backward(executor, parameters, pass, scratch.sage, bar, to, false);
-        executor.launch(below.size(), pass.instances(),
-                        GeluDropoutBackward<S>{dropout(runs, pass, side, k - 1), below.size(), below.output(),
-                                               to});
+        if (norms_[side].empty()) {
+          executor.launch(below.size(), pass.instances(),
+                          GeluDropoutBackward<S>{dropout(runs, pass, side, k - 1), below.size(), below.output(),
+                                                 to});
+        } else {
+          executor.launch(pass.instances() * below.size(), 1,
+                          ActivationSlopes<S>{Activation::relu, norms_[side][k - 1].output(), to});
+          norms_[side][k - 1].backward(executor, pass, parameters, to);
+        }
         bar = to;
       }
       convolutions_[side].front().backward(executor, parameters, pass, scratch.sage, bar, x_bar, add || side > 0);
@@ -225,7 +243,8 @@ class BatchNodeLearner {
   std::vector<BatchLinear<S>> output_;
   Array<Executor, S> raw_[2];
   std::vector<BatchSage<Executor, S>> convolutions_[2];
-  std::vector<Array<Executor, S>> activated_[2];  ///< after each convolution but the last
+  std::vector<BatchFeatureNorm<Executor, S>> norms_[2];  ///< of sage, after each convolution but the last
+  std::vector<Array<Executor, S>> activated_[2];         ///< likewise
 };
 
 }  // namespace sheafnn::batch::detail

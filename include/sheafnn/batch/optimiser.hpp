@@ -46,14 +46,14 @@ struct Progress {
   double best_loss = std::numeric_limits<double>::infinity();
 };
 
-/// λ of an epoch.
-[[nodiscard]] SHEAFNN_HD inline double kl_weight_of(const Run& run, Index epoch, bool bayesian) {
-  return bayesian ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
+/// λ of an epoch; 0 where the objective has no KL term.
+[[nodiscard]] SHEAFNN_HD inline double kl_weight_of(const Run& run, Index epoch, bool weighs_kl) {
+  return weighs_kl ? kl_weight(run.kl_schedule, run.kl_maximum, epoch) : 0.0;
 }
 /// Writes what the passes of an epoch read of a run: its number and λ.
-SHEAFNN_HD inline void begin_passes(Index epoch, bool bayesian, Run& run) {
+SHEAFNN_HD inline void begin_passes(Index epoch, bool weighs_kl, Run& run) {
   run.epoch = static_cast<std::uint32_t>(epoch);
-  run.kl_weight = kl_weight_of(run, epoch, bayesian);
+  run.kl_weight = kl_weight_of(run, epoch, weighs_kl);
 }
 /// Writes what the optimiser reads: its step sizes.
 SHEAFNN_HD inline void begin_step(Index epoch, Run& run) {
@@ -65,10 +65,10 @@ SHEAFNN_HD inline void begin_step(Index epoch, Run& run) {
 /// Both for the first epoch of all runs; EndStep and EndEpoch do it for the others. One item, group: run.
 struct BeginTraining {
   Run* runs;
-  bool bayesian;
+  bool weighs_kl;
 
   SHEAFNN_HD void operator()(Index, Index run) const {
-    begin_passes(0, bayesian, runs[run]);
+    begin_passes(0, weighs_kl, runs[run]);
     begin_step(0, runs[run]);
   }
 };
@@ -125,7 +125,7 @@ struct EndStep {
   static constexpr int outputs = 3;
   Run* runs;
   Progress* progress;
-  bool bayesian;
+  bool weighs_kl;
   PartialRows nll, kl, kl_of_layers;
   Index pairs;  ///< 2m
   Losses* losses;
@@ -140,7 +140,7 @@ struct EndStep {
     if (p.active == 0) return;
     losses[run] = {sums[0], (pairs > 0 ? sums[1] / static_cast<double>(pairs) : 0.0) + sums[2]};
     ++p.trained;
-    begin_passes(p.trained, bayesian, runs[run]);
+    begin_passes(p.trained, weighs_kl, runs[run]);
   }
 };
 
@@ -153,7 +153,7 @@ struct EndEpoch {
   static constexpr int failed_sum = evaluation_columns, outputs = failed_sum + 1;
   Run* runs;
   Progress* progress;
-  bool bayesian;
+  bool weighs_kl;
   const Losses* losses;
   PartialRows evaluation;
   const std::int32_t* failed;
@@ -176,7 +176,7 @@ struct EndEpoch {
     report.epoch = p.epochs;
     report.nll = losses[run].nll;
     report.kl = losses[run].kl;
-    report.kl_weight = kl_weight_of(r, p.epochs, bayesian);
+    report.kl_weight = kl_weight_of(r, p.epochs, weighs_kl);
     report.loss = report.nll + report.kl_weight * report.kl;
     report.validation_loss = sums[validation_nll] / r.validation_weight;
     report.validation_accuracy = sums[validation_correct] / r.validation_nodes;

@@ -27,7 +27,7 @@ template <class Executor, BatchModel<Executor> Model>
   const std::vector<std::uint8_t> roles(static_cast<std::size_t>(n));
   using Network = BatchNetwork<Executor, Model>;
   BatchSize size;
-  size.copies = detail::max_copies(model, graph, 1, Network::samples(options.samples));
+  size.copies = detail::max_copies(model, graph, 1, Network::draws(model) ? options.samples : 1);
   Network network(executor, model, graph, features, {labels, roles}, size, false);
   network.parameters().upload(model.parameters().values().view());
   Run run;

@@ -158,6 +158,8 @@ struct BatchSize {
   [[nodiscard]] Index instances() const noexcept { return runs * copies; }
   [[nodiscard]] Index training_instances() const noexcept { return runs * training_copies; }
   [[nodiscard]] bool trains() const noexcept { return training_copies > 0; }
+  /// The size of what the copies of a run share.
+  [[nodiscard]] BatchSize without_copies() const noexcept { return {runs, trains() ? 1 : 0, 1}; }
 };
 
 /// A pass over `runs` trainings with `copies` posterior samples of each at the same time: copy c of run r is instance

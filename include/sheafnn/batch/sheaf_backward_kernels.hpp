@@ -249,7 +249,7 @@ struct BackwardSampledEdges {
   }
 };
 
-/// The same for deterministic maps of one sheaf. item: EdgeSide, or IncidentPair, group: run.
+/// The same for deterministic maps of one sheaf. item: EdgeSide, or IncidentPair, group: instance.
 template <class Family, class S, class View = GraphView<S>>
 struct BackwardMeanEdges {
   using Side = typename SideOf<View>::type;
@@ -263,24 +263,24 @@ struct BackwardMeanEdges {
   const S* edge_factor;
   S* edge_logit_bar;
 
-  SHEAFNN_HD void operator()(Index item, Index run) const {
+  SHEAFNN_HD void operator()(Index item, Index instance) const {
     constexpr int size = PointMap<Family>::size, raw_size = sheafnn::detail::array_size(size);
     const Side at(item);
     const Index m = graph.edges, pair = at.pair(m);
     const S* weight = nullptr;
     if constexpr (Side::weighted) {
-      if (edge_weight != nullptr) weight = edge_weight + run * m + at.edge;
+      if (edge_weight != nullptr) weight = edge_weight + instance * m + at.edge;
     }
     typename Family::template Map<S> map, map_bar;
     S weight_bar = S(0);
-    backward_side<Family, S>(graph, sheaf, gradient, range.slot(run), at, weight, map, map_bar, weight_bar);
+    backward_side<Family, S>(graph, sheaf, gradient, range.slot(instance), at, weight, map, map_bar, weight_bar);
     S raw_in[raw_size], out[raw_size];
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) raw_in[k] = raw.at(run, pair, k);
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) raw_in[k] = raw.at(instance, pair, k);
     point.backward(raw_in, map_bar, out);
-    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) raw_bar.at(run, pair, k) = out[k];
+    SHEAFNN_UNROLL for (int k = 0; k < size; ++k) raw_bar.at(instance, pair, k) = out[k];
     if constexpr (Side::weighted) {
       if (weight != nullptr) {
-        edge_logit_bar[run * 2 * m + pair] = logit_bar(edge_factor + run * 2 * m, m, at, weight_bar);
+        edge_logit_bar[instance * 2 * m + pair] = logit_bar(edge_factor + instance * 2 * m, m, at, weight_bar);
       }
     }
   }

@@ -253,10 +253,10 @@ struct MeanMaps {
   PairArray<S> raw;
   PointMap<Family> point;
 
-  SHEAFNN_HD Map operator()(Index run, Index, Index pair) const {
+  SHEAFNN_HD Map operator()(Index instance, Index, Index pair) const {
     constexpr int size = PointMap<Family>::size;
     S in[sheafnn::detail::array_size(size)];
-    for (int k = 0; k < size; ++k) in[k] = raw.at(run, pair, k);
+    for (int k = 0; k < size; ++k) in[k] = raw.at(instance, pair, k);
     Map map;
     point.map(in, map);
     return map;

@@ -13,9 +13,7 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -146,7 +144,7 @@ class BatchTrainer {
     epoch();
     executor_.synchronise();
     progress_.upload(std::vector<detail::Progress>(trainings_.size()));
-    executor_.launch(1, count_, detail::BeginTraining{network_.runs().data(), Model::bayesian});
+    executor_.launch(1, count_, detail::BeginTraining{network_.runs().data(), weighs_kl()});
     executor_.record([this] { epoch(); });
   }
 
@@ -163,7 +161,7 @@ class BatchTrainer {
     executor_.launch_together(
         adam_.step(runs, progress_.data(), network_.gradient().data(), network_.parameters().data()),
         Teams{1, count_, max_lanes,
-              detail::EndStep{runs, progress_.data(), Model::bayesian, network_.output().nll().partial(),
+              detail::EndStep{runs, progress_.data(), weighs_kl(), network_.output().nll().partial(),
                               network_.kl().partial(), kl_of_layers(), network_.pairs(), losses_.data()}});
   }
 
@@ -182,9 +180,9 @@ class BatchTrainer {
     const detail::BatchOutput<Executor, S>& output = network.output();
     report_tree_.run(executor_, output.report().data(), true);
     executor_.launch_teams(1, count_, max_lanes,
-                           detail::EndEpoch{network_.runs().data(), progress_.data(), Model::bayesian,
-                                            losses_.data(), report_tree_.partial(), adam_.failed(),
-                                            adam_.tensors(), history_.data(), window});
+                           detail::EndEpoch{network_.runs().data(), progress_.data(), weighs_kl(), losses_.data(),
+                                            report_tree_.partial(), adam_.failed(), adam_.tensors(),
+                                            history_.data(), window});
     executor_.launch(network_.parameter_count() + predictions(), count_,
                      detail::KeepBest<S>{progress_.data(), network_.parameter_count(),
                                          network_.parameters().data(), best_.data(), predictions(),
@@ -200,17 +198,22 @@ class BatchTrainer {
     }
   }
   [[nodiscard]] NodeTargetLists targets() const { return {loss_.labels(), roles_.roles, loss_.class_weights()}; }
-  [[nodiscard]] Index evaluation_samples() const { return Network::samples(trainings_.front().options.samples); }
+  /// Has the objective a KL term?
+  [[nodiscard]] bool weighs_kl() const { return Model::bayesian || Network::draws(first_); }
+  /// How many samples passes draw.
+  [[nodiscard]] Index samples(Index TrainOptions::*count) const {
+    return Network::draws(first_) ? trainings_.front().options.*count : 1;
+  }
   /// Does a device have room for an evaluation beside a training pass?
   [[nodiscard]] bool small(const GraphOf<Model>& graph) const {
-    return evaluation_samples() <= detail::samples_at_once(first_, graph, count_);
+    return samples(&TrainOptions::samples) <= detail::samples_at_once(first_, graph, count_);
   }
   /// Samples of an evaluation that are computed at the same time.
   [[nodiscard]] Index evaluation_copies(const GraphOf<Model>& graph) const {
-    return detail::max_copies(first_, graph, count_, evaluation_samples());
+    return detail::max_copies(first_, graph, count_, samples(&TrainOptions::samples));
   }
   [[nodiscard]] BatchSize batch_size(const GraphOf<Model>& graph) const {
-    const Index training = Network::samples(trainings_.front().options.training_samples);
+    const Index training = samples(&TrainOptions::training_samples);
     return {count_, training, beside_ ? training : std::max(training, evaluation_copies(graph))};
   }
   [[nodiscard]] bool any(double TrainOptions::*rate) const {
@@ -336,27 +339,6 @@ class BatchTrainer {
   Array<Executor, double> best_probability_;
   detail::ColumnTree<Executor, double> report_tree_;
 };
-
-namespace detail {
-
-/// The loss of a batch, if it is one that the kernels compute.
-///
-/// \throws std::invalid_argument  it is not a Classification
-template <class LossType>
-[[nodiscard]] const Classification& classification(const LossType& loss) {
-  if constexpr (std::is_same_v<LossType, Classification>) {
-    return loss;
-  } else {
-    throw_invalid_argument("loss", LossType::name, "the batch engine trains classification only");
-  }
-}
-/// The only outcome; an error becomes an exception.
-[[nodiscard]] inline TrainResult only_result(std::vector<Outcome> outcomes) {
-  if (!outcomes.front().error.empty()) throw std::runtime_error(outcomes.front().error);
-  return std::move(outcomes.front().result);
-}
-
-}  // namespace detail
 
 /// Trains a batch on an executor. Validation and test sets may be empty, as in sheafnn::train. When this throws, all
 /// models are as they were.

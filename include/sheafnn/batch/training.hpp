@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sheafnn/batch/run.hpp"
@@ -158,6 +160,23 @@ template <class Model>
     splits.push_back(t.split);
   }
   return split_roles(loss, splits);
+}
+
+/// The loss of a batch, if it is one that the kernels compute.
+///
+/// \throws std::invalid_argument  it is not a Classification
+template <class LossType>
+[[nodiscard]] const Classification& classification(const LossType& loss) {
+  if constexpr (std::is_same_v<LossType, Classification>) {
+    return loss;
+  } else {
+    throw_invalid_argument("loss", LossType::name, "the batch engine trains classification only");
+  }
+}
+/// The only outcome; an error becomes an exception.
+[[nodiscard]] inline TrainResult only_result(std::vector<Outcome> outcomes) {
+  if (!outcomes.front().error.empty()) throw std::runtime_error(outcomes.front().error);
+  return std::move(outcomes.front().result);
 }
 
 }  // namespace detail

@@ -1,8 +1,10 @@
 /// \file
-/// The coefficients of a heat operator Σ_k c_k M^k, the derivatives of what they are made of, for both engines:
+/// The coefficients of a heat operator Σ_k c_k M^k or Σ_j c_j out_j in_jᵀ, the derivatives of what they are made of, for both
+/// engines:
 ///
-///     series   c_k = t^k / k! with M = −𝓛, or e^{−t} t^k / k! with M = Â;
-///     hops     c_k = softmax(a)_j, k the j-th power.
+///     series     c_k = t^k / k! with M = −𝓛, or e^{−t} t^k / k! with M = Â;
+///     hops       c_k = softmax(a)_j, k the j-th power;
+///     spectral   c_j = e^{−tλ_j}, λ_j the j-th eigenvalue of 𝓛.
 ///
 /// Source: math: "Heat on a flat bundle" (9.4), (9.7). Unchecked: numbers of powers, and the sizes of arrays.
 #pragma once
@@ -32,6 +34,22 @@ template <class Value, class Bar>
     sum += bar(k) * (of_laplacian ? before : before - value(k));
   }
   return sum;
+}
+
+/// e^{−tλ}.
+[[nodiscard]] SHEAFNN_HD inline double spectral_coefficient(double lambda, double t) {
+  using std::exp;
+  return exp(-lambda * t);
+}
+/// t̄ from c_j and c̄_j: ∂c_j/∂t is −λ_j c_j.
+///
+/// \param lambda, value, bar  functions of j
+template <class Lambda, class Value, class Bar>
+[[nodiscard]] SHEAFNN_HD double spectral_time_bar(Index count, const Lambda& lambda, const Value& value,
+                                                  const Bar& bar) {
+  double sum = 0;
+  for (Index j = 0; j < count; ++j) sum += lambda(j) * value(j) * bar(j);
+  return -sum;
 }
 
 /// softmax(logits). \tparam N  how many there are

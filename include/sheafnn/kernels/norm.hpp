@@ -3,6 +3,8 @@
 ///
 ///     y = w x̂ + b,   x̂ = (x − mean) · inverse,   x̄ = inverse · (g − mean(g) − x̂ mean(g x̂)) for g = w ȳ.
 ///
+/// With inverse = 1/(s + ε), s² the variance, mean(g x̂) is to be multiplied by stretch_of(s, ε).
+///
 /// Source: Layer Normalization (Ba, Kiros, Hinton). Takes any numbers.
 #pragma once
 
@@ -27,5 +29,10 @@ struct Moments {
     return inverse * (g - g_mean - hat(x) * product_mean);
   }
 };
+
+/// (s + ε)/s; 0 for a constant matrix, whose s has no derivative. Takes s ≥ 0 and ε > 0.
+[[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE double stretch_of(double deviation, double epsilon) {
+  return deviation > 0 ? (deviation + epsilon) / deviation : 0.0;
+}
 
 }  // namespace sheafnn::kernels

@@ -123,7 +123,7 @@ class GlobalNorm {
     for (Index c = 0; c < width_; ++c) weights_bar.scale[static_cast<std::size_t>(c)] += partial[c];
     for (Index c = 0; c < width_; ++c) weights_bar.shift[static_cast<std::size_t>(c)] += partial[width_ + c];
   }
-  /// mean(g) and ⟨g, x̂⟩, after gate_rows() of all rows. \param chunks  of the backward pass
+  /// mean(g) and mean(g x̂), after gate_rows() of all rows. \param chunks  of the backward pass
   void finish_gates(Index chunks) {
     double sum = 0, product = 0;
     for (Index chunk = 0; chunk < chunks; ++chunk) {
@@ -133,17 +133,14 @@ class GlobalNorm {
     sum = over_parts(sum);
     product = over_parts(product);
     centre_ = sum / count();
-    // ⟨g, x̂⟩ c / (N s (s + ε)) is what c's part of x̄ is times 1/(s + ε); a constant matrix has none.
-    slope_ = deviation_ > 0 ? product / (count() * deviation_) : 0.0;
+    product_mean_ = product / count() * kernels::stretch_of(deviation_, epsilon);
   }
   /// g becomes x̄ at some rows.
   void backward_rows(Index count, const S* x, S* bar) const {
-    const S mean = static_cast<S>(mean_), inverse = static_cast<S>(1 / (deviation_ + epsilon));
-    const S centre = static_cast<S>(centre_), slope = static_cast<S>(slope_);
+    const S centre = static_cast<S>(centre_), product_mean = static_cast<S>(product_mean_);
     for (Index u = 0; u < count; ++u, x += stride_, bar += stride_) {
       detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
-        const T centred = c.load(x + c) - T(mean);
-        c.store(bar + c, T(inverse) * (c.load(bar + c) - T(centre) - T(slope) * centred));
+        c.store(bar + c, moments<T>().backward(c.load(bar + c), c.load(x + c), T(centre), T(product_mean)));
       });
     }
   }
@@ -189,7 +186,7 @@ class GlobalNorm {
   NormWeights<const S> weights_;
   Buffer<double> sum_;        ///< per group of rows: mean, and squares around it
   Buffer<double> chunk_sum_;  ///< per chunk of rows: Σ g and ⟨g, x̂⟩
-  double mean_ = 0, deviation_ = 0, centre_ = 0, slope_ = 0;
+  double mean_ = 0, deviation_ = 0, centre_ = 0, product_mean_ = 0;
 };
 
 }  // namespace sheafnn::layers

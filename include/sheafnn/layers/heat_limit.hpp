@@ -58,6 +58,13 @@ class HeatLimit {
     }
   }
 
+  [[nodiscard]] Index components() const noexcept { return components_; }
+  /// The component of every node.
+  [[nodiscard]] const Buffer<std::int32_t>& component() const noexcept { return component_; }
+  /// a and b of every node.
+  [[nodiscard]] const Buffer<S>& own() const noexcept { return own_; }
+  [[nodiscard]] const Buffer<S>& other() const noexcept { return other_; }
+
   /// y = P x, or Pᵀ x. \param x, y  n rows of as many numbers
   void multiply(Execution execution, bool transposed, const MatrixView<const S>& x, const MatrixView<S>& y) {
     const Index n = component_.size(), width = x.columns();

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -216,28 +215,29 @@ class HeatOperator {
     for (Index j = 0; j < pairs(); ++j) {
       const double lambda = spectrum_->values[static_cast<std::size_t>(j)];
       for (Index b = 0; b < bundles_; ++b) {
-        const S factor = static_cast<S>(std::exp(-lambda * HeatCoefficients::time_of(options_, weights.time, b)));
+        const S factor = static_cast<S>(
+            kernels::spectral_coefficient(lambda, HeatCoefficients::time_of(options_, weights.time, b)));
         S* numbers = projected.data() + j * width() + b * row_;
         for (Index c = 0; c < row_; ++c) numbers[c] *= factor;
       }
     }
   }
-  /// t̄_b −= Σ_j λ_j e^{−tλ_j} ⟨(inᵀ X)_j, (outᵀ Ȳ)_j⟩_b.
+  /// Adds t̄_b, with c̄_j = ⟨(inᵀ X)_j, (outᵀ Ȳ)_j⟩_b.
   void add_time_bar(const HeatWeights<const S>& weights, const HeatWeights<S>& weights_bar) const {
     for (Index b = 0; b < bundles_; ++b) {
       if (!HeatCoefficients::is_positive(weights.time, b)) continue;
       const double t = HeatCoefficients::time_of(options_, weights.time, b);
-      double sum = 0;
-      for (Index j = 0; j < pairs(); ++j) {
-        const double lambda = spectrum_->values[static_cast<std::size_t>(j)];
+      const auto lambda = [&](Index j) { return spectrum_->values[static_cast<std::size_t>(j)]; };
+      const auto bar = [&](Index j) {
         const Index at = j * width() + b * row_;
         double dot = 0;
         for (Index c = 0; c < row_; ++c) {
           dot += static_cast<double>(projected_[at + c]) * static_cast<double>(projected_bar_[at + c]);
         }
-        sum += lambda * std::exp(-lambda * t) * dot;
-      }
-      weights_bar.time[static_cast<std::size_t>(b)] -= static_cast<S>(sum);
+        return dot;
+      };
+      weights_bar.time[static_cast<std::size_t>(b)] += static_cast<S>(kernels::spectral_time_bar(
+          pairs(), lambda, [&](Index j) { return kernels::spectral_coefficient(lambda(j), t); }, bar));
     }
   }
 
