@@ -50,9 +50,9 @@ template <class Executor, class Model>
 struct ConvolutionArrays : NetworkArrays<Executor, Model> {
   using S = typename Model::Scalar;
 
-  ConvolutionArrays(Executor& executor, const Model& model, const Graph& graph, const NodeFeatures& features,
+  ConvolutionArrays(Executor& executor, const Model& model, const Graph& host_graph, const NodeFeatures& features,
                     Index run_count)
-      : NetworkArrays<Executor, Model>(executor, model, graph, features, run_count) {
+      : NetworkArrays<Executor, Model>(executor, model, host_graph, features, run_count) {
     if (model.options().encoder) return;
     const NodeFeatures seen = this->plan.apply(features);
     rows.emplace(executor, rows_of_coordinates(seen, Model::stalk_dimension));
