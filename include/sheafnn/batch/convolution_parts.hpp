@@ -111,7 +111,6 @@ struct ConvolutionNetworkParts {
   using Common = ConvolutionArrays<Executor, Model>;
   static constexpr bool sampled = Model::bayesian;
 
-
   /// See BatchNetwork. Unchecked: the size of the batch.
   ConvolutionNetworkParts(Executor& executor, const Model& model, std::shared_ptr<Common> shared,
                           const NodeTargetLists& targets, const BatchSize& size, bool dropout)
