@@ -19,6 +19,9 @@ settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large
 if [ "$models" != all ]; then
   settings+=("SHEAFNN_PYTHON_MODELS=$models" "SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi
+if [ -z "${SHEAFNN_PYTHON_MODELS:-}" ]; then  # on hypergraphs, the two networks that the tests of sheafnn.torch use
+  settings+=("SHEAFNN_TORCH_MODELS=${models/;GivenDiagonal_2/};HypergraphDiagonal_2;HypergraphSpecialOrthogonal_2")
+fi
 
 environment=build/python-environment
 [ -x "$environment/bin/pip" ] || python3 -m venv "$environment" || give_up "there is no virtual environment"
