@@ -133,6 +133,8 @@ TEST_CASE("hypergraphs: what is refused") {
   says(build(3, 2, {{0, 0}, {3, 1}}), "incidence[1].node: 3 is not allowed; must be between 0 and 2");
   says(build(3, 2, {{0, 2}}), "incidence[0].hyperedge: 2 is not allowed; must be between 0 and 1");
   says(build(3, 0, {{0, 0}}), "there is no hyperedge");
+  const std::vector<Incidence> twice = {{0, 0}, {0, 0}};
+  says([&] { static_cast<void>(Hypergraph(1, 1, twice, "pairs")); }, "pairs: node 0 twice in hyperedge 0");
   says(build(-1, 0, {}), "node_count: -1");
   says([] { HypergraphSheaf<sheafnn::Diagonal<2>>(example()).set_map(15, {}); }, "pair: 15");
   const std::vector<double> few(3);

@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
+#include "hypergraph_task.hpp"
 #include "sheafnn/bsnn/cooperative_network.hpp"
+#include "sheafnn/bsnn/hypergraph_network.hpp"
 #include "sheafnn/bsnn/network.hpp"
+#include "sheafnn/graph/graph_of.hpp"
 #include "sheafnn/sheaf/families.hpp"
 #include "tiny_task.hpp"
 
@@ -22,7 +26,8 @@ using namespace sheafnn::sheaf;
 
 template <class Model>
 struct Task {
-  tiny::Task task;
+  static constexpr bool on_hypergraph = std::is_same_v<GraphOf<Model>, Hypergraph>;
+  std::conditional_t<on_hypergraph, tiny::HypergraphTask, tiny::Task> task;
   Model model;
 
   using Options = typename Model::Options;
@@ -36,6 +41,13 @@ struct Task {
     options.layers = 2;
     options.separate_encoder = false;
     return options;
+  }
+  const GraphOf<Model>& graph() const {
+    if constexpr (on_hypergraph) {
+      return task.hypergraph;
+    } else {
+      return task.graph;
+    }
   }
 };
 
@@ -52,7 +64,7 @@ std::vector<double> numbers(const MatrixView<T>& view) {
 template <class Model>
 void check() {
   Task<Model> of;
-  const Graph& graph = of.task.graph;
+  const GraphOf<Model>& graph = of.graph();
   Network<Model> whole(of.model, graph, of.task.sparse), between(of.model, graph, of.task.sparse);
   const ForwardPass<double> pass{.seed = 4, .epoch = 2, .training = true};
   whole.forward(pass);
@@ -122,16 +134,19 @@ TEST_CASE("layers between computations of one's own") {
   check<Bsnn<SpecialOrthogonal<2>, double>>();
   check<Csnn<2, double>>();
   check<Bcsnn<2, double>>();
+  check<SheafHyperGnn<SpecialOrthogonal<2>, double>>();
+  check<BayesianSheafHyperGnn<SpecialOrthogonal<2>, double>>();
 }
 
-TEST_CASE("a separate encoder reads features") {
-  Task<Bsnn<SpecialOrthogonal<2>, double>> of;
-  ModelOptions options = of.model.options();
+TEST_CASE_TEMPLATE("a separate encoder reads features", Model, Bsnn<SpecialOrthogonal<2>, double>,
+                   BayesianSheafHyperGnn<SpecialOrthogonal<2>, double>) {
+  Task<Model> of;
+  auto options = of.model.options();
   options.separate_encoder = true;
-  const Bsnn<SpecialOrthogonal<2>, double> model(options);
-  Network network(model, of.task.graph, of.task.sparse);
-  const std::vector<double> h(static_cast<std::size_t>(of.task.graph.node_count() * model.hidden_width()));
-  CHECK_THROWS_WITH_AS(network.begin({}, MatrixView<const double>(h.data(), of.task.graph.node_count(),
+  const Model model(options);
+  Network<Model> network(model, of.graph(), of.task.sparse);
+  const std::vector<double> h(static_cast<std::size_t>(of.graph().node_count() * model.hidden_width()));
+  CHECK_THROWS_WITH_AS(network.begin({}, MatrixView<const double>(h.data(), of.graph().node_count(),
                                                                   model.hidden_width())),
                        "separate_encoder: true is not allowed; it reads features", std::invalid_argument);
 }

@@ -2,9 +2,11 @@
 /// Models of a family, for the files that compile them. With SHEAFNN_PROGRAM_ON_RANKS they train on the ranks of MPI.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io/checkpoint.hpp>
+#include <vector>
 #ifdef SHEAFNN_PROGRAM_ON_RANKS
 #include <sheafnn/distributed.hpp>
 #endif
@@ -38,6 +40,19 @@ sheafnn::Prediction predict_with(const Trained& trained, const sheafnn::Hypergra
   return sheafnn::predict(sheafnn::io::from_tensors<Model>(trained.path, trained.checkpoint), data, options);
 }
 
+template <class Model>
+std::vector<double> outputs_of(const Trained& trained, const sheafnn::HypergraphDataset& data,
+                               std::uint64_t seed) {
+  const auto model = sheafnn::io::from_tensors<Model>(trained.path, trained.checkpoint);
+  sheafnn::Network<Model> network(model, data.graph, data.features);
+  const auto outputs = network.forward({.seed = seed});
+  std::vector<double> r;
+  for (sheafnn::Index u = 0; u < outputs.rows(); ++u) {
+    for (sheafnn::Index c = 0; c < outputs.columns(); ++c) r.push_back(outputs(u, c));
+  }
+  return r;
+}
+
 /// Of a family with its stalk dimension.
 template <class Family>
 constexpr Models models_of() {
@@ -50,6 +65,10 @@ constexpr Models models_of() {
              const sheafnn::PredictOptions& options) {
             return model.bayesian ? predict_with<Bayesian>(model, data, options)
                                   : predict_with<Deterministic>(model, data, options);
+          },
+          [](const Trained& model, const sheafnn::HypergraphDataset& data, std::uint64_t seed) {
+            return model.bayesian ? outputs_of<Bayesian>(model, data, seed)
+                                  : outputs_of<Deterministic>(model, data, seed);
           }};
 }
 

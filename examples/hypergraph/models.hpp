@@ -8,6 +8,7 @@
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <string_view>
+#include <vector>
 
 #include "models/trained_network.hpp"
 
@@ -34,6 +35,8 @@ struct Models {
   Outcome (*train)(const Job& job);
   sheafnn::Prediction (*predict)(const Trained& model, const sheafnn::HypergraphDataset& data,
                                  const sheafnn::PredictOptions& options);
+  /// Raw outputs of the first posterior sample, n × C, row-major.
+  std::vector<double> (*outputs)(const Trained& model, const sheafnn::HypergraphDataset& data, std::uint64_t seed);
 };
 inline constexpr int least_dimension = 2, largest_dimension = 4;
 

@@ -50,13 +50,19 @@ def _text(name: str, value: Any) -> str:
     raise TypeError(f"{name}: {value!r}: expected a number, a boolean or a text")
 
 
+def option_text(name: str, value: Any) -> str:
+    """The same; of the list ``projection``, its numbers."""
+    if name != "projection" or isinstance(value, str):
+        return _text(name, value)
+    return ",".join(_text(name, number) for number in value)
+
+
 def option_texts(
-    name: str, more: Mapping[str, Any] | None, renamed: Mapping[str, str] = {}, text: Callable[[str, Any], str] = _text, **own: Any
+    name: str, more: Mapping[str, Any] | None, renamed: Mapping[str, str] = {}, **own: Any
 ) -> dict[str, str]:
     """Options as texts: parameters of the estimator, and options in its mapping ``name``.
 
     :param renamed: parameters that are called otherwise than their options
-    :param text: the text of an option
     """
     if more is not None and not isinstance(more, Mapping):
         raise TypeError(f"{name}: {type(more).__name__} is not allowed; expected a mapping from names to values")
@@ -65,7 +71,7 @@ def option_texts(
             parameter = renamed.get(key, key)
             raise ValueError(f"{name}[{key!r}]: {value!r} is not allowed; it is the parameter {parameter} of the estimator")
     options = {**own, **(more or {})}
-    return {key: text(key, value) for key, value in options.items() if value is not None}
+    return {key: option_text(key, value) for key, value in options.items() if value is not None}
 
 
 def _predict_samples(estimator: Any) -> int:

@@ -232,6 +232,10 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         model = (self.model, self.maps, self.stalk_dim)
         return _Plan(data, split if own else 0, own, model, self.preset, network, training, seed, device_number(self.device))
 
+    def _plan_of_split(self, data: Dataset, split: int) -> "_Plan":
+        """A training on data with splits, checked."""
+        return self._plan(data, None, None, None, None, split, None)
+
     def _searched(self, plan: "_Plan") -> "_Plan":
         """The plan with the best setting of a search."""
         if self.edge_types or self.stalks is not None:

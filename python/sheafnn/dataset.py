@@ -105,6 +105,12 @@ class NodeData:
         return self._core.feature_names
 
     @property
+    def features(self) -> scipy.sparse.csr_matrix:
+        """n x p; NaN where a value is missing."""
+        offsets, columns, values = self._core.feature_arrays()
+        return scipy.sparse.csr_matrix((values, columns, offsets), shape=(self.node_count, self.feature_count))
+
+    @property
     def class_count(self) -> int:
         return self._core.class_count
 
@@ -517,12 +523,6 @@ class Dataset(NodeData):
         edges = self.edges
         both = np.concatenate([edges, edges[:, ::-1]])
         return both[np.lexsort((both[:, 1], both[:, 0]))]
-
-    @property
-    def features(self) -> scipy.sparse.csr_matrix:
-        """n x p; NaN where a value is missing."""
-        offsets, columns, values = self._core.feature_arrays()
-        return scipy.sparse.csr_matrix((values, columns, offsets), shape=(self.node_count, self.feature_count))
 
     @property
     def adjacency(self) -> scipy.sparse.csr_matrix:

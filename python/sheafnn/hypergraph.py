@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Iterable, Mapping, Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _checks, _core, _masks
-from ._estimator import Progress, _text, check_loaded, check_sizes, number_of_split, option_texts, sampling
+from ._estimator import Progress, check_loaded, check_sizes, number_of_split, option_texts, sampling
 from ._labels import encode as _encode
 from ._labels import same_classes
 from .classifier import Uncertainty
@@ -219,23 +220,34 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("y: a Hypergraph has its own labels")
         if not data.splits:
             raise ValueError("split: the hypergraph has no splits; make some with with_splits()")
+        plan = self._plan_of_split(data, split)
+        with Progress(self.progress, self.callback) as report:
+            outcome = plan.train(report)
+        self._take(plan, outcome)
+        return self
+
+    def _seed(self) -> int:
+        return _checks.seed(self.random_state, "random_state")
+
+    def _plan_of_split(self, data: Hypergraph, split: int) -> "_Plan":
+        """A training on data with splits, checked."""
         check_sizes(self, "channels", "layers", "epochs", "patience", "learning_rate", "samples")
-        network = option_texts("network", self.network, text=_option_text, channels=self.channels, layers=self.layers)
+        network = option_texts("network", self.network, channels=self.channels, layers=self.layers)
         training = option_texts(
             "training", self.training, epochs=self.epochs, patience=self.patience, learning_rate=self.learning_rate, samples=self.samples,
             threads=self.threads,
         )
-        with Progress(self.progress, self.callback) as report:
-            model, result = _core.train_hypergraph(
-                data._core, _checks.whole("split", split, 0, len(data.splits) - 1), self.model, self.maps,
-                _checks.whole("stalk_dim", self.stalk_dim, 2, 4), network, training, _checks.seed(self.random_state, "random_state"),
-                report,
-            )
-        self.model_, self.result_ = model, result
-        self.classes_ = data.classes
-        self.n_features_in_ = data.feature_count
-        self.split_ = split
-        return self
+        number = _checks.whole("split", split, 0, len(data.splits) - 1)
+        model = (self.model, self.maps, _checks.whole("stalk_dim", self.stalk_dim, 2, 4))
+        return _Plan(data, number, model, network, training, self._seed())
+
+    def _take(self, plan: "_Plan", outcome: tuple[Any, ...]) -> list[tuple[str, type[Warning]]]:
+        """Takes what a training gave. Nothing is to be warned of."""
+        self.model_, self.result_ = outcome
+        self.classes_ = plan.data.classes
+        self.n_features_in_ = plan.data.feature_count
+        self.split_ = plan.split
+        return []
 
     def uncertainty(self, X: Hypergraph) -> Uncertainty:
         """Probabilities, entropy, mutual information and epistemic variance of every node of a hypergraph."""
@@ -301,6 +313,24 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         return data
 
 
-def _option_text(key: str, value: Any) -> str:
-    """Of a list, such as ``projection``, its numbers."""
-    return ",".join(_text(key, number) for number in value) if key == "projection" else _text(key, value)
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """A training: what the library needs to know."""
+
+    data: Hypergraph
+    split: int
+    model: tuple[str, str, int]  #: name, maps, stalk dimension
+    network: dict[str, str]
+    training: dict[str, str]
+    seed: int
+    device: ClassVar[int] = -1  #: the CPU
+
+    def train(self, report: Callable[[Any, int], Any] | None, keep: bool = False) -> tuple[Any, ...]:
+        """What _take() takes.
+
+        :param report: called after every epoch
+        :param keep: of other classifiers: Ctrl-C keeps the best parameters
+        """
+        return _core.train_hypergraph(
+            self.data._core, self.split, *self.model, self.network, self.training, self.seed, report
+        )

@@ -1,4 +1,4 @@
-"""Many trainings of one graph side by side."""
+"""Many trainings of one graph or hypergraph side by side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import warnings
-from typing import Any, Iterator, Sequence
+from typing import Any, Generic, Iterator, Sequence, TypeVar, overload
 
 import numpy as np
 from sklearn.base import clone
@@ -16,6 +16,9 @@ from sklearn.base import clone
 from . import _checks, _core
 from .classifier import Interrupted, SheafClassifier, UnusedSheaf, _Plan
 from .dataset import Dataset
+from .hypergraph import Hypergraph, HypergraphClassifier
+
+C = TypeVar("C", bound="SheafClassifier | HypergraphClassifier")
 
 _FIGURES = (
     "best_epoch", "epochs", "stop_reason", "validation_loss", "validation_accuracy", "test_accuracy", "test_nll", "test_ece",
@@ -24,10 +27,10 @@ _FIGURES = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FitMany:
+class FitMany(Generic[C]):
     """The classifiers that :func:`fit_many` trained, ordered by split and then by seed."""
 
-    classifiers: list[SheafClassifier]
+    classifiers: list[C]
     #: an array for each quantity, with an entry for each classifier: split, seed, and the figures of ``result_``; also
     #: ``pandas.DataFrame(many.table)``
     table: dict[str, np.ndarray]
@@ -35,10 +38,10 @@ class FitMany:
     def __len__(self) -> int:
         return len(self.classifiers)
 
-    def __iter__(self) -> Iterator[SheafClassifier]:
+    def __iter__(self) -> Iterator[C]:
         return iter(self.classifiers)
 
-    def __getitem__(self, number: int) -> SheafClassifier:
+    def __getitem__(self, number: int) -> C:
         return self.classifiers[number]
 
     def __repr__(self) -> str:
@@ -53,6 +56,7 @@ class FitMany:
         return "\n".join(lines)
 
 
+@overload
 def fit_many(
     data: Dataset,
     classifier: SheafClassifier | None = None,
@@ -61,15 +65,39 @@ def fit_many(
     seeds: Sequence[int] | None = None,
     device: str | None = None,
     threads: int = 0,
-) -> FitMany:
+) -> FitMany[SheafClassifier]: ...
+
+
+@overload
+def fit_many(
+    data: Hypergraph,
+    classifier: HypergraphClassifier | None = None,
+    *,
+    splits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    device: str | None = None,
+    threads: int = 0,
+) -> FitMany[HypergraphClassifier]: ...
+
+
+def fit_many(
+    data: Dataset | Hypergraph,
+    classifier: SheafClassifier | HypergraphClassifier | None = None,
+    *,
+    splits: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    device: str | None = None,
+    threads: int = 0,
+) -> FitMany[Any]:
     """Trains a classifier on several splits with several seeds, side by side: on the CPU each on a thread of its own, on a CUDA
     device all in one batch. On the CPU the results are equal to single fits, to the bit.
 
-    :param classifier: classifier with the parameters; None: the defaults of ``SheafClassifier()``. ``search``, ``progress`` and
-        ``callback`` must be unset: they belong to single fits
+    :param data: a Dataset, or a Hypergraph
+    :param classifier: classifier with the parameters; None: the defaults of ``SheafClassifier()``, of a Hypergraph of
+        ``HypergraphClassifier()``. ``search``, ``progress`` and ``callback`` must be unset: they belong to single fits
     :param splits: numbers of the splits; None: all
     :param seeds: values of ``random_state``; every split is trained with each of them. None: the classifier's own
-    :param device: device to train on, as in SheafClassifier; None: the classifier's own
+    :param device: device to train on, as in SheafClassifier; None: the classifier's own. Hypergraphs are trained on the CPU
     :param threads: number of trainings side by side on the CPU; 0: one for each processor
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     :raises RuntimeError: a training diverged; the message names its split and seed
@@ -82,18 +110,23 @@ def fit_many(
     >>> len(many), many.table["test_accuracy"].shape
     (6, (6,))
     """
-    if not isinstance(data, Dataset):
-        raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset")
-    base = SheafClassifier() if classifier is None else classifier
-    if not isinstance(base, SheafClassifier):
-        raise TypeError(f"classifier: {type(base).__name__} is not allowed; expected a SheafClassifier")
+    if not isinstance(data, (Dataset, Hypergraph)):
+        raise TypeError(f"data: {type(data).__name__} is not allowed; expected a Dataset or a Hypergraph")
+    kind: Any = SheafClassifier if isinstance(data, Dataset) else HypergraphClassifier
+    base = kind() if classifier is None else classifier
+    if not isinstance(base, kind):
+        raise TypeError(f"classifier: {type(base).__name__} is not allowed; expected a {kind.__name__}")
+    if kind is HypergraphClassifier and device is not None:
+        _checks.choice("device", device, ("cpu",))
+        device = None
     for name, idle in (("search", None), ("progress", False), ("callback", None)):
-        value = getattr(base, name)
+        value = getattr(base, name, idle)
         if value is not idle:
             raise ValueError(f"classifier: {name}={value!r} is not allowed; {name} belongs to single fits")
     count = len(data.splits)
     if count == 0:
-        raise ValueError("data: it has no splits; make some with make_splits() or with_splits()")
+        ways = "make_splits() or with_splits()" if kind is SheafClassifier else "with_splits()"
+        raise ValueError(f"data: it has no splits; make some with {ways}")
     numbers = [_checks.whole("splits", s, 0, count - 1) for s in _checks.listed("splits", splits, range(count))]
     states = [_checks.seed(s, "seeds") for s in _checks.listed("seeds", seeds, [base._seed()])]
     _checks.once("seeds", states)
@@ -102,12 +135,12 @@ def fit_many(
     for number in numbers:
         for state in states:
             own = clone(base).set_params(random_state=state, **({} if device is None else {"device": device}))
-            plan = own._plan(data, None, None, None, None, number, None)
+            plan = own._plan_of_split(data, number)
             classifiers.append(own)
             plans.append(dataclasses.replace(plan, training={**plan.training, "threads": "1"}) if plan.device < 0 else plan)
-    keep = base.on_interrupt == "keep"
+    keep = getattr(base, "on_interrupt", "raise") == "keep"
     outcomes = _on_device(plans, keep) if plans[0].device >= 0 else _side_by_side(plans, keep, threads)
-    done: list[tuple[SheafClassifier, _Plan]] = []
+    done: list[tuple[Any, Any]] = []
     unused: list[str] = []
     interrupted = 0
     for own, plan, outcome in zip(classifiers, plans, outcomes):
@@ -170,11 +203,11 @@ class _NotedInterrupt:
             raise KeyboardInterrupt
 
 
-def _side_by_side(plans: list[_Plan], keep: bool, threads: int) -> list[Any]:
+def _side_by_side(plans: list[Any], keep: bool, threads: int) -> list[Any]:
     """The outcomes in order; None: not begun. Trainings release the interpreter's lock."""
     stopped = threading.Event()
 
-    def train(plan: _Plan) -> Any:
+    def train(plan: Any) -> Any:
         if stopped.is_set():
             return None
         try:

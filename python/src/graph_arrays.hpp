@@ -7,15 +7,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <limits>
 #include <sheafnn/core/errors.hpp>
-#include <sheafnn/graph/features.hpp>
 #include <sheafnn/graph/graph.hpp>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
+#include "node_arrays.hpp"
 
 namespace python {
 
@@ -69,24 +68,6 @@ template <class Data>
 void set_arc_features(Data& data, const Input<double>& values) {
   sheafnn::require(values.ndim() == 2, "arc features", values.ndim(), "must have two axes");
   data.graph.set_arc_features(span_of(values), static_cast<Index>(values.shape(1)));
-}
-
-/// offsets, columns and values of a CSR matrix; a missing value is NaN, and indicators are left out
-template <class Data>
-[[nodiscard]] auto feature_arrays(const Data& data) {
-  const sheafnn::NodeFeatures& x = data.features;
-  const std::size_t count = static_cast<std::size_t>(x.entries());
-  const std::vector<std::int64_t> offsets(x.offsets().begin(), x.offsets().end());
-  std::vector<std::int32_t> columns(x.column_of().begin(), x.column_of().end());
-  std::vector<double> values(x.values().begin(), x.values().end());
-  const Index given = x.given_columns();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (columns[i] < given) continue;
-    columns[i] = x.indicators()[static_cast<std::size_t>(columns[i] - given)];
-    values[i] = std::numeric_limits<double>::quiet_NaN();
-  }
-  return nb::make_tuple(to_numpy(offsets, {offsets.size()}), to_numpy(std::move(columns), {count}),
-                        to_numpy(std::move(values), {count}));
 }
 
 /// Properties that all such data have.

@@ -238,11 +238,7 @@ void bind_graphs(nb::module_& module) {
       .def_prop_ro("bayesian", &GraphModel::bayesian)
       .def_prop_ro("maps", [](const GraphModel& model) { return model.info().maps; })
       .def_prop_ro("class_names", &GraphModel::class_names)
-      .def_prop_ro("feature_count",
-                   [](const GraphModel& model) {
-                     const sheafnn::PooledOptions options = model.options();
-                     return options.feature_plan.empty() ? options.features : options.feature_plan.given_columns();
-                   })
+      .def_prop_ro("feature_count", [](const GraphModel& model) { return given_columns_of(model.options()); })
       .def_prop_ro("outputs", [](const GraphModel& model) { return model.options().classes; })
       .def("predict",
            [](const GraphModel& model, const GraphSet& set, Index samples, std::uint64_t seed, int threads) {

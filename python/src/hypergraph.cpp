@@ -53,11 +53,26 @@ class HypergraphModel : public Checkpoint {
   }
   [[nodiscard]] Index classes() const { return info().options<sheafnn::HypergraphOptions>().classes; }
   [[nodiscard]] std::vector<std::string> class_names() const { return class_names_of(classes()); }
+  [[nodiscard]] Index given_columns() const {
+    return given_columns_of(info().options<sheafnn::HypergraphOptions>());
+  }
   [[nodiscard]] sheafnn::Prediction predict(const HypergraphDataset& data,
                                             const sheafnn::PredictOptions& options) const {
     check_columns(data);
-    return hypergraph_program::find_models(info().maps, info().stalk_dimension)
-        .predict({path().string(), file(), info().model == kind.bayesian}, data, options);
+    return models().predict(trained(), data, options);
+  }
+  /// See hypergraph_program::Models.
+  [[nodiscard]] std::vector<double> outputs(const HypergraphDataset& data, std::uint64_t seed) const {
+    check_columns(data);
+    return models().outputs(trained(), data, seed);
+  }
+
+ private:
+  [[nodiscard]] const hypergraph_program::Models& models() const {
+    return hypergraph_program::find_models(info().maps, info().stalk_dimension);
+  }
+  [[nodiscard]] hypergraph_program::Trained trained() const {
+    return {path().string(), file(), info().model == kind.bayesian};
   }
 };
 
@@ -138,12 +153,25 @@ void bind_hypergraph(nb::module_& module) {
           "labels", [](const HypergraphDataset& data) { return to_numpy(data.labels, {data.labels.size()}); },
           nb::rv_policy::reference)
       .def_prop_ro("incidence", &incidence_of, nb::rv_policy::reference)
+      .def("feature_arrays", &feature_arrays<HypergraphDataset>)
       .def("set_splits", &set_splits<sheafnn::Hypergraph>)
       .def("splits", &get_splits<sheafnn::HypergraphDataset>);
   bind_checkpoint<HypergraphModel>(module, "HypergraphModel")
       .def_prop_ro("maps", [](const HypergraphModel& model) { return model.info().maps; })
       .def_prop_ro("class_names", &HypergraphModel::class_names)
       .def_prop_ro("class_count", &HypergraphModel::classes)
+      .def_prop_ro("given_columns", &HypergraphModel::given_columns)
+      .def("outputs",
+           [](const HypergraphModel& model, const HypergraphDataset& data, std::uint64_t seed) {
+             std::vector<double> values;
+             {
+               const GilRelease release;
+               values = model.outputs(data, seed);
+             }
+             const auto classes = static_cast<std::size_t>(model.classes());
+             const std::size_t rows = values.size() / classes;
+             return to_numpy(std::move(values), {rows, classes});
+           })
       .def("predict", [](const HypergraphModel& model, const HypergraphDataset& data, Index samples,
                          std::uint64_t seed, int threads) {
         sheafnn::Prediction p;

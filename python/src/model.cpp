@@ -473,7 +473,6 @@ void bind_model(nb::module_& module) {
   module.def("least_stalk_dim",
              [](std::string_view model) { return sheafnn::kind_of(model).least_stalk_dimension; });
   module.def("own_maps", [](std::string_view model) { return std::string(sheafnn::kind_of(model).own_maps); });
-  module.def("is_bayesian", [](std::string_view model) { return programs::is_bayesian(model); });
   module.attr("maps_names") = names_of(programs::maps_names);
   module.attr("preset_names") = names_of(sheafnn::preset_names);
   module.attr("feature_treatment_names") = names_of(sheafnn::feature_treatment_names);

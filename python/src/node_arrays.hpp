@@ -7,9 +7,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/graph/features.hpp>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -38,6 +41,24 @@ void set_nodes(sheafnn::NodeDataset<GraphType>& data, Index nodes, const Input<s
   data.labels = vector_of(labels);
   sheafnn::require(data.labels.empty() || static_cast<Index>(data.labels.size()) == nodes, "labels",
                    data.labels.size(), sheafnn::detail::concat("must be one for each of ", nodes, " nodes"));
+}
+
+/// offsets, columns and values of a CSR matrix; a missing value is NaN, and indicators are left out
+template <class Data>
+[[nodiscard]] auto feature_arrays(const Data& data) {
+  const sheafnn::NodeFeatures& x = data.features;
+  const std::size_t count = static_cast<std::size_t>(x.entries());
+  const std::vector<std::int64_t> offsets(x.offsets().begin(), x.offsets().end());
+  std::vector<std::int32_t> columns(x.column_of().begin(), x.column_of().end());
+  std::vector<double> values(x.values().begin(), x.values().end());
+  const Index given = x.given_columns();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (columns[i] < given) continue;
+    columns[i] = x.indicators()[static_cast<std::size_t>(columns[i] - given)];
+    values[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return nb::make_tuple(to_numpy(offsets, {offsets.size()}), to_numpy(std::move(columns), {count}),
+                        to_numpy(std::move(values), {count}));
 }
 
 [[nodiscard]] inline std::vector<std::int32_t> sorted(const Input<std::int32_t>& nodes) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <sheafnn/core/config.hpp>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/core/option.hpp>
 #include <sheafnn/io/option_text.hpp>
@@ -16,6 +17,11 @@ using Texts = std::map<std::string, std::string>;
 /// Options of a network that its data decide.
 [[nodiscard]] inline bool is_decided(std::string_view key) {
   return key == "features" || key == "classes" || key == "feature_plan";
+}
+/// Columns of features that a network of these options takes, without indicators of missing values.
+template <class Options>
+[[nodiscard]] sheafnn::Index given_columns_of(const Options& options) {
+  return options.feature_plan.empty() ? options.features : options.feature_plan.given_columns();
 }
 /// Options of a training that are parameters of their own, or of its programs.
 [[nodiscard]] inline bool is_elsewhere(std::string_view key) { return key == "seed" || key == "checkpoint_every"; }

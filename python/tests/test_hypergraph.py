@@ -21,6 +21,7 @@ def test_arrays_and_lists():
     assert_array_equal(data.incidence, [[0, 0], [0, 2], [1, 2], [2, 0], [3, 2]])
     assert_array_equal(data.codes, [0, 1, -1, 1])
     assert_array_equal(data.splits[0].validation, [3])
+    assert_array_equal(data.features.toarray(), features)
     same = Hypergraph.from_numpy(data.incidence, features, labels)
     assert_array_equal(same.incidence, data.incidence)
     assert Hypergraph.from_numpy([], features).hyperedge_count == 0

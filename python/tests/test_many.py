@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sheafnn
-from sheafnn import SheafClassifier, fit_many
+from sheafnn import HypergraphClassifier, SheafClassifier, fit_many
 
 
 @pytest.mark.filterwarnings("ignore::sheafnn.UnusedSheaf")
@@ -29,6 +29,49 @@ def test_results_are_those_of_single_fits(graph, model):
         assert own.score(graph) == single.score(graph)
     assert many.table["test_accuracy"].tolist() == [own.result_["test_accuracy"] for own in many]
     assert len(many) == 4 and many[3] is many.classifiers[3]
+
+
+@pytest.fixture(scope="module")
+def hypergraph():
+    return sheafnn.synthetic_hypergraph(nodes=100, classes=3, features=20, words=6, hyperedges=120, homophily=0.9, splits=3)
+
+
+@pytest.mark.parametrize("model", ["shgnn", "bshgnn"])
+def test_results_on_hypergraphs_are_those_of_single_fits(hypergraph, model):
+    base = HypergraphClassifier(model, channels=4, epochs=8, threads=2)
+    many = fit_many(hypergraph, base, splits=[2, 0], seeds=[5, 1], device="cpu", threads=3)
+    assert many.table["split"].tolist() == [2, 2, 0, 0] and many.table["seed"].tolist() == [5, 1, 5, 1]
+    for own, split, seed in zip(many, many.table["split"], many.table["seed"]):
+        single = HypergraphClassifier(model, channels=4, epochs=8, random_state=int(seed)).fit(hypergraph, split=int(split))
+        assert own.split_ == split and own.random_state == seed and own.threads == 2
+        tensors, others = own.model_.tensors(), single.model_.tensors()
+        assert tensors.keys() == others.keys() and all((tensors[name] == others[name]).all() for name in others)
+        assert (own.predict_proba(hypergraph) == single.predict_proba(hypergraph)).all()
+        assert own.score(hypergraph) == single.score(hypergraph)
+    assert many.table["test_accuracy"].tolist() == [own.result_["test_accuracy"] for own in many]
+    assert len(fit_many(hypergraph, HypergraphClassifier(epochs=1))) == 3
+    with pytest.raises(RuntimeError, match="split 1, seed 4: .*diverged in epoch"):
+        fit_many(hypergraph, HypergraphClassifier(model, epochs=20, learning_rate=1e30), splits=[1], seeds=[4])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"classifier": SheafClassifier()}, TypeError, "classifier: SheafClassifier is not allowed; expected a HypergraphClassifier"),
+        ({"classifier": HypergraphClassifier(callback=print)}, ValueError, "classifier: callback=.* belongs to single fits"),
+        ({"device": "cuda"}, ValueError, "device: 'cuda' is not allowed; choose cpu"),
+        ({"splits": [3]}, ValueError, "splits: 3 is not allowed; must be between 0 and 2"),
+        ({"classifier": HypergraphClassifier(epochs=-1)}, ValueError, "epochs: -1 is not allowed"),
+    ],
+)
+def test_bad_input_on_hypergraphs(hypergraph, arguments, error, message):
+    with pytest.raises(error, match=message):
+        fit_many(hypergraph, **arguments)
+
+
+def test_hypergraphs_without_splits(hypergraph):
+    with pytest.raises(ValueError, match=r"data: it has no splits; make some with with_splits\(\)"):
+        fit_many(hypergraph.with_splits([]))
 
 
 @pytest.mark.filterwarnings("ignore::sheafnn.UnusedSheaf")
@@ -186,8 +229,9 @@ def test_convolutions_on_a_given_sheaf(graph, model, device):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"data": 3}, TypeError, "data: int is not allowed; expected a Dataset"),
+        ({"data": 3}, TypeError, "data: int is not allowed; expected a Dataset or a Hypergraph"),
         ({"classifier": 3}, TypeError, "classifier: int is not allowed; expected a SheafClassifier"),
+        ({"classifier": HypergraphClassifier()}, TypeError, "classifier: HypergraphClassifier is not allowed; expected a SheafClassifier"),
         ({"classifier": SheafClassifier(search=3)}, ValueError, "classifier: search=3 is not allowed; search belongs to single fits"),
         ({"classifier": SheafClassifier(progress=True)}, ValueError, "classifier: progress=True is not allowed"),
         ({"splits": [99]}, ValueError, "splits: 99 is not allowed; must be between 0 and"),

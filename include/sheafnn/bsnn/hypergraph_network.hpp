@@ -73,7 +73,7 @@ struct HypergraphSteps {
   [[nodiscard]] Index layer_count() const noexcept { return model.options().layers; }
   [[nodiscard]] Index sheaf_count() const noexcept { return source.stack().count(); }
   [[nodiscard]] FeatureView<const S> start_features() const {
-    return {encoder.output().data(), graph.node_count(), model.coordinates(), model.options().channels};
+    return {start.data(), graph.node_count(), model.coordinates(), model.options().channels};
   }
   [[nodiscard]] FeatureView<S> view(Buffer<S>& buffer) const {
     return {buffer.data(), graph.node_count(), model.coordinates(), model.options().channels};
@@ -118,10 +118,15 @@ struct HypergraphSteps {
   /// Computes H and, for Bayesian models, Q(F | H).
   void embed() {
     encoder.forward(execution, weights.encoder, pass.of_features(), pass.of_hidden());
-    source.infer(execution, source_weights(), encoder.output());
+    start_at(encoder.output());
   }
-  /// Outputs of a sample.
-  void compute_outputs() {
+  /// Starts from H and, for Bayesian models, computes Q(F | H). \param h  has to stay in place until the backward pass
+  void start_at(const MatrixView<const S>& h) {
+    start = h;
+    source.infer(execution, source_weights(), h);
+  }
+  /// X_{L+1} of a sample, at the requested nodes.
+  void diffuse() {
     FeatureView<const S> x = start_features();
     for (Index l = 0; l < layer_count(); ++l) {
       if (l < sheaf_count()) source.build(execution, source_weights(), sheaf_input(l, x));
@@ -131,16 +136,25 @@ struct HypergraphSteps {
                             pass.keeps());
       x = layers[at(l)].output();
     }
-    output.forward(execution, weights.readout, weights.output, x.rows());
+  }
+  /// Outputs of a sample.
+  void compute_outputs() {
+    diffuse();
+    output.forward(execution, weights.readout, weights.output, features_after(layer_count()).rows());
   }
   [[nodiscard]] FeatureView<const S> features_after(Index count) const {
     return count == 0 ? start_features() : layers[at(count - 1)].output();
   }
+  /// Where the derivative of X_{L+1} belongs.
+  [[nodiscard]] FeatureView<S> last_bar() { return view(bar).first(nodes.count()); }
   /// Computes the derivative of X_1 from the derivative of the outputs, and adds it to embedding_bar.
   void accumulate(const MatrixView<const S>& outputs_bar) {
-    const FeatureView<const S> x = features_after(layer_count());
-    output.backward(execution, weights.readout, weights.output, x.rows(), outputs_bar,
-                    view(bar).first(x.nodes()).rows(), weights_bar.readout, weights_bar.output);
+    output.backward(execution, weights.readout, weights.output, features_after(layer_count()).rows(), outputs_bar,
+                    last_bar().rows(), weights_bar.readout, weights_bar.output);
+    accumulate_layers();
+  }
+  /// The same from the derivative in last_bar().
+  void accumulate_layers() {
     for (Index l = layer_count(); l-- > 0;) {
       const FeatureView<const S> out = view(bar).first(layers[at(l)].output().nodes());
       const bool shares_sheaf = l + 1 < layer_count() && l + 1 >= sheaf_count();  // with the layer after it
@@ -156,10 +170,12 @@ struct HypergraphSteps {
     }
   }
   /// Computes the derivatives of the encoders' and the learner's weights from the sums over all samples.
-  void embed_backward() {
+  void embed_backward() { encoder.backward(execution, start_backward(), weights_bar.encoder); }
+  /// Computes the derivatives of H and of the learner's weights. \returns the derivative of H
+  MatrixView<S> start_backward() {
     source.finish_backward(execution, source_weights(), view(embedding_bar).rows(), view(x_bar).rows(),
                            source_weights_bar());
-    encoder.backward(execution, view(embedding_bar).rows(), weights_bar.encoder);
+    return view(embedding_bar).rows();
   }
 
   // The members that NetworkPasses needs:
@@ -192,8 +208,9 @@ struct HypergraphSteps {
   Buffer<S> bar, x_bar, embedding_bar;
   HypergraphScratch<S> scratch;
   ForwardPass<S> pass;
-  NodeSelection nodes;  ///< of the rows of outputs
-  Index sample = 0;     ///< sample of the present draw
+  MatrixView<const S> start;  ///< H
+  NodeSelection nodes;        ///< of the rows of outputs
+  Index sample = 0;           ///< sample of the present draw
   BackwardOptions options;
   bool kept = false;  ///< do the layers hold what a backward pass reads?
   bool closed_form = true, first_sample = true;
@@ -252,6 +269,7 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   using Base::steps_;
 
  public:
+  using Base::begin, Base::finish_backward;
   using typename Base::Family, typename Base::Model;
   using S = Scalar;
 
@@ -273,6 +291,54 @@ class Network<HypergraphModel<FamilyType, Posterior, Scalar>>
   [[nodiscard]] const layers::HypergraphLayer<Family, S>& layer(Index number) const {
     require_between("layer", number, 0, steps_.layer_count() - 1);
     return steps_.layers[static_cast<std::size_t>(number)];
+  }
+
+  /// Begins a pass from embeddings H that were computed outside the network; neither the features nor the encoder's
+  /// weights are read. The last step backwards is then finish_backward(embedding_bar).
+  ///
+  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
+  /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
+  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
+    require_array(embedding, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding");
+    require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
+    this->begin_pass(pass);
+    steps_.set_pass(pass);
+    steps_.start_at(embedding);
+  }
+  /// Draws the sheaves of a sample and computes X_{L+1} at nodes(), valid until the next pass.
+  ///
+  /// \throws  as draw()
+  FeatureView<const S> diffuse(Index sample) {
+    this->begin_draw(sample);
+    steps_.diffuse();
+    this->end_draw();
+    return steps_.features_after(steps_.layer_count());
+  }
+  /// Where the derivative of the result of diffuse() may be written after begin(). Others of its shape are as good.
+  [[nodiscard]] FeatureView<S> features_bar() noexcept { return steps_.last_bar(); }
+  /// The same as accumulate() from the derivative of the result of diffuse().
+  ///
+  /// \throws std::invalid_argument  features_bar of another shape
+  /// \throws std::logic_error       as accumulate()
+  void accumulate_features(const FeatureView<const S>& features_bar) {
+    this->check_accumulate();
+    const FeatureView<S> bar = this->features_bar();
+    require_shape(features_bar, bar.nodes(), bar.coordinates(), bar.channels(), "features_bar");
+    if (features_bar.data() != bar.data()) bar.eigen() = features_bar.eigen();
+    steps_.accumulate_layers();
+    steps_.first_sample = steps_.kept = false;
+  }
+  /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
+  ///
+  /// \param embedding_bar  n × h, overwritten
+  /// \returns the KL term, the mean over the incident pairs
+  /// \throws std::invalid_argument  embedding_bar of another shape
+  /// \throws std::logic_error       as finish_backward()
+  double finish_backward(const MatrixView<S>& embedding_bar) {
+    require_array(embedding_bar, steps_.graph.node_count(), steps_.model.hidden_width(), "embedding_bar");
+    this->end_backward();
+    embedding_bar.eigen() = steps_.start_backward().eigen();
+    return steps_.kl;
   }
 };
 

@@ -25,7 +25,9 @@ struct HypergraphOptions {
                                     .title = "Hypergraph networks",
                                     .maps = "maps per node and hyperedge",
                                     .program = "hypergraph",
-                                    .python = "HypergraphClassifier"};
+                                    .python = "HypergraphClassifier",
+                                    .modules = "SheafHyperGnn, BayesianSheafHyperGnn, SheafHypergraphConv, "
+                                               "BayesianSheafHypergraphConv"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

@@ -1,7 +1,7 @@
 /// \file
 /// NetworkOfSteps: the passes of a network that consists of its steps only. Such networks share no embeddings with
-/// other networks, and no computation outside the network takes part. Examples are networks of bundles, convolutions
-/// and hypergraphs.
+/// other networks. Examples are networks of bundles, convolutions and hypergraphs. The last take embeddings from
+/// outside as well.
 #pragma once
 
 #include <utility>
@@ -74,10 +74,16 @@ class NetworkOfSteps : public NetworkPasses<Derived, Steps> {
   /// \returns the KL term, the mean over the variables that are drawn
   /// \throws std::logic_error  no begin_backward() or no accumulate() came before
   double finish_backward() {
-    this->check_finish();
-    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
+    end_backward();
     steps_.embed_backward();
     return steps_.kl;
+  }
+
+ protected:
+  /// What finish_backward() begins with. \throws std::logic_error
+  void end_backward() {
+    this->check_finish();
+    if (steps_.closed_form) steps_.kl = steps_.mean_kl();
   }
 };
 

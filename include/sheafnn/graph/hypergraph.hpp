@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,23 +39,24 @@ class Hypergraph {
   Hypergraph() = default;
 
   /// \param pairs  the incident pairs, in any order
+  /// \param name   what messages call them
   /// \throws std::invalid_argument  a negative count, a node or hyperedge out of range, a pair that is listed twice, or
   ///                                2³¹ pairs or more
-  Hypergraph(Index node_count, Index hyperedge_count, std::span<const Incidence> pairs)
+  Hypergraph(Index node_count, Index hyperedge_count, std::span<const Incidence> pairs,
+             std::string_view name = "incidence")
       : node_count_(node_count), hyperedge_count_(hyperedge_count) {
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
     require_between("node_count", node_count, 0, most);
     require_between("hyperedge_count", hyperedge_count, 0, most);
-    require(static_cast<Index>(pairs.size()) <= most, "incidence", pairs.size(), "must be less than 2^31");
+    require(static_cast<Index>(pairs.size()) <= most, name, pairs.size(), "must be less than 2^31");
     for (std::size_t i = 0; i < pairs.size(); ++i) {
-      check_number("node", i, pairs[i].node, node_count);
-      check_number("hyperedge", i, pairs[i].hyperedge, hyperedge_count);
+      check_number(name, "node", i, pairs[i].node, node_count);
+      check_number(name, "hyperedge", i, pairs[i].hyperedge, hyperedge_count);
     }
     std::vector<Incidence> sorted(pairs.begin(), pairs.end());
     std::sort(sorted.begin(), sorted.end());
     if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
-      throw_invalid_argument("incidence",
-                             detail::concat("node ", twice->node, " twice in hyperedge ", twice->hyperedge),
+      throw_invalid_argument(name, detail::concat("node ", twice->node, " twice in hyperedge ", twice->hyperedge),
                              "a node may belong to a hyperedge only once");
     }
     build(sorted);
@@ -103,9 +105,10 @@ class Hypergraph {
 
  private:
   /// Checks a number of pair i.
-  static void check_number(std::string_view what, std::size_t i, std::int32_t value, Index count) {
+  static void check_number(std::string_view name, std::string_view what, std::size_t i, std::int32_t value,
+                           Index count) {
     if (value >= 0 && value < count) return;
-    throw_invalid_argument(detail::concat("incidence[", i, "].", what), value,
+    throw_invalid_argument(detail::concat(name, "[", i, "].", what), value,
                            count == 0 ? detail::concat("there is no ", what)
                                       : detail::concat("must be between 0 and ", count - 1));
   }

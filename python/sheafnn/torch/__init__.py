@@ -1,6 +1,7 @@
 """Sheaf layers and networks as modules of PyTorch, with gradients, on CPU tensors in single and double precision.
 
 ``x`` is n x p. ``edge_index`` is 2 x m with both directions of every edge, as in PyTorch Geometric, or a :class:`Graph`.
+``hyperedge_index`` is 2 x nnz with a node and a hyperedge in every column, or a :class:`Hypergraph`.
 
 >>> import torch
 >>> from sheafnn.torch import SheafConv
@@ -17,19 +18,22 @@ except ImportError as _error:
     raise ImportError(_NEEDED) from _error
 
 from . import rotations
-from ._graphs import Graph
+from ._graphs import Graph, Hypergraph
 from .layers import (
     BayesianCooperativeSheafConv,
     BayesianSheafConv,
+    BayesianSheafHypergraphConv,
     CooperativeSheafConv,
     PolynomialSheafConv,
     SheafConv,
     SheafDiffusion,
+    SheafHypergraphConv,
     SheafLearner,
 )
 from .networks import (
     BayesianBunn,
     BayesianSheafFlow,
+    BayesianSheafHyperGnn,
     BconnNsd,
     Bcsnn,
     Bsnn,
@@ -38,6 +42,7 @@ from .networks import (
     Csnn,
     Nsd,
     SheafFlow,
+    SheafHyperGnn,
 )
 
 __all__ = [
@@ -45,6 +50,8 @@ __all__ = [
     "BayesianCooperativeSheafConv",
     "BayesianSheafConv",
     "BayesianSheafFlow",
+    "BayesianSheafHyperGnn",
+    "BayesianSheafHypergraphConv",
     "BconnNsd",
     "Bcsnn",
     "Bsnn",
@@ -53,11 +60,14 @@ __all__ = [
     "CooperativeSheafConv",
     "Csnn",
     "Graph",
+    "Hypergraph",
     "Nsd",
     "PolynomialSheafConv",
     "SheafConv",
     "SheafDiffusion",
     "SheafFlow",
+    "SheafHyperGnn",
+    "SheafHypergraphConv",
     "SheafLearner",
     "rotations",
 ]

@@ -9,9 +9,8 @@ from typing import Any, Mapping
 
 import torch
 
-from .. import _core as _library
 from .. import _torch
-from .._estimator import _text
+from .._estimator import option_text
 
 #: of a network's parameters, those that a layer of it leaves to PyTorch (input) or does without (output)
 _INPUT, _OUTPUT = ("lin1.weight", "lin1.bias"), ("lin2.weight", "lin2.bias")
@@ -96,7 +95,7 @@ class Architecture:
     def draws(self) -> bool:
         """Whether every pass draws something: maps, or what layers draw themselves."""
         own = ("random_attention", "random_phases")
-        return _library.is_bayesian(self.kind) or any(self.options.get(name) == "true" for name in own)
+        return bool(self.narrow.bayesian) or any(self.options.get(name) == "true" for name in own)
 
     @functools.cached_property
     def drops(self) -> bool:
@@ -104,9 +103,14 @@ class Architecture:
         return self.options.get("learner") == "sage-projected"
 
     @functools.cached_property
-    def directed(self) -> bool:
-        """Whether edges may be there in one direction only."""
-        return self.options.get("directed") == "true" or self.options.get("layer") == "directed"
+    def relations(self) -> str:
+        """What a pass goes over: a ``"graph"``, a ``"directed"`` one, whose edges may be there in one direction only, or a
+        ``"hypergraph"``.
+        """
+        if self.narrow.on_hypergraphs:
+            return "hypergraph"
+        directed = self.options.get("directed") == "true" or self.options.get("layer") == "directed"
+        return "directed" if directed else "graph"
 
 
 def describe(
@@ -116,7 +120,7 @@ def describe(
 
     :raises ValueError: an option that there is not, or out of its range
     """
-    texts = {key: _text(key, value) for key, value in options.items() if value is not None}
+    texts = {key: option_text(key, value) for key, value in options.items() if value is not None}
     return architecture(json.dumps([kind, maps, stalk_dim, layer, features, classes, texts], sort_keys=True))
 
 

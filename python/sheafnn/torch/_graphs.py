@@ -1,4 +1,4 @@
-"""Graphs and features from tensors, built once for every tensor."""
+"""Graphs, hypergraphs and features from tensors, built once for every tensor."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ class _ByTensor:
 _lock = threading.RLock()
 _graphs = _ByTensor()  #: edge_index: (version, nodes, _Entry)
 _directed = _ByTensor()  #: the same, of graphs whose edges may be there in one direction only
+_hypergraphs = _ByTensor()  #: hyperedge_index: (version, nodes, _Entry)
+_tables = {"graph": _graphs, "directed": _directed, "hypergraph": _hypergraphs}
 _features = _ByTensor()  #: x: (version, C++ features, key)
 _sparse = _ByTensor()  #: x: (version, entries that are not 0, plans of linear layers by their width)
 
 
 class _Entry:
-    """A graph, and the plans of layers and networks over it."""
+    """A graph or a hypergraph, and the plans of layers and networks over it."""
 
     def __init__(self, graph: Any) -> None:
         self.graph = graph
@@ -58,16 +60,34 @@ def _version(tensor: torch.Tensor) -> Any:
     return None if tensor.is_inference() else (tensor._version, tensor.data_ptr(), tensor.shape)
 
 
-def check_edge_index(edge_index: torch.Tensor) -> None:
-    """:raises ValueError, TypeError: another shape or dtype, or a device that this build does not know"""
-    if not isinstance(edge_index, torch.Tensor):
-        one_type("edge_index", edge_index)
-        raise TypeError(f"edge_index: {type(edge_index).__name__} is not allowed; expected a tensor or a sheafnn.torch.Graph")
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        raise ValueError(f"edge_index: shape {tuple(edge_index.shape)} is not allowed; must be 2 x m")
-    if edge_index.dtype not in (torch.int64, torch.int32):
-        raise ValueError(f"edge_index: {edge_index.dtype} is not allowed; must be torch.int64")
-    check_storage("edge_index", edge_index)
+def check_columns(columns: torch.Tensor, relations: str) -> None:
+    """
+    :param relations: what has these columns, as :attr:`Architecture.relations` says it
+    :raises ValueError, TypeError: another shape or dtype, or a device that this build does not know
+    """
+    of = _class_of(relations)
+    name = of._argument
+    if not isinstance(columns, torch.Tensor):
+        one_type(name, columns)
+        raise TypeError(
+            f"{name}: {type(columns).__name__} is not allowed; expected a tensor or a sheafnn.torch.{of.__name__}"
+        )
+    if columns.dim() != 2 or columns.shape[0] != 2:
+        raise ValueError(f"{name}: shape {tuple(columns.shape)} is not allowed; must be 2 x {of._count}")
+    if columns.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"{name}: {columns.dtype} is not allowed; must be torch.int64")
+    check_storage(name, columns)
+
+
+def columns_of(given: Any, relations: str) -> torch.Tensor:
+    """The columns of a tensor, or of the object in its place.
+
+    :raises ValueError, TypeError: as :func:`check_columns`
+    """
+    of = _class_of(relations)
+    columns = getattr(given, of._argument) if isinstance(given, of) else given
+    check_columns(columns, relations)
+    return columns
 
 
 def check_storage(name: str, tensor: torch.Tensor) -> None:
@@ -80,22 +100,24 @@ def check_storage(name: str, tensor: torch.Tensor) -> None:
         raise ValueError(f"{name}: a tensor of layout {tensor.layout} is not allowed; call .to_dense() first")
 
 
-def entry_of(edge_index: torch.Tensor, nodes: int, directed: bool = False) -> _Entry:
-    """The graph of a tensor that is there, built where it is not the one of the last call.
+def entry_of(columns: torch.Tensor, nodes: int, relations: str = "graph") -> _Entry:
+    """The graph or hypergraph of a tensor that is there, built where it is not the one of the last call.
 
-    :param directed: whether edges may be there in one direction only
+    :param relations: as :attr:`Architecture.relations` says it
     """
-    graphs = _directed if directed else _graphs
+    table = _tables[relations]
     with _lock:
-        version = _version(edge_index)
-        found = graphs.get(edge_index)
+        version = _version(columns)
+        found = table.get(columns)
         if found is not None and version is not None and found[:2] == (version, nodes):
             return found[2]
-        check_edge_index(edge_index)
-        columns = edge_index.detach().to(torch.int64).contiguous()
-        entry = _Entry(_torch.graph(nodes, columns.shape[1], columns.data_ptr(), directed))
+        check_columns(columns, relations)
+        own = columns.detach().to(torch.int64).contiguous()
+        numbers = (nodes, own.shape[1], own.data_ptr())
+        hypergraph = relations == "hypergraph"
+        entry = _Entry(_torch.hypergraph(*numbers) if hypergraph else _torch.graph(*numbers, relations == "directed"))
         if version is not None:
-            graphs[edge_index] = (version, nodes, entry)
+            table[columns] = (version, nodes, entry)
         return entry
 
 
@@ -114,10 +136,10 @@ def features_of(x: torch.Tensor) -> tuple[Any, Any]:
         return features, key
 
 
-def plan_of(of: Architecture, edge_index: torch.Tensor, x: torch.Tensor) -> Any:
-    """Where passes over this graph come from."""
+def plan_of(of: Architecture, columns: torch.Tensor, x: torch.Tensor) -> Any:
+    """Where passes over this graph or hypergraph come from."""
     wide = x.dtype == torch.float64
-    entry = entry_of(edge_index, x.shape[0], of.directed)
+    entry = entry_of(columns, x.shape[0], of.relations)
     with _lock:
         features, key = (None, None) if of.layer else features_of(x)
         plan = entry.plans.get((of.text, wide))
@@ -169,7 +191,27 @@ def linear_plan_of(x: torch.Tensor, width: int, share: float) -> Any:
         return plan
 
 
-class Graph:
+class Relations:
+    """A graph or a hypergraph that calls take in place of its columns; it is built once."""
+
+    num_nodes: int
+    _argument = ""  #: that has the columns
+    _count = ""  #: the symbol for their number
+
+    def _take(self, columns: torch.Tensor, num_nodes: int | None, relations: str) -> Any:
+        """The C++ object.
+
+        :param num_nodes: None: the largest node number plus 1
+        """
+        check_columns(columns, relations)
+        if num_nodes is None:
+            nodes = columns[:1] if relations == "hypergraph" else columns
+            num_nodes = int(nodes.max()) + 1 if columns.numel() else 0
+        self.num_nodes = whole("num_nodes", num_nodes, 0, 2**31 - 1)
+        return entry_of(columns, self.num_nodes, relations).graph
+
+
+class Graph(Relations):
     """An undirected graph that calls take in place of ``edge_index``; it is built once.
 
     Without it, the first call builds the graph of a tensor, and it is kept as long as the tensor exists unchanged.
@@ -181,13 +223,34 @@ class Graph:
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
+    _argument, _count = "edge_index", "m"
+
     def __init__(self, edge_index: torch.Tensor, num_nodes: int | None = None, *, directed: bool = False) -> None:
-        check_edge_index(edge_index)
-        if num_nodes is None:
-            num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
-        self.num_nodes = whole("num_nodes", num_nodes, 0, 2**31 - 1)
+        self.num_edges = int(self._take(edge_index, num_nodes, "directed" if directed else "graph").edge_count)
         self.edge_index = edge_index
-        self.num_edges = int(entry_of(edge_index, self.num_nodes, directed).graph.edge_count)
 
     def __repr__(self) -> str:
         return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges})"
+
+
+class Hypergraph(Relations):
+    """A hypergraph that calls take in place of ``hyperedge_index``, built once as a :class:`Graph` is.
+
+    :param hyperedge_index: 2 x nnz: each column has a node and a hyperedge that the node belongs to, as in PyTorch Geometric.
+        Each column is there once, in any order
+    :param num_nodes: number of nodes n; None: the largest node number plus 1
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+    """
+
+    _argument, _count = "hyperedge_index", "nnz"
+
+    def __init__(self, hyperedge_index: torch.Tensor, num_nodes: int | None = None) -> None:
+        self.num_hyperedges = int(self._take(hyperedge_index, num_nodes, "hypergraph").hyperedge_count)
+        self.hyperedge_index = hyperedge_index
+
+    def __repr__(self) -> str:
+        return f"Hypergraph(num_nodes={self.num_nodes}, num_hyperedges={self.num_hyperedges})"
+
+
+def _class_of(relations: str) -> type[Relations]:
+    return Hypergraph if relations == "hypergraph" else Graph

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _checks, _torch
 from . import _operators
 from ._architectures import Architecture, initial_values
-from ._graphs import Graph, check_edge_index, check_storage
+from ._graphs import Relations, check_storage, columns_of
 
 
 class _Modes(torch.nn.Module):
@@ -109,7 +109,7 @@ class Module(_Modes):
     def _run(
         self,
         x: Tensor,
-        edge_index: Tensor | Graph,
+        relations: Tensor | Relations,
         more: tuple[Tensor, ...] = (),
         dropout: float = 0.0,
         input_dropout: float = 0.0,
@@ -118,19 +118,16 @@ class Module(_Modes):
         of = self._architecture
         parameters = [self._named(name) for name in of.names]
         parameters += more
-        columns = self._columns(edge_index)
+        columns = self._columns(relations)
         random = of.draws or (self.training and (dropout > 0 or input_dropout > 0 or of.drops))
         noise = self._next_noise(random, _operators.is_traced(x))
         return _operators.run(of.text, columns, x, parameters, noise, dropout, input_dropout, self.training)
 
-    @staticmethod
-    def _columns(edge_index: Tensor | Graph) -> Tensor:
-        columns = edge_index.edge_index if isinstance(edge_index, Graph) else edge_index
-        check_edge_index(columns)
-        return columns
+    def _columns(self, relations: Tensor | Relations) -> Tensor:
+        return columns_of(relations, self._architecture.relations)
 
 
-def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, name: str = "x") -> None:
+def check_features(x: Any, columns: int, relations: Any, dtype: torch.dtype, name: str = "x") -> None:
     """:raises ValueError, TypeError: another shape, dtype or device"""
     if not isinstance(x, Tensor):
         _checks.one_type(name, x)
@@ -141,8 +138,9 @@ def check_features(x: Any, columns: int, edge_index: Any, dtype: torch.dtype, na
     if x.dtype != dtype:
         raise ValueError(f"{name}: {x.dtype} is not allowed; the module's parameters are {dtype}")
     check_storage(name, x)
-    if isinstance(edge_index, Graph) and edge_index.num_nodes != x.shape[0]:
-        raise ValueError(f"{name}: {x.shape[0]} rows are not allowed; the graph has {edge_index.num_nodes} nodes")
+    if isinstance(relations, Relations) and relations.num_nodes != x.shape[0]:
+        what = type(relations).__name__.lower()
+        raise ValueError(f"{name}: {x.shape[0]} rows are not allowed; the {what} has {relations.num_nodes} nodes")
 
 
 def check_dtype(name: str, dtype: torch.dtype) -> None:

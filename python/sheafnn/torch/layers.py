@@ -10,16 +10,18 @@ from torch import Tensor
 from .. import _checks, _core
 from . import _operators
 from ._architectures import _INPUT, _OUTPUT, describe
-from ._graphs import Graph
+from ._graphs import Graph, Hypergraph, Relations
 from ._modules import KlModule, Module, check_features, own_precision, rate, refuse
 
 __all__ = [
     "BayesianCooperativeSheafConv",
     "BayesianSheafConv",
+    "BayesianSheafHypergraphConv",
     "CooperativeSheafConv",
     "PolynomialSheafConv",
     "SheafConv",
     "SheafDiffusion",
+    "SheafHypergraphConv",
     "SheafLearner",
 ]
 
@@ -71,7 +73,7 @@ class _Convolution(Module):
         own = _checks.whole("stalk_dim", stalk_dim, 1, 5)
         options["channels"] = _channels("out_channels", self.out_channels, own, options)
         options["layers"] = 1
-        if self._kind == "bsnn":
+        if self._kind in ("bsnn", "bshgnn"):
             options["separate_encoder"] = False
         of = describe(self._kind, maps, own, layer=True, features=self.in_channels, classes=1, options=options)
         Module.__init__(self, of, seed, dtype, _OUTPUT)
@@ -86,12 +88,12 @@ class _Convolution(Module):
         """
         return self._pass(x, edge_index)[0]
 
-    def _pass(self, x: Tensor, edge_index: Tensor | Graph) -> tuple[Tensor, Any]:
+    def _pass(self, x: Tensor, relations: Tensor | Relations) -> tuple[Tensor, Any]:
         of = self._architecture
         weight, bias = self._named(_INPUT[0]), self._named(_INPUT[1])
         x = own_precision(x, weight.dtype)
-        check_features(x, self.in_channels, edge_index, weight.dtype)
-        columns = self._columns(edge_index)
+        check_features(x, self.in_channels, relations, weight.dtype)
+        columns = self._columns(relations)
         traced = _operators.is_traced(x)
         noise = self._next_noise(of.draws or (self.training and (self.dropout > 0 or of.drops)), traced)
         return _operators.run_convolution(
@@ -112,7 +114,26 @@ class _Drawn(_Convolution, KlModule):
         return output
 
 
-class SheafConv(_Convolution):
+class _FamilyConvolution(_Convolution):
+    """Its maps are of a family."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        maps: str = "special-orthogonal",
+        stalk_dim: int = 3,
+        *,
+        act: str = "identity",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        **options: Any,
+    ) -> None:
+        self._start(in_channels, out_channels, maps, stalk_dim, act, dropout, seed, dtype, options)
+
+
+class SheafConv(_FamilyConvolution):
     """A graph convolution: a linear layer, a sheaf learned from its output, and one diffusion over this sheaf,
 
     X' = act((1 + tanh ε) ∘ H − ELU(Δ_F (I ⊗ A) H Bᵀ)),  H = x Wᵀ + b,  F = maps(H),
@@ -141,21 +162,6 @@ class SheafConv(_Convolution):
     _kind = "nsd"
     _refused = ("linear", "second_linear", "readout_layers", "separate_encoder", "degree_input", "feature_treatment",
                 "feature_plan", "edge_features", "use_edges", "edge_types", "node_types", "stalks", "edge_stalks")
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        maps: str = "special-orthogonal",
-        stalk_dim: int = 3,
-        *,
-        act: str = "identity",
-        dropout: float = 0.0,
-        seed: int | None = None,
-        dtype: torch.dtype | None = None,
-        **options: Any,
-    ) -> None:
-        self._start(in_channels, out_channels, maps, stalk_dim, act, dropout, seed, dtype, options)
 
 
 class PolynomialSheafConv(SheafConv):
@@ -239,6 +245,51 @@ class BayesianCooperativeSheafConv(_Drawn, CooperativeSheafConv):
     """
 
     _kind = "bcsnn"
+
+
+class SheafHypergraphConv(_FamilyConvolution):
+    """A hypergraph convolution in the place of ``torch_geometric.nn.HypergraphConv``: a linear layer, a sheaf learned from its
+    output, which has a map for every node and hyperedge that it belongs to, and one diffusion over this sheaf,
+
+    X' = act(Y − ΔY + b),  Y = (I ⊗ A) H Bᵀ,  H = x Wᵀ + b₁,  F = maps(H),
+
+    from ``in_channels`` features of every node to ``out_channels``, which are (stalk coordinate, channel) pairs, channels
+    innermost. Source: Sheaf Hypergraph Networks (Duta et al.), math: "Hypergraphs". Hyperedges have no weights or features here.
+
+    :param in_channels: number of input features p, at least 1
+    :param out_channels: number of output features, a multiple of stalk_dim
+    :param maps: ``"diagonal"``, ``"special-orthogonal"`` or ``"general-linear"``
+    :param stalk_dim: stalk dimension, 2 to 4
+    :param act: activation of the output, as in :class:`SheafConv`
+    :param dropout: dropout rate in training of the features that the diffusion mixes, in [0, 1)
+    :param seed, dtype: as in :class:`SheafConv`
+    :param options: options of the library's hypergraph networks, by name: ``laplacian``, ``mediators``, ``projection``, ``update``,
+        ``learner``, ``bias``, ``left_weights``, ``right_weights``, ``sheaf_activation``, ``parametrisation``, and of Bayesian layers
+        ``spread`` (docs/options.md). With ``update="residual"``, X' = act((1 + tanh ε) ∘ H − ELU(ΔY + b))
+    :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+    """
+
+    _kind = "shgnn"
+    _refused = ("readout_layers", "separate_encoder", "static_sheaf", "feature_treatment", "feature_plan")
+
+    def forward(self, x: Tensor, hyperedge_index: Tensor | Hypergraph) -> Tensor:  # type: ignore[override]
+        """
+        :param x: n x in_channels
+        :param hyperedge_index: 2 x nnz: each column has a node and a hyperedge that the node belongs to; or a :class:`Hypergraph`
+        :returns: n x out_channels
+        """
+        return self._pass(x, hyperedge_index)[0]
+
+
+class BayesianSheafHypergraphConv(_Drawn, SheafHypergraphConv):
+    """A :class:`SheafHypergraphConv` that draws its sheaf in every call, in training and in evaluation, from a distribution that
+    the learner predicts. ``kl()`` is its divergence from the prior, per node and hyperedge that it belongs to.
+    """
+
+    _kind = "bshgnn"
+
+    def forward(self, x: Tensor, hyperedge_index: Tensor | Hypergraph) -> Tensor:  # type: ignore[override]
+        return super().forward(x, hyperedge_index)  # type: ignore[arg-type]
 
 
 class SheafDiffusion(Module):

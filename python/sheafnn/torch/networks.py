@@ -11,12 +11,13 @@ from torch import Tensor
 
 from .. import _checks, _core
 from ._architectures import describe
-from ._graphs import Graph
+from ._graphs import Graph, Hypergraph, Relations
 from ._modules import KlModule, check_dtype, check_features, own_precision, rate, refuse
 
 __all__ = [
     "BayesianBunn",
     "BayesianSheafFlow",
+    "BayesianSheafHyperGnn",
     "BconnNsd",
     "Bcsnn",
     "Bsnn",
@@ -25,6 +26,7 @@ __all__ = [
     "Csnn",
     "Nsd",
     "SheafFlow",
+    "SheafHyperGnn",
 ]
 
 #: what checkpoints say of a model beside its options
@@ -37,7 +39,7 @@ class _Network(KlModule):
 
     :param in_channels: number of features p, at least 1
     :param classes: number of outputs of a node
-    :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5
+    :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5, networks on hypergraphs 2 to 4
     :param channels: number of feature channels per stalk coordinate, 1 to 1024
     :param layers: number of diffusion layers, 1 to 64; flows have ``time`` instead
     :param dropout, input_dropout: dropout rates of hidden features and of features in training, in [0, 1)
@@ -48,6 +50,8 @@ class _Network(KlModule):
     """
 
     _kind = ""
+    _index = "edge_index"
+    _model: Any = _core.Model  #: the library's class of trained ones
 
     def _start(
         self,
@@ -62,10 +66,10 @@ class _Network(KlModule):
         dtype: torch.dtype | None,
     ) -> None:
         if options.get("edge_features", 0) not in (0, "0"):
-            refuse(options, ("edge_features",), "edge_index carries no features of arcs")
+            refuse(options, ("edge_features",), f"{self._index} carries no features of arcs")
         for name in ("edge_types", "node_types", "stalks", "edge_stalks"):
             if options.get(name):
-                refuse(options, (name,), "edge_index carries no types")
+                refuse(options, (name,), f"{self._index} carries no types")
         p = _checks.whole("in_channels", in_channels, 1, 2**31 - 1)
         count = _checks.whole("classes", classes, 1, 2**31 - 1)
         d = _checks.whole("stalk_dim", stalk_dim, 1, 8)
@@ -82,11 +86,15 @@ class _Network(KlModule):
         :param edge_index: 2 x m, both directions of every edge, or a :class:`Graph`
         :returns: n x classes, raw outputs
         """
+        return self._outputs(x, edge_index)
+
+    def _outputs(self, x: Tensor, relations: Tensor | Relations) -> Tensor:
         x = own_precision(x, self.dtype)
-        check_features(x, self._columns_of_x, edge_index, self.dtype)
+        check_features(x, self._columns_of_x, relations, self.dtype)
         if x.requires_grad:
-            raise ValueError("x: a tensor with gradient is not allowed; features of networks are data, use SheafConv")
-        output, self._last_kl = self._run(x, edge_index, (), self.dropout, self.input_dropout)
+            layer = "SheafHypergraphConv" if self._architecture.relations == "hypergraph" else "SheafConv"
+            raise ValueError(f"x: a tensor with gradient is not allowed; features of networks are data, use {layer}")
+        output, self._last_kl = self._run(x, relations, (), self.dropout, self.input_dropout)
         return output
 
     def to_model(self) -> Any:
@@ -99,7 +107,7 @@ class _Network(KlModule):
             (name, text, list(value.shape), value.detach().contiguous().numpy().tobytes())
             for name, value in ((name, self._named(name)) for name in self._architecture.shapes)
         ]
-        model = _core.Model.__new__(_core.Model)
+        model = self._model.__new__(self._model)
         model.__setstate__((metadata, tensors))
         return model
 
@@ -114,7 +122,7 @@ class _Network(KlModule):
         :param arguments: ``dropout``, ``input_dropout`` and ``seed``, which files do not hold
         :raises ValueError: the checkpoint holds another kind of network
         """
-        model = _core.Model.load(os.fspath(path))
+        model = cls._model.load(os.fspath(path))
         if model.kind != cls._kind:
             raise ValueError(f"path: {os.fspath(path)!r} holds the network {model.kind}, not {cls._kind}")
         metadata, tensors = model.__getstate__()
@@ -160,6 +168,21 @@ class _PairNetwork(_Network):
         **options: Any,
     ) -> None:
         self._start(in_channels, classes, maps, stalk_dim, options, dropout, input_dropout, seed, dtype)
+
+
+class _HypergraphNetwork(_PairNetwork):
+    """It works on a hypergraph."""
+
+    _index = "hyperedge_index"
+    _model = _core.HypergraphModel
+
+    def forward(self, x: Tensor, hyperedge_index: Tensor | Hypergraph) -> Tensor:  # type: ignore[override]
+        """
+        :param x: as in :class:`Nsd`
+        :param hyperedge_index: 2 x nnz: each column has a node and a hyperedge that the node belongs to; or a :class:`Hypergraph`
+        :returns: n x classes, raw outputs
+        """
+        return self._outputs(x, hyperedge_index)
 
 
 class _OwnMapsNetwork(_Network):
@@ -211,6 +234,19 @@ class SheafFlow(_PairNetwork):
 class BayesianSheafFlow(_PairNetwork):
     __doc__ = _documented("Continuous-time diffusion over a sheaf that is drawn in every call.")
     _kind = "bflow"
+
+
+class SheafHyperGnn(_HypergraphNetwork):
+    __doc__ = _documented(
+        "Sheaf hypergraph network: the map of every node and hyperedge that it belongs to is a function of the features. With "
+        "``laplacian=\"nonlinear\"`` it is SheafHyperGCN."
+    )
+    _kind = "shgnn"
+
+
+class BayesianSheafHyperGnn(_HypergraphNetwork):
+    __doc__ = _documented("Sheaf hypergraph network whose maps are drawn in every call from a learned distribution.")
+    _kind = "bshgnn"
 
 
 class Csnn(_OwnMapsNetwork):

@@ -146,9 +146,9 @@ class DiffusionArchitecture final : public Architecture {
   }
   [[nodiscard]] Index width() const override { return setting_.coordinates * setting_.channels; }
   [[nodiscard]] std::map<std::string, std::string> metadata() const override { return {}; }
-  [[nodiscard]] std::unique_ptr<Pass> make_pass(std::shared_ptr<const ColumnGraph> graph,
+  [[nodiscard]] std::unique_ptr<Pass> make_pass(const std::shared_ptr<const Relations>& relations,
                                                 std::shared_ptr<const sheafnn::NodeFeatures>) const override {
-    return std::make_unique<DiffusionPass<Family, S>>(options_, weighted_, std::move(graph));
+    return std::make_unique<DiffusionPass<Family, S>>(options_, weighted_, columns_of<ColumnGraph>(relations));
   }
 
  private:

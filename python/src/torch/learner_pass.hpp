@@ -155,9 +155,9 @@ class LearnerArchitecture final : public Architecture {
   }
   [[nodiscard]] Index width() const override { return setting_.sizes.inputs; }
   [[nodiscard]] std::map<std::string, std::string> metadata() const override { return network_.metadata(); }
-  [[nodiscard]] std::unique_ptr<Pass> make_pass(std::shared_ptr<const ColumnGraph> graph,
+  [[nodiscard]] std::unique_ptr<Pass> make_pass(const std::shared_ptr<const Relations>& relations,
                                                 std::shared_ptr<const sheafnn::NodeFeatures>) const override {
-    return std::make_unique<LearnerPass<Model>>(setting_, parameters_, std::move(graph));
+    return std::make_unique<LearnerPass<Model>>(setting_, parameters_, columns_of<ColumnGraph>(relations));
   }
 
  private:

@@ -90,7 +90,8 @@ class LinearArchitecture final : public Architecture {
   [[nodiscard]] std::map<std::string, std::string> metadata() const override { return {}; }
   /// \throws std::invalid_argument  features of another number of columns, a missing value
   [[nodiscard]] std::unique_ptr<Pass> make_pass(
-      std::shared_ptr<const ColumnGraph>, std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
+      const std::shared_ptr<const Relations>&,
+      std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
     sheafnn::require(features->columns() == columns_, "x", features->columns(),
                      sheafnn::detail::concat("columns and indicators of missing values; the layer reads ",
                                              columns_));

@@ -15,7 +15,9 @@
 #include <memory>
 #include <mutex>
 #include <sheafnn/graph/features.hpp>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "../arrays.hpp"
 #include "../interpreter.hpp"
@@ -31,27 +33,63 @@ template <class T>
   return reinterpret_cast<T*>(address);
 }
 
+constexpr Index most_numbers = 2147483647;
+
+/// What a row of an index holds.
+struct IndexRow {
+  std::string_view what;  ///< "node"
+  Index count;            ///< numbers are below
+};
+
+/// The columns of an index as pairs.
+///
+/// \param name     of the argument, for messages
+/// \param columns  number of columns
+/// \param address  2 × columns numbers
+/// \throws std::invalid_argument  a number out of range
+template <class Pair>
+std::vector<Pair> pairs_of(std::string_view name, Index columns, std::uintptr_t address,
+                           const IndexRow (&rows)[2]) {
+  const std::int64_t* const numbers = at<const std::int64_t>(address);
+  std::vector<Pair> pairs(static_cast<std::size_t>(columns));
+  for (Index i = 0; i < columns; ++i) {
+    for (const int row : {0, 1}) {
+      const std::int64_t number = numbers[row * columns + i];
+      const auto& [what, count] = rows[row];
+      if (number >= 0 && number < count) continue;
+      sheafnn::throw_invalid_argument(sheafnn::detail::concat(name, "[", row, ", ", i, "]"), number,
+                                      sheafnn::detail::concat("a ", what, " number must be between 0 and ",
+                                                              count - 1));
+    }
+    pairs[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(numbers[i]),
+                                          static_cast<std::int32_t>(numbers[columns + i])};
+  }
+  return pairs;
+}
+
+/// \param columns  number of columns of hyperedge_index
+/// \param address  2 × columns numbers
+/// \throws std::invalid_argument  a number out of range, a column that is there twice
+std::shared_ptr<const ColumnHypergraph> make_hypergraph(Index nodes, Index columns, std::uintptr_t address) {
+  const GilRelease release;
+  sheafnn::require_between("nodes", nodes, 0, most_numbers);
+  constexpr std::string_view name = "hyperedge_index";
+  const auto pairs =
+      pairs_of<sheafnn::Incidence>(name, columns, address, {{"node", nodes}, {"hyperedge", most_numbers}});
+  Index hyperedges = 0;
+  for (const sheafnn::Incidence& pair : pairs) hyperedges = std::max(hyperedges, Index{pair.hyperedge} + 1);
+  return std::make_shared<ColumnHypergraph>(sheafnn::Hypergraph(nodes, hyperedges, pairs, name));
+}
+
 /// \param columns   number of columns of edge_index
 /// \param address   2 × columns numbers
 /// \param directed  whether edges may be there in one direction only
 /// \throws std::invalid_argument  a node out of range, an arc without its reverse
 std::shared_ptr<const ColumnGraph> make_graph(Index nodes, Index columns, std::uintptr_t address, bool directed) {
   const GilRelease release;
-  sheafnn::require(nodes >= 0 && nodes <= 2147483647, "nodes", nodes, "must be between 0 and 2147483647");
+  sheafnn::require_between("nodes", nodes, 0, most_numbers);
   const std::int64_t *source = at<const std::int64_t>(address), *target = source + columns;
-  std::vector<sheafnn::Edge> pairs(static_cast<std::size_t>(columns));
-  for (Index i = 0; i < columns; ++i) {
-    for (const int row : {0, 1}) {
-      const std::int64_t node = (row == 0 ? source : target)[i];
-      if (node < 0 || node >= nodes) {
-        sheafnn::throw_invalid_argument(sheafnn::detail::concat("edge_index[", row, ", ", i, "]"), node,
-                                        sheafnn::detail::concat("a node number must be between 0 and ",
-                                                                nodes - 1));
-      }
-    }
-    pairs[static_cast<std::size_t>(i)] = {static_cast<std::int32_t>(source[i]),
-                                          static_cast<std::int32_t>(target[i])};
-  }
+  const auto pairs = pairs_of<sheafnn::Edge>("edge_index", columns, address, {{"node", nodes}, {"node", nodes}});
   auto r = std::make_shared<ColumnGraph>();
   r->columns = columns;
   r->graph = sheafnn::Graph(nodes, pairs);
@@ -210,7 +248,11 @@ std::shared_ptr<Ticket> ticket_of(std::int64_t number) {
 
 void bind_torch(nb::module_& core) {
   nb::module_ module = core.def_submodule("_torch", "Layers and networks on tensors; use sheafnn.torch.");
-  nb::class_<ColumnGraph>(module, "Graph")
+  nb::class_<Relations>(module, "Relations");
+  nb::class_<ColumnHypergraph, Relations>(module, "Hypergraph")
+      .def_prop_ro("node_count", [](const ColumnHypergraph& of) { return of.graph.node_count(); })
+      .def_prop_ro("hyperedge_count", [](const ColumnHypergraph& of) { return of.graph.hyperedge_count(); });
+  nb::class_<ColumnGraph, Relations>(module, "Graph")
       .def_prop_ro("node_count", [](const ColumnGraph& graph) { return graph.graph.node_count(); })
       .def_prop_ro("edge_count", [](const ColumnGraph& graph) { return graph.graph.edge_count(); })
       .def_prop_ro("one_column_each", &ColumnGraph::one_column_each);
@@ -221,6 +263,8 @@ void bind_torch(nb::module_& core) {
       .def("initial", &Architecture::initial)
       .def_prop_ro("width", &Architecture::width)
       .def_prop_ro("row", &Architecture::row)
+      .def_prop_ro("bayesian", &Architecture::bayesian)
+      .def_prop_ro("on_hypergraphs", &Architecture::on_hypergraphs)
       .def_prop_ro("metadata", &Architecture::metadata);
   nb::class_<Plan>(module, "Plan");
   nb::class_<Ticket>(module, "Ticket").def("array", &ticket_array);
@@ -235,14 +279,17 @@ void bind_torch(nb::module_& core) {
   module.def("graph", [](Index nodes, Index columns, std::uintptr_t address, bool directed) {
     return std::const_pointer_cast<ColumnGraph>(make_graph(nodes, columns, address, directed));
   });
+  module.def("hypergraph", [](Index nodes, Index columns, std::uintptr_t address) {
+    return std::const_pointer_cast<ColumnHypergraph>(make_hypergraph(nodes, columns, address));
+  });
   module.def("features", [](std::uintptr_t address, bool wide, Index rows, Index columns) {
     return std::const_pointer_cast<sheafnn::NodeFeatures>(dense_features(address, wide, rows, columns));
   });
   module.def(
       "plan",
-      [](const std::shared_ptr<Architecture>& architecture, const std::shared_ptr<ColumnGraph>& graph,
+      [](const std::shared_ptr<Architecture>& architecture, const std::shared_ptr<Relations>& relations,
          const std::shared_ptr<sheafnn::NodeFeatures>& features) {
-        return std::make_shared<Plan>(architecture, graph, features);
+        return std::make_shared<Plan>(architecture, relations, features);
       },
       nb::arg(), nb::arg(), nb::arg().none());
   module.def("forward", &forward);

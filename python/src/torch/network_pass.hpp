@@ -9,9 +9,11 @@
 #include <sheafnn/bsnn/forward_pass.hpp>
 #include <sheafnn/bsnn/network.hpp>
 #include <sheafnn/core/buffer.hpp>
+#include <sheafnn/graph/graph_of.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/io/option_text.hpp>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "../options.hpp"
@@ -42,12 +44,19 @@ template <class Model>
 }
 
 template <class Model>
+inline constexpr bool on_hypergraphs_v = std::is_same_v<sheafnn::GraphOf<Model>, sheafnn::Hypergraph>;
+
+/// What came as columns for a network to go over.
+template <class Model>
+using ColumnsOf = std::conditional_t<on_hypergraphs_v<Model>, ColumnHypergraph, ColumnGraph>;
+
+template <class Model>
 class NetworkPass final : public Pass {
   using S = typename Model::Scalar;
 
  public:
   /// \param model  its parameters are to be set
-  NetworkPass(Model model, std::shared_ptr<const ColumnGraph> graph,
+  NetworkPass(Model model, std::shared_ptr<const ColumnsOf<Model>> graph,
               std::shared_ptr<const sheafnn::NodeFeatures> features)
       : graph_(std::move(graph)),
         features_(std::move(features)),
@@ -159,7 +168,7 @@ class NetworkPass final : public Pass {
     }
   }
 
-  std::shared_ptr<const ColumnGraph> graph_;
+  std::shared_ptr<const ColumnsOf<Model>> graph_;
   std::shared_ptr<const sheafnn::NodeFeatures> features_;
   Model model_;
   Network network_;
@@ -186,12 +195,15 @@ class NetworkArchitecture final : public Architecture {
   }
   [[nodiscard]] Index width() const override { return model_.hidden_width(); }
   [[nodiscard]] Index row() const override { return row_of(model_); }
+  [[nodiscard]] bool bayesian() const override { return Model::kind == Options::kind.bayesian; }
+  [[nodiscard]] bool on_hypergraphs() const override { return on_hypergraphs_v<Model>; }
   [[nodiscard]] std::map<std::string, std::string> metadata() const override {
     return sheafnn::io::to_tensors(model_).metadata;
   }
   [[nodiscard]] std::unique_ptr<Pass> make_pass(
-      std::shared_ptr<const ColumnGraph> graph,
+      const std::shared_ptr<const Relations>& relations,
       std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
+    auto graph = columns_of<ColumnsOf<Model>>(relations);
     if (features) return std::make_unique<NetworkPass<Model>>(model_, std::move(graph), std::move(features));
     Options options = model_.options();
     options.features = 1;  // of a layer: PyTorch has the weights of the encoder, which are not read

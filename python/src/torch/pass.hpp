@@ -1,6 +1,6 @@
 /// \file
-/// What sheafnn.torch calls: architectures of layers and networks in one precision, and passes of them over a graph. Arrays come
-/// as addresses of tensors, row-major; their sizes follow from the architecture and the graph.
+/// What sheafnn.torch calls: architectures of layers and networks in one precision, and passes of them over a graph or a
+/// hypergraph. Arrays come as addresses of tensors, row-major; their sizes follow from the architecture and the graph.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,12 @@
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/features.hpp>
 #include <sheafnn/graph/graph.hpp>
+#include <sheafnn/graph/hypergraph.hpp>
 #include <sheafnn/nn/activation.hpp>
 #include <sheafnn/nn/parameters.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,8 +25,23 @@ namespace python {
 
 using sheafnn::Index;
 
+/// What a pass goes over: a graph, or a hypergraph.
+struct Relations {
+  Relations() = default;
+  Relations(const Relations&) = delete;
+  Relations& operator=(const Relations&) = delete;
+  virtual ~Relations() = default;
+};
+
+/// A hypergraph that came as the columns of hyperedge_index.
+struct ColumnHypergraph final : Relations {
+  explicit ColumnHypergraph(sheafnn::Hypergraph of) : graph(std::move(of)) {}
+
+  sheafnn::Hypergraph graph;
+};
+
 /// A graph that came as the columns of edge_index, each edge in both directions.
-struct ColumnGraph {
+struct ColumnGraph final : Relations {
   sheafnn::Graph graph;
   /// Per arc: a column that has it.
   std::vector<Index> column_of_arc;
@@ -42,6 +59,17 @@ struct ColumnGraph {
                          " different arcs: with maps of arcs, no loops and no repeated columns are allowed"));
   }
 };
+
+/// \tparam Columns  ColumnGraph, or ColumnHypergraph
+/// \throws std::invalid_argument  the others
+template <class Columns>
+[[nodiscard]] std::shared_ptr<const Columns> columns_of(const std::shared_ptr<const Relations>& relations) {
+  auto r = std::dynamic_pointer_cast<const Columns>(relations);
+  constexpr bool graph = std::is_same_v<Columns, ColumnGraph>;
+  sheafnn::require(r != nullptr, "relations", graph ? "a hypergraph" : "a graph",
+                   graph ? "the network works on graphs" : "the network works on hypergraphs");
+  return r;
+}
 
 /// On what the numbers of a pass depend besides parameters and features.
 struct PassOptions {
@@ -131,19 +159,25 @@ class Architecture {
   [[nodiscard]] virtual Index width() const = 0;
   /// Numbers of a node that a layer gives: h, or 2h of complex features.
   [[nodiscard]] virtual Index row() const { return width(); }
+  /// Are maps drawn from a posterior?
+  [[nodiscard]] virtual bool bayesian() const { return false; }
+  /// Does it go over a hypergraph? Otherwise over a graph.
+  [[nodiscard]] virtual bool on_hypergraphs() const { return false; }
   /// What checkpoints say of the model.
   [[nodiscard]] virtual std::map<std::string, std::string> metadata() const = 0;
-  /// \param features  for networks; null for layers
+  /// \param relations  a graph, or the hypergraph of a network on hypergraphs
+  /// \param features   for networks; null for layers
   [[nodiscard]] virtual std::unique_ptr<Pass> make_pass(
-      std::shared_ptr<const ColumnGraph> graph, std::shared_ptr<const sheafnn::NodeFeatures> features) const = 0;
+      const std::shared_ptr<const Relations>& relations,
+      std::shared_ptr<const sheafnn::NodeFeatures> features) const = 0;
 };
 
-/// Passes of an architecture over a graph that are not in use. Later passes reuse their buffers.
+/// Passes of an architecture over a graph or a hypergraph that are not in use. Later passes reuse their buffers.
 class Plan : public std::enable_shared_from_this<Plan> {
  public:
-  Plan(std::shared_ptr<const Architecture> architecture, std::shared_ptr<const ColumnGraph> graph,
+  Plan(std::shared_ptr<const Architecture> architecture, std::shared_ptr<const Relations> relations,
        std::shared_ptr<const sheafnn::NodeFeatures> features)
-      : architecture_(std::move(architecture)), graph_(std::move(graph)), features_(std::move(features)) {}
+      : architecture_(std::move(architecture)), relations_(std::move(relations)), features_(std::move(features)) {}
 
   [[nodiscard]] std::unique_ptr<Pass> take() {
     {
@@ -154,7 +188,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
         return r;
       }
     }
-    return architecture_->make_pass(graph_, features_);
+    return architecture_->make_pass(relations_, features_);
   }
   void give_back(std::unique_ptr<Pass> pass) {
     const std::lock_guard lock(mutex_);
@@ -163,7 +197,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
 
  private:
   std::shared_ptr<const Architecture> architecture_;
-  std::shared_ptr<const ColumnGraph> graph_;
+  std::shared_ptr<const Relations> relations_;
   std::shared_ptr<const sheafnn::NodeFeatures> features_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Pass>> free_;
