@@ -2,8 +2,10 @@
 /// The Bingham distribution of quaternions against integrals, and mixtures of all families with their fits.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "dense_algebra.hpp"
@@ -76,6 +78,26 @@ void check_mixture(const std::vector<D>& components, std::size_t count) {
   const double error = 5 * 0.5 / std::sqrt(static_cast<double>(count));
   CHECK(std::abs(largest - 0.5) <= error);
   CHECK(std::abs(smallest - 0.2) <= error);
+  // Each component, by its weight: who belongs to it, and its mean, within five standard errors.
+  std::vector<std::size_t> order = {0, 1, 2};
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return fit.distribution.weights()[a] > fit.distribution.weights()[b];
+  });
+  double misplaced = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<double> r = responsibilities(truth, samples[i]);
+    for (std::size_t k = 0; k < 3; ++k) {
+      misplaced += std::abs(r[k] - fit.responsibilities[3 * i + order[k]]) / static_cast<double>(2 * count);
+    }
+  }
+  CHECK(misplaced <= 0.05);
+  if constexpr (std::is_same_v<typename Mixture<D>::Sample, Rotation>) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      const Rotation expected = mean(components[k]);
+      const double scatter = (3 - expected.squaredNorm()) / (truth.weights()[k] * static_cast<double>(count));
+      CHECK((mean(fit.distribution.components()[order[k]]) - expected).norm() <= 5 * std::sqrt(scatter));
+    }
+  }
   // The same once more, bit by bit.
   const auto again = sheafnn::rotation::fit_mixture<D>(samples, {.components = 3, .starts = 3});
   CHECK(again.log_likelihoods == fit.log_likelihoods);
@@ -193,6 +215,12 @@ TEST_CASE("mixtures: density, score, samples and responsibilities") {
 TEST_CASE("mixtures of each kind are found again") {
   check_mixture<Gaussian>({{some_rotation(4), 0.2}, {some_rotation(5), 0.3}, {some_rotation(6), 0.25}}, 400);
   check_mixture<Cayley>({{some_rotation(4), 0.85}, {some_rotation(5), 0.9}, {some_rotation(6), 0.88}}, 300);
+  // Of three singular values, the last of one component negative.
+  const auto fisher = [](std::uint32_t id, double first, double second, double third) {
+    return Fisher(Rotation(some_rotation(id) * Column<double, 3>(first, second, third).asDiagonal() *
+                           some_rotation(id + 10).transpose()));
+  };
+  check_mixture<Fisher>({fisher(4, 30, 12, 5), fisher(5, 25, 20, -6), fisher(6, 15, 15, 15)}, 400);
   check_mixture<Bingham>({Bingham(Fisher(some_rotation(4), 12)), Bingham(Fisher(some_rotation(5), 20)),
                           Bingham(Fisher(some_rotation(6), 15))},
                          300);

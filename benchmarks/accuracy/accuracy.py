@@ -566,11 +566,19 @@ def cayley_condition(n):
     return scale
 
 
+def turned(p_bar, p):
+    """A derivative along SO(N), from the one in the entries of P."""
+    return [2 * v for v in parameters(p_bar * p.T)]
+
+
 def cayley_gradient(n):
+    """∂/∂κ, the score, and the derivative in M = I."""
     def exact(x):
         y, k = polar(matrix(x[:-1], n)), mp.mpf(x[-1])
-        u = (mp.eye(n) - k * y) ** -1 * (y - k * mp.eye(n))
-        return [(n - 1) / (1 - k * k) * sum(u[i, i] for i in range(n))]
+        w = (mp.eye(n) - k * y) ** -1
+        u = w * (y - k * mp.eye(n))
+        score = turned((n - 1) * k * w.T, y)
+        return [(n - 1) / (1 - k * k) * sum(u[i, i] for i in range(n))] + score + [-v for v in score]
     return exact
 
 
@@ -578,8 +586,14 @@ def cayley_gradient_condition(n):
     def scale(x, v):
         y, k = polar(matrix(x[:-1], n)), mp.mpf(x[-1])
         w = frobenius((mp.eye(n) - k * y) ** -1)
-        return [(n - 1) / (1 - k * k) * n * (1 + w)]
+        size = (n - 1) / (1 - k * k) * n * (1 + w)
+        return [size] + [k * size] * (len(v) - 1)
     return scale
+
+
+def scores(n):
+    """Which values are scores in P and in M, behind others."""
+    return list(range(-n * (n - 1), 0))
 
 
 for n in (2, 3, 4, 8):
@@ -587,7 +601,9 @@ for n in (2, 3, 4, 8):
         "cayley_logpdf_%d" % n, ALL, cayley_points(n), cayley_logpdf(n),
         "ε·(N − 1)N(1 + \\|log(1 − κ)\\| + κ‖(I − κY)⁻¹‖)", cayley_condition(n))
     row(CAYLEY, "∂ log density/∂κ, SO(%d)" % n, "the same", "cayley_logpdf_gradient_%d" % n, ALL, cayley_points(n),
-        cayley_gradient(n), "ε·(N − 1)N/(1 − κ²)·(1 + ‖(I − κY)⁻¹‖)", cayley_gradient_condition(n))
+        cayley_gradient(n), "ε·(N − 1)N/(1 − κ²)·(1 + ‖(I − κY)⁻¹‖)", cayley_gradient_condition(n), take=[0])
+    row(CAYLEY, "scores in P and M, SO(%d)" % n, "the same", "cayley_logpdf_gradient_%d" % n, ALL, cayley_points(n),
+        cayley_gradient(n), "κ times the unit above", cayley_gradient_condition(n), take=scores(n))
 
 
 def cauchy_points(kind):
@@ -827,6 +843,97 @@ row(FISHER, "log density, SO(3), F = κM", "κ from 1e-3 to 1e12, angles up to s
     "ε·(1 + \\|value\\| + κ‖P − M‖)", angle_condition)
 
 
+def fisher_law(f):
+    """Of a matrix F: proper U, s, V, and fisher(s)."""
+    n = f.rows
+    if n == 2:
+        a, b = (f[0, 0] + f[1, 1]) / 2, (f[1, 0] - f[0, 1]) / 2
+        size = mp.sqrt(a * a + b * b)
+        u = mp.matrix([[a, -b], [b, a]]) / size if size else mp.eye(2)
+        bessel_values = bessel([2 * size])
+        rest, slope = bessel_values[1], 2 * bessel_values[2]
+        return u, [size, size], mp.eye(2), [mp.log(bessel_values[0]), rest, rest, slope, slope, slope]
+    u, s, v = mp.svd_r(f, full_matrices=True)
+    s, v = list(s), v.T
+    for q in (u, v):
+        if mp.det(q) < 0:
+            s[2] = -s[2]
+            for i in range(3):
+                q[i, 2] = -q[i, 2]
+    return u, s, v, fisher_cached(s)
+
+
+FISHER_LAWS = {}
+
+
+def fisher_density(f, p):
+    """log f, the score, P − E[P], and the largest variance of P along one direction."""
+    key = tuple(f)
+    if key not in FISHER_LAWS:
+        FISHER_LAWS[key] = fisher_law(f)
+    u, s, v, z = FISHER_LAWS[key]
+    n, p = f.rows, polar(p)
+    d = [1 - r for r in z[1:n + 1]]
+    if n == 2:
+        f = u * mp.diag(s)
+    variance = [abs(h) for h in z[n + 1:]]
+    for i in range(n):
+        for j in range(i):
+            variance += [abs((d[i] + o * d[j]) / (s[i] + o * s[j])) for o in (1, -1) if abs(s[i] + o * s[j]) > mp.mpf(10) ** -20]
+    log = sum(a * b for a, b in zip(f, p)) - sum(s) - z[0]
+    return [log] + turned(f, p) + flat(p - u * mp.diag(d) * v.T), max(variance)
+
+
+def fisher_general(n):
+    return lambda x: fisher_density(matrix(x[:n * n], n), matrix(x[n * n:], n))[0]
+
+
+def density_scales(size, score_numbers, values, variance):
+    """Of a log density, its score and the derivative in its parameter."""
+    score, parameter = values[1:1 + score_numbers], values[1 + score_numbers:]
+    log = 1 + abs(values[0]) + size * frobenius(mp.matrix(parameter)) + frobenius(mp.matrix(score))
+    return [log] + [size] * score_numbers + [1 + size * variance] * len(parameter)
+
+
+def fisher_scales(n):
+    def scale(x, v):
+        f = matrix(x[:n * n], n)
+        return density_scales(frobenius(f), n * (n - 1) // 2, v, fisher_density(f, matrix(x[n * n:], n))[1])
+    return scale
+
+
+def fisher_values():
+    return [[1e-3, 5e-4, -2e-4], [1, 1, 1], [1, 1, -1], [3, 1.5, -1], [20, 0, 0], [200, 20, 0], [1e3, 1, -1],
+            [1e3, 1e3, -999], [1e4, 1e-3, 0], [1e4, 1e4, 5e3]]
+
+
+def near_modes(mode, size):
+    """Rotations: one anywhere, one a standard deviation or two from the mode."""
+    return [mp.expm(skew([rng.gauss(0, 1) * angle for _ in range(mode.rows * (mode.rows - 1) // 2)], mode.rows)) * mode
+            for angle in (3, 1 / mp.sqrt(1 + size))]
+
+
+def fisher_matrices(n):
+    def points(kind):
+        lists = []
+        for s in fisher_values():
+            u, v = random_rotation(n), random_rotation(n)
+            f = entries(u * mp.diag(s[:n]) * v.T, kind)
+            mode = u * v.T if n == 3 else fisher_law(matrix(f, 2))[0]
+            lists += [f + entries(p, kind) for p in near_modes(mode, s[0])]
+        return lists
+    return points
+
+
+FISHER_UNIT = "ε·(1 + \\|value\\| + ‖%s‖‖∂/∂%s‖ + ‖score‖)"
+for n in (2, 3):
+    for show, unit, take in (("log density, SO(%d)", FISHER_UNIT % ("F", "F"), [0]),
+                             ("score, SO(%d)", "ε·‖F‖", list(range(1, 1 + n * (n - 1) // 2))),
+                             ("∂ log density/∂F, SO(%d)", "ε·(1 + ‖F‖·largest variance)", list(range(-n * n, 0)))):
+        row(FISHER, show % n, "any F: s as above, up to 1e4, anywhere and near modes" if take == [0] else "the same",
+            "matrix_fisher_density_%d" % n, SCALARS, fisher_matrices(n), fisher_general(n), unit, fisher_scales(n), take)
+
+
 def fisher_angle(x):
     k, r = mp.mpf(x[0]), mp.mpf(x[1])
     with mp.workdps(30):
@@ -840,6 +947,45 @@ def fisher_angle(x):
 row(FISHER, "distribution function of the angle, SO(3), F = κM", "κ from 1e-3 to 1e3", "matrix_fisher_angle_3", DOUBLE,
     lambda kind: [[k, min(3.1, rng.uniform(0.2, 4) / math.sqrt(1 + k))] for k in powers(-3, 3, 20)], fisher_angle, "ε",
     lambda x, v: [1])
+
+def quaternion_form(f):
+    """T(F): tr FᵀR = qᵀ T(F) q at the rotation R of q."""
+    x, y, z = f[0, 0], f[1, 1], f[2, 2]
+    a, b, c = f[2, 1] - f[1, 2], f[0, 2] - f[2, 0], f[1, 0] - f[0, 1]
+    d, e, g = f[1, 0] + f[0, 1], f[0, 2] + f[2, 0], f[2, 1] + f[1, 2]
+    return mp.matrix([[x + y + z, a, b, c], [a, x - y - z, d, e], [b, d, y - x - z, g], [c, e, g, z - x - y]])
+
+
+def form_matrix(a):
+    """The F with T(F) = A − tr A/4 · I; T is orthogonal up to a factor, and its adjoint is 4F."""
+    basis = [mp.matrix(3, 3) for _ in range(9)]
+    for k in range(9):
+        basis[k][k // 3, k % 3] = 1
+    of = [sum(v * w for v, w in zip(quaternion_form(e), a)) / 4 for e in basis]
+    return mp.matrix([of[0:3], of[3:6], of[6:9]])
+
+
+def bingham_density(x):
+    values, variance = fisher_density(form_matrix(matrix(x[:16], 4)), matrix(x[16:], 3))
+    return values[:4] + [v / 4 for v in flat(quaternion_form(matrix(values[4:], 3)))], variance
+
+
+def bingham_points(kind):
+    lists = []
+    for s in fisher_values():
+        u, v = random_rotation(3), random_rotation(3)
+        a = quaternion_form(u * mp.diag(s) * v.T) + rng.gauss(0, 1) * s[0] * mp.eye(4)
+        a = matrix(entries(a, kind), 4)
+        a = flat((a + a.T) / 2)  # numbers of the type: both are equal
+        lists += [[rounded(e, kind) for e in a] + entries(p, kind) for p in near_modes(u * v.T, s[0])]
+    return lists
+
+
+for show, unit, take in (("log density of Bingham, quaternions", FISHER_UNIT % ("A", "A"), [0]), ("its score", "ε·‖A‖", [1, 2, 3]),
+                         ("∂ log density/∂A", "ε·(1 + ‖A‖·largest variance)", list(range(-16, 0)))):
+    row(FISHER, show, "any A: the same s, any trace" if take == [0] else "the same", "bingham_density", SCALARS, bingham_points,
+        lambda x: bingham_density(x)[0], unit,
+        lambda x, v: density_scales(frobenius(matrix(x[:16], 4)), 3, v, bingham_density(x)[1]), take)
 
 # --- Isotropic Gaussian -------------------------------------------------------------------------------------------------
 
@@ -913,7 +1059,7 @@ row(HEAT, "KL to uniform", "t from 1e-8 to 8", "heat_averages", DOUBLE, lambda k
 
 # --- matrix Bingham -----------------------------------------------------------------------------------------------------
 
-BINGHAM = "Matrix Bingham distributions on SO(3)"
+BINGHAM = "Matrix Bingham distributions"
 
 
 def layered_nodes(lower, upper, decay):
@@ -977,8 +1123,7 @@ def matrix_bingham_costs(x):
 def matrix_bingham_density(x):
     cost, s = matrix_bingham_costs(x), polar(matrix(x[4:], 3))
     log = -sum(cost[i, j] * s[i, j] ** 2 for i in range(3) for j in range(3)) - matrix_bingham_cached(x)[0]
-    slope = mp.matrix([[-2 * cost[i, j] * s[i, j] for j in range(3)] for i in range(3)]) * s.T
-    return [log] + [2 * v for v in parameters(slope)]
+    return [log] + turned(mp.matrix([[-2 * cost[i, j] * s[i, j] for j in range(3)] for i in range(3)]), s)
 
 
 def matrix_bingham_rotations(kind):
@@ -991,14 +1136,54 @@ def matrix_bingham_rotations(kind):
     return lists
 
 
-row(BINGHAM, "log normaliser less its value at the mode", "products of gaps 0 … 1e4", "matrix_bingham", DOUBLE,
+def circle_bingham(x):
+    """SO(2): log E e^{−H}, KL to uniform, and E[S₁₁²] − E[S₁₂²], of H = c sin²θ."""
+    half = mp.mpf(x[0]) * mp.mpf(x[1]) / 2
+    with mp.workdps(100):
+        scaled, rest, _ = bessel([half])
+        log = mp.log(scaled)
+        return [log, -half * rest - log, 1 - rest]
+
+
+def circle_bingham_density(x):
+    """log f, the score, and the derivatives in A and B."""
+    a, b, s = mp.mpf(x[0]), mp.mpf(x[1]), polar(matrix(x[2:], 2))
+    log, _, mean = circle_bingham(x)
+    outer, inner = mp.diag([a / 2, -a / 2]), mp.diag([b / 2, -b / 2])
+    return ([-a * b * s[1, 0] ** 2 - log] + turned(2 * outer * s * inner, s) +
+            flat(s * inner * s.T - mean * inner) + flat(s.T * outer * s - mean * outer))
+
+
+def circle_bingham_points(kind):
+    lists = []
+    for size in (1e-6, 0.01, 1, 4, 64, 1e3, 1e6, 1e10):
+        gaps = [rounded(size * rng.uniform(0.5, 2), kind), rounded(rng.uniform(0.5, 2), kind)]
+        lists += [gaps + entries(p, kind) for p in near_modes(mp.eye(2), gaps[0] * gaps[1])]
+    return lists
+
+
+def circle_bingham_scales(x, v):
+    a, b = mp.mpf(x[0]), mp.mpf(x[1])
+    return [1 + abs(v[0]) + abs(v[1]), a * b] + [b] * 4 + [a] * 4
+
+
+row(BINGHAM, "log normaliser less its value at the mode, SO(2)", "products of gaps 1e-6 … 1e10", "matrix_bingham_2", DOUBLE,
+    lambda kind: [x[:2] for x in circle_bingham_points(kind)], circle_bingham, "ε·(1 + \\|value\\|)",
+    lambda x, v: [1 + abs(e) for e in v], take=[0])
+row(BINGHAM, "KL to uniform, SO(2)", "the same", "matrix_bingham_2", DOUBLE, lambda kind: [x[:2] for x in circle_bingham_points(kind)],
+    circle_bingham, "ε·\\|value\\|", lambda x, v: [abs(e) for e in v], take=[1])
+for show, unit, take in (("log density, SO(2)", "ε·(1 + \\|value\\| + \\|score\\|)", [0]), ("score, SO(2)", "ε·C₁₂", [1]),
+                         ("∂ log density/∂A and ∂B, SO(2)", "ε·gap of B or A", list(range(2, 10)))):
+    row(BINGHAM, show, "the same, anywhere and near modes", "matrix_bingham_density_2", SCALARS, circle_bingham_points,
+        circle_bingham_density, unit, circle_bingham_scales, take)
+row(BINGHAM, "log normaliser less its value at the mode, SO(3)", "products of gaps 0 … 1e4", "matrix_bingham_3", DOUBLE,
     matrix_bingham_points, matrix_bingham_cached, "ε·(1 + \\|value\\|)", lambda x, v: [1 + abs(a) for a in v], take=[0])
-row(BINGHAM, "KL to uniform", "the same", "matrix_bingham", DOUBLE, matrix_bingham_points, matrix_bingham_cached,
+row(BINGHAM, "KL to uniform, SO(3)", "the same", "matrix_bingham_3", DOUBLE, matrix_bingham_points, matrix_bingham_cached,
     "ε·(1 + \\|value\\|)", lambda x, v: [1 + abs(a) for a in v], take=[1])
-row(BINGHAM, "log density", "the same, anywhere and near modes", "matrix_bingham_density", SCALARS, matrix_bingham_rotations,
+row(BINGHAM, "log density, SO(3)", "the same, anywhere and near modes", "matrix_bingham_density_3", SCALARS, matrix_bingham_rotations,
     matrix_bingham_density, "ε·(1 + \\|value\\| + Σ C\\|S\\|)",
     lambda x, v: [1 + abs(v[0]) + sum(abs(a * b) for a, b in zip(matrix_bingham_costs(x), matrix(x[4:], 3)))] * 4, take=[0])
-row(BINGHAM, "score", "the same, anywhere and near modes", "matrix_bingham_density", SCALARS, matrix_bingham_rotations,
+row(BINGHAM, "score, SO(3)", "the same, anywhere and near modes", "matrix_bingham_density_3", SCALARS, matrix_bingham_rotations,
     matrix_bingham_density, "ε·largest C", lambda x, v: [max(matrix_bingham_costs(x))] * 4, take=[1, 2, 3])
 
 # --- León ---------------------------------------------------------------------------------------------------------------
@@ -1033,15 +1218,29 @@ for n in (2, 3, 8):
 
 
 def leon_logpdf(x):
+    """log f, ∂/∂k, the score, and the derivative in M = I."""
     n = math.isqrt(len(x) - 1)
     r, k = polar(matrix(x[:-1], n)), mp.mpf(x[-1])
-    return [k * mp.log(mp.det((mp.eye(n) + r) / 2)) - leon(n)([k])[0]]
+    log, slope = leon(n)([k])[:2]
+    power = mp.log(mp.det((mp.eye(n) + r) / 2))
+    score = turned(k * (mp.eye(n) + r).T ** -1, r)
+    return [k * power - log, power - slope] + score + [-v for v in score]
+
+
+def leon_scales(x, v):
+    n = math.isqrt(len(x) - 1)
+    r, k = polar(matrix(x[:-1], n)), mp.mpf(x[-1])
+    slope, inverse = leon(n)([k])[1], frobenius((mp.eye(n) + r) ** -1)
+    return (angle_condition(x, v) + [abs(v[1] + slope) + abs(slope) + inverse * frobenius(r - mp.eye(n))] +
+            [k * inverse * (1 + inverse)] * (len(v) - 2))
 
 
 for n in (3, 8):
-    row(LEON, "log density of León, SO(%d)" % n, "k from 1e-3 to 1e12, angles up to some k^{−1/2}", "leon_logpdf_%d" % n,
-        SCALARS, concentrated(n, [1e-3, 0.1, 1, 10, 100, 1e4, 1e6, 1e8, 1e10, 1e12]), leon_logpdf,
-        "ε·(1 + \\|value\\| + k‖P − M‖)", angle_condition)
+    for show, unit, take in (("log density of León, SO(%d)", "ε·(1 + \\|value\\| + k‖P − M‖)", [0]),
+                             ("∂ log density of León/∂k, SO(%d)", "ε·(\\|log det\\| + \\|(log Z)′\\| + ‖(I + Y)⁻¹‖‖P − M‖)", [1]),
+                             ("scores of León in P and M, SO(%d)", "ε·k‖(I + Y)⁻¹‖(1 + ‖(I + Y)⁻¹‖)", scores(n))):
+        row(LEON, show % n, "k from 1e-3 to 1e12, angles up to some k^{−1/2}" if take == [0] else "the same", "leon_logpdf_%d" % n,
+            SCALARS, concentrated(n, [1e-3, 0.1, 1, 10, 100, 1e4, 1e6, 1e8, 1e10, 1e12]), leon_logpdf, unit, leon_scales, take)
 row(LEON, "distribution function of the angle of León, SO(3)", "k from 1e-3 to 1e6", "leon_angle_3", DOUBLE,
     lambda kind: [[k, min(3.1, rng.uniform(0.05, 4) / math.sqrt(1 + k))] for k in powers(-3, 6, 100)],
     lambda x: [mp.betainc(mp.mpf("1.5"), mp.mpf(x[0]) + mp.mpf("0.5"), 0, mp.sin(mp.mpf(x[1]) / 2) ** 2, regularized=True)],
@@ -1084,6 +1283,41 @@ def central_gaussian_condition(x, v):
 row(LEON, "log density of angular central Gaussian, S³", "deviations that differ by up to 1e15",
     "angular_central_gaussian_logpdf", ALL, central_gaussian_points, central_gaussian,
     "ε·(1 + Σ\\|log L_ii\\| + condition of L⁻¹x)", central_gaussian_condition)
+
+
+def central_gaussian_covariances(kind):
+    lists = []
+    for x in central_gaussian_points(kind):
+        factor = matrix(x[4:], 4)
+        lists.append(x[:4] + entries(factor * factor.T, kind))
+    return lists
+
+
+def central_gaussian_gradient(x):
+    """x̄ = −4y/q with y = Λ⁻¹x and q = xᵀy, and the derivative in Λ."""
+    a, inverse = mp.matrix([mp.mpf(v) for v in x[:4]]), matrix(x[4:], 4) ** -1
+    y = inverse * a
+    q = (a.T * y)[0]
+    return [-4 * v / q for v in y] + flat((4 / q * y * y.T - inverse) / 2)
+
+
+def central_gaussian_gradient_condition(x, v):
+    """Rounding of Λ and of the factorisation: of sizes √(Λᵢᵢ Λⱼⱼ)."""
+    size = [mp.sqrt(mp.mpf(x[4 + 5 * i])) for i in range(4)]
+    a, inverse = mp.matrix([mp.mpf(e) for e in x[:4]]), matrix(x[4:], 4) ** -1
+    y = inverse * a
+    q = (a.T * y)[0]
+    weight = [sum(abs(inverse[i, j]) * size[j] for j in range(4)) for i in range(4)]  # |Λ⁻¹| √diag Λ
+    along = sum(size[j] * abs(y[j]) for j in range(4))
+    moved = [weight[i] * along for i in range(4)]
+    argument = [4 * (moved[i] + abs(y[i]) * along ** 2 / q) / q for i in range(4)]
+    return argument + [(4 / q * (moved[i] * abs(y[j]) + abs(y[i]) * moved[j] + abs(y[i] * y[j]) * along ** 2 / q) +
+                        weight[i] * weight[j]) / 2 for i in range(4) for j in range(4)]
+
+
+for show, take in (("its score in x", list(range(4))), ("its derivative in Λ", list(range(4, 20)))):
+    row(LEON, show, "the same", "angular_central_gaussian_gradient", SCALARS, central_gaussian_covariances,
+        central_gaussian_gradient, "ε·condition", central_gaussian_gradient_condition, take)
 row(LEON, "distribution function of the uniform angle, SO(3)", "[1e-15, π]", "haar_angle_3", DOUBLE,
     lambda kind: [[r, 0.5] for r in powers(-15, 0.497, 300)], lambda x: [haar_cdf(mp.mpf(x[0])), mp.mpf(0)], take=[0])
 row(LEON, "its quantiles", "p in [1e-30, 1 − 1e-6]", "haar_angle_3", DOUBLE,
@@ -1103,6 +1337,73 @@ def haar_quantile(p):
                 break
         return u
 
+
+# --- mixtures -----------------------------------------------------------------------------------------------------------
+
+MIXTURE = "Mixtures of two distributions"
+
+
+def cayley_component(y, k):
+    """log f and P̄ at M = I, and what both are accurate beside."""
+    w = (mp.eye(3) - k * y) ** -1
+    log = cayley_logpdf(3)(flat(y) + [k])[0]
+    return (log, 2 * k * w.T, cayley_condition(3)(flat(y) + [k], None)[0],
+            k * cayley_gradient_condition(3)(flat(y) + [k], [0])[0])
+
+
+def heat_component(y, sigma):
+    t = sigma * sigma
+    sine = frobenius(mp.matrix(parameters(y)))
+    w = mp.atan2(sine, (y[0, 0] + y[1, 1] + y[2, 2] - 1) / 2)
+    log, slope, _ = heat_kernel([mp.sin(w / 2), mp.cos(w / 2), t])
+    return (log, slope * mp.eye(3), 1 + abs(log) + w / t + abs(mp.log(t)), (1 / t + (w / t) ** 2) * min(1, mp.exp(2 - t)))
+
+
+def mixture(component):
+    """log f, the score and the shares, and what each is accurate beside."""
+    def both(x):
+        p, parts = polar(matrix(x[22:], 3)), []
+        total = mp.mpf(x[0]) + mp.mpf(x[11])
+        for own in (x[:11], x[11:22]):
+            m = polar(matrix(own[2:], 3))
+            log, p_bar, log_size, score_size = component(p * m.T, mp.mpf(own[1]))
+            parts.append((mp.mpf(own[0]) / total * mp.exp(log), turned(p_bar * m, p), log_size, score_size))
+        density = sum(part[0] for part in parts)
+        shares = [part[0] / density for part in parts]
+        score = [sum(r * part[1][i] for r, part in zip(shares, parts)) for i in range(3)]
+        log = mp.log(density)
+        log_size = sum(r * part[2] for r, part in zip(shares, parts))
+        score_size = sum(r * (part[3] + frobenius(mp.matrix(part[1])) * (part[2] + log_size)) for r, part in zip(shares, parts))
+        return ([log] + score + shares,
+                [1 + abs(log) + log_size] + [score_size] * 3 + [r * (1 + part[2] + log_size) for r, part in zip(shares, parts)])
+    return both
+
+
+def mixture_points(values, width):
+    """Far from both locations, and near each of them."""
+    def points(kind):
+        lists = []
+        for value in values:
+            means = [random_rotation(3), random_rotation(3)]
+            numbers = []
+            for m, part in zip(means, (value, value * 0.7)):
+                numbers += [rounded(rng.uniform(0.1, 1), kind), rounded(part, kind)] + entries(m, kind)
+            for m in means:
+                for angle in (3, width(value)):
+                    p = mp.expm(skew([rng.gauss(0, 1) * angle for _ in range(3)], 3)) * m
+                    lists.append(numbers + entries(p, kind))
+        return lists
+    return points
+
+
+for law, function, range_text, points, component in (
+        ("Cayley", "cayley_mixture", "κ from 1e-3 to 1 − 1e-6",
+         mixture_points([1e-3, 0.1, 0.5, 0.9, 0.99, 0.9999, 1 - 1e-6], lambda k: 1 - k), cayley_component),
+        ("isotropic Gaussian", "isotropic_gaussian_mixture", "σ from 0.01 to 3",
+         mixture_points([0.01, 0.03, 0.1, 0.3, 1, 1.4, 3], lambda sigma: sigma), heat_component)):
+    for show, take in (("log density, %s, SO(3)", [0]), ("score, %s, SO(3)", [1, 2, 3]), ("responsibilities, %s, SO(3)", [4, 5])):
+        row(MIXTURE, show % law, range_text if take == [0] else "the same", function, SCALARS, points,
+            lambda x, both=mixture(component): both(x)[0], "ε·condition", lambda x, v, both=mixture(component): both(x)[1], take)
 
 # --- measuring ----------------------------------------------------------------------------------------------------------
 

@@ -445,6 +445,125 @@ void test_leon(std::uint64_t draws, std::uint64_t seed, double k) {
   }
 }
 
+/// The turn from the location: angle, characters of the rotation group, and direction of the axis.
+void test_isotropic_gaussian(std::uint64_t draws, std::uint64_t seed, double sigma) {
+  char text[128];
+  std::snprintf(text, sizeof text, "isotropic Gaussian, SO(3), σ = %g", sigma);
+  const SquareMatrix<double, 3> location = fixed_rotation<3>();
+  const IsotropicGaussian<3> law(location, sigma);
+  const double largest = std::min(pi, 8 * sigma);
+  Histogram angle(0, largest, 1024), axis(-1, 1);
+  Mean character[3], log_density;
+  for (std::uint64_t i = 0; i < draws; ++i) {
+    const SquareMatrix<double, 3> p = sample(law, {.seed = seed}, static_cast<std::uint32_t>(i));
+    const SquareMatrix<double, 3> turn = multiply_nt(p, location);
+    const double omega = rotation_angle<double, 3>(turn);
+    angle.add(omega);
+    for (int l = 1; l <= 3; ++l) {
+      character[l - 1].add(omega > 0 ? std::sin((l + 0.5) * omega) / std::sin(0.5 * omega) : 2 * l + 1);
+    }
+    const RotationParameters<double, 3> along = skew_parameters<double, 3>(turn);
+    axis.add((along(0) - 2 * along(1) + 2 * along(2)) / (3 * along.norm()));
+    if (i < draws / 10) log_density.add(logpdf(law, p));
+  }
+  angle.compare(text, "angle", [&](double r) { return angle_cdf(law, std::clamp(r, 0.0, pi)); });
+  axis.compare(text, "axis along (1, −2, 2)/3", [](double x) { return coordinate_cdf(3, x); });
+  for (int l = 1; l <= 3; ++l) {
+    character[l - 1].compare(text, "E χ" + std::to_string(l), (2 * l + 1) * std::exp(-0.5 * l * (l + 1) * law.time()));
+  }
+  log_density.compare(text, "mean log density is KL to uniform", kl_to_uniform(law));
+}
+
+/// In the frames of A and B, whose turns are fixed rotations. N = 2: twice the angle has a von Mises distribution.
+template <int N>
+void test_matrix_bingham(std::uint64_t draws, std::uint64_t seed, const detail::EigenvalueGaps<N>& a,
+                         const detail::EigenvalueGaps<N>& b) {
+  std::string name = "matrix Bingham, SO(" + std::to_string(N) + "), gaps";
+  for (const auto* gaps : {&a, &b}) {
+    for (int i = 0; i + 1 < N; ++i) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%s %g", i > 0 ? "," : gaps == &b ? " and" : "", (*gaps)(i));
+      name += text;
+    }
+  }
+  const auto with_gaps = [](const SquareMatrix<double, N>& frame, const detail::EigenvalueGaps<N>& gaps) {
+    Column<double, N> values = Column<double, N>::Zero();
+    for (int i = 0; i + 1 < N; ++i) values.head(i + 1).array() += gaps(i);
+    return SquareMatrix<double, N>(frame * values.asDiagonal() * frame.transpose());
+  };
+  const SquareMatrix<double, N> frame = fixed_rotation<N>();
+  const SquareMatrix<double, N> other = frame * frame;
+  const MatrixBinghamDistribution<N> law(with_gaps(frame, a), with_gaps(other, b));
+  Histogram angle(-pi, pi, 1024), corner(-1, 1, 1024);
+  Mean square[4], entry, log_density;
+  for (std::uint64_t i = 0; i < draws; ++i) {
+    const SquareMatrix<double, N> p = sample(law, {.seed = seed}, static_cast<std::uint32_t>(i));
+    const SquareMatrix<double, N> s = law.outer_frame().vectors.transpose() * p * law.inner_frame().vectors;
+    for (int k = 0; k < 4; ++k) square[k].add(s(k / 2, k % 2) * s(k / 2, k % 2));
+    entry.add(p(0, N - 1));
+    if constexpr (N == 2) {
+      angle.add(std::remainder(2 * rotation_angle<double, 2>(s), 2 * pi));
+    } else {
+      corner.add(s(0, 0));
+    }
+    if (i < draws / 10) log_density.add(logpdf(law, p));
+  }
+  if constexpr (N == 2) {
+    const MatrixFisherDistribution<2> twice(identity_matrix<double, 2>(), 0.25 * a(0) * b(0));
+    angle.compare(name, "twice the angle", [&](double r) { return angle_cdf(twice, std::clamp(r, -pi, pi)); });
+  } else if (a(1) == 0 && b(1) == 0) {
+    // The first row has Watson's distribution: S₁₁ has a density proportional to e^{κx²}.
+    const double kappa = a(0) * b(0);
+    const auto mass = [kappa](double x) {
+      return detail::integrate_parts([kappa](double y) { return std::exp(kappa * (y * y - 1)); }, -1, x, 64);
+    };
+    const double all = mass(1);
+    corner.compare(name, "S₁₁", [&](double x) { return mass(x) / all; });
+  }
+  for (int k = 0; k < (N == 2 ? 1 : 4); ++k) {
+    square[k].compare(name, "E S" + std::to_string(k / 2 + 1) + std::to_string(k % 2 + 1) + "²",
+                      law.normaliser().squares(k / 2, k % 2));
+  }
+  entry.compare(name, "E P1" + std::to_string(N), 0);
+  log_density.compare(name, "mean log density is KL to uniform", kl_to_uniform(law));
+}
+
+/// Cayley distributions around one rotation, whose angles are a mixture of angles, and around several.
+void test_mixture(std::uint64_t draws, std::uint64_t seed) {
+  using Law = CayleyDistribution<3>;
+  const std::vector<double> weights = {0.5, 0.3, 0.2};
+  const SquareMatrix<double, 3> fixed = fixed_rotation<3>();
+  for (const bool apart : {false, true}) {
+    const std::string name = apart ? "mixture, Cayley, SO(3), apart" : "mixture, Cayley, SO(3), one location";
+    const SquareMatrix<double, 3> second = apart ? SquareMatrix<double, 3>(fixed * fixed) : fixed;
+    const Mixture<Law> law({Law(fixed, 0.2), Law(second, 0.9), Law(fixed, 0.6)}, weights);
+    const SquareMatrix<double, 3> expected = mean(law);
+    Histogram angle(0, pi, 1024);
+    Mean entry[3], share[3];
+    for (std::uint64_t i = 0; i < draws; ++i) {
+      const SquareMatrix<double, 3> p = sample(law, {.seed = seed}, static_cast<std::uint32_t>(i));
+      angle.add(rotation_angle<double, 3>(multiply_nt(p, fixed)));
+      for (int k = 0; k < 3; ++k) entry[k].add(p(k, (k + 1) % 3));
+      if (i >= draws / 10) continue;
+      const std::vector<double> of = responsibilities(law, p);
+      for (std::size_t k = 0; k < 3; ++k) share[k].add(of[k]);
+    }
+    if (!apart) {
+      angle.compare(name, "angle", [&](double r) {
+        double sum = 0;
+        for (std::size_t k = 0; k < 3; ++k) sum += weights[k] * angle_cdf(law.components()[k], std::clamp(r, 0.0, pi));
+        return sum;
+      });
+    }
+    for (int k = 0; k < 3; ++k) {
+      entry[k].compare(name, "E P" + std::to_string(k + 1) + std::to_string((k + 1) % 3 + 1), expected(k, (k + 1) % 3));
+    }
+    for (std::size_t k = 0; k < 3; ++k) {
+      share[k].compare(name, "mean responsibility of component " + std::to_string(k + 1), weights[k]);
+    }
+  }
+}
+
 template <class S, int N>
 void test_tangent_normal(std::uint64_t draws, std::uint64_t seed, double sigma, const std::string& type) {
   char text[128];
@@ -553,7 +672,14 @@ int main(int argc, char** argv) {
       {"leon5", [&] { test_leon<5>(draws / 10, seed + 22, 4); }},
       {"tangent", [&] { test_tangent_normal<float, 2>(draws, seed + 23, 1, "float"); }},
       {"tangent", [&] { test_tangent_normal<double, 3>(draws, seed + 24, 1, "double"); }},
-      {"dropout", [&] { test_dropout(draws, seed + 25); }}};
+      {"dropout", [&] { test_dropout(draws, seed + 25); }},
+      {"isotropic", [&] { test_isotropic_gaussian(draws, seed + 26, 0.5); }},
+      {"isotropic", [&] { test_isotropic_gaussian(draws, seed + 27, 1.6); }},
+      {"bingham", [&] { test_matrix_bingham<2>(draws, seed + 28, detail::EigenvalueGaps<2>(2.0), detail::EigenvalueGaps<2>(1.5)); }},
+      {"bingham", [&] { test_matrix_bingham<3>(draws, seed + 29, {3, 0}, {1.5, 0}); }},
+      {"bingham", [&] { test_matrix_bingham<3>(draws, seed + 30, {2, 5}, {3, 1}); }},
+      {"bingham", [&] { test_matrix_bingham<3>(draws, seed + 31, {60, 1}, {0.5, 8}); }},
+      {"mixture", [&] { test_mixture(draws, seed + 32); }}};
   std::printf("| sampler | what | draws | test | value | p |\n| --- | --- | --- | --- | --- | --- |\n");
   for (const auto& [name, run] : groups) {
     if (only.empty() || name == only) run();

@@ -210,6 +210,14 @@ void add_parametrisations() {
   }
 }
 
+/// ∂/∂concentration of a log density, and its derivatives along SO(N) in P and in the location I.
+template <class T, int N>
+void give_gradient(Call<T>& call, const CayleyLogpdfGradient<T, N>& gradient, const SquareMatrix<T, N>& p) {
+  call.give(gradient.concentration);
+  call.give(tangent_gradient<T, N>(gradient.argument, p));
+  call.give(tangent_gradient<T, N>(gradient.location, identity_matrix<T, N>()));
+}
+
 template <int N>
 void add_cayley() {
   const std::string n = std::to_string(N);
@@ -222,7 +230,7 @@ void add_cayley() {
   });
   add("cayley_logpdf_gradient_" + n, []<class T>(Call<T>& call) {
     const SquareMatrix<T, N> y = call.template matrix<N, N>();
-    call.give(cayley_logpdf_gradient<T, N>(y, identity_matrix<T, N>(), call.number()).concentration);
+    give_gradient<T, N>(call, cayley_logpdf_gradient<T, N>(y, identity_matrix<T, N>(), call.number()), y);
   });
   if constexpr (N <= 3) {
     add("cayley_prior_kl_" + n, []<class T>(Call<T>& call) {
@@ -252,14 +260,70 @@ void add_leon() {
   });
   add_scalars("leon_logpdf_" + n, []<class T>(Call<T>& call) {
     const SquareMatrix<T, N> p = call.template matrix<N, N>();
-    call.give(logpdf(LeonCayleyDistribution<N, T>(identity_matrix<T, N>(), call.number()), p));
+    const LeonCayleyDistribution<N, T> law(identity_matrix<T, N>(), call.number());
+    call.give(logpdf(law, p));
+    give_gradient<T, N>(call, logpdf_gradient(law, p), p);
   });
 }
 
 /// A and B diagonal, with gaps of their eigenvalues.
-template <class T>
-MatrixBinghamDistribution<3, T> matrix_bingham_with_gaps(const Column<T, 4>& gaps) {
-  return {Column<T, 3>(gaps(0) + gaps(1), gaps(1), 0).asDiagonal(), Column<T, 3>(gaps(2) + gaps(3), gaps(3), 0).asDiagonal()};
+template <class T, int N>
+MatrixBinghamDistribution<N, T> matrix_bingham_with_gaps(Call<T>& call) {
+  SquareMatrix<T, N> parameter[2];
+  for (SquareMatrix<T, N>& of : parameter) {
+    of.setZero();
+    for (int i = 0; i + 1 < N; ++i) of.diagonal().head(i + 1).array() += call.number();
+  }
+  return {parameter[0], parameter[1]};
+}
+
+/// A law's log density and score at P.
+template <class T, class Law>
+void give_density(Call<T>& call, const Law& law, const typename Law::Matrix& p) {
+  call.give(logpdf(law, p));
+  call.give(score(law, p));
+}
+
+template <int N>
+void add_matrix_laws() {
+  const std::string n = std::to_string(N);
+  add_scalars("matrix_fisher_density_" + n, []<class T>(Call<T>& call) {
+    const MatrixFisherDistribution<N, T> law(call.template matrix<N, N>());
+    const SquareMatrix<T, N> p = call.template matrix<N, N>();
+    give_density(call, law, p);
+    call.give(logpdf_gradient(law, p).parameter);
+  });
+  add_scalars("matrix_bingham_density_" + n, []<class T>(Call<T>& call) {
+    const auto law = matrix_bingham_with_gaps<T, N>(call);
+    const SquareMatrix<T, N> p = call.template matrix<N, N>();
+    give_density(call, law, p);
+    const auto gradient = logpdf_gradient(law, p);
+    call.give(gradient.outer);
+    call.give(gradient.inner);
+  });
+  add_one<double>("matrix_bingham_" + n, "double", [](Call<double>& call) {
+    const auto law = matrix_bingham_with_gaps<double, N>(call);
+    call.give(law.normaliser().log_scaled);
+    call.give(kl_to_uniform(law));
+  });
+}
+
+/// A mixture of two laws, each of a weight, a concentration or scale, and a location.
+template <template <int, class> class Law>
+void add_mixture(const std::string& name) {
+  add_scalars(name, []<class T>(Call<T>& call) {
+    std::vector<Law<3, T>> components;
+    std::vector<double> weights;
+    for (int k = 0; k < 2; ++k) {
+      weights.push_back(call.raw());
+      const T parameter = call.number();
+      components.emplace_back(SquareMatrix<T, 3>(call.template matrix<3, 3>()), parameter);
+    }
+    const Mixture<Law<3, T>> law(components, weights);
+    const SquareMatrix<T, 3> p = call.template matrix<3, 3>();
+    give_density(call, law, p);
+    for (const double r : responsibilities(law, p)) call.give(static_cast<T>(r));
+  });
 }
 
 void add_distributions() {
@@ -272,18 +336,6 @@ void add_distributions() {
   });
   add_one<double>("heat_averages", "double", [](Call<double>& call) {
     call.give(detail::heat_averages(call.raw()).divergence);
-  });
-  add_one<double>("matrix_bingham", "double", [](Call<double>& call) {
-    const Column<double, 4> gaps = call.matrix<4, 1>();
-    const MatrixBinghamDistribution<3> law = matrix_bingham_with_gaps<double>(gaps);
-    call.give(law.normaliser().log_scaled);
-    call.give(kl_to_uniform(law));
-  });
-  add_scalars("matrix_bingham_density", []<class T>(Call<T>& call) {
-    const auto law = matrix_bingham_with_gaps<T>(Column<T, 4>(call.template matrix<4, 1>()));
-    const SquareMatrix<T, 3> p = call.template matrix<3, 3>();
-    call.give(logpdf(law, p));
-    call.give(score(law, p));
   });
   add_one<double>("scaled_bessel", "double", [](Call<double>& call) {
     const double x = call.raw();
@@ -340,6 +392,20 @@ void add_distributions() {
     const Column<T, 4> x = call.template matrix<4, 1>();
     call.give(T(angular_central_gaussian_logpdf<T, 4>(x, SquareMatrix<T, 4>(call.template matrix<4, 4>()))));
   });
+  add_scalars("angular_central_gaussian_gradient", []<class T>(Call<T>& call) {
+    const Column<T, 4> x = call.template matrix<4, 1>();
+    const auto gradient = logpdf_gradient(AngularCentralGaussian<4, T>(call.template matrix<4, 4>()), x);
+    call.give(gradient.argument);
+    call.give(gradient.covariance);
+  });
+  add_scalars("bingham_density", []<class T>(Call<T>& call) {
+    const BinghamDistribution<3, T> law(call.template matrix<4, 4>());
+    const SquareMatrix<T, 3> p = call.template matrix<3, 3>();
+    give_density(call, law, p);
+    call.give(logpdf_gradient(law, p).parameter);
+  });
+  add_mixture<CayleyDistribution>("cayley_mixture");
+  add_mixture<IsotropicGaussian>("isotropic_gaussian_mixture");
 }
 
 }  // namespace
@@ -359,6 +425,8 @@ int main() {
   add_leon<2>();
   add_leon<3>();
   add_leon<8>();
+  add_matrix_laws<2>();
+  add_matrix_laws<3>();
   add_distributions();
   std::string line;
   while (std::getline(std::cin, line)) {

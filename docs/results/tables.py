@@ -349,8 +349,8 @@ def runs(name, head):
 
 FUNCTIONS = ["Packs: elementary functions", "Random numbers", "Parts of networks", "Normalised Laplacian: S of a node",
              "Rotations from parameters, and back", "Nearest rotation", "Cayley and wrapped Cauchy distributions", "Matrix Fisher distributions",
-             "Isotropic Gaussian distributions on SO(3)", "Matrix Bingham distributions on SO(3)",
-             "León's distributions, angular central Gaussian distributions, angles of uniform rotations"]
+             "Isotropic Gaussian distributions on SO(3)", "Matrix Bingham distributions",
+             "León's distributions, angular central Gaussian distributions, angles of uniform rotations", "Mixtures of two distributions"]
 TABLES = {
     "docs/performance.md": {"anchors": anchors, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
     "docs/results/README.md": {"public graphs": public, "networks": networks, "defaults": defaults},

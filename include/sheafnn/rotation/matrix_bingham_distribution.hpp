@@ -247,12 +247,12 @@ template <int N, class Scalar>
       .template cast<Scalar>();
 }
 
-/// KL to the uniform distribution in nats: −E H − log E e^{−H}. Where these cancel, C < 0.1, it is ∫₀¹ t Var_t(H) dt with the
+/// KL to the uniform distribution in nats: −E H − log E e^{−H}. Where these cancel, C < 1, it is ∫₀¹ t Var_t(H) dt with the
 /// variance for tA.
 template <int N, class Scalar>
   requires(N <= 3)
 [[nodiscard]] Scalar kl_to_uniform(const MatrixBinghamDistribution<N, Scalar>& distribution) {
-  if (distribution.cost().maxCoeff() < 0.1) {
+  if (distribution.cost().maxCoeff() < 1) {
     const auto a = distribution.outer_frame().gaps(), b = distribution.inner_frame().gaps();
     return static_cast<Scalar>(detail::integrate_parts(
         [&](double t) {

@@ -169,7 +169,7 @@ template <int N, class Scalar>
 
 namespace sheafnn::detail {
 
-/// ∫₀¹ weight(t) H(ts) s dt with H the second derivatives of log c, for s₁ < 0.1: to rounding.
+/// ∫₀¹ weight(t) H(ts) s dt with H the second derivatives of log c, for s₁ < 0.5: to rounding.
 template <int N, class Weight>
 [[nodiscard]] Column<double, N> integrated_curvature(const Column<double, N>& s, const Weight& weight) {
   const auto curvature = [&](double t) -> Column<double, N> {
@@ -219,16 +219,16 @@ template <int N, class Scalar>
           distribution.parameter()};
 }
 
-/// KL to the uniform distribution in nats: Σ s_i d_i − log c. Where these cancel, s₁ < 0.1, it is ∫₀¹ t sᵀH(ts) s dt with H
+/// KL to the uniform distribution in nats: Σ s_i d_i − log c. Where both cancel, s₁ < 0.5, it is ∫₀¹ t sᵀH(ts) s dt with H
 /// the second derivatives of log c.
 template <int N, class Scalar>
 [[nodiscard]] Scalar kl_to_uniform(const MatrixFisherDistribution<N, Scalar>& distribution) {
   const auto& normaliser = distribution.normaliser();
   const Column<double, N>& s = distribution.singular_values();
-  if (s(0) < 0.1) {
+  if (s(0) < 0.5) {
     return static_cast<Scalar>(s.dot(detail::integrated_curvature<N>(s, [](double t) { return t; })));
   }
-  return static_cast<Scalar>(-s.dot(normaliser.rest) - normaliser.log_scaled);
+  return static_cast<Scalar>(-normaliser.mean_cost - normaliser.log_scaled);
 }
 
 /// Entropy with respect to normalised Haar measure, in nats: −KL to uniform.

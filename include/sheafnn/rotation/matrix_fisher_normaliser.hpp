@@ -16,12 +16,14 @@
 
 namespace sheafnn::detail {
 
-/// log c = Σ s + log_scaled; the mean of U P Vᵀ is diag(1 − rest_i); hessian = ∂² log c/∂s².
+/// log c = Σ s + log_scaled; the mean of U P Vᵀ is diag(1 − rest_i); hessian = ∂² log c/∂s²; mean_cost = Σ s_i rest_i without
+/// cancellation where s₃ < 0.
 template <int N>
 struct MatrixFisherNormaliser {
   double log_scaled;
   Column<double, N> rest;
   SquareMatrix<double, N> hessian;
+  double mean_cost;
 };
 
 /// The angle's concentration is 2s. Only s₁ = s₂ occurs; derivatives are taken along it and shared evenly.
@@ -29,14 +31,14 @@ struct MatrixFisherNormaliser {
   const double x = s(0) + s(1);
   const ScaledBessel bessel(x);
   return {std::log(bessel.i0), Column<double, 2>::Constant(bessel.ratio_rest),
-          SquareMatrix<double, 2>::Constant(bessel.ratio_slope)};
+          SquareMatrix<double, 2>::Constant(bessel.ratio_slope), x * bessel.ratio_rest};
 }
 
 [[nodiscard]] inline MatrixFisherNormaliser<3> matrix_fisher_normaliser(const Column<double, 3>& s) {
   const double minus = s(0) - s(1);
   const double plus = s(0) + s(1);
   const double decay = 2 * (s(1) + s(2));
-  double total = 0, flat = 0, cross = 0;
+  double total = 0, flat = 0, cross = 0, cost = 0;
   Column<double, 3> first = Column<double, 3>::Zero();
   SquareMatrix<double, 3> second = SquareMatrix<double, 3>::Zero();
   // What is small for large s is summed in units of 1/scale: weights of s^{−3/2} times s⁻² would underflow.
@@ -55,6 +57,7 @@ struct MatrixFisherNormaliser {
     const double long_v = scale * v, long_w = scale * w;
     const Column<double, 3> r(long_v * a + long_w * b, long_v * (2 - a) + long_w * b, 2 * long_v);
     total += density;
+    cost += density * (x * a + y * b + decay * v);  // all terms positive
     first += density * r;
     second += density * (r * r.transpose());
     const double c = long_v * long_v * near.ratio_slope;
@@ -69,7 +72,7 @@ struct MatrixFisherNormaliser {
   hessian(1, 1) += flat / total;
   hessian(0, 1) += cross / total;
   hessian(1, 0) += cross / total;
-  return {std::log(total), unit * first, unit * (unit * hessian)};
+  return {std::log(total), unit * first, unit * (unit * hessian), cost / total};
 }
 
 }  // namespace sheafnn::detail
