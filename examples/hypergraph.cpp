@@ -2,6 +2,7 @@
 /// Trains a sheaf hypergraph network, point estimate or Bayesian, on the splits of a dataset, or predicts with a trained one.
 ///
 ///     hypergraph --hypergraph cora.npz --model bshgnn --maps diagonal --stalk-dim 4 --split 0 --save model.safetensors
+///     hypergraph --hypergraph cora.npz --maps identity --report report.json
 ///     hypergraph --hypergraph cora.npz --load model.safetensors --output predictions.csv
 #include <cmath>
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include "models/option_flags.hpp"
 #include "models/prediction_csv.hpp"
 #include "models/program.hpp"
+#include "models/report.hpp"
 
 namespace {
 
@@ -30,7 +32,7 @@ using sheafnn::Index;
 constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
 
 struct Settings {
-  std::string hypergraph = "synthetic", model = "shgnn", maps = "diagonal", save, load, output;
+  std::string hypergraph = "synthetic", model = "shgnn", maps = "diagonal", save, load, output, report;
   sheafnn::SyntheticHypergraphOptions synthetic;
   sheafnn::io::TextOptions text;
   sheafnn::HypergraphOptions network;
@@ -46,9 +48,49 @@ void print_data(const sheafnn::HypergraphDataset& data) {
               data.class_count);
 }
 
-void train(Settings s) {
+/// Figures of all trainings.
+class Figures {
+ public:
+  void add(Index split, const hypergraph_program::Outcome& outcome) {
+    const sheafnn::TrainResult& r = outcome.result;
+    nlohmann::ordered_json one = {{"split", split}, {"best_epoch", r.best_epoch}, {"epochs", r.history.size()}};
+    programs::add_class_figures(one, r);
+    splits_.push_back(std::move(one));
+    parameters_ = outcome.parameters;
+    validation_.push_back(r.validation_accuracy);
+    test_.push_back(r.test_accuracy);
+    nll_.push_back(r.test_nll);
+    ece_.push_back(r.test_ece);
+    seconds_.push_back(r.epoch_seconds);
+  }
+  [[nodiscard]] nlohmann::ordered_json json(const Settings& s, const std::string& data,
+                                            const nlohmann::ordered_json& run) const {
+    return {{"hypergraph", data},
+            {"model", s.model},
+            {"maps", s.maps},
+            {"stalk_dimension", s.stalk_dimension},
+            {"run", run},
+            {"test_accuracy", programs::summary_json(test_)},
+            {"validation_accuracy", programs::summary_json(validation_)},
+            {"ece", programs::summary_of(ece_).mean},
+            {"nll", programs::summary_of(nll_).mean},
+            {"seconds_per_epoch", {{"all", programs::summary_of(seconds_).mean}}},
+            {"parameters", parameters_},
+            {"splits", splits_}};
+  }
+
+ private:
+  std::vector<double> validation_, test_, nll_, ece_, seconds_;
+  nlohmann::ordered_json splits_ = nlohmann::ordered_json::array();
+  Index parameters_ = 0;
+};
+
+/// \param arguments  of the program, for the report
+void train(Settings s, const std::vector<std::string>& arguments) {
+  const programs::RunFacts facts("hypergraph");
   programs::require_writable("--save", s.save);
-  programs::require_apart({{"--save", s.save}}, {{"--hypergraph", s.hypergraph}});
+  programs::require_writable("--report", s.report);
+  programs::require_apart({{"--save", s.save}, {"--report", s.report}}, {{"--hypergraph", s.hypergraph}});
   sheafnn::HypergraphDataset data =
       sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::training, s.text);
   if (data.splits.empty()) {
@@ -66,6 +108,7 @@ void train(Settings s) {
   const auto& models = find_models(s.maps, s.stalk_dimension);
   print_data(data);
   double sum = 0, squares = 0, trained = 0;
+  Figures figures;
   for (Index i = 0; i < count; ++i) {
     if (s.split >= 0 && i != s.split) continue;
     const auto outcome = models.train(
@@ -80,7 +123,11 @@ void train(Settings s) {
     sum += r.test_accuracy;
     squares += r.test_accuracy * r.test_accuracy;
     ++trained;
+    figures.add(i, outcome);
     if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
+  }
+  if (!s.report.empty()) {
+    sheafnn::io::write_text(s.report, programs::report_text(figures.json(s, data.name, facts.json(arguments))));
   }
   if (trained < 2) return;
   const double mean = sum / trained;
@@ -140,7 +187,7 @@ int main(int argc, char** argv) {
   model->add_option("--model", s.model, "shgnn, or bshgnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({std::string(kind.deterministic), std::string(kind.bayesian)}));
-  model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal or general-linear")
+  model->add_option("--maps", s.maps, sheafnn::detail::concat("restriction maps: ", hypergraph_program::all_maps))
       ->capture_default_str();
   model->add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 2 to 4")->capture_default_str();
   const auto all = [](std::string_view) { return true; };
@@ -152,10 +199,11 @@ int main(int argc, char** argv) {
   auto* files = app.add_option_group("Files");
   auto* load = files->add_option("--load", s.load, "predict with the model of this .safetensors file");
   files->add_option("--save", s.save, "write the trained model to this .safetensors file")->excludes(load);
+  files->add_option("--report", s.report, "write the figures of each training to this JSON file")->excludes(load);
   files->add_option("--output", s.output, "write the predictions of all nodes to this CSV file")->needs(load);
   return programs::run_program(app, argc, argv, [&] {
     if (!s.load.empty()) programs::refuse_beside_load({model, training}, {split});
     sheafnn::require(split->count() == 0 || s.split >= 0, "--split", s.split, "must be at least 0");
-    s.load.empty() ? train(s) : predict(s);
+    s.load.empty() ? train(s, programs::arguments(argc, argv)) : predict(s);
   });
 }
