@@ -119,8 +119,9 @@ class Spaces:
                 **self.network(network)["fixed"]}
 
     def trains_on(self, dataset, network):
-        """Whether the network belongs to this dataset: some belong to a few."""
-        return dataset in self.network(network).get("datasets", [dataset])
+        """Whether the network belongs to this dataset: some belong to a few, and those without such a list to graphs."""
+        datasets = self.network(network).get("datasets")
+        return dataset in datasets if datasets else HYPERGRAPH not in self.data(dataset)
 
     def generated(self, dataset):
         """Options that make a dataset which is no file; None of a file."""
