@@ -155,7 +155,7 @@ def final(arguments, spaces, dataset, network, run, seeds):
         print(f"{dataset:12} {network:24} not searched", flush=True)
         return
     fixed = spaces.fixed(dataset, network)
-    for rule in tune.stopping_rules(fixed):
+    for rule in tune.stopping_rules(arguments, fixed):
         options = {"--dataset": os.path.join(arguments.data, dataset + ".npz"), **fixed, **best.params,
                    "--stop-on": rule}
         started, start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()

@@ -29,9 +29,7 @@ import os
 import statistics
 import sys
 
-from tune import Spaces, means_of_splits, p_value, rank, read_export
-
-RULES = ("loss", "accuracy")
+from tune import RULES, Spaces, means_of_splits, p_value, rank, read_export
 
 
 def percent(final_of):

@@ -112,7 +112,7 @@ def predictions(arguments, spaces, dataset, network):
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             predicted, kept = (os.path.join(temporary, name) for name in ("predictions.npz", "kept.npz"))
             try:
-                tune.train_with_seeds(arguments, command.split(" "), dataset, spaces.fixed(dataset, network)["--stop-on"],
+                tune.train_with_seeds(arguments, command.split(" "), spaces.fixed(dataset, network)["--stop-on"],
                                       os.path.join(temporary, "report.json"), "--predictions", predicted)
             except tune.Diverged:
                 diverged += 1

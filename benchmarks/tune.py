@@ -16,6 +16,10 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
         that says which epoch is the best)
 --train PROGRAM   default: build/release/examples/train
 --spaces FILE     default: search_spaces.json beside this program
+--kind NAME       which networks of that file, by default "networks"; "one budget": every network, from ranges of equal size, with
+                  one stalk dimension and no start. Its datasets are files as well as "generated" ones of that file: for hypergraph,
+                  --train names the program hypergraph; planted-frames needs the two files of given sheaves in DATA
+--rules NAME,...  which epoch of a training `final` takes as the best: by loss, accuracy (the default is both)
 --seed N          of Optuna's sampler
 
 export writes what the table needs to OUTPUT/NAME.json, and every trial to OUTPUT/NAME-trials.csv, where networks that FOLDER has
@@ -39,8 +43,8 @@ every training to OUTPUT/NAME-NETWORK.npz, for seed_ensembles.py; files that are
 compare prints, for every two of --networks, networks of baselines.py too, the difference of their test figures and p as
 in the table, for both rules that say which epoch is the best; of judged networks as well.
 
-Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces; --trials 200 of every
-network; --jobs as many as there are processors.
+Defaults: --datasets texas,wisconsin,film,citeseer,cora; --networks all of the file of search spaces that a dataset can
+have; --trials 200 of every network; --jobs as many as there are processors.
 
 "validation" is what the setting was chosen by: the mean over the ten splits, with one seed, in the epoch with the
 least validation loss. "std" is the standard deviation over all trainings (divided by their number minus one), "ECE"
@@ -79,12 +83,14 @@ import warnings
 from metrics import test_figure
 
 SPLITS = 10
+RULES = ("loss", "accuracy")
+HYPERGRAPH = "--hypergraph"  # the option of the program hypergraph
 PROGRAM = os.path.basename(sys.argv[0])
 FOLDER_OF_THIS = os.path.dirname(os.path.abspath(__file__))
 
 
 class Spaces:
-    """The file of search spaces, of one kind of networks: the networks of train ("networks") or "baselines"."""
+    """The file of search spaces, of one kind of networks: the networks of train ("networks", "one budget") or "baselines"."""
 
     def __init__(self, path, kind="networks"):
         try:
@@ -108,8 +114,22 @@ class Spaces:
             sys.exit(f"{PROGRAM}: no network '{name}'; choose {', '.join(self.names())}")
 
     def fixed(self, dataset, network):
-        return {**self.content[f"fixed of {self.kind}"], **self.content["fixed"],
-                **self.content["fixed of a dataset"].get(dataset, {}), **self.network(network)["fixed"]}
+        of_kind = self.content[f"fixed of {self.kind}"]
+        return {**of_kind, **self.content["fixed"], **self.content["fixed of a dataset"].get(dataset, {}), **of_kind,
+                **self.network(network)["fixed"]}
+
+    def trains_on(self, dataset, network):
+        """Whether the network belongs to this dataset: some belong to a few, and those without such a list to graphs."""
+        datasets = self.network(network).get("datasets")
+        return dataset in datasets if datasets else HYPERGRAPH not in self.data(dataset)
+
+    def generated(self, dataset):
+        """Options that make a dataset which is no file; None of a file."""
+        return self.content.get("generated", {}).get(dataset)
+
+    def data(self, dataset):
+        """Options that say which data."""
+        return self.generated(dataset) or {"--dataset": dataset + ".npz"}
 
     def searched(self, dataset, network):
         of = self.network(network)
@@ -117,11 +137,15 @@ class Spaces:
         for group in of["search"]:
             ranges.update(self.content[group])
         ranges.update(of.get("more", {}))
-        instead = self.content["ranges of a dataset"].get(dataset, {}) if self.kind == "networks" else {}
+        instead = {**self.content["ranges of a dataset"].get(dataset, {}), **self.content.get(f"ranges of {self.kind}", {})}
+        if self.kind == "baselines":
+            instead = {}
         return {option: instead.get(option, space) for option, space in ranges.items()} | of.get("own", {})
 
     def starts(self, dataset, network):
-        """Settings to try first, without values that the ranges of the network do not have."""
+        """Settings to try first, without values that the ranges of the network do not have. Of the kind "networks" alone."""
+        if self.kind != "networks":
+            return []
         groups = self.network(network)["search"]
         own, searched = self.network(network).get("own", {}), self.searched(dataset, network)
         return [{option: value for option, value in start["setting"].items()
@@ -144,6 +168,11 @@ class Spaces:
             more = {"log": True} if space.get("log") else {"step": space["step"]} if "step" in space else {}
             chosen[option] = draw(option, space["from"], space["to"], **more)
         return chosen
+
+
+def located(value, folder):
+    """The name of an .npz file in this folder; other values as they are."""
+    return os.path.join(folder, os.path.basename(value)) if isinstance(value, str) and value.endswith(".npz") else value
 
 
 def command_line(options):
@@ -184,7 +213,7 @@ def train_timed(program, arguments, report):
 
 def metric_of(options):
     """What a split of a report is judged by on the validation nodes."""
-    return "validation_metric" if options["--stop-on"] not in ("loss", "accuracy") else "validation_accuracy"
+    return "validation_metric" if options["--stop-on"] not in RULES else "validation_accuracy"
 
 
 def open_study(arguments, dataset, network, create):
@@ -234,6 +263,11 @@ def predictions_folder(arguments, dataset, network):
 def train_split(arguments, options, split):
     """Trains a setting on one split: its row of the report, and the class probabilities of all nodes."""
     import numpy
+    if HYPERGRAPH in options:
+        with tempfile.TemporaryDirectory() as folder:
+            report = train(arguments.train, [*command_line(options), "--threads", "1", "--split", str(split)],
+                           os.path.join(folder, "report.json"))
+        return report["splits"][0], numpy.empty(0)
     with tempfile.TemporaryDirectory() as folder:
         predicted = os.path.join(folder, "predictions.npz")
         report = train(arguments.train, [*command_line(options), "--threads", "1", "--splits", str(split),
@@ -248,13 +282,13 @@ def search(arguments, spaces, dataset, network, train_one=train_split):
     import optuna
     study = open_study(arguments, dataset, network, create=True)
     fixed = spaces.fixed(dataset, network)
-    data = os.path.join(arguments.data, dataset + ".npz")
     metric = metric_of(fixed)
     kept = predictions_folder(arguments, dataset, network)
     os.makedirs(kept, exist_ok=True)
 
     def objective(trial):
-        options = {"--dataset": data, **fixed, **spaces.suggest(trial, dataset, network)}
+        options = {**spaces.data(dataset), **fixed, **spaces.suggest(trial, dataset, network)}
+        options = {option: located(value, arguments.data) for option, value in options.items()}
         trial.set_user_attr("command", " ".join([*command_line(options), "--threads", "1"]))
         values, losses, probabilities = [], [], []
         for split in range(SPLITS):
@@ -263,7 +297,7 @@ def search(arguments, spaces, dataset, network, train_one=train_split):
             except Diverged as error:
                 raise optuna.TrialPruned() from error
             if one[metric] is None:
-                raise Failed(f"{data}: split {split} has no validation nodes")
+                raise Failed(f"{dataset}: split {split} has no validation nodes")
             if not math.isfinite(one[metric]) or not math.isfinite(one["validation_loss"]):
                 raise optuna.TrialPruned()
             probabilities.append(predicted)
@@ -320,9 +354,9 @@ def shortened(command):
     return " ".join(os.path.basename(word) if word.endswith(".npz") else word for word in command.split(" "))
 
 
-def stopping_rules(fixed):
+def stopping_rules(arguments, fixed):
     """The rules that say which epoch is the best, each with a report of its own."""
-    return ["loss", "accuracy"] if fixed["--stop-on"] in ("loss", "accuracy") else [fixed["--stop-on"]]
+    return arguments.rules.split(",") if fixed["--stop-on"] in RULES else [fixed["--stop-on"]]
 
 
 def chosen_command(arguments, exported, dataset, network):
@@ -362,35 +396,49 @@ def predict(arguments, spaces, dataset, network):
     command = chosen_command(arguments, read_export(arguments.folder, dataset), dataset, network)
     if command is None:
         return
-    rule = stopping_rules(spaces.fixed(dataset, network))[0]
+    rule = stopping_rules(arguments, spaces.fixed(dataset, network))[0]
     with tempfile.TemporaryDirectory(dir=arguments.output) as folder:
         predictions = os.path.join(folder, "predictions.npz")  # an interrupted training writes what it has
-        report = train_with_seeds(arguments, command.split(" "), dataset, rule, os.path.join(folder, "report.json"),
+        report = train_with_seeds(arguments, command.split(" "), rule, os.path.join(folder, "report.json"),
                                   "--predictions", predictions)
         os.replace(predictions, path)
     print_final(dataset, network, rule, report)
 
 
-def train_with_seeds(arguments, words, dataset, rule, path, *more):
+def train_with_seeds(arguments, words, rule, path, *more):
     """Trains the setting of a command line on all splits with every seed, the best epoch chosen by `rule`: the report, which is
     written to `path` too. more: further options of the program"""
-    words = words[:words.index("--threads")]
-    words[words.index("--dataset") + 1] = os.path.join(arguments.data, dataset + ".npz")
+    words = [located(word, arguments.data) for word in words[:words.index("--threads")]]
     words[words.index("--stop-on") + 1] = rule
     # Processor time, as in baselines.py: other programs on the machine hardly change it.
-    report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
-                                                    "--threads", str(arguments.jobs), *more], path + ".new")
+    if HYPERGRAPH in words:
+        report, seconds = train_hypergraphs(arguments, words, path + ".new")
+    else:
+        report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
+                                                        "--threads", str(arguments.jobs), *more], path + ".new")
     report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
     write_json(path, report, indent=1)
     return report
 
 
+def train_hypergraphs(arguments, words, path):
+    """The program hypergraph takes one seed: one report of all seeds, and the processor seconds."""
+    runs = []
+    for seed in numbers_of("--seeds", arguments.seeds):
+        report, seconds = train_timed(arguments.train, [*words, "--seed", str(seed), "--threads", str(arguments.jobs)], path)
+        runs.append(({**report, "splits": [{**one, "seed": seed} for one in report["splits"]]}, seconds))
+    splits = [one for report, _ in runs for one in report["splits"]]
+    test = [one["test_accuracy"] for one in splits]
+    return {**runs[0][0], "splits": splits, "test_accuracy": {"mean": statistics.fmean(test), "std": statistics.pstdev(test)},
+            **{key: statistics.fmean(one[key] for one in splits) for key in ("nll", "ece")}}, sum(seconds for _, seconds in runs)
+
+
 def train_chosen(arguments, spaces, dataset, network, words, folder):
     """Trains a setting with every seed, and writes a report for each stopping rule; the reports by rule."""
     reports = {}
-    for rule in stopping_rules(spaces.fixed(dataset, network)):
+    for rule in stopping_rules(arguments, spaces.fixed(dataset, network)):
         path = os.path.join(folder, f"{dataset}-{network}-{rule}.json")
-        reports[rule] = train_with_seeds(arguments, words, dataset, rule, path)
+        reports[rule] = train_with_seeds(arguments, words, rule, path)
         print_final(dataset, network, rule, reports[rule])
     return reports
 
@@ -464,7 +512,7 @@ def judge(arguments, spaces, dataset, network):
         path = os.path.join(folder, "report.json")
         for validation, _, command in candidates:
             try:
-                report = train_with_seeds(arguments, command.split(" "), dataset, rule, path)
+                report = train_with_seeds(arguments, command.split(" "), rule, path)
             except Diverged:
                 continue
             mean = sum(one[metric] for one in report["splits"]) / len(report["splits"])
@@ -477,9 +525,9 @@ def judge(arguments, spaces, dataset, network):
             return
         _, chosen, reports = best
         hours = (time.monotonic() - start) / 3600
-        for other in stopping_rules(fixed):
+        for other in stopping_rules(arguments, fixed):
             if other not in reports:
-                reports[other] = train_with_seeds(arguments, chosen["command"].split(" "), dataset, other, path)
+                reports[other] = train_with_seeds(arguments, chosen["command"].split(" "), other, path)
             print_final(dataset, network, other, reports[other])
     judged[network] = {"trials": len(tried), "hours": round(hours, 3), **chosen, "seeds": arguments.seeds, "candidates": tried,
                        "final": {of: final_figures(of, report, math.nan) for of, report in reports.items()}}
@@ -506,9 +554,10 @@ def spread_of_choosing(arguments, dataset, network, trials, rule):
     ranked = sorted((t for t in trials if t.state == optuna.trial.TrialState.COMPLETE), key=preference, reverse=True)
     kept = predictions_folder(arguments, dataset, network)
     paths = [os.path.join(kept, f"{t.number}.npz") for t in ranked]
-    if arguments.data is None or not paths or not all(map(os.path.exists, paths)):
+    data = os.path.join(arguments.data or "", dataset + ".npz")
+    if not paths or not all(map(os.path.exists, [data, *paths])):
         return math.nan
-    with numpy.load(os.path.join(arguments.data, dataset + ".npz")) as file:
+    with numpy.load(data) as file:
         labels = file["node_labels"]
         masks = file["test_masks"].astype(bool) & (labels >= 0)
     figures = []
@@ -563,14 +612,14 @@ def summary_of(arguments, spaces, dataset):
     if exported is not None:
         return exported
     networks = {}
-    for network in [*spaces.content["networks"], *spaces.content.get("baselines", {})]:
+    for network in [*spaces.names(), *spaces.content.get("baselines", {})]:
         study = open_study(arguments, dataset, network, create=False)
         best = best_trial(study) if study else None
         if best is None:
             continue
         trials = study.get_trials(deepcopy=False)
         final_of = {}
-        for rule in ("loss", "accuracy", "roc-auc"):
+        for rule in (*RULES, "roc-auc"):
             path = os.path.join(arguments.folder, f"{dataset}-{network}-{rule}.json")
             if not os.path.exists(path):
                 continue
@@ -684,7 +733,7 @@ def exported_trials(folder, dataset, network):
 
 def exported_command(spaces, dataset, network, row):
     """The command line of a row."""
-    fixed = " ".join(command_line({"--dataset": dataset + ".npz", **spaces.fixed(dataset, network)}))
+    fixed = " ".join(command_line({**spaces.data(dataset), **spaces.fixed(dataset, network)}))
     return f"{fixed} {row['options']} --threads 1"
 
 
@@ -743,6 +792,7 @@ def parser_of(usage, commands):
     parser.add_argument("--seeds", default="0-2")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--spaces", default=os.path.join(FOLDER_OF_THIS, "search_spaces.json"))
+    parser.add_argument("--rules", default=",".join(RULES))
     return parser
 
 
@@ -753,6 +803,9 @@ def datasets_and_networks(arguments, spaces, networks=None):
         networks = arguments.networks.split(",") if arguments.networks else spaces.names()
     for network in networks if arguments.what != "compare" else []:
         spaces.network(network)
+    for rule in arguments.rules.split(","):
+        if rule not in RULES:
+            sys.exit(f"{PROGRAM}: --rules: '{rule}'; choose {', '.join(RULES)}")
     for option in ("trials", "jobs", "candidates"):
         if getattr(arguments, option, 1) < 1:
             sys.exit(f"{PROGRAM}: --{option}: {getattr(arguments, option)}; must be at least 1")
@@ -761,7 +814,7 @@ def datasets_and_networks(arguments, spaces, networks=None):
     if arguments.data is None and arguments.what not in ("table", "compare", "trials"):
         sys.exit(f"{PROGRAM}: --data is missing: the folder of the .npz files")
     for dataset in datasets if arguments.data is not None else []:
-        if not os.path.exists(os.path.join(arguments.data, dataset + ".npz")):
+        if spaces.generated(dataset) is None and not os.path.exists(os.path.join(arguments.data, dataset + ".npz")):
             sys.exit(f"{PROGRAM}: --datasets: {os.path.join(arguments.data, dataset + '.npz')} does not exist")
     return datasets, networks
 
@@ -769,10 +822,11 @@ def datasets_and_networks(arguments, spaces, networks=None):
 def main():
     parser = parser_of(__doc__, ["search", "final", "judge", "budget", "predict", "table", "compare", "export"])
     parser.add_argument("--output")
+    parser.add_argument("--kind", default="networks")
     parser.add_argument("--candidates", type=int, default=5)
     parser.add_argument("--train", default=os.path.join(FOLDER_OF_THIS, "..", "build", "release", "examples", "train"))
     arguments = parser.parse_args()
-    spaces = Spaces(arguments.spaces)
+    spaces = Spaces(arguments.spaces, arguments.kind)
     datasets, networks = datasets_and_networks(arguments, spaces)
     if arguments.what in ("table", "compare"):
         (table if arguments.what == "table" else compare)(arguments, spaces, datasets)
@@ -792,6 +846,8 @@ def main():
         networks += spaces.content.get("baselines", {})
     for dataset in datasets:
         for network in networks:
+            if arguments.networks is None and not spaces.trains_on(dataset, network):
+                continue
             try:
                 run(arguments, spaces, dataset, network)
             except (Failed, Diverged) as error:

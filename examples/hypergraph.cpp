@@ -2,6 +2,7 @@
 /// Trains a sheaf hypergraph network, point estimate or Bayesian, on the splits of a dataset, or predicts with a trained one.
 ///
 ///     hypergraph --hypergraph cora.npz --model bshgnn --maps diagonal --stalk-dim 4 --split 0 --save model.safetensors
+///     hypergraph --hypergraph cora.npz --maps identity --report report.json
 ///     hypergraph --hypergraph cora.npz --load model.safetensors --output predictions.csv
 ///
 /// Under mpirun, on several ranks, it becomes the hypergraph_mpi beside it.
@@ -75,6 +76,7 @@ int main(int argc, char** argv) {
   auto* files = app.add_option_group("Files");
   auto* load = files->add_option("--load", s.load, "predict with the model of this .safetensors file");
   files->add_option("--save", s.save, "write the trained model to this .safetensors file")->excludes(load);
+  files->add_option("--report", s.report, "write the figures of each training to this JSON file")->excludes(load);
   files->add_option("--output", s.output, "write the predictions of all nodes to this CSV file")->needs(load);
   return programs::run_program_with(
       app,
@@ -86,6 +88,6 @@ int main(int argc, char** argv) {
         if (!s.load.empty()) programs::refuse_beside_load({groups.model, groups.training}, {groups.split});
         check_split(groups, s);
         OneProcess place;
-        s.load.empty() ? train(s, place) : predict(s);
+        s.load.empty() ? train(s, place, "hypergraph", programs::arguments(argc, argv)) : predict(s);
       });
 }

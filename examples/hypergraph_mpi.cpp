@@ -52,10 +52,11 @@ int main(int argc, char** argv) {
     const OptionGroups groups = add_options(app, s);
     app.add_option("--partition", partition, programs::partition_help)->capture_default_str();
     app.add_option("--save", s.save, "write the trained model to this .safetensors file");
+    app.add_option("--report", s.report, "write the figures of each training to this JSON file");
     return programs::run_on_rank(app, programs::arguments(argc, argv), [&] {
       check_split(groups, s);
       Rank rank(partition);
-      train(s, rank);
+      train(s, rank, "hypergraph_mpi", programs::arguments(argc, argv));
       programs::flush_output();
       return 0;
     });

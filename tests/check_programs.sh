@@ -385,6 +385,14 @@ if [ -x "$bin/hypergraph" ]; then
   [ "$(wc -l < hyper.csv)" = 1001 ] || fail "hypergraph --output"
   "$bin/hypergraph" --split 0 --epochs 2 --model bshgnn --maps special-orthogonal --stalk-dim 3 --laplacian nonlinear --mediators \
     --projection > /dev/null || fail "hypergraph --laplacian nonlinear"
+  "$bin/hypergraph" --split 0 --epochs 30 --channels 4 --maps identity --report hyper.json > /dev/null || fail "hypergraph --maps identity"
+  python3 -c 'import json
+report = json.load(open("hyper.json"))
+one, = report["splits"]
+assert report["maps"] == "identity" and one["split"] == 0 and one["epochs"] == 30, report
+assert one["validation_accuracy"] > 0.3 and report["test_accuracy"]["mean"] == one["test_accuracy"], report' || fail "hypergraph --report"
+  refuse 'model: bshgnn is not allowed; identity maps have no distribution' "$bin/hypergraph" --model bshgnn --maps identity
+  refuse '--report' "$bin/hypergraph" --load hyper.safetensors --report hyper.json
   refuse 'stalk dimension: 9' "$bin/hypergraph" --stalk-dim 9
   refuse '--mediators: true is not allowed; an option of the nonlinear Laplacian' "$bin/hypergraph" --mediators
   refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing

@@ -23,6 +23,12 @@ GRAPHS = ["texas", "wisconsin", "film", "cora", "citeseer", "minesweeper"]
 SEARCH = {"texas": "fifty", "wisconsin": "fifty", "film": "ten", "cora": "ten", "citeseer": "ten"}
 STUDIED = ["texas", "wisconsin", "cora"]
 NAMES = {"gprgnn": "GPRGNN", "h2gcn": "H2GCN", "gcnii": "GCNII"}
+# Of one budget: graphs, and the deterministic and the Bayesian network of each kind.
+BUDGET = ["texas", "wisconsin", "cornell"]
+EVERY = {"identity sheaf": ("identity", None), "diffusion": ("nsd", "bsnn"),
+         **{kind: (f"nsd-{kind}", f"bsnn-{kind}") for kind in ("convolution", "wave", "attention", "copresheaf", "directed")},
+         "cooperative": ("csnn", "bcsnn"), "continuous time": ("flow", "bflow"), "connection": ("conn-nsd", "bconn-nsd"),
+         "bundles": ("bunn", "bbunn")}
 
 
 class Figures:
@@ -35,6 +41,7 @@ class Figures:
         self.defaults = json.loads((folder / "defaults.json").read_text(encoding="utf-8"))
         self.spaces = json.loads((root / "benchmarks/search_spaces.json").read_text(encoding="utf-8"))
         wanted = {f"search/{SEARCH[g]}/{g}.json" for g in SEARCH} | {"search/authors.json", "minesweeper-csnn-2000.json"}
+        wanted |= {f"search/budget/{name}.json" for name in [*BUDGET, "planted-frames", "hypergraph"]}
         wanted |= {f"uncertainty/compare-{graph}.json" for graph in STUDIED} | {"uncertainty/uncertainty-texas.json"}
         with tarfile.open(folder / "reports.tar.xz") as archive:
             self.reports = {m.name: json.load(archive.extractfile(m)) for m in archive if m.name in wanted}
@@ -162,6 +169,67 @@ def networks(figures):
         names = [NAMES.get(name, f"`{name}`") for name, _ in chosen(figures, graph)]
         rows.append([graph, *names, {"fifty": "50", "ten": "10"}[SEARCH[graph]]])
     return table(["graph", "this library", "identity sheaf", "without maps", "settings tried of each network"], rows, texts=4)
+
+
+def of_budget(figures, graph, network):
+    """What a search of ten settings chose, with its test figures; None where there is no such network."""
+    return figures.reports[f"search/budget/{graph}.json"].get(network)
+
+
+def test_of(of):
+    """Test accuracies of the chosen setting: a split and a seed each."""
+    return [value for _, _, value in of["final"]["loss"]["test"]]
+
+
+def every_network(figures):
+    rows = []
+    for kind, pair in EVERY.items():
+        found = [of_budget(figures, graph, network) for graph in BUDGET for network in pair]
+        rows.append([kind] + [percent(test_of(of)) if of else "–" for of in found])
+    return table(["network"] + [head for graph in BUDGET for head in (graph, f"{graph}, Bayesian")], rows)
+
+
+def budget_rows(figures, graph, networks):
+    """Of every network: validation, test, test minus the first network's, p, NLL, calibration error, time."""
+    rows = []
+    first = by_split(of_budget(figures, graph, networks[0])["final"]["loss"]["test"], 2)
+    for network in networks:
+        of = of_budget(figures, graph, network)
+        if of is None:
+            continue
+        final = of["final"]["loss"]
+        values = by_split(final["test"], 2)
+        against = [signed(100 * (statistics.fmean(values) - statistics.fmean(first)), 1), f"{p_value(values, first):.2g}"]
+        rows.append([graph, f"`{network}`", f"{100 * of['validation']:.1f}", percent(test_of(of)),
+                     *(["", ""] if network == networks[0] else against), f"{final['nll']:.3f}", f"{final['ece']:.3f}",
+                     short(final["ms_per_epoch"])])
+    return rows
+
+
+def budget_table(figures, graphs, networks, first):
+    head = ["graph", "network", "validation", "test", f"minus {first}", "p", "NLL", "ECE", "ms per epoch"]
+    return table(head, [row for graph in graphs for row in budget_rows(figures, graph, networks)], texts=2)
+
+
+def one_budget(figures):
+    return budget_table(figures, BUDGET, [name for pair in EVERY.values() for name in pair if name], "identity")
+
+
+def beyond_chance(figures, graph):
+    """Networks that are ahead of the identity sheaf with p < 0.05."""
+    first, *others = [(name, by_split(of_budget(figures, graph, name)["final"]["loss"]["test"], 2))
+                      for pair in EVERY.values() for name in pair if name and of_budget(figures, graph, name)]
+    return [name for name, values in others if statistics.fmean(values) > statistics.fmean(first[1]) and p_value(values, first[1]) < 0.05]
+
+
+def given_sheaf(figures):
+    names = list(figures.reports["search/budget/planted-frames.json"])
+    return budget_table(figures, ["planted-frames"], names, names[0])
+
+
+def hypergraphs(figures):
+    names = list(figures.reports["search/budget/hypergraph.json"])
+    return budget_table(figures, ["hypergraph"], names, names[0])
 
 
 def of_defaults(figures, graph, network):
@@ -353,7 +421,8 @@ FUNCTIONS = ["Packs: elementary functions", "Random numbers", "Parts of networks
              "León's distributions, angular central Gaussian distributions, angles of uniform rotations", "Mixtures of two distributions"]
 TABLES = {
     "docs/performance.md": {"anchors": anchors, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
-    "docs/results/README.md": {"public graphs": public, "networks": networks, "defaults": defaults},
+    "docs/results/README.md": {"public graphs": public, "networks": networks, "every network": every_network, "defaults": defaults},
+    "docs/notebook/one_budget.md": {"one budget": one_budget, "given sheaf": given_sheaf, "hypergraphs": hypergraphs},
     "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
     "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
     "docs/graphs.md": {"graph accuracy": graph_accuracy, "graph epochs": graph_epochs},
@@ -433,6 +502,12 @@ def quoted(figures):
     for name in ("README.md", "docs/results/README.md"):
         for text in here.values():
             yield name, text
+    ahead = {graph: beyond_chance(figures, graph) for graph in BUDGET}
+    none = " and ".join(graph for graph in BUDGET if not ahead[graph])
+    yield "docs/results/README.md", f"On {none} no network is ahead of the identity sheaf beyond chance"
+    for graph in BUDGET:
+        if ahead[graph]:
+            yield "docs/results/README.md", f"on {graph} " + " and ".join(f"`{name}`" for name in ahead[graph])
     yield "docs/results/README.md", f"none of 19 differences is beyond chance (p ≥ {math.floor(100 * authors_p(figures)) / 100:.2f},"
     yield "docs/accuracy.md", f"{sum(c['tests'] for c in tests)} tests, least p {min(c['least_p'] for c in tests):g}"
 

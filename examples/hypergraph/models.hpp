@@ -41,7 +41,8 @@ struct Models {
 inline constexpr int least_dimension = 2, largest_dimension = 4;
 
 // By stalk dimension, from the least to the largest.
-extern const Models diagonal[], special_orthogonal[], general_linear[];
+extern const Models diagonal[], special_orthogonal[], general_linear[], identity[];
+inline constexpr std::string_view all_maps = "diagonal, special-orthogonal, general-linear or identity";
 
 /// \throws std::invalid_argument  a family or a stalk dimension that there is not
 [[nodiscard]] inline const Models& find_models(std::string_view maps, int stalk_dimension) {
@@ -49,8 +50,9 @@ extern const Models diagonal[], special_orthogonal[], general_linear[];
   const Models* family = maps == "diagonal"             ? diagonal
                          : maps == "special-orthogonal" ? special_orthogonal
                          : maps == "general-linear"     ? general_linear
+                         : maps == "identity"           ? identity
                                                         : nullptr;
-  sheafnn::require(family != nullptr, "maps", maps, "must be diagonal, special-orthogonal or general-linear");
+  sheafnn::require(family != nullptr, "maps", maps, sheafnn::detail::concat("must be ", all_maps));
   return family[stalk_dimension - least_dimension];
 }
 

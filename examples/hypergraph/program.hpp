@@ -5,16 +5,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
+#include <sheafnn/io/file.hpp>
 #include <sheafnn/io/hypergraph.hpp>
 #include <sheafnn/io/safetensors.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "hypergraph/models.hpp"
 #include "models/option_flags.hpp"
 #include "models/program.hpp"
+#include "models/report.hpp"
 
 namespace hypergraph_program {
 
@@ -22,7 +27,7 @@ using sheafnn::Index;
 inline constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
 
 struct Settings {
-  std::string hypergraph = "synthetic", model = "shgnn", maps = "diagonal", save, load, output;
+  std::string hypergraph = "synthetic", model = "shgnn", maps = "diagonal", save, load, output, report;
   sheafnn::SyntheticHypergraphOptions synthetic;
   sheafnn::io::TextOptions text;
   sheafnn::HypergraphOptions network;
@@ -54,7 +59,7 @@ struct OptionGroups {
   model->add_option("--model", s.model, "shgnn, or bshgnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({std::string(kind.deterministic), std::string(kind.bayesian)}));
-  model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal or general-linear")
+  model->add_option("--maps", s.maps, sheafnn::detail::concat("restriction maps: ", all_maps))
       ->capture_default_str();
   model->add_option("--stalk-dim", s.stalk_dimension, "stalk dimension, 2 to 4")->capture_default_str();
   const auto all = [](std::string_view) { return true; };
@@ -70,15 +75,55 @@ inline void check_split(const OptionGroups& groups, const Settings& s) {
   sheafnn::require(groups.split->count() == 0 || s.split >= 0, "--split", s.split, "must be at least 0");
 }
 
+/// Figures of all trainings, for a report.
+class Figures {
+ public:
+  void add(Index split, const Outcome& outcome) {
+    const sheafnn::TrainResult& r = outcome.result;
+    nlohmann::ordered_json one = {{"split", split}, {"best_epoch", r.best_epoch}, {"epochs", r.history.size()}};
+    programs::add_class_figures(one, r);
+    splits_.push_back(std::move(one));
+    parameters_ = outcome.parameters;
+    validation_.push_back(r.validation_accuracy);
+    test_.push_back(r.test_accuracy);
+    nll_.push_back(r.test_nll);
+    ece_.push_back(r.test_ece);
+    seconds_.push_back(r.epoch_seconds);
+  }
+  [[nodiscard]] nlohmann::ordered_json json(const Settings& s, const std::string& data,
+                                            const nlohmann::ordered_json& run) const {
+    return {{"hypergraph", data},
+            {"model", s.model},
+            {"maps", s.maps},
+            {"stalk_dimension", s.stalk_dimension},
+            {"run", run},
+            {"test_accuracy", programs::summary_json(test_)},
+            {"validation_accuracy", programs::summary_json(validation_)},
+            {"ece", programs::summary_of(ece_).mean},
+            {"nll", programs::summary_of(nll_).mean},
+            {"seconds_per_epoch", {{"all", programs::summary_of(seconds_).mean}}},
+            {"parameters", parameters_},
+            {"splits", splits_}};
+  }
+
+ private:
+  std::vector<double> validation_, test_, nll_, ece_, seconds_;
+  nlohmann::ordered_json splits_ = nlohmann::ordered_json::array();
+  Index parameters_ = 0;
+};
+
 /// Trains on the splits that are asked for, and prints a row for each.
 ///
 /// \tparam Place  where: place.take(data) is called before the trainings, place.train(models, job) trains, and
 ///                place.prints() says whether this process prints and writes files
+/// \param program, arguments  for the report
 template <class Place>
-void train(Settings s, Place& place) {
+void train(Settings s, Place& place, const std::string& program, const std::vector<std::string>& arguments) {
+  const programs::RunFacts facts(program);
   if (place.prints()) {
     programs::require_writable("--save", s.save);
-    programs::require_apart({{"--save", s.save}}, {{"--hypergraph", s.hypergraph}});
+    programs::require_writable("--report", s.report);
+    programs::require_apart({{"--save", s.save}, {"--report", s.report}}, {{"--hypergraph", s.hypergraph}});
   }
   sheafnn::HypergraphDataset data =
       sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::training, s.text);
@@ -98,6 +143,7 @@ void train(Settings s, Place& place) {
   if (place.prints()) print_data(data);
   place.take(data);
   double sum = 0, squares = 0, trained = 0;
+  Figures figures;
   for (Index i = 0; i < count; ++i) {
     if (s.split >= 0 && i != s.split) continue;
     const Outcome outcome = place.train(models, {data, data.splits[static_cast<std::size_t>(i)], s.network,
@@ -113,7 +159,11 @@ void train(Settings s, Place& place) {
     sum += r.test_accuracy;
     squares += r.test_accuracy * r.test_accuracy;
     ++trained;
+    figures.add(i, outcome);
     if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
+  }
+  if (place.prints() && !s.report.empty()) {
+    sheafnn::io::write_text(s.report, programs::report_text(figures.json(s, data.name, facts.json(arguments))));
   }
   if (trained < 2) return;
   const double mean = sum / trained;

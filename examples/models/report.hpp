@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/uncertainty/metrics.hpp>
 #include <sheafnn/version.hpp>
@@ -41,6 +42,19 @@ namespace programs {
           {"count", bin.count},
           {"confidence", bin.confidence},
           {"accuracy", bin.accuracy}};
+}
+
+/// Adds the figures of a training on classes, in its best epoch.
+inline void add_class_figures(nlohmann::ordered_json& one, const sheafnn::TrainResult& result) {
+  one["validation_accuracy"] = result.validation_accuracy;
+  one["validation_loss"] = result.validation_loss;
+  one["test_accuracy"] = result.test_accuracy;
+  one["nll"] = result.test_nll;
+  one["ece"] = result.test_ece;
+  one["roc_auc"] = result.test_roc_auc;
+  one["average_precision"] = result.test_average_precision;
+  one["macro_f1"] = result.test_macro_f1;
+  one["brier"] = result.test_brier;
 }
 
 /// The text of a report. Names of files may hold what is not UTF-8; U+FFFD stands for it.

@@ -207,15 +207,7 @@ inline void TrainResults::add(const Run& run, const Training& training) {
   if (confusion_.empty()) confusion_.resize(outcome.confusion.size());
   for (std::size_t i = 0; i < outcome.confusion.size(); ++i) confusion_[i] += outcome.confusion[i];
   nlohmann::ordered_json one = add_training(run, training);
-  one["validation_accuracy"] = result.validation_accuracy;
-  one["validation_loss"] = result.validation_loss;
-  one["test_accuracy"] = result.test_accuracy;
-  one["nll"] = result.test_nll;
-  one["ece"] = result.test_ece;
-  one["roc_auc"] = result.test_roc_auc;
-  one["average_precision"] = result.test_average_precision;
-  one["macro_f1"] = result.test_macro_f1;
-  one["brier"] = result.test_brier;
+  add_class_figures(one, result);
   if (is_metric(settings_.train.stop_on)) one["validation_metric"] = result.validation_metric;
   if (outcome.sheaf_use) {
     one["sheaf"] = sheaf_use_json(*outcome.sheaf_use);

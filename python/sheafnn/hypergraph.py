@@ -143,7 +143,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
     """Classifies the nodes of a hypergraph with a sheaf hypergraph network.
 
     :param model: ``"shgnn"``, or ``"bshgnn"`` (Bayesian)
-    :param maps: ``"diagonal"``, ``"special-orthogonal"`` or ``"general-linear"``
+    :param maps: ``"diagonal"``, ``"special-orthogonal"`` or ``"general-linear"``; of ``"shgnn"`` also ``"identity"``, for comparisons
     :param stalk_dim: stalk dimension, 2 to 4
     :param channels: number of feature channels per stalk coordinate, 1 to 1024; None: 16
     :param layers: number of diffusion layers, 1 to 64; None: 2
