@@ -451,6 +451,7 @@ def geometric(ratios):
 
 
 def listed(names):
+    """Names, at least one, as a sentence has them."""
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
@@ -503,8 +504,9 @@ def quoted(figures):
         for text in here.values():
             yield name, text
     ahead = {graph: beyond_chance(figures, graph) for graph in BUDGET}
-    none = listed([graph for graph in BUDGET if not ahead[graph]])
-    yield "docs/results/README.md", f"On {none} no network is ahead of the identity sheaf beyond chance"
+    none = [graph for graph in BUDGET if not ahead[graph]]
+    if none:
+        yield "docs/results/README.md", f"On {listed(none)} no network is ahead of the identity sheaf beyond chance"
     for graph in BUDGET:
         if ahead[graph]:
             yield "docs/results/README.md", f"on {graph} " + listed([f"`{name}`" for name in ahead[graph]])
