@@ -27,16 +27,18 @@ numpy.savez(f"{sys.argv[1]}/planted-frames-trivial.npz", **sheaf)
 EOF
 
 # usage: measure GRAPH SETTINGS DATA PROGRAM [OPTIONS...]
+# SETTINGS: how many; "5 10": five, then five more, which are others than a search of ten draws at once
 measure() {
   local common=("$folder" --kind "one budget" --datasets "$1" --data "$3" --train "$4" --jobs 1)
-  "$python" "$root/benchmarks/tune.py" search "${common[@]}" --trials "$2" "${@:5}"
+  local count
+  for count in $2; do "$python" "$root/benchmarks/tune.py" search "${common[@]}" --trials "$count" "${@:5}"; done
   "$python" "$root/benchmarks/tune.py" final "${common[@]}" --rules loss --seeds 0 "${@:5}"
   "$python" "$root/benchmarks/tune.py" export "${common[@]}" --output "$root/docs/results/search/budget"
 }
 bash "$root/docs/results/reports.sh" unpack
 measure texas 10 "$data" "$train"
-for graph in wisconsin cornell; do measure $graph 5 "$data" "$train"; done
-measure planted-frames 5 "$folder/given" "$train" --networks identity,nsd,bsnn,snn-trivial,snn,bsnn-given-trivial,bsnn-given
-measure hypergraph 5 "$folder/given" "${HYPERGRAPH:-$root/build/release/examples/hypergraph}"
+for graph in wisconsin cornell; do measure $graph "5 10" "$data" "$train"; done
+measure planted-frames "5 10" "$folder/given" "$train" --networks identity,nsd,bsnn,snn-trivial,snn,bsnn-given-trivial,bsnn-given
+measure hypergraph "5 10" "$folder/given" "${HYPERGRAPH:-$root/build/release/examples/hypergraph}"
 bash "$root/docs/results/reports.sh" pack
 "$python" "$root/docs/results/tables.py"

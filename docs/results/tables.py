@@ -450,6 +450,11 @@ def geometric(ratios):
     return f"{statistics.geometric_mean(ratios):.0f}"
 
 
+def listed(names):
+    """Names, at least one, as a sentence has them."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
 def quoted(figures):
     """Pages, and what must stand there, spaces and line ends apart."""
     first, second = figures.ratios("epochs"), figures.ratios("epochs, again")
@@ -503,11 +508,12 @@ def quoted(figures):
         for text in here.values():
             yield name, text
     ahead = {graph: beyond_chance(figures, graph) for graph in BUDGET}
-    none = " and ".join(graph for graph in BUDGET if not ahead[graph])
-    yield "docs/results/README.md", f"On {none} no network is ahead of the identity sheaf beyond chance"
+    none = [graph for graph in BUDGET if not ahead[graph]]
+    if none:
+        yield "docs/results/README.md", f"On {listed(none)} no network is ahead of the identity sheaf beyond chance"
     for graph in BUDGET:
         if ahead[graph]:
-            yield "docs/results/README.md", f"on {graph} " + " and ".join(f"`{name}`" for name in ahead[graph])
+            yield "docs/results/README.md", f"on {graph} " + listed([f"`{name}`" for name in ahead[graph]])
     yield "docs/results/README.md", f"none of 19 differences is beyond chance (p ≥ {math.floor(100 * authors_p(figures)) / 100:.2f},"
     yield "docs/accuracy.md", f"{sum(c['tests'] for c in tests)} tests, least p {min(c['least_p'] for c in tests):g}"
 
