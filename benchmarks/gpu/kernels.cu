@@ -48,12 +48,11 @@ void measure_common(Executor& executor, const GraphView<float>& graph, const she
   // Columns and values; row offsets; weights; embeddings with and without dropout.
   const double input_bytes = 8 * z + 8 * static_cast<double>(n) + row * static_cast<double>(p) + 2 * all;
   measure(input_bytes, input_bytes + row * (z - static_cast<double>(p)), [&] {
-    executor.launch(view.row_segments * h, 1,
-                    RowSegments<float>{view, kept.data(), 0, weight.data(), 0, h, partial.data()});
+    const SparseRows<float> rows{view, kept.data(), 0, weight.data(), 0, h, partial.data()};
+    executor.launch(view.row_segments * h, 1, RowSegments<float>{rows, partial.data()});
     executor.launch(dense, 1,
-                    EncodeNodes<float>{view, runs.data(), kept.data(), 0, weight.data(), weight.data() + p * h, 0,
-                                       nullptr, h, {true, false}, true, partial.data(), activated.data(),
-                                       out.data()});
+                    EncodeNodes<float>{rows, runs.data(), weight.data() + p * h, nullptr, {true, false}, true,
+                                       activated.data(), out.data()});
   });
   // Entry numbers (8 bytes), rows and values; derivatives; segments, their sums written and read; gradient.
   const double gradient_bytes =
@@ -96,7 +95,7 @@ void measure_common(Executor& executor, const GraphView<float>& graph, const she
       sheafnn::layers::LearnerColumns<Divisor>(sheafnn::layers::SheafLearnerOptions{.inputs = h, .channels = f});
   sums(
       FirstLayerProducts<float>{
-          first_layer, graph, activated.data(), projection_bar.data(), {}, nodes, nullptr, 0},
+          first_layer, graph, activated.data(), n * h, projection_bar.data(), {}, nodes, nullptr, 0},
       all + 8 * static_cast<double>(n * q));
 
   const Index size = quick ? 10'000'000 : 50'000'000;
