@@ -44,7 +44,7 @@ for part in '34 nodes, 78 edges' 'Bayesian, special-orthogonal maps, stalk dimen
 done
 # Is the sheaf used: figures of the training, on the terminal and below the facts; a warning where it is not. Files without
 # figures say so.
-grep -qE '^sheaf in training: KL per pair [^ ]+, kappa [^ ]+, turns [^ ]+ deg \(at 5/50/95%\)$' none.txt ||
+grep -qE '^sheaf in training: KL per pair [^ ]+, kappa [^ ]+, angle [^ ]+ deg \(at 5/50/95%\)$' none.txt ||
   fail "explore prints no figures: $(cat none.txt)"
 python3 - << 'END' || fail "figures on the page"
 import json, re
