@@ -78,6 +78,16 @@ def anchors(figures):
     return table(head, rows, texts=3)
 
 
+def field(figures):
+    """A row for each graph and network, deterministic and Bayesian."""
+    rows = {}
+    for c in figures.cells("field"):
+        times = [short(c["sheafnn_ms"]), short(c["pytorch_ms"]), f"{c['pytorch_ms'] / c['sheafnn_ms']:.1f}"]
+        rows.setdefault((c["graph"], c["network"]), []).extend(times)
+    head = ["graph", "network", "ms", "PyTorch, ms", "times", "Bayesian, ms", "PyTorch, ms", "times"]
+    return table(head, [[*key, *times] for key, times in rows.items()], texts=2)
+
+
 def gpu_epochs(figures):
     time = {(c["graph"], c["network"], c["maps"]): c["us"] for c in figures.cells("gpu epochs")}
     head = ["size of"] + [f"{MODELS[n]}, {MAPS[m]}" for n, m in NETWORKS]
@@ -420,7 +430,7 @@ FUNCTIONS = ["Packs: elementary functions", "Random numbers", "Parts of networks
              "Isotropic Gaussian distributions on SO(3)", "Matrix Bingham distributions",
              "León's distributions, angular central Gaussian distributions, angles of uniform rotations", "Mixtures of two distributions"]
 TABLES = {
-    "docs/performance.md": {"anchors": anchors, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
+    "docs/performance.md": {"anchors": anchors, "field": field, "kernels": kernels, "scaling": scaling, "gpu epochs": gpu_epochs},
     "docs/results/README.md": {"public graphs": public, "networks": networks, "every network": every_network, "defaults": defaults},
     "docs/notebook/one_budget.md": {"one budget": one_budget, "given sheaf": given_sheaf, "hypergraphs": hypergraphs},
     "docs/results/uncertainty/README.md": {"uncertainty": uncertainty, "differences": differences, "ways": ways},
@@ -475,6 +485,8 @@ def quoted(figures):
     for name, what in (("jax_ms", "as one compiled step of JAX"), ("pytorch_ms", "as the same arrays in PyTorch")):
         ratios = [c[name] / c["sheafnn_ms"] for c in figures.cells("anchors")]
         yield page, f"{geometric(ratios)} times as fast {what} ({min(ratios):.1f} at least)"
+    others = figures.ratios("field")
+    yield page, f"{geometric(others)} times as fast as these arrays in PyTorch ({min(others):.1f} at least)"
     compiled = [c["compile_ms"] / c["sheafnn_ms"] for c in figures.cells("anchors, torch.compile")]
     yield page, f"on four cells, {min(compiled):.0f} to {max(compiled):.0f} times"
     yield page, f"for filters and cooperative networks {geometric(layers)} and {min(layers):.0f}"
