@@ -95,7 +95,7 @@ TEST_CASE("one part of a hypergraph has the bits of the whole") {
   }
 }
 
-TEST_CASE("of members that differ equally, all ranks select those that one process selects") {
+TEST_CASE("of members that differ equally, all ranks select the members that one process selects") {
   // Three kinds of nodes: each hyperedge has several pairs with the largest discrepancy.
   sheafnn::HypergraphDataset data = hypergraph_dataset();
   std::vector<double> features;

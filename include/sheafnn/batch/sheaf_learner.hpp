@@ -123,7 +123,7 @@ class BatchSheafLearner {
   /// From now on all runs read the same embeddings, n × h.
   void share_input() noexcept { shared_ = true; }
 
-  // All arrays are those of the instances of the last project().
+  // All arrays belong to the instances of the last project().
 
   /// Raw outputs, outputs() per incident pair.
   [[nodiscard]] PairArray<S> raw() noexcept { return pairs_of(raw_.data(), outputs_); }

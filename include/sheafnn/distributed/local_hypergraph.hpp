@@ -2,9 +2,9 @@
 /// LocalHypergraph: one rank's part of a hypergraph, and with whom it exchanges which rows (graph/hypergraph_part.hpp), from the
 /// whole hypergraph and a partition of its nodes.
 ///
-/// Nodes are in the order of their numbers in the whole. Hyperedges: interior ones, owned cut ones, both in this order,
-/// then those of other owners, in the order of owners and numbers. Rows of members: own ones in the order of the
-/// hyperedges' owners, then those of other parts in the order of these parts, both by the numbers of pairs.
+/// Nodes are in the order of their numbers in the whole. Hyperedges: interior hyperedges and owned cut hyperedges, both in
+/// this order, then the hyperedges of other owners, in the order of owners and numbers. Rows of members: own rows in the order
+/// of the hyperedges' owners, then the rows of other parts in the order of these parts, both by the numbers of pairs.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ struct LocalHypergraph {
 
 namespace detail {
 
-/// The rows of a part and of its neighbours, which are added one by one: own ones before others, those of a neighbour in the
-/// order in which both have them.
+/// The rows of a part and of its neighbours, which are added one by one: own rows before others, the rows of a neighbour in
+/// the order in which both have them.
 class RowsBuilder {
  public:
   explicit RowsBuilder(int parts) : neighbour_(static_cast<std::size_t>(parts)) {}

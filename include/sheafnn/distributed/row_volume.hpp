@@ -173,7 +173,7 @@ template <int D, bool Bayesian, std::floating_point S>
   return r;
 }
 
-/// What a network on a hypergraph exchanges. Numbers are those of every cut hyperedge and part that does not own it; a sum
+/// What a network on a hypergraph exchanges. Numbers count the pairs of a cut hyperedge and a part that does not own it; a sum
 /// over members takes two exchanges, to the owner and back.
 struct HypergraphVolume : RowVolume {
   RowVolume members;     ///< of the non-linear Laplacian: rows of members, to the owners of their hyperedges

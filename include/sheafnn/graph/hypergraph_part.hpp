@@ -4,8 +4,8 @@
 ///
 /// A part has the nodes that its process owns, all incident pairs of these nodes, and the hyperedges of these pairs. Nodes
 /// have no copies. A hyperedge with members in several parts (a cut hyperedge) is in each of these parts, with the members
-/// that are there, and one of the parts owns it. Hyperedges are numbered: those with members here alone (interior), other
-/// owned ones, those that other parts own.
+/// that are there, and one of the parts owns it. Hyperedges are numbered in this order: hyperedges with
+/// members here alone (interior), other owned hyperedges, hyperedges that other parts own.
 ///
 /// Layers keep these rules, which make the sum of all parts' derivatives the derivative of the whole hypergraph:
 ///   - A sum over the members of a hyperedge is summed over its parts: sum_cut_hyperedges() (layers/halo_rows.hpp). The
