@@ -248,9 +248,7 @@ TEST_CASE("partitions and what they cost") {
   const sheafnn::Dataset data = dataset();
   const sheafnn::Graph& graph = data.graph;
   for (const int parts : {1, 2, 5, 8}) {
-    mpi::Partition random{parts, {}};
-    for (Index u = 0; u < graph.node_count(); ++u)
-      random.owner.push_back(static_cast<std::int32_t>(u * 7 % parts));
+    const mpi::Partition random = scattered_partition(graph.node_count(), parts);
     for (const mpi::Partition& partition :
          {mpi::contiguous_partition(graph, parts), mpi::metis_partition(graph, parts), random}) {
       const mpi::PartitionReport report = mpi::describe(graph, partition);

@@ -215,9 +215,7 @@ TEST_CASE("the comparison sees every rule of hypergraphs that is broken") {
 TEST_CASE("partitions of a hypergraph and what they cost") {
   const sheafnn::Hypergraph graph = hypergraph_dataset().graph;
   for (const int parts : {1, 2, 5, 8}) {
-    mpi::Partition random{parts, {}};
-    for (Index u = 0; u < graph.node_count(); ++u)
-      random.owner.push_back(static_cast<std::int32_t>(u * 7 % parts));
+    const mpi::Partition random = scattered_partition(graph.node_count(), parts);
     for (const mpi::Partition& partition :
          {mpi::contiguous_partition(graph, parts), mpi::metis_partition(graph, parts), random}) {
       const mpi::HypergraphPartitionReport report = mpi::describe(graph, partition);
