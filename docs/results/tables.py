@@ -5,9 +5,8 @@ usage: tables.py [--check] [ROOT]
 
 A page marks the place of a table by the lines "<!-- table NAME -->" and "<!-- end of table NAME -->". The figures stand in
 docs/results/figures/*.json, docs/results/defaults.json and docs/results/reports.tar.xz. With --check nothing is written; the program fails
-where a page differs, and where a sentence of quoted() is not on its page."""
+where a page differs. Both ways it fails where sentences.py finds a sentence with another figure, or a number that no result explains."""
 
-import itertools
 import json
 import math
 import pathlib
@@ -20,6 +19,7 @@ NETWORKS = [(network, maps) for network in ("nsd", "bsnn") for maps in ("diagona
 MAPS = {"diagonal": "diagonal", "special-orthogonal": "rotations", "general-linear": "general"}
 MODELS = {"nsd": "NSD", "bsnn": "BSNN"}
 GRAPHS = ["texas", "wisconsin", "film", "cora", "citeseer", "minesweeper"]
+ALL_GRAPHS = ["texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper"]
 SEARCH = {"texas": "fifty", "wisconsin": "fifty", "film": "ten", "cora": "ten", "citeseer": "ten"}
 STUDIED = ["texas", "wisconsin", "cora"]
 NAMES = {"gprgnn": "GPRGNN", "h2gcn": "H2GCN", "gcnii": "GCNII"}
@@ -43,8 +43,17 @@ class Figures:
         wanted = {f"search/{SEARCH[g]}/{g}.json" for g in SEARCH} | {"search/authors.json", "minesweeper-csnn-2000.json"}
         wanted |= {f"search/budget/{name}.json" for name in [*BUDGET, "planted-frames", "hypergraph"]}
         wanted |= {f"uncertainty/compare-{graph}.json" for graph in STUDIED} | {"uncertainty/uncertainty-texas.json"}
+        wanted |= {f"search/{graph}.json" for graph in ("film", "cora", "citeseer")}
+        wanted |= {f"{graph}-diagonal.json" for graph in STUDIED} | {f"cornell-{maps}.json" for maps in MAPS}
+        wanted |= {f"search/fifty/texas-not-tested{seeds}.json" for seeds in ("", "-three-seeds")}
+        tables = {f"uncertainty/sensitivity-{graph}.csv" for graph in ("texas", "wisconsin")}
+        self.reports, self.csv = {}, {}
         with tarfile.open(folder / "reports.tar.xz") as archive:
-            self.reports = {m.name: json.load(archive.extractfile(m)) for m in archive if m.name in wanted}
+            for member in archive:
+                if member.name in wanted:
+                    self.reports[member.name] = json.load(archive.extractfile(member))
+                elif member.name in tables:
+                    self.csv[member.name] = archive.extractfile(member).read().decode()
 
     def cells(self, name, file="speed"):
         return self.of[file][name]["cells"]
@@ -141,16 +150,6 @@ def chosen(figures, graph):
     return result
 
 
-def authors_p(figures):
-    """The least p-value between the authors' code and this library, over settings and rules that say which epoch is the best."""
-    least = 1.0
-    for setting, of in figures.reports["search/authors.json"].items():
-        for column, rule in ((4, "loss"), (5, "accuracy")):
-            if "minesweeper" not in setting:
-                least = min(least, p_value(by_split(of["protocol"]["trainings"], column), by_split(of["ours_by"][rule]["test"], 2)))
-    return least
-
-
 def by_split(trainings, column):
     """Means over the seeds."""
     splits = sorted({training[0] for training in trainings})
@@ -225,13 +224,6 @@ def one_budget(figures):
     return budget_table(figures, BUDGET, [name for pair in EVERY.values() for name in pair if name], "identity")
 
 
-def beyond_chance(figures, graph):
-    """Networks that are ahead of the identity sheaf with p < 0.05."""
-    first, *others = [(name, by_split(of_budget(figures, graph, name)["final"]["loss"]["test"], 2))
-                      for pair in EVERY.values() for name in pair if name and of_budget(figures, graph, name)]
-    return [name for name, values in others if statistics.fmean(values) > statistics.fmean(first[1]) and p_value(values, first[1]) < 0.05]
-
-
 def given_sheaf(figures):
     names = list(figures.reports["search/budget/planted-frames.json"])
     return budget_table(figures, ["planted-frames"], names, names[0])
@@ -253,7 +245,7 @@ def accuracy(of):
 def defaults(figures):
     head = ["graph"] + [f"{MODELS[n]}, {MAPS[m]}" for n, m in NETWORKS[3:] + NETWORKS[:3]] + ["identity sheaf"]
     rows = []
-    for graph in ("texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper"):
+    for graph in ALL_GRAPHS:
         names = [f"{n}-{m}" for n, m in NETWORKS[3:] + NETWORKS[:3]] + ["nsd-identity"]
         few = [len(of["accuracy"]) < 10 if (of := of_defaults(figures, graph, name)) else False for name in names]
         rows.append([graph] + [accuracy(of_defaults(figures, graph, n)) + ("*" if f else "") for n, f in zip(names, few)])
@@ -268,7 +260,7 @@ def sheaves(figures):
         return [signed(statistics.fmean(of["permuted_points"]), 1), f"{count - of['unused']} of {count}"]
 
     rows = []
-    for graph in ("texas", "wisconsin", "cornell", "film", "cora", "citeseer", "minesweeper"):
+    for graph in ALL_GRAPHS:
         cells = [accuracy(of_defaults(figures, graph, "nsd-identity")), accuracy(of_defaults(figures, graph, "nsd-special-orthogonal"))]
         for network in ("nsd-special-orthogonal", "bsnn-special-orthogonal", "nsd-general-linear"):
             cells += part(graph, network)
@@ -443,91 +435,20 @@ TABLES = {
 }
 
 
-# --- Figures in sentences ---
-
-
 def p_value(a, b):
     """Wilcoxon's signed-rank test, exact: over all signs of the differences, equal ones with their mean rank."""
     differences = [round(x - y, 9) for x, y in zip(a, b) if round(x - y, 9)]
     sizes = sorted(abs(d) for d in differences)
-    ranks = [statistics.fmean(i + 1 for i, size in enumerate(sizes) if size == abs(d)) for d in differences]
-    distance = abs(sum(math.copysign(rank, d) for rank, d in zip(ranks, differences)))
-    signs = list(itertools.product((1, -1), repeat=len(ranks)))
-    return sum(abs(sum(s * r for s, r in zip(sign, ranks))) >= distance - 1e-9 for sign in signs) / len(signs)
-
-
-def geometric(ratios):
-    return f"{statistics.geometric_mean(ratios):.0f}"
-
-
-def listed(names):
-    """Names, at least one, as a sentence has them."""
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
-
-
-def quoted(figures):
-    """Pages, and what must stand there, spaces and line ends apart."""
-    first, second = figures.ratios("epochs"), figures.ratios("epochs, again")
-    both = first + second
-    layers = figures.ratios("other networks", ("filter", "cooperative"))
-    flows = figures.ratios("other networks", ("flow",))
-    device = figures.ratios("gpu PyTorch", ("nsd", "bsnn"))
-    filters = figures.ratios("gpu PyTorch", ("filter",))
-    slower = [c["portable_ms"] / c["release_ms"] for c in figures.cells("presets")]
-    largest = figures.cells("gpu large graphs")[-1]
-    hundred = [c for c in figures.cells("gpu side by side") if c["models"] == 100]
-    here = {graph: chosen(figures, graph)[0][1].split(" ")[0] for graph in SEARCH}
-    tests = figures.cells("samplers", "tests")
-    page = "docs/performance.md"
-    yield page, f"In two runs it was {geometric(first)} and {geometric(second)} times as fast as the authors'"
-    yield page, (f"{geometric(first)} times as fast in the geometric mean ({geometric(second)} in a second run), and at least "
-                 f"{min(both):.0f} times")
-    for name, what in (("jax_ms", "as one compiled step of JAX"), ("pytorch_ms", "as the same arrays in PyTorch")):
-        ratios = [c[name] / c["sheafnn_ms"] for c in figures.cells("anchors")]
-        yield page, f"{geometric(ratios)} times as fast {what} ({min(ratios):.1f} at least)"
-    others = figures.ratios("field")
-    yield page, f"{geometric(others)} times as fast as these arrays in PyTorch ({min(others):.1f} at least)"
-    compiled = [c["compile_ms"] / c["sheafnn_ms"] for c in figures.cells("anchors, torch.compile")]
-    yield page, f"on four cells, {min(compiled):.0f} to {max(compiled):.0f} times"
-    yield page, f"for filters and cooperative networks {geometric(layers)} and {min(layers):.0f}"
-    yield page, f"for flows {geometric(flows)} and {min(flows):.0f}"
-    yield page, f"{min(slower):.1f} to {max(slower):.1f} times as long"
-    on_device = {(c["graph"], c["network"], c["maps"]): c["us"] / 1000 for c in figures.cells("gpu epochs")}
-    gain = {graph: [c["sheafnn_ms"] / on_device[graph, c["network"], c["maps"]] for c in figures.cells("epochs") if c["graph"] == graph]
-            for graph in ("texas", "film")}
-    yield page, (f"{min(gain['film']):.0f} to {max(gain['film']):.0f} times as fast as on the two cores above on film, and "
-                 f"{min(gain['texas']):.1f} to {max(gain['texas']):.1f} times on texas")
-    yield page, (f"{geometric(device)} times as fast in the geometric mean for the networks with rotations and "
-                 f"{geometric(filters)} for filters")
-    yield page, f"takes {largest['epoch_ms']:.0f} ms an epoch and {largest['memory_gib']:g} GiB"
-    yield page, f"{hundred[0]['times']:g} times one with BSNN, and {hundred[1]['times']:.1f} times with NSD"
-    yield "docs/comparison.md", f"in two runs, [{geometric(first)} and {geometric(second)} times]"
-    yield "docs/comparison.md", f"Single networks were {min(both):.0f} to {max(both):.0f} times as fast"
-    fiftieth = 45 <= statistics.geometric_mean(both) < 55
-    yield "README.md", "a fiftieth of the time" if fiftieth else f"{geometric(first)} times as fast"
-    jax = statistics.geometric_mean([c["jax_ms"] / c["sheafnn_ms"] for c in figures.cells("anchors")])
-    yield "README.md", "a twelfth of JAX's" if 11.5 <= jax < 12.5 else f"{jax:.0f} times as fast as JAX"
-    notes = figures.root / "docs/notebook"
-    for page, start, text in (("learned_posteriors", "| unreliable, spread 0.5 | `predictive`, 8 samples |", "{} with 2000 nodes"),
-                              ("learned_planted_sheaves", "| `predictive` |", "{} with 5000")):
-        row = next(line for line in (notes / f"{page}.md").read_text(encoding="utf-8").splitlines() if line.strip().startswith(start))
-        correlation = next(cell for cell in reversed(row.split("|")) if re.fullmatch(r" 0\.\d\d ± 0\.\d\d ", cell))
-        yield "README.md", text.format(correlation.split()[0])
-    independent = next(c for c in figures.cells("checks", "tests") if "second implementation" in c["what"])
-    for text in (independent["how much"], *re.findall(r"[\d.]+e-\d+", independent["result"])):
-        yield "README.md", text
-    for name in ("README.md", "docs/results/README.md"):
-        for text in here.values():
-            yield name, text
-    ahead = {graph: beyond_chance(figures, graph) for graph in BUDGET}
-    none = [graph for graph in BUDGET if not ahead[graph]]
-    if none:
-        yield "docs/results/README.md", f"On {listed(none)} no network is ahead of the identity sheaf beyond chance"
-    for graph in BUDGET:
-        if ahead[graph]:
-            yield "docs/results/README.md", f"on {graph} " + listed([f"`{name}`" for name in ahead[graph]])
-    yield "docs/results/README.md", f"none of 19 differences is beyond chance (p ≥ {math.floor(100 * authors_p(figures)) / 100:.2f},"
-    yield "docs/accuracy.md", f"{sum(c['tests'] for c in tests)} tests, least p {min(c['least_p'] for c in tests):g}"
+    doubled = [2 * sizes.index(abs(d)) + sizes.count(abs(d)) + 1 for d in differences]  # twice the rank
+    distance = abs(sum(int(math.copysign(rank, d)) for rank, d in zip(doubled, differences)))
+    width = len(doubled) // 8 + 1  # bytes of a count
+    subsets = 1  # in digits of so many bytes: how many sets of positive differences have the sum of ranks 0, 1, 2, …
+    for rank in doubled:
+        subsets += subsets << 8 * width * rank
+    total = sum(doubled)
+    digits = subsets.to_bytes(width * (total + 1), "little")
+    extreme = sum(int.from_bytes(digits[width * s:width * (s + 1)], "little") for s in range(total + 1) if abs(2 * s - total) >= distance)
+    return extreme / 2**len(doubled)
 
 
 def main():
@@ -560,12 +481,10 @@ def main():
             sys.exit(f"tables.py: {name}: no such table: '{extra}'")
         if not check:
             path.write_text(text, encoding="utf-8")
-    quotes = 0
-    for name, text in quoted(figures):
-        quotes += 1
-        if text not in " ".join((root / name).read_text(encoding="utf-8").split()):
-            bad += 1
-            print(f"{name}: does not say what the stored figures give: {text}")
+    import sentences  # which imports this file
+
+    quotes, wrong = sentences.check(figures)
+    bad += wrong
     print(f"{count} tables, {quotes} figures in sentences, {bad} wrong")
     return bad > 0
 

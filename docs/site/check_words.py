@@ -11,6 +11,7 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parents[2]
 LONGEST = 25
+FENCE = re.compile(r" *(```+|~~~+)")
 
 # Page, relative to the root, or a pattern: the first that fits holds. None: without a limit.
 BUDGETS = {
@@ -83,13 +84,24 @@ def budget_of(page):
     return 0
 
 
+def code_lines(text):
+    """Numbers of the lines of fenced blocks of code."""
+    fence, numbers = None, set()
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = FENCE.match(line)
+        if fence is not None or mark:
+            numbers.add(number)
+        fence = (mark and mark.group(1)) if fence is None else None if mark and line.strip() == fence else fence
+    return numbers
+
+
 def paragraphs(text):
     """(line number, text) of each paragraph, list item and heading; headings begin with #."""
     fence = None  # of a block of code
     lines, begin = [], 0
     in_list = blank = False
     for number, line in enumerate([*text.splitlines(), ""], 1):
-        mark = re.match(r" *(```+|~~~+)", line)
+        mark = FENCE.match(line)
         if fence is not None:
             fence = None if mark and line.strip() == fence else fence
             continue
