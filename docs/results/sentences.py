@@ -27,7 +27,7 @@ SETTINGS = {
     "docs/comparison.md": ["C++20", "SE(3), SE₂(3)", "beyond 3"],
     "docs/uncertainty.md": ["for 1 − `--alpha`", "a confidence near 1", "0.10 none of a good one"],
     "docs/accuracy.md": [
-        "at 60 digits", "g++ 12", "at most 0.5", "1.2e-7 for float and 2.2e-16 for double", "accurate beside 1,", "near 0.", "1e±30", "above 1e19",
+        "at 60 digits", "g++ 12", "accurate beside 1,", "near 0.", "1e±30", "above 1e19",
         "For N = 2, and for N = 3 up to ‖φ‖ = 1/ε", "sum or difference is 2π", "draws 10⁸ samples", "(León's on SO(3) and SO(5): 10⁶)",
         "up to 4096 cells", "with seed 1", "about 1/N", "below 10⁻⁶", "more than 1 GB"],
     "docs/reliability.md": [

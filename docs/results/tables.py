@@ -394,6 +394,17 @@ def functions(name):
     return make
 
 
+def groups_of_functions(figures):
+    """Of each group of functions: how many there are, medians and maxima of the largest errors."""
+    rows = []
+    for name in FUNCTIONS:
+        group = figures.of["functions"][name]
+        errors = {kind: [row["errors"][k][0] for row in group for k in (kind, f"{kind}-pack") if row["errors"].get(k)]
+                  for kind in ("float", "double")}
+        rows.append([name, str(len(group)), *(error_text(of(errors[kind])) for kind in errors for of in (statistics.median, max))])
+    return table(["group", "functions and ranges", "float, median", "float, at most", "double, median", "double, at most"], rows)
+
+
 def power(count):
     exponent = round(math.log10(count))
     digits = str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
@@ -429,7 +440,8 @@ TABLES = {
     "docs/when_a_sheaf_helps.md": {"sheaves": sheaves},
     "docs/graphs.md": {"graph accuracy": graph_accuracy, "graph epochs": graph_epochs},
     "docs/large_graphs.md": {"sampled steps": sampled_steps},
-    "docs/accuracy.md": {**{f"functions: {name}": functions(name) for name in FUNCTIONS}, "samplers": samplers, "words": words},
+    "docs/accuracy.md": {"functions": groups_of_functions, "samplers": samplers, "words": words},
+    "docs/notebook/function_errors.md": {f"functions: {name}": functions(name) for name in FUNCTIONS},
     "docs/reliability.md": {"checks": runs("checks", ["what is run", "how much", "result"]),
                             "faults": runs("faults", ["what fails", "how often", "result"])},
 }
