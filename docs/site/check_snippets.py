@@ -4,7 +4,7 @@
 Each becomes a function, or a namespace, of one translation unit, between the declarations that the text around it takes for granted
 (the table below) and, where it is a template, a use of it. A block that the table does not have is an error. "…" stands for
 anything: initialisers with it are left out. Complete programs must be an example, word for word, and excerpts part of one. Blocks of
-docs/cuda.md are compiled against tests/cuda/stand_in.
+DEVICE_PAGES are compiled against tests/cuda/stand_in.
 
 With --light, statements stand in a template that nobody instantiates: names, types, overloads and constraints are checked, but
 bodies of the library's templates are not compiled. That takes half of the time."""
@@ -38,11 +38,17 @@ BLOCKS = {
     "docs/choose_a_network.md 0": (
         "function", "sheafnn::Dataset data = sheafnn::karate_club();\nconst std::vector<double> values;\nsheafnn::ModelOptions options;\n", ""
     ),
+    "docs/cpp/batches.md 0": ("function", MODEL, ""),
     "docs/cpp/files.md 0": ("function", MODEL, ""),
     "docs/cpp/graphs.md 0": ("function", "", ""),
     "docs/cpp/graphs.md 1": ("function", "", ""),
     "docs/cpp/graphs.md 2": ("function", "", ""),
+    "docs/cpp/layers.md 0": ("function", "", ""),
     "docs/cpp/models.md 0": ("function", "", ""),
+    "docs/cpp/numbers.md 0": ("function", "", ""),
+    "docs/cpp/posteriors.md 0": ("function", "", ""),
+    "docs/cpp/ranks.md 0": ("excerpt", "examples/minimal_mpi.cpp", ""),
+    "docs/cpp/ranks.md 1": ("excerpt", "examples/minimal_mpi.cpp", ""),
     "docs/cpp/rotations.md 0": ("function", "", ""),
     **{f"docs/cpp/rotations.md {i}": ("function", ROTATIONS, "") for i in range(1, 11)},
     "docs/cpp/sheaves.md 0": ("function", "", ""),
@@ -144,6 +150,7 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include <sheafnn/hypergraph.hpp>
 #include <sheafnn/io.hpp>
 #include <sheafnn/io/graph_sets.hpp>
+#include <sheafnn/layers.hpp>
 #include <sheafnn/links.hpp>
 #include <sheafnn/rotation.hpp>
 #include <sheafnn/search.hpp>
@@ -152,7 +159,8 @@ HOST_HEADERS = """#include <doctest/doctest.h>
 #include "family_checks.hpp"
 #include "posterior_checks.hpp"
 """
-DEVICE_HEADERS = "#include <cstdio>\n#include <sheafnn/bsnn.hpp>\n#include <sheafnn/cuda.hpp>\n"
+DEVICE_PAGES = ("docs/cuda.md", "docs/cpp/batches.md")
+DEVICE_HEADERS = "#include <cstdio>\n#include <sheafnn/batch.hpp>\n#include <sheafnn/cuda.hpp>\n"
 
 
 def read_blocks():
@@ -194,7 +202,7 @@ def main(light, compiler, flags):
             body = f"{declarations}{template}[[maybe_unused]] void block() {{\n{statements}{lines}}}\n"
         else:
             body = before + lines
-        units["device" if file == "docs/cuda.md" else "host"] += f'#line 1 "before {file}"\nnamespace block_{number} {{\n{body}}}\n'
+        units["device" if file in DEVICE_PAGES else "host"] += f'#line 1 "before {file}"\nnamespace block_{number} {{\n{body}}}\n'
     with tempfile.TemporaryDirectory() as folder:
         for unit, text in units.items():
             path = pathlib.Path(folder) / f"{unit}.cpp"
