@@ -32,7 +32,7 @@ measure() {
   local common=("$folder" --kind "one budget" --datasets "$1" --data "$3" --train "$4" --jobs 1)
   local count
   for count in $2; do "$python" "$root/benchmarks/tune.py" search "${common[@]}" --trials "$count" "${@:5}"; done
-  "$python" "$root/benchmarks/tune.py" final "${common[@]}" --rules loss --seeds 0 "${@:5}"
+  "$python" "$root/benchmarks/tune.py" final "${common[@]}" --rules loss --seeds 0-2 "${@:5}"
   "$python" "$root/benchmarks/tune.py" export "${common[@]}" --output "$root/docs/results/search/budget"
 }
 bash "$root/docs/results/reports.sh" unpack
