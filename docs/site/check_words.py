@@ -2,7 +2,8 @@
 """usage: check_words.py [--sentences | --tables] [PAGE...]   is every page as short as it should be?
 
 Counts the words of prose of each page: without code, tables and displayed formulas; an inline formula is one word. Fails where a
-page has more words than its budget, or no budget, and where it has more than twice its budget with the words in tables. --sentences also prints sentences of more than 25 words; they are no failure.
+page has more words than its budget, or no budget, and where it has more than twice its budget with the words in tables.
+--sentences also prints sentences of more than 25 words; they are no failure.
 --tables prints a table of all pages that have a budget: words of prose, the same with words in tables, and the budget."""
 
 import fnmatch
