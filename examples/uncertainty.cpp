@@ -260,7 +260,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
                                               trainings.check_wanted(i);
                                               if (const int signal = programs::Interruption::signal(); signal != 0)
                                                 throw programs::Interrupted(signal);
-                                              return sheafnn::EpochAction::go_on;
+                                              return sheafnn::EpochAction::keep_training;
                                             };
                                             Trained trained =
                                                 train_and_predict(s, data, data.splits[splits[i / seeds.size()]],

@@ -255,7 +255,7 @@ class BatchTrainer {
   /// called again then
   EpochAction take_history(std::size_t i, const detail::Progress& progress,
                            const std::vector<EpochReport>& reports, std::int64_t& seen, Outcome& outcome) {
-    EpochAction action = EpochAction::go_on;
+    EpochAction action = EpochAction::keep_training;
     const TrainOptions& options = trainings_[i].options;
     for (; seen < progress.epochs; ++seen) {
       outcome.result.history.push_back(

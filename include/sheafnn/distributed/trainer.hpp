@@ -150,7 +150,7 @@ TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Spli
   if (detail::root_says(ranks, static_cast<bool>(given.on_epoch))) {
     options.on_epoch = [&](const EpochReport& report) {
       const bool stop = ranks.is_root() && given.on_epoch(report) == EpochAction::stop;
-      return detail::root_says(ranks, stop) ? EpochAction::stop : EpochAction::go_on;
+      return detail::root_says(ranks, stop) ? EpochAction::stop : EpochAction::keep_training;
     };
   }
   if (states.on_checkpoint) {
