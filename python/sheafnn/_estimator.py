@@ -283,8 +283,8 @@ class SheafEstimator(BaseEstimator):
             edges, trained_with = None, getattr(self, "trained_with_edges_", None)
             if trained_with:
                 raise ValueError(
-                    "edges: missing; the network was trained with edges: pass the graph of these nodes, in a Pipeline as "
-                    "pipeline.predict(X, edges=edges), or edges=None for nodes without neighbours"
+                    "edges: missing; the network was trained with edges. Pass the graph of these nodes, in a "
+                    "Pipeline as pipeline.predict(X, edges=edges), or edges=None for nodes without neighbours"
                 )
             if trained_with is None:
                 warnings.warn(

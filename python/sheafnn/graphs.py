@@ -478,8 +478,8 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``n_iter_``, ``split_`` (training, validation and test graphs), ``fold_``,
-    ``result_`` (figures of the best epoch) and ``history_`` (an array for each quantity of the epochs).
+    After ``fit``: ``classes_``, ``n_features_in_``, ``n_iter_``, ``fold_``, ``split_`` (training, validation and test graphs),
+    ``result_`` (figures of the best epoch) and ``history_``. The last has an array for each quantity of the epochs.
 
     >>> ring, path = [[0, 1], [1, 2], [2, 3], [3, 0]], [[4, 5], [5, 6], [6, 7]]
     >>> edges = np.concatenate([np.array(ring + path) + 8 * i for i in range(10)])
@@ -567,8 +567,8 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
     Parameters are as of :class:`~sheafnn.GraphClassifier`. The network is trained on targets that are shifted and scaled to mean 0 and
     deviation 1, with a Gaussian likelihood of deviation 1.
 
-    After ``fit``: as of GraphClassifier, where what is called accuracy is R², of the scaled targets as the losses are; ``target_mean_`` and
-    ``target_scale_``, of each target.
+    After ``fit``: the attributes of GraphClassifier; also ``target_mean_`` and ``target_scale_`` of each target. An accuracy is R²
+    here. Losses and R² refer to the scaled targets.
 
     >>> edges = [[i, i + 1] for i in range(60) if i % 6 != 5]
     >>> graphs = GraphSet.from_arrays(edges, np.repeat(np.arange(10), 6), np.arange(60)[:, None] / 60, targets=np.arange(10.0))

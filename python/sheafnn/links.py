@@ -44,9 +44,9 @@ class LinkPredictor(BaseEstimator):
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
-    After ``fit``: ``n_features_in_``, ``n_iter_``, ``result_`` and ``history_`` as of SheafClassifier, where accuracy is the share of the pairs
-    on the right side of ½; ``seen_``, the Dataset with the edges that the network saw; ``test_pairs_``, T x 2 node numbers, and
-    ``test_labels_``, 1 where such a pair is an edge.
+    After ``fit``: ``n_features_in_``, ``n_iter_``, ``result_`` and ``history_`` as in SheafClassifier. An accuracy is the share of
+    the pairs whose probability is on the right side of ½. ``seen_`` is the Dataset with the edges that the network saw.
+    ``test_pairs_`` are T x 2 node numbers; ``test_labels_`` is 1 where such a pair is an edge.
 
     >>> import sheafnn
     >>> model = LinkPredictor("nsd", pair_score="dot", epochs=20).fit(sheafnn.karate_club())

@@ -89,8 +89,8 @@ def fit_many(
     device: str | None = None,
     threads: int = 0,
 ) -> FitMany[Any]:
-    """Trains a classifier on several splits with several seeds, side by side: on the CPU each on a thread of its own, on a CUDA
-    device all in one batch. On the CPU the results are equal to single fits, to the bit.
+    """Trains a classifier on several splits with several seeds, side by side. On the CPU each training has a thread of its own,
+    and its result is equal to a single fit, to the bit. On a CUDA device all trainings are one batch.
 
     :param data: a Dataset, or a Hypergraph
     :param classifier: classifier with the parameters; None: the defaults of ``SheafClassifier()``, of a Hypergraph of

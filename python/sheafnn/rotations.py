@@ -2,10 +2,10 @@
 
 Densities are with respect to the uniform (Haar) distribution, which has mass 1. Arrays hold matrices in their last two axes.
 
-Functions that take rotations also take SciPy's ``Rotation`` objects, for n = 3. ``tolerance`` is the largest absolute value among
-the entries of RᵀR − I that a rotation R may have, between 0 and 0.01; R is replaced by the nearest rotation. None: 1.5e-8, or
-1e-5 for arrays in single precision and 5e-3 in half precision. A ``seed`` is a whole number below 2**64, or a
-``numpy.random.Generator`` or ``RandomState`` that gives one.
+Functions that take rotations also take SciPy's ``Rotation`` objects, for n = 3. ``tolerance`` is the largest absolute entry of
+RᵀR − I that a rotation R may have, between 0 and 0.01. R is replaced by the nearest rotation. None: 1.5e-8, or 1e-5 for arrays in
+single precision and 5e-3 in half precision. A ``seed`` is a whole number below 2**64, or a ``numpy.random.Generator`` or
+``RandomState`` that gives one.
 
 >>> import numpy, sheafnn
 >>> truth = sheafnn.rotations.Cayley(numpy.eye(3), 0.7)
@@ -349,8 +349,8 @@ class Bingham(_Distribution):
 class MatrixBingham(_Distribution):
     """The matrix Bingham distribution on SO(2) or SO(3): density proportional to exp(tr(B Rᵀ A R)).
 
-    R and U diag(±1) Uᵀ R of determinant 1, U the eigenvectors of A, have the same density: its mean is 0, and ``location`` is one of
-    2 or 4 modes.
+    With U the eigenvectors of A, R and the matrices U diag(±1) Uᵀ R of determinant 1 have the same density. So the mean is 0, and
+    ``location`` is one of 2 or 4 modes.
 
     :param outer: A, n x n, symmetric
     :param inner: B, n x n, symmetric; of the form exp(tr(Rᵀ A R D)) it is D
@@ -455,7 +455,7 @@ class Mixture(_Density):
         :param family: ``Cayley``, ``LeonCayley``, ``MatrixFisher``, ``Bingham``, ``MatrixBingham`` or ``IsotropicGaussian``
         :param components: how many at the start; one without samples of its own is dropped
         :param weights: importances, one for each sample, of any scale; None: all the same
-        :param starts: fits from different centres, of which the likeliest goes on after 20 iterations
+        :param starts: number of fits from different centres; only the likeliest continues after 20 iterations
         :param max_iterations: most iterations
         :param seed: of the centres
         :param tolerance: see above

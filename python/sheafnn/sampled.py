@@ -243,8 +243,8 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
     ) -> float:
         """The accuracy: the share of the nodes whose class is predicted.
 
-        :param nodes: mask or numbers of the nodes to score; None: the test nodes of the split that the network was trained on, or, if
-            the split has none, the labelled nodes outside its sets
+        :param nodes: mask or numbers of the nodes to score. None: the test nodes of the split that the network was trained on. If
+            that split has no test nodes: the labelled nodes outside its sets
         :raises ValueError: no such node has a known label
         """
         check_is_fitted(self, "model_")

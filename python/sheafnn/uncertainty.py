@@ -1,9 +1,9 @@
 """Quality, calibration and uncertainty of class probabilities, from this library or any other.
 
-All functions take arrays: ``probabilities`` (n x C, or logits or scores where a function says so), ``labels`` (n class numbers,
--1 where unknown or masked; ``data.codes`` of a Dataset) and ``nodes``, a mask or the numbers of the rows that count (None: the rows
-with a known label). Arrays may be NumPy arrays, nested lists or PyTorch tensors. Rows of probabilities that count must sum to 1, up
-to 0.001.
+All functions take arrays. ``probabilities`` are n x C; some functions take logits or scores instead. ``labels`` are n class
+numbers, -1 where unknown or masked (``data.codes`` of a Dataset). ``nodes`` is a mask or the numbers of the rows that count; None:
+the rows with a known label. Arrays may be NumPy arrays, nested lists or PyTorch tensors. Rows of probabilities that count must sum
+to 1, up to 0.001.
 
 The equations are the equations of the C++ library (``sheafnn/uncertainty``); see docs/uncertainty.md and docs/math.md.
 
