@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
                    "rank --candidates with the network of this .safetensors file, which sees all edges")
       ->needs(candidates)
       ->excludes(save);
-  auto* model = app.add_option_group("Model", "the network and its score of a pair; see docs/math.md, \"Links\"");
+  auto* model = app.add_option_group("Model", "the network and its score of a pair of nodes");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));

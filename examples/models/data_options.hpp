@@ -105,8 +105,8 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
       ->capture_default_str();
   group
       ->add_option("--planted-neighbour-share", o.neighbour_share,
-                   "probability, 0 to 1, that a vector shows the class of a neighbour, where labels are drawn; 0: "
-                   "labels follow from transported sums")
+                   "probability, 0 to 1, that a vector shows the class of a neighbour; 0: labels are not drawn, "
+                   "but follow from transported sums")
       ->capture_default_str();
   group
       ->add_option("--planted-noise", o.noise, "standard deviation of the vectors' noise in the features, 0 to 10")
@@ -134,16 +134,15 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
                                 DataOptions& data) {
   app.add_option("--dataset", dataset,
                  "karate, synthetic, " + joined(sheafnn::planted_names) +
-                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder; see "
-                     "docs/data.md")
+                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
-                 ".npz file with the maps of the models " + given_sheaf_models() + "; see docs/given_sheaves.md");
+                 ".npz file with the restriction maps of the data's edges, for the models " + given_sheaf_models());
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },
-      "words for an unknown label, separated by commas, besides -1 and an empty label; all other words are "
-      "classes then (default: words such as NA or None are refused)");
+      "comma-separated words for an unknown label, besides -1 and an empty label; all other words are classes "
+      "(default: NA, None and the like are refused)");
   const auto text = app.add_option_group(text_group, "used where --dataset is a folder with an edge list");
   text->add_option("--label", data.text.label, "name of the column with the labels")->capture_default_str();
   text->add_flag("--identity-features", data.text.identity_features,
@@ -181,13 +180,16 @@ inline void add_type_options(CLI::App& app, DataOptions& data) {
       app.add_option_group(type_group, "of edges and nodes, in folders with an edge list and .npz files");
   auto* types =
       group->add_flag("--edge-types", data.text.edge_types,
-                      "the column type of edges.csv, or the key edge_types, tells the types of edges, "
-                      "each of which has weights of the sheaf learner, or maps of --given-sheaf (default: off)");
+                      "read types of edges (column type of edges.csv, or key edge_types); each has weights of "
+                      "the sheaf learner, or maps of --given-sheaf (default: off)");
   group->add_option(
       "--stalks", data.stalks,
-      "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have the stalk dimension. "
-      "The column type of nodes.csv, or the key node_types, tells the types");
-  group->add_option("--edge-stalks", data.edge_stalks, "the same of types of edges, e.g. cites=2")->needs(types);
+      "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have --stalk-dim. Types are the "
+      "column type of nodes.csv, or the key node_types");
+  group
+      ->add_option("--edge-stalks", data.edge_stalks,
+                   "stalk dimensions of types of edges, e.g. cites=2; other types have --stalk-dim")
+      ->needs(types);
 }
 
 /// The stalk dimension of every type.

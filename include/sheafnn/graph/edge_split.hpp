@@ -75,7 +75,8 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.3"},
         options.negatives...);
   visit({.key = "negative_sampling",
-         .summary = "how pairs without an edge are drawn",
+         .summary = "how pairs without an edge are drawn: all alike (uniform), or nodes in proportion to their "
+                    "degrees (degree)",
          .field = "sampling",
          .since = "0.3"},
         options.sampling...);

@@ -109,7 +109,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.1"},
         options.degree...);
   visit({.key = "filter_coefficients",
-         .summary = "coefficients of the polynomial filter",
+         .summary = "coefficients of the polynomial filter: positive with sum 1 (convex), or any numbers (free)",
          .flag = "--coefficients",
          .field = "filter.coefficients",
          .since = "0.1"},
