@@ -153,9 +153,8 @@ TEST_CASE("Matrix Market: bad files are named with line, value and limit") {
   CHECK(entries(read(banner + "coordinate integer general\n2 2 1\n1 2 -1e3\n")) ==
         entries(read(banner + "coordinate real general\n2 2 1\n1 2 -1000\n")));
   CHECK(message_of(banner + "coordinate real general\r2 2 1\r1 2 3\r") ==
-        "t.mtx:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "
-        "the "
-        "file with the line ends of Unix or Windows");
+        "t.mtx:1: has a carriage return that ends no line. Save the file with the line ends of Unix or "
+        "Windows");
   CHECK(message_of(banner + "dense real general\n") ==
         "t.mtx:1: 'dense' is not supported; choose from coordinate, array");
   CHECK(message_of(banner + "array pattern general\n") ==

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""usage: check_words.py [--sentences] [PAGE...]   is every page as short as it should be?
+"""usage: check_words.py [--sentences] [PAGE...]   is every page, and every text of the sources, as short as it should be?
 
 Counts the words of prose of each page: without code, tables and displayed formulas; an inline formula is one word. Fails where a
-page has more words than its budget, or no budget. --sentences also prints sentences of more than 25 words; they are no failure."""
+page has more words than its budget, or no budget. Without pages it also reads the texts of the sources (code_texts.py) and fails on a
+docstring, a help text or a message with a sentence of more than 25 words or a word that STANDARD replaces, and on the help of an
+option of more than 30 words. --sentences also prints sentences of more than 25 words in pages and in comments of the C++ reference;
+they are no failure."""
 
 import fnmatch
 import pathlib
 import re
 import sys
 
+import code_texts
+
 root = pathlib.Path(__file__).resolve().parents[2]
-LONGEST = 25
+LONGEST = 25  # words of a sentence
+LONGEST_HELP = 30  # words of the help of an option
+STANDARD = {r"(?:that|those) of": "the noun", r"(?:go|goes|going|gone|went) on": "continue", r"mend(?:s|ed)?": "correct"}
 
 # Page, relative to the root, or a pattern: the first that fits holds. None: without a limit.
 BUDGETS = {
@@ -137,6 +144,30 @@ def read(page):
     return text
 
 
+def faults(kind, text):
+    """What is wrong with a docstring, a help text or a message, or with the length of a comment's sentences."""
+    words = plain(text)
+    for sentence in sentences_of(words):
+        if len(words_of(sentence)) > LONGEST:
+            yield f"{len(words_of(sentence))} words: {sentence}"
+    if kind == "help" and len(words_of(words)) > LONGEST_HELP:
+        yield f"help of {len(words_of(words))} words: {words}"
+    for word, standard in STANDARD.items() if kind != "comment" else []:
+        if match := re.search(rf"\b{word}\b", words):
+            yield f"'{match.group()}': write {standard}: {words}"
+
+
+def check_sources(show):
+    """The numbers of faulty texts and of long comments of the sources, which are printed; comments if they are shown."""
+    found = {False: 0, True: 0}
+    for file, line, kind, text in code_texts.texts(root):
+        for fault in faults(kind, text):
+            found[kind == "comment"] += 1
+            if show or kind != "comment":
+                print(f"{file}:{line}: {fault}")
+    return found[False], found[True]
+
+
 def main(arguments):
     show = "--sentences" in arguments
     chosen = [argument for argument in arguments if argument != "--sentences"]
@@ -160,6 +191,10 @@ def main(arguments):
             print(f"{page}: {reason}")
             failed += 1
     print(f"{total} words, {failed} pages above their budget, {long} sentences of more than {LONGEST} words")
+    if not chosen:
+        faulty, comments = check_sources(show)
+        print(f"sources: {faulty} faults of docstrings, help and messages, {comments} long sentences of comments")
+        failed += faulty
     return failed > 0
 
 

@@ -1,14 +1,13 @@
 """Texts of the sources that users read: docstrings, comments of the C++ reference, --help and messages.
 
 texts(root) gives (file, line, kind, text) of each paragraph. Pieces of code, formulas and the values that a message prints are `C`,
-which plain() of check_words.py counts as one word."""
+which check_words.py counts as one word."""
 
 import ast
 import re
 
 PYTHON = "python/sheafnn"
 CPP = ("include/sheafnn", "examples", "python/src")
-LONGEST_HELP = 30  # words
 
 TOKEN = re.compile(
     r'R"(?P<fence>[^(\s]*)\((?P<raw>.*?)\)(?P=fence)"'
@@ -18,7 +17,7 @@ TOKEN = re.compile(
     r"|(?P<code>\S)",
     re.DOTALL,
 )
-FLAG = re.compile(r"-[\w,!{}-]+")
+FLAG = re.compile(r"-[\w,!{}-]+")  # the names of an option of a program
 MARKUP = re.compile(r"</?[a-z!]|^(?:set|plot) ")  # of a page or a picture
 OPERATORS = r"=+−·≤≥<>←→↦∘∈~/≈×^⊗-"  # between the pieces of a formula
 PYTHON_BEGINS = re.compile(r"[-*] |:\w+|\d+[.)] ")
@@ -45,6 +44,10 @@ def paragraphs(text, first, begins):
 
 
 def python_texts(source):
+    """Of docstrings, comments of attributes (#:) and literals."""
+    for number, line in enumerate(source.split("\n"), 1):
+        if "#: " in line:
+            yield number, "docstring", re.sub(r"``.*?``", "`C`", line.partition("#: ")[2])
     tree = ast.parse(source)
     inner = set()  # constants that are docstrings or parts of an f-string
     for node in ast.walk(tree):
@@ -60,7 +63,8 @@ def python_texts(source):
         if id(node) in inner:
             continue
         if isinstance(node, ast.JoinedStr):
-            yield node.lineno, "message", "".join(getattr(part, "value", "") if isinstance(part, ast.Constant) else "`C`" for part in node.values)
+            parts = (part.value if isinstance(part, ast.Constant) else "`C`" for part in node.values)
+            yield node.lineno, "message", "".join(parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, "message", node.value
 
@@ -94,6 +98,10 @@ def is_one_text(between):
     return joined and not re.search(r"[;{}?]|->|\)\.|return", between)
 
 
+def unescaped(literal):
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": " "}.get(match[1], match[1]), literal)
+
+
 def message_texts(source):
     """Of the literals: help of options, and other messages."""
     line = last = 0
@@ -106,7 +114,7 @@ def message_texts(source):
     for token in TOKEN.finditer(source):
         line += source.count("\n", last, token.start())
         last = token.start()
-        literal = token["raw"] if token["text"] is None else re.sub(r"\\(.)", lambda m: {"n": "\n", "t": " "}.get(m[1], m[1]), token["text"])
+        literal = token["raw"] if token["text"] is None else unescaped(token["text"])
         if literal is None:
             code += token["code"] or ""
         elif text and (not code or is_one_text(code) and not FLAG.fullmatch(text)):
@@ -114,14 +122,13 @@ def message_texts(source):
             code = ""
         else:
             yield from end()
-            declared = code == "," and kind == "key"  # the summary of an Option
-            is_help = declared or FLAG.fullmatch(text) and "add_" not in code and ";" not in code
-            kind = "help" if is_help else "key" if code.endswith("visit({") else "message"
+            kind = "help" if FLAG.fullmatch(text) and "add_" not in code and ";" not in code else "message"
             text, begin, code = literal, line, ""
     yield from end()
 
 
 def texts(root):
+    """Every text below the root of the repository."""
     for path in sorted((root / PYTHON).rglob("*.py")):
         for line, kind, text in python_texts(path.read_text(encoding="utf-8")):
             yield str(path.relative_to(root)), line, kind, text

@@ -283,8 +283,8 @@ inline Picture draw_scales(const Subject& s, const Eigen::MatrixXd& at) {
   plot_node_values(script, "listening", "Listening: log₁₀ τ", at, logarithms(s.learned.listening));
   plot_node_values(script, "speaking", "Speaking: log₁₀ σ", at, logarithms(s.learned.speaking));
   return {"scales.svg", "Listening and speaking",
-          joined({"How strongly each node listens (scale τ of the map through which it receives, left) and speaks "
-                  "(scale σ of the map through which it sends, right)",
+          joined({"How strongly each node listens (left: scale τ of its receiving map) and speaks (right: scale "
+                  "σ of its sending map)",
                   s.learned.bayesian() ? "; medians of the posterior. " : ". ", colours_sentence}),
           script.draw()};
 }

@@ -105,8 +105,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   app.add_option("--preset", s.preset,
                  "options for a kind of graph: " + joined(sheafnn::preset_names) +
-                     ", none, or auto (chosen by size and homophily); the options below override it; --help "
-                     "behind --model NAME shows its values")
+                     ", none, or auto (by size and homophily); the options below override it; "
+                     "--model NAME --help shows its values")
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large", "dense"}));
   auto* model = app.add_option_group(model_group, group_text(model_group));

@@ -42,8 +42,8 @@ class BatchFlowLayer {
     const BatchSize& batch = of.batch;
     const layers::FlowIntegration steps = sheafnn::detail::checked_for<S>(model.options().integration());
     require(steps.method != FlowMethod::dormand_prince, "method", to_string(steps.method),
-            "its steps depend on the features, and a batch needs steps known before: choose runge-kutta or euler, "
-            "or train the models one by one");
+            "its steps depend on the features, but a batch needs equal steps. Choose runge-kutta or euler, or "
+            "train the models one by one");
     method_ = sheafnn::detail::tableau(steps.method);
     h_ = static_cast<S>(steps.equal_step());
     steps_ = steps.fixed_steps;

@@ -215,9 +215,8 @@ template <class Place>
       if (!missing && (detail::means_missing(text) || detail::is_word_of(text, detail::infinite_words))) {
         throw_invalid_argument(
             place(u), detail::concat("label '", detail::printable(texts[u]), "'"),
-            "it usually means a missing value: leave the label empty or write -1 where it is unknown; the option "
-            "missing_labels (--missing-labels of programs) lists words that mean an unknown label, and then all "
-            "other words are classes");
+            "it usually means a missing value. Leave an unknown label empty, or write -1. Or give the words for "
+            "an unknown label in the option missing_labels (--missing-labels); all other words are classes then");
       }
       known.push_back(texts[u]);
       values.push_back(std::move(value));

@@ -244,7 +244,7 @@ class EdgeListReader {
     if (nodes_look_like(*found, nodes_)) {
       fail(csv_.where(), "'", printable(fields[ends_[0]]), "' and '", printable(fields[ends_[1]]),
            "' are either the names of columns or two nodes that ", nodes_.file(),
-           " lacks; a header for such nodes has the names source and target");
+           " lacks. A header for such nodes has the names source and target");
     }
     std::size_t count = fields.size();
     while (fields[count - 1].empty()) --count;  // separators behind

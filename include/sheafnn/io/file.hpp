@@ -70,8 +70,7 @@ using sheafnn::detail::printable;
 /// Refuses a carriage return inside a line of text; a file of one line may be one of the old Macintosh.
 [[noreturn]] inline void refuse_carriage_return(std::string_view file, Index line) {
   fail(sheafnn::detail::concat(file, ":", line),
-       "has a carriage return that ends no line; lines have to end with a ",
-       "line feed, or with both: save the file with the line ends of Unix or Windows");
+       "has a carriage return that ends no line. Save the file with the line ends of Unix or Windows");
 }
 
 /// Runs `body` and returns its result; errors that do not name the file yet are thrown anew as std::runtime_error

@@ -182,10 +182,9 @@ struct SetKey {
     const std::optional<SetKey> found = SetKey::of(name);
     if (!found) {
       if (!resembles_split(name)) continue;
-      fail(archive.file(), "key '", printable(name), "' is not a known set of a split; the known sets are ",
-           "train_masks, val_masks and test_masks (or train_mask, train_idx and the like); remove the key, or "
-           "draw ",
-           "splits (--make-splits)");
+      fail(archive.file(), "key '", printable(name), "' is not a known set of a split. The known sets are train_masks, ",
+           "val_masks and test_masks (or train_mask, train_idx and the like). Remove the key, or draw splits "
+           "(--make-splits)");
     }
     std::string& key = keys[found->set];
     if (!key.empty()) {

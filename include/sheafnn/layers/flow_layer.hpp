@@ -329,10 +329,10 @@ void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S
 template <RestrictionMapFamily Family, class S>
 void FlowLayer<Family, S>::throw_too_many(double t, S h) const {
   throw FlowError(detail::concat("the flow to time ", integration_.time, " needs more than max_steps = ",
-                                 integration_.max_steps, " steps: it is at ", t, " after ", steps_.size(),
-                                 " accepted and ", rejected_, " rejected ones, the next would be ", h,
-                                 ", for absolute_tolerance = ", integration_.absolute_tolerance,
-                                 " and relative_tolerance = ", integration_.relative_tolerance));
+                                 integration_.max_steps, " steps. It is at ", t, " after ", steps_.size(),
+                                 " accepted and ", rejected_, " rejected steps; the next step would be ", h,
+                                 ". absolute_tolerance is ", integration_.absolute_tolerance,
+                                 ", relative_tolerance ", integration_.relative_tolerance));
 }
 
 template <RestrictionMapFamily Family, class S>

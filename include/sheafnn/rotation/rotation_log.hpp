@@ -113,8 +113,8 @@ struct QuaternionPair {
   if (half == 0) return 1;
   const double sine = std::sin(half);
   require(std::abs(sine) > 8 * std::numeric_limits<double>::epsilon() * std::abs(half), "rotation_log: phi",
-          concat("a rotation with an angle, a sum or a difference of angles of ", std::abs(alpha)),
-          "the logarithm has no derivative where that is a multiple of 2 pi");
+          concat("a rotation with ", std::abs(alpha), " as an angle, or as a sum or difference of angles"),
+          "the logarithm has no derivative where this number is a multiple of 2 pi");
   return half * std::cos(half) / sine;
 }
 

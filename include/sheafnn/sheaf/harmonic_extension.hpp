@@ -87,8 +87,8 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
   const SparseFactor factor(restricted, order.position, 0);
   require(
       factor.smallest_pivot() > tolerance, "fixed_nodes", fixed,
-      "they do not determine the extension: a section that is not 0 vanishes at all of them, as on a connected "
-      "component without fixed nodes; fix more nodes");
+      "they do not determine the extension: a section that is not 0 vanishes at all of them. Fix more nodes, at "
+      "least one in each connected component");
   const VectorBlock<double> solution = factor.in_order(factor.solve(factor.eliminated_order(right)));
   for (Index i = 0; i < matrix.rows(); ++i) {
     if (free_row(i) >= 0) x.row(i) = solution.row(free_row(i));
