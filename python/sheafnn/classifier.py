@@ -73,7 +73,7 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     :param edge_types: whether ``"nsd"`` and ``"bsnn"`` have weights of the sheaf learner for each type of edges of a Dataset
     :param stalks: stalk dimensions of types of nodes of a Dataset, e.g. ``{"author": 1}``, 1 to ``stalk_dim``; other types, and None
         for all, have ``stalk_dim``. Needs diagonal or general linear maps
-    :param edge_stalks: the same of types of edges; needs ``edge_types=True``
+    :param edge_stalks: stalk dimensions of types of edges; needs ``edge_types=True``
     :param epochs: largest number of epochs
     :param patience: stop after this many epochs without improvement
     :param learning_rate: Adam's learning rate, above 0
@@ -83,8 +83,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     :param kl_weight: largest weight of the KL term, at least 0
     :param samples: number of posterior samples averaged at each evaluation of the training
     :param predict_samples: number of posterior samples that ``predict`` and the other predictions average
-    :param validation_fraction: share of the training nodes that selects the best epoch, where you give ``fit`` no ``validation``;
-        0 keeps the last epoch. A Dataset has validation nodes of its own
+    :param validation_fraction: share of the training nodes that selects the best epoch, where you give ``fit`` no ``validation``.
+        0 keeps the last epoch. A Dataset has its own validation nodes
     :param search: seconds in which the settings of a fixed list are tried (networks, maps, depths, an identity sheaf, nodes
         without edges). The setting with the best validation score is then trained. A search sees only the training and validation
         nodes of the split. If you change ``model``, ``maps`` or ``stalk_dim``, they restrict the list; other options hold for all

@@ -77,7 +77,7 @@ def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> li
 
 
 class NodeData:
-    """What a task on the nodes of a graph and one on the nodes of a hypergraph have in common."""
+    """What tasks on the nodes of a graph and of a hypergraph have in common."""
 
     _copy: Callable[[Any], Any]  #: of the core
 
@@ -101,7 +101,7 @@ class NodeData:
 
     @property
     def feature_names(self) -> list[str]:
-        """p names, or an empty list."""
+        """p names of the columns of features, or an empty list."""
         return self._core.feature_names
 
     @property
@@ -203,7 +203,7 @@ class Dataset(NodeData):
         :param edges: m x 2 node numbers, or names where you give node_names, or a scipy sparse adjacency matrix
         :param features: n x p numbers, dense, masked, scipy sparse or a data frame; the number of rows is the number of nodes. A
             missing value is NaN, None or masked
-        :param labels: n labels of any kind; unknown ones are -1 among numbers, empty among texts, None or NaN among all
+        :param labels: n labels of any kind; unknown labels are None or NaN, -1 among numbers, empty among texts
         :param splits: splits as with_splits takes them
         :param name: name of the dataset in messages
         :param node_names: n different names, or None
@@ -516,7 +516,7 @@ class Dataset(NodeData):
 
     @property
     def edges(self) -> np.ndarray:
-        """m x 2 node numbers, sorted, the smaller one first."""
+        """The edges: m x 2 node numbers, sorted, the smaller node first."""
         return self._core.edges
 
     @property
@@ -528,13 +528,13 @@ class Dataset(NodeData):
 
     @property
     def adjacency(self) -> scipy.sparse.csr_matrix:
-        """n x n, symmetric, with ones."""
+        """The adjacency matrix, n x n, symmetric, with entries 1."""
         arcs = self.arcs
         return scipy.sparse.csr_matrix((np.ones(len(arcs)), arcs.T), shape=(self.node_count, self.node_count))
 
     @property
     def node_names(self) -> list[str]:
-        """n names, or an empty list."""
+        """n names of the nodes, or an empty list."""
         return self._core.node_names
 
     @property
@@ -619,8 +619,8 @@ class Dataset(NodeData):
         stratified: bool = True,
         seed: _checks.Seed = 0,
     ) -> "Dataset":
-        """The same data with random splits of the nodes with a label, or of those with a known target where the data have targets.
-        With ``stratified`` the shares hold within every class."""
+        """The same data with random splits of the nodes with a label or, where the data have targets, with a known target. With
+        ``stratified`` the shares hold within every class."""
         core = _core.random_splits(
             self._core,
             _checks.whole("count", count, 1, 1000),

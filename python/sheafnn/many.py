@@ -93,8 +93,8 @@ def fit_many(
     and its result is equal to a single fit, to the bit. On a CUDA device all trainings are one batch.
 
     :param data: a Dataset, or a Hypergraph
-    :param classifier: classifier with the parameters; None: the defaults of ``SheafClassifier()``, of a Hypergraph of
-        ``HypergraphClassifier()``. ``search``, ``progress`` and ``callback`` must be unset: they belong to single fits
+    :param classifier: classifier with the parameters; None: ``SheafClassifier()``, or for a Hypergraph ``HypergraphClassifier()``.
+        ``search``, ``progress`` and ``callback`` must be unset: they belong to single fits
     :param splits: numbers of the splits; None: all
     :param seeds: values of ``random_state``; every split is trained with each of them. None: the classifier's own
     :param device: device to train on, as in SheafClassifier; None: the classifier's own. Hypergraphs are trained on the CPU

@@ -32,8 +32,8 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
     must stay "cpu".
 
     :param loss: ``"squared"`` (or None): numbers with a normal distribution of deviation 1. ``"gaussian"``: the variance of each
-        node and target is learned as well. ``"poisson"``: counts, of which the rates are learned. Numbers are shifted and scaled
-        to mean 0 and deviation 1 before; counts are not
+        node and target is learned as well. ``"poisson"``: counts, whose rates are learned. Before the training, numbers are
+        shifted and scaled to mean 0 and deviation 1; counts are not
 
     After ``fit``:
 
@@ -191,7 +191,7 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """R² of the nodes; for several targets, the mean of their R².
 
         :param X: a Dataset, or features with ``edges``
-        :param y: n or n x k numbers; nodes where one is NaN do not count. None: the targets of the Dataset
+        :param y: n or n x k numbers; nodes with a NaN do not count. None: the targets of the Dataset
         :param nodes: mask or numbers of the nodes to score. None: all nodes; for a Dataset, the test nodes of the split that the
             network was trained on. If that split has no test nodes: the nodes outside its sets
         :param sample_weight: n numbers, at least 0; None: all nodes count alike

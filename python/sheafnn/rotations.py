@@ -219,8 +219,7 @@ class _Located(_Distribution):
         :param weights: one weight for each sample, on any scale; None: equal weights
         :param moments: match the mean of the samples instead
         :param tolerance: see the module
-        :raises ValueError: there are too few samples, one is not a rotation, or the likelihood has no maximum because all are
-            equal
+        :raises ValueError: there are too few samples, a sample is no rotation, or all samples are equal: the likelihood has no maximum
         """
         array = _rotations("samples", samples, tolerance)
         w = _weights(weights)
@@ -402,7 +401,7 @@ class Mixture(_Density):
     """A mixture of distributions of one dimension, of any families; it has no location, entropy or divergence.
 
     :param components: distributions of this module
-    :param weights: one for each, of any scale; None: all the same
+    :param weights: one weight for each component, on any scale; None: equal weights
 
     >>> import numpy
     >>> mixture = Mixture([Haar(3), Cayley(numpy.eye(3), 0.9)], [1, 3])
@@ -449,17 +448,17 @@ class Mixture(_Density):
         seed: _checks.Seed = 0,
         tolerance: float | None = None,
     ) -> MixtureFit:
-        """The mixture of large likelihood that expectation maximisation finds.
+        """The mixture that expectation maximisation finds, a local maximum of the likelihood.
 
         :param samples: ... x n x n rotations
         :param family: ``Cayley``, ``LeonCayley``, ``MatrixFisher``, ``Bingham``, ``MatrixBingham`` or ``IsotropicGaussian``
-        :param components: how many at the start; one without samples of its own is dropped
-        :param weights: importances, one for each sample, of any scale; None: all the same
+        :param components: number of components at the start; a component that no sample belongs to is dropped
+        :param weights: one weight for each sample, on any scale; None: equal weights
         :param starts: number of fits from different centres; only the likeliest continues after 20 iterations
-        :param max_iterations: most iterations
-        :param seed: of the centres
-        :param tolerance: see above
-        :raises ValueError: a family without fit, too few samples, one that is no rotation, or no component with a fit
+        :param max_iterations: largest number of iterations
+        :param seed: seed of the centres
+        :param tolerance: largest entry of RᵀR − I, as in this module's description
+        :raises ValueError: the family has no fit, there are too few samples, a sample is no rotation, or no component has a fit
         """
         return cls._fitted(samples, family, components, weights, starts, max_iterations, seed, tolerance, False)
 
@@ -476,7 +475,7 @@ class Mixture(_Density):
         seed: _checks.Seed = 0,
         tolerance: float | None = None,
     ) -> MixtureFit:
-        """Of the fits with 1 to ``components`` components the one of the smallest BIC; as :meth:`fit`."""
+        """The fit of the smallest BIC with 1 to ``components`` components; parameters are as in :meth:`fit`."""
         return cls._fitted(samples, family, components, weights, starts, max_iterations, seed, tolerance, True)
 
     @classmethod

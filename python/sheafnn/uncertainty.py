@@ -376,7 +376,7 @@ def combine_samples(samples: Any) -> Uncertainty:
 
 
 def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
-    """One prediction of an ensemble, from the samples of all members; every member has equally many.
+    """One prediction of an ensemble, from the samples of all members. Every member has the same number of samples.
 
     :param members: results of ``SheafClassifier.uncertainty`` or :func:`combine_samples`, for the same nodes
     """
@@ -396,7 +396,7 @@ def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
 
 
 def rejection_curve(uncertainty: Any, labels: Any, predicted: Any, nodes: Any = None) -> RejectionCurve:
-    """Accuracy of the nodes that are left when the most uncertain ones are rejected; ties in every order.
+    """Accuracy of the nodes that are left when the most uncertain nodes are rejected; ties in every order.
 
     :param uncertainty: n numbers, one for each node, e.g. the entropies
     :param predicted: n class numbers, e.g. ``probabilities.argmax(axis=1)``
@@ -409,7 +409,7 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
 
     :param measure: n numbers, one for each node
     :param positives: mask or numbers of the nodes to detect, e.g. the nodes of a class that was left out of the training
-    :param negatives: mask or numbers of other nodes, none of which is one of the positives
+    :param negatives: mask or numbers of other nodes, none of them among the positives
     """
     own = _checks.real("measure", measure)
     if own.ndim != 1:
