@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
   auto* folds =
       app.add_option("--folds", s.folds, "number of test folds, where the dataset has no folds of its own")
           ->capture_default_str();
-  auto* fold = app.add_option("--fold", s.fold, "number of the test fold, counted from 0 (default: each in turn)");
+  auto* fold = app.add_option("--fold", s.fold, "number of the test fold, counted from 0 (default: each of them)");
   auto* model = app.add_option_group("Model", "the network, with features pooled over the nodes of each graph");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()

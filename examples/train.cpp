@@ -354,7 +354,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   }
   const int device = programs::parse_device(s.device);
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
-                   "a CUDA device trains everything side by side anyway");
+                   "a CUDA device always trains everything side by side");
   sheafnn::require(device < 0 || sheafnn::kind_of(s.model).batched, "--device", s.device,
                    sheafnn::detail::concat(s.model, " is trained on the CPU only"));
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,

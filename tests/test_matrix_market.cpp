@@ -112,7 +112,7 @@ TEST_CASE("Matrix Market: a graph has no weights") {
   const auto message = [](const std::string& text) {
     return message_from([&] { return io::to_graph(read(banner + text)); });
   };
-  const std::string end = "; edges have no weights here: save ones, or a pattern";
+  const std::string end = "; edges have no weights here: save the value 1, or a pattern";
   CHECK(message("coordinate real general\n3 3 2\n1 2 0.5\n2 3 2\n") ==
         "t.mtx: entry (1, 2) is 0.5, and entry (2, 3) is 2" + end);
   CHECK(message("coordinate integer symmetric\n3 3 2\n2 1 5\n3 1 7\n") ==

@@ -320,7 +320,7 @@ TEST_CASE("a classification goes on with its own split only") {
   more.resume = &state;
   CHECK_NOTHROW(static_cast<void>(sheafnn::train(model, karate(), own, more)));
   const std::string message = "split: one with node " + std::to_string(other.test.front()) +
-                              " among those to evaluate is not allowed; the training to resume had another split";
+                              " among the nodes to evaluate is not allowed; the training to resume had another split";
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), other, more)), message.c_str(),
                        std::invalid_argument);
 }

@@ -129,7 +129,7 @@ void train(Settings s, Place& place, const std::string& program, const std::vect
       sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::training, s.text);
   if (data.splits.empty()) {
     data.splits = sheafnn::make_splits(data.labels, data.class_count, 10, {0.5, 0.25}, s.train.seed);
-    if (place.prints()) std::printf("%s has no splits: ten random ones of 50/25/25\n", data.name.c_str());
+    if (place.prints()) std::printf("%s has no splits: ten random splits of 50/25/25\n", data.name.c_str());
   }
   const Index count = static_cast<Index>(data.splits.size());
   sheafnn::require(s.split < count, "--split", s.split,

@@ -160,7 +160,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
       ->capture_default_str();
   group
       ->add_option("--synthetic-class-cycle", synthetic.class_cycle,
-                   "share of the edges between classes that join a class and the next one, 0 to 1")
+                   "share of the edges between classes that join a class and the next class, 0 to 1")
       ->capture_default_str();
   group
       ->add_option("--synthetic-feature-noise", synthetic.feature_noise,
@@ -336,7 +336,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
       load(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training, options);
   if (make) data.splits = sheafnn::random_splits(data, options.splits);
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
-                   "training needs at least one; --make-splits 60/20/20 draws some");
+                   "training needs a split; --make-splits 60/20/20 draws splits");
   if (options.exchange_masks) {
     data.splits = sheafnn::exchange_sets(std::move(data.splits), "--exchange-masks: " + data.name + ": splits");
   }

@@ -174,7 +174,7 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
       ->needs(target);
   targets
       ->add_option("--coverage", s.coverage,
-                   "share of the numbers that conformal intervals shall contain, between 0 and 1")
+                   "share of the numbers that conformal intervals are to contain, between 0 and 1")
       ->capture_default_str()
       ->needs(target);
   run->add_option("--search", s.search,

@@ -420,7 +420,7 @@ class SheafEstimator(BaseEstimator):
 
 
 def interruption(result: Mapping[str, Any]) -> str:
-    return f"interrupted after {result['epochs']} epochs; the model is the one of epoch {result['best_epoch']}"
+    return f"interrupted after {result['epochs']} epochs; the model has the parameters of epoch {result['best_epoch']}"
 
 
 def number_of_split(data: NodeData, split: Any) -> int:

@@ -95,7 +95,7 @@ class GraphSet:
                 raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges as m x 2 node numbers")
             core.set_arc_features(_edges.arc_table(pairs, arc_features, graphs._arcs(), count))
         if labels is not None and targets is not None:
-            raise ValueError("targets: labels are there as well; a set has one of them")
+            raise ValueError("targets: labels are given as well; a set has labels or targets")
         if labels is not None:
             graphs = graphs._with_labels(labels)
         elif targets is not None:

@@ -145,7 +145,7 @@ class LinkPredictor(BaseEstimator):
             if edges is not None:
                 raise ValueError("edges: not allowed without X, the features of these nodes")
             if not hasattr(self, "seen_"):
-                raise ValueError("X: None is not allowed; files keep no graph: give the one that the pairs are of")
+                raise ValueError("X: None is not allowed; files keep no graph; give the graph of these pairs")
             data = self.seen_
         else:
             data = _graph(X, edges)

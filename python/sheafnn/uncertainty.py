@@ -417,7 +417,7 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
     sets = [node_numbers(nodes, len(own), name, distinct=False) for nodes, name in ((positives, "positives"), (negatives, "negatives"))]
     both = np.intersect1d(sets[0], sets[1])
     if both.size:
-        raise ValueError(f"negatives: node {both[0]} is not allowed; it is one of the positives")
+        raise ValueError(f"negatives: node {both[0]} is not allowed; it is among the positives")
     return DetectionCurve(**_core.detection_curve(own, *sets))
 
 

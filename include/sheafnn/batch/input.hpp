@@ -31,7 +31,7 @@ template <class Model>
 [[nodiscard]] FeaturePlan fitting_plan(const Model& model, const GraphOf<Model>& graph,
                                        const NodeFeatures& features) {
   require(sheafnn::detail::part_of(graph) == nullptr, "graph", "a part of a larger one",
-          "the batch engine exchanges no rows with other parts: it needs a whole one");
+          "the batch engine exchanges no rows with other parts: it needs a whole graph");
   sheafnn::detail::refuse_types(model.options(), "the batch engine, on the CPU or a device, has no types");
   return sheafnn::detail::plan_of(model.options(), graph, features);
 }

@@ -256,7 +256,7 @@ template <RestrictionMapFamily Family>
       refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));
   }
   require(!options.augmented_filters || options.normalisation == Normalisation::block, "augmented_filters", true,
-          "only the normalisation block has this option; other normalisations scale fixed filters so anyway");
+          "only the normalisation block has this option; other normalisations always scale fixed filters so");
   if (!bayesian || !sheaf::is_learned<Family>) options.spread = SpreadRange::published;  // maps are not random
   validate(options.filter);
   require(!options.residual.initial() || !options.filter.active(), "residual.form",

@@ -95,7 +95,7 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
     for (const std::int32_t u : *nodes) {
       const double* row = state.best_predictions.data() + u * classes;
       if (!loss.known(u) || std::any_of(row, row + classes, [](double p) { return p > 0; })) continue;
-      throw_invalid_argument("split", concat("one with node ", u, " among those to evaluate"),
+      throw_invalid_argument("split", concat("one with node ", u, " among the nodes to evaluate"),
                              "the training to resume had another split");
     }
   }

@@ -80,7 +80,7 @@ SHEAFNN_NOINLINE void check_own_stalks(const Options& options, bool entries, std
   const auto activation = options.sheaf_activation.value_or(Activation::tanh);
   if (activation == Activation::attention || activation == Activation::exponential) {
     refuse(
-        concat("with the sheaf activation ", to_string(activation), ", entries of a map depend on absent ones"));
+        concat("with the sheaf activation ", to_string(activation), ", entries of a map depend on absent entries"));
   }
 }
 

@@ -161,7 +161,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
                                             std::span<const Index> number) {
   require(rows.total_edges <= (Index{1} << 31), "edges", rows.total_edges,
           "arcs have 32-bit addresses: at most 2^31");
-  require(!rows.node.empty(), "nodes of a part", 0, "every rank needs one; use fewer ranks");
+  require(!rows.node.empty(), "nodes of a part", 0, "every rank needs a node; use fewer ranks");
   LocalPart r;
   r.numbers.total_nodes = rows.total_nodes;
   r.numbers.total_edges = rows.total_edges;

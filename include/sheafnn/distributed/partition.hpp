@@ -50,7 +50,7 @@ inline void validate(const Partition& partition, Index nodes) {
   for (std::size_t p = 0; p < count.size(); ++p) {
     if (count[p] == 0) {
       throw_invalid_argument("partition", concat("part ", p, " without nodes"),
-                             concat("every part needs one; ", nodes, " nodes are cut into ", partition.parts,
+                             concat("every part needs a node; ", nodes, " nodes are cut into ", partition.parts,
                                     " parts"));
     }
   }

@@ -190,7 +190,7 @@ TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Spli
     throw std::runtime_error(detail::concat("out of memory for a part of ", numbers.own, " nodes, ",
                                             data.node_count() - numbers.own, " in the halo, and ",
                                             sheafnn::detail::pairs_of(data.graph()),
-                                            " incident pairs; more ranks on more computers have smaller ones"));
+                                            " incident pairs; more ranks on more computers have smaller parts"));
   }
 }
 

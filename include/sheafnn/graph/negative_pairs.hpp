@@ -150,7 +150,7 @@ class NegativePairs {
       }
     }
     throw std::runtime_error(detail::concat("negatives weighted by degree: no pair without an edge among ",
-                                            2 * attempts, "; uniform ones need no such search"));
+                                            2 * attempts, "; uniform pairs need no such search"));
   }
 
   Index nodes_ = 0;

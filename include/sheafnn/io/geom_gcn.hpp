@@ -193,7 +193,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
     if (path.extension() != ".npz" || name.find("_split_") == std::string::npos) continue;
     std::int64_t number = 0;
     if (!parse_number(std::string_view(name).substr(name.rfind('_') + 1), number)) {
-      fail(path.string(), "the name of a split has to end in its number, as in film_split_0.6_0.2_0.npz");
+      fail(path.string(), "the name of a split must end in its number, as in film_split_0.6_0.2_0.npz");
     }
     const auto [position, inserted] = found.emplace(number, path);
     if (!inserted) {

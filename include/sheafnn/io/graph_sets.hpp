@@ -46,7 +46,7 @@ template <class Where>
     fail(where(u), "belongs to graph ", g, u == 0 ? "; the first node belongs to graph " : " after graph ", last,
          u == 0     ? ""
          : g > last ? "; every graph needs a node"
-                    : "; the nodes of a graph have to follow each other");
+                    : "; the nodes of a graph must follow each other");
   }
   offsets.push_back(static_cast<std::int32_t>(graph_of.size()));
   return offsets;

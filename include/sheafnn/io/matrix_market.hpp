@@ -280,7 +280,7 @@ class MatrixMarketReader {
     if (weight(e) == weight(*first)) continue;
     detail::fail(matrix.file, "entry (", first->row + 1, ", ", first->column + 1, ") is ", first->value,
                  ", and entry (", e.row + 1, ", ", e.column + 1, ") is ", e.value,
-                 "; edges have no weights here: save ones, or a pattern");
+                 "; edges have no weights here: save the value 1, or a pattern");
   }
   Graph graph = graph_of_entries(matrix.rows, std::move(edges));
   if (graph.edge_count() == 0) detail::fail(matrix.file, "the graph has no edge between different nodes");

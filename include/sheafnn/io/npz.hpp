@@ -188,7 +188,7 @@ struct NpzRows {
     if (weight == 0) weight = value;
     if (value != weight) {  // also where one is NaN
       fail(archive.file(), printable(key), " has entries ", weight, " and ", value,
-           "; edges have no weights here: save ones");
+           "; edges have no weights here: save the value 1");
     }
     entries.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(v)});
   };

@@ -341,7 +341,7 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
                                     SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                                     const FeatureView<S>& bar, const FeatureView<S>& work,
                                     const FeatureView<S>& more_work, const DiffusionWeights<S>& weights_bar) {
-  if (!kept_) throw std::logic_error("backward: a forward pass that keeps its states has to come before it");
+  if (!kept_) throw std::logic_error("backward: a forward pass that keeps its states must come before it");
   check(bar, "bar");
   check(work, "work");
   check(more_work, "more_work");

@@ -196,7 +196,7 @@ void PolynomialDiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& ca
 
 template <RestrictionMapFamily Family, class S>
 void PolynomialDiffusionLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& call) {
-  if (!keeps_pass_) throw std::logic_error("backward: forward() has to be the pass before it");
+  if (!keeps_pass_) throw std::logic_error("backward: forward() must be the pass before it");
   this->check(call);
   check_weights(weights_, call.filter);
   check_weights(weights_bar_, call.filter_bar);

@@ -108,7 +108,7 @@ void require_rotation(const ArgumentName& name, const SquareMatrix<Scalar, N>& r
   if (!(defect <= options.tolerance)) {
     throw_invalid_argument(name, detail::concat("a matrix R with |RᵀR - I| = ", defect),
                            detail::concat("a rotation is orthogonal within ", options.tolerance,
-                                          "; nearest_rotation() makes a rounded matrix one"));
+                                          "; nearest_rotation() corrects a rounded matrix"));
   }
   const Scalar determinant = detail::pivoted_determinant<Scalar, N>(r);
   if (!(determinant > 0)) {

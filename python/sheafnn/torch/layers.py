@@ -63,7 +63,7 @@ class _Convolution(Module):
         dtype: torch.dtype | None,
         options: dict[str, Any],
     ) -> None:
-        refuse(options, ("channels",), "out_channels says it")
+        refuse(options, ("channels",), "out_channels decides it")
         refuse(options, ("layers", *self._refused), "it is an option of whole networks")
         if not isinstance(self, KlModule):
             drawn = {name: options[name] for name in _DRAWN if options.get(name) not in (None, False, "false")}
