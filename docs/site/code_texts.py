@@ -19,7 +19,8 @@ TOKEN = re.compile(
 )
 FLAG = re.compile(r"-[\w,!{}-]+")  # the names of an option of a program
 MARKUP = re.compile(r"</?[a-z!]|^(?:set|plot) ")  # of a page or a picture
-OPERATORS = r"=+−·≤≥<>←→↦∘∈~/≈×^⊗-"  # between the pieces of a formula
+# A piece of a formula: it has an operator, a digit or a subscript, or is one letter.
+FORMULA = r"\S*[=+−·≤≥<>←→↦∘∈~≈×^⊗∑ΣΠ∂√‖⟨|_\d²³ᵀ…]\S*|\W*(?![aAI]\b)\w\W*|[-/]"
 PYTHON_BEGINS = re.compile(r"[-*] |:\w+|\d+[.)] ")
 CPP_BEGINS = re.compile(r"\\(?:t?param|throws?|returns?|file|brief|f\[|code|pre|post|note|see|name|\w*group)|[-*@|] |\d+[.)] ")
 
@@ -69,6 +70,11 @@ def python_texts(source):
             yield node.lineno, "message", node.value
 
 
+def formula_in_words(match):
+    """A formula as one word, with the mark that ends its sentence."""
+    return "`F`" + (match.group()[-1] if match.group()[-1] in ".,;:" else "")
+
+
 def comment_texts(source):
     """Of the comments that begin with ///."""
     lines, first = [], 0
@@ -77,7 +83,7 @@ def comment_texts(source):
         for line, text in paragraphs("\n".join(lines), first, CPP_BEGINS):
             text = re.sub(r"^\\t?param(?:\[\w+\])? .+?(?:  +|$)|^\\throws? .+?(?:  +|$)|^\\\w+ *", "", text)
             text = re.sub(r"\\f\$.*?\\f\$|\\[cp] \S+", "`C`", text)
-            yield line, "comment", re.sub(rf"\S+(?: [{OPERATORS}] \S+)+", "`F`", text)
+            yield line, "comment", re.sub(rf"(?<!\S)(?:{FORMULA})(?: (?:{FORMULA}))+(?!\S)", formula_in_words, text)
         lines.clear()
 
     for number, line in enumerate([*source.split("\n"), ""], 1):

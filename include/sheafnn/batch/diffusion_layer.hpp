@@ -196,8 +196,8 @@ class BatchDiffusionLayer {
     }
   }
 
-  /// After backward(): partial sums for A and B. To be launched before the layer's side of the scratch is written again;
-  /// the first launch of the next layer's backward() may run at the same time.
+  /// After backward(): partial sums for A and B. To be launched before the layer's side of the scratch is written again. The
+  /// first launch of the next layer's backward() may run at the same time.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
     return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, before_);

@@ -1,6 +1,6 @@
 /// \file
-/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T) by equal steps, in the place of a network's layers
-/// (formulas: flow_kernels.hpp; for one network layers/flow_layer.hpp). With it BatchNetwork takes FlowModel.
+/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T) by equal steps, in the place of a network's layers.
+/// Formulas: flow_kernels.hpp. For one network: layers/flow_layer.hpp. With it BatchNetwork takes FlowModel.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.

@@ -1,8 +1,8 @@
 /// \file
 /// Sparse node features and the networks' first layer, y = x Wᵀ + b, for a batch of runs.
 ///
-/// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns
-/// are cut into segments, so that no thread spends long on one of them.
+/// Features are stored by node (forward) and by column (weight gradient). The entries of long rows and of columns are cut
+/// into segments, so that no thread spends long on one of them.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.

@@ -2,8 +2,8 @@
 /// Loss: what a loss of node outputs provides, and walks over nodes and their targets that losses share. The library's own losses
 /// are in losses.hpp.
 ///
-/// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
-/// a NodeSelection; in all functions the loss is a mean over the nodes in `nodes` whose target is known.
+/// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of a
+/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known.
 #pragma once
 
 #include <algorithm>

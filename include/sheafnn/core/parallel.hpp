@@ -95,8 +95,8 @@ void parallel_for(Execution execution, Index count, Index grain, const Body& bod
 
 namespace detail {
 
-/// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs
-/// body(), if one is free; with one thread, and with OpenMP, body() comes first.
+/// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs body(), if
+/// one is free. With one thread, and with OpenMP, body() comes first.
 ///
 /// \param execution  as for parallel_for()
 /// \param task     its loops run in its thread alone

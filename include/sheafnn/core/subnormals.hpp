@@ -10,8 +10,8 @@
 
 namespace sheafnn::detail {
 
-/// While it lives, the thread's vector and scalar arithmetic takes subnormal numbers for 0 and rounds to 0 what would
-/// be one; then the mode of before comes back. x86 only: elsewhere it does nothing.
+/// While it lives, the thread's vector and scalar arithmetic takes subnormal numbers for 0 and rounds to 0 what would be
+/// one. Then the mode of before comes back. x86 only: elsewhere it does nothing.
 class FlushSubnormals {
  public:
 #if defined(__SSE__)

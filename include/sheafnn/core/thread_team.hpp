@@ -107,9 +107,9 @@ class ThreadTeam {
     in_team_ = false;
   }
 
-  /// Calls task() in another thread, if one is free, while the caller runs body(). When the task is done, its thread
-  /// joins the loops of body(); if it has not started by the end of body(), the caller runs it. Loops within the
-  /// task are run by its thread alone.
+  /// Calls task() in another thread, if one is free, while the caller runs body(). When the task is done, its thread joins
+  /// the loops of body(). If it has not started by the end of body(), the caller runs it. Loops within the task are run by
+  /// its thread alone.
   ///
   /// \throws  what task() or body() throws, after the other has ended; after body() threw, the task may
   ///          never begin

@@ -244,8 +244,8 @@ SHEAFNN_INLINE void for_arc_tiles(Index begin, Index end, const Body& body) {
   for_tiles<Scalar>(begin, end, body);
 }
 
-/// `Tiles` packs P of a row side by side, which share what else a body reads; with Whole = false the last one may hold
-/// fewer numbers. As a number it is the position of its first number.
+/// `Tiles` packs P of a row side by side, which share what else a body reads. With Whole = false the last one may hold fewer
+/// numbers. As a number it is the position of its first number.
 template <class P, int Tiles, bool Whole>
 class TileGroupAt {
  public:

@@ -173,8 +173,8 @@ template <int D, bool Bayesian, std::floating_point S>
   return r;
 }
 
-/// What a network on a hypergraph exchanges. Numbers count the pairs of a cut hyperedge and a part that does not own it; a sum
-/// over members takes two exchanges, to the owner and back.
+/// What a network on a hypergraph exchanges. Numbers count the pairs of a cut hyperedge and a part that does not own it. A
+/// sum over members takes two exchanges, to the owner and back.
 struct HypergraphVolume : RowVolume {
   RowVolume members;     ///< of the non-linear Laplacian: rows of members, to the owners of their hyperedges
   Index selections = 0;  ///< likewise: exchanges of the numbers of the selected two pairs, 16 bytes, back

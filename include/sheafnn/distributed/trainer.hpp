@@ -121,8 +121,8 @@ struct OwnStates {
 /// and end with the same parameters and result; times are each rank's own.
 ///
 /// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are states of
-/// sheafnn::train(), with the predictions of all nodes: a training resumes on any number of ranks, also on one without
-/// MPI; every rank gives the state to resume from. A training that stops on a metric of classes gathers the probabilities of
+/// sheafnn::train(), with the predictions of all nodes: a training resumes on any number of ranks, also on one without MPI.
+/// Every rank gives the state to resume from. A training that stops on a metric of classes gathers the probabilities of
 /// validation and test nodes on rank 0, every epoch.
 ///
 /// \param own     owned nodes of the split, by their numbers in the part (DistributedNodes::owned()); sets may be empty

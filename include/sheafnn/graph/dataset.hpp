@@ -149,9 +149,8 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
   }
 }
 
-/// Renumbers the classes of a dataset as `class_names` does, e.g. the names in a trained model; names of one number,
-/// such as 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names does not
-/// change.
+/// Renumbers the classes of a dataset as `class_names` does, e.g. the names in a trained model. Names of one number, such as
+/// 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names does not change.
 ///
 /// \throws std::invalid_argument  a label for which the dataset has no name; the dataset then does not change either
 template <class GraphType>

@@ -7,7 +7,7 @@
 /// Nodes are numbered: owned ones without a neighbour elsewhere (interior), other owned ones, halo.
 ///
 /// Layers keep these rules, which make the sum of all parts' derivatives the derivative of the whole graph:
-///   - Rows of the halo that a layer reads are copies of their owners' (begin_fetch(), end_fetch()); no other row of the
+///   - Rows of the halo that a layer reads are copies of their owners' (begin_fetch(), end_fetch()). No other row of the
 ///     halo means anything, and derivatives with respect to it are 0.
 ///   - Half of the derivative of a cut edge's block belongs to each of both parts.
 ///   - Derivatives with respect to copies are added to their owners' derivatives (give_back()). If a layer reads the

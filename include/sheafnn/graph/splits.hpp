@@ -162,8 +162,8 @@ namespace detail {
 
 /// Sizes of three sets by the largest-remainder rule: every share is rounded down, and the nodes left over go to the
 /// sets with the largest remainders, ties (up to rounding) in the order of the sets. A set with share 0 gets no node.
-/// With enough nodes no other set is empty (one that would be takes a node from the largest set); with fewer, one is
-/// for training, the next for testing.
+/// With enough nodes no other set is empty (one that would be takes a node from the largest set). With fewer, one is for
+/// training, the next for testing.
 [[nodiscard]] inline SplitSizes largest_remainder(const std::array<double, 3>& shares, Index total) {
   SplitSizes sizes = {};
   const Index needed = std::count_if(shares.begin(), shares.end(), [](double share) { return share > 0; });

@@ -1,6 +1,6 @@
 /// \file
-/// A block of a sheaf times the coordinates of a node, and the block that two nodes' coordinates make, summed over
-/// channels (math: "Diffusion in three steps" (3.15)).
+/// A block of a sheaf times the coordinates of a node, and the block that two nodes' coordinates make, summed over channels.
+/// Source: math: "Diffusion in three steps" (3.15).
 ///
 /// A block has 1, D or D² numbers: c times the identity, a diagonal, or a matrix in columns. T is a tile of channels,
 /// x the D coordinates of a node in it.

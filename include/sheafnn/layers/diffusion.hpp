@@ -1,6 +1,6 @@
 /// \file
-/// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of
-/// ⟨Z̄, Δ Y⟩ with respect to the blocks of L and S (math: "Diffusion in three steps" (3.15)).
+/// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of ⟨Z̄, Δ Y⟩
+/// with respect to the blocks of L and S. Source: math: "Diffusion in three steps" (3.15).
 ///
 /// Features are n × d' × f, channels innermost. The learned blocks mix the first D stalk coordinates. The fixed filters
 /// (math: "Fixed filters") act on the coordinates after them. They are scalar operators with diagonal deg and

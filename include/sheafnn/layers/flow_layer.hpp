@@ -111,7 +111,7 @@ class FlowLayer {
   }
   /// Does this pass keep what backward() reads of the stages of step k?
   [[nodiscard]] bool keeps_stages(Index k) const noexcept { return keep_ && k < stages_.kept_steps(); }
-  /// slope = f(X_i) for stage i of step k in a forward pass, X_i in an array of the stepper's or, for i = 0, a state; the
+  /// slope = f(X_i) for stage i of step k in a forward pass, X_i in an array of the stepper's or, for i = 0, a state. The
   /// stepper's algebra may have put off computing it.
   void evaluate_stage(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, Index k, int i, const S* x, S* slope) {

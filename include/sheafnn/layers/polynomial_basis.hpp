@@ -186,8 +186,8 @@ namespace sheafnn::detail {
           2 * (static_cast<double>(k) + alpha) * (static_cast<double>(k) + beta) * (t + 2) / (r * t)};
 }
 
-/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in the place of A, B and C,
-/// which gives other polynomials (math: "Polynomial filters").
+/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in the place of A, B and C, which
+/// gives other polynomials. Source: math: "Polynomial filters".
 [[nodiscard]] inline RecurrenceStep published_jacobi_step(double alpha, double beta, Index k) {
   constexpr double tiny = 1e-8;
   const double sum = alpha + beta;

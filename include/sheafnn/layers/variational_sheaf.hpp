@@ -22,8 +22,8 @@
 
 namespace sheafnn::layers {
 
-/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
-/// are of this graph, and that weights are finite; maps of numbers that are not finite have such numbers.
+/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise are of this
+/// graph, and that weights are finite. Maps of numbers that are not finite have such numbers.
 ///
 /// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: numbers of arcs are then numbers of incident pairs
 template <SheafPosterior Posterior, class S, class Blocks = EdgeBlocks<S>>

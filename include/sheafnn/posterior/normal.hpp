@@ -5,9 +5,8 @@
 ///     With the activations `residual`, μ = I + raw_μ, and `exponential`, μ = exp(raw_μ), I is added to the prior's μ₀ too.
 ///     KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ½ ((μ − μ₀)² + σ²)/σ₀² − ½ − log(σ/σ₀)
 ///
-/// The default posterior of diagonal and general linear maps; any family can have it: its coordinates are
-/// normal, and so are the map's entries where the chart is linear. Source: paper, "variational sheaf learner";
-/// math: "Posteriors" (3.10).
+/// The default posterior of diagonal and general linear maps. Any family can have it: its coordinates are normal, and so are
+/// the map's entries where the chart is linear. Source: paper, "variational sheaf learner"; math: "Posteriors" (3.10).
 /// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 

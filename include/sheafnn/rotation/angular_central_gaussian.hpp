@@ -62,7 +62,7 @@ template <class T, int P>
   return g;
 }
 
-/// The angular central Gaussian distribution of axes ±x in R^P, with covariance Σ up to scale; on S³ its axes are the
+/// The angular central Gaussian distribution of axes ±x in R^P, with covariance Σ up to scale. On S³ its axes are the
 /// quaternions of Cayley-distributed rotations. Equation: on top of this file; math: "Angular central Gaussian" (2.35).
 template <int P, class Dtype = double>
 class AngularCentralGaussian {

@@ -167,9 +167,9 @@ template <class T, int N>
   }
 }
 
-/// Adds weight · ∂KL/∂M and weight · ∂KL/∂κ to the gradients and returns KL. The derivative in M is taken of s² =
-/// ‖M − M₀‖²_F/8 of a free matrix, a multiple of M − M₀; along SO(N) it equals the multiple −M₀, since M itself is
-/// normal to SO(N), but keeps its digits as M → M₀. Unchecked: that matrices are rotations, and the ranges.
+/// Adds weight · ∂KL/∂M and weight · ∂KL/∂κ to the gradients and returns KL. The derivative in M is taken of s² = ‖M −
+/// M₀‖²_F/8 of a free matrix, a multiple of M − M₀. Along SO(N) it equals the multiple −M₀, since M itself is normal to
+/// SO(N), but keeps its digits as M → M₀. Unchecked: that matrices are rotations, and the ranges.
 template <class T, int N>
 SHEAFNN_HD inline T cayley_prior_kl_backward(const SquareMatrix<T, N>& m, const T& kappa,
                                              const SquareMatrix<T, N>& prior_m, const T& prior_kappa,

@@ -99,8 +99,9 @@ template <class D>
 
 namespace sheafnn::rotation {
 
-/// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution; for N = 3 also the isotropic
-/// Gaussian distribution, and the angular central Gaussian distribution of quaternions, which contains the Cayley distribution.
+/// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution. For N = 3 also the
+/// isotropic Gaussian distribution, and the angular central Gaussian distribution of quaternions, which contains the Cayley
+/// distribution.
 ///
 /// A family that has no fit to these samples (all equal, too few) is in the table with the reason.
 ///

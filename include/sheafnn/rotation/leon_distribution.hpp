@@ -248,8 +248,8 @@ template <int N, class Scalar>
   return {static_cast<Scalar>(detail::leon_normaliser<N>(k).curvature), static_cast<Scalar>(location)};
 }
 
-/// KL to the uniform distribution in nats, in closed form: k (log Z)′ − log Z; where these cancel, k < 1, as the integral
-/// of t (log Z)″(t) from 0 to k, to rounding.
+/// KL to the uniform distribution in nats, in closed form: k (log Z)′ − log Z. Where these cancel, k < 1, as the integral of
+/// t (log Z)″(t) from 0 to k, to rounding.
 template <int N, class Scalar>
 [[nodiscard]] Scalar kl_to_uniform(const LeonCayleyDistribution<N, Scalar>& distribution) {
   const double k = static_cast<double>(distribution.concentration());

@@ -241,8 +241,8 @@ class MatrixBinghamLikelihood {
 [[nodiscard]] inline bool is_small_turn(const SymmetricFrame<3>& frame, const TracelessCoordinates& change) {
   return turn_of(frame, change).cwiseAbs().maxCoeff() <= 0.5;
 }
-/// The matrix after a change in its frame; where turns are small, with eigenvectors U exp(X), so that turns of both matrices by the
-/// same angles leave UVᵀ as it is.
+/// The matrix after a change in its frame. Where turns are small, with eigenvectors U exp(X), so that turns of both matrices
+/// by the same angles leave UVᵀ as it is.
 [[nodiscard]] inline SquareMatrix<double, 3> moved(const SymmetricFrame<3>& frame,
                                                    const TracelessCoordinates& change, bool small) {
   const SquareMatrix<double, 3> full = traceless_matrix(change);

@@ -35,8 +35,8 @@ struct MatrixBinghamNormaliser {
 template <int N>
 using EigenvalueGaps = Column<double, N - 1>;
 
-/// C_ij, at least 0 with a diagonal of 0, from Σ_{k,l} (gap k of A)(gap l of B)(min(k, l) − Σ_{i≤k, j≤l} S_ij²); the last factor is
-/// the sum of the S_ij² with i ≤ k, j > l for k ≤ l, with i > k, j ≤ l for k ≥ l. Takes any gaps.
+/// C_ij, at least 0 with a diagonal of 0, from Σ_{k,l} (gap k of A)(gap l of B)(min(k, l) − Σ_{i≤k, j≤l} S_ij²). The last
+/// factor is the sum of the S_ij² with i ≤ k, j > l for k ≤ l, with i > k, j ≤ l for k ≥ l. Takes any gaps.
 template <int N>
 [[nodiscard]] SquareMatrix<double, N> matrix_bingham_costs(const EigenvalueGaps<N>& a,
                                                            const EigenvalueGaps<N>& b) {

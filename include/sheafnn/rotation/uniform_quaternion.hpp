@@ -2,9 +2,8 @@
 /// Uniform unit quaternions, and the uniform rotations of R³ they stand for, from three random words, without
 /// logarithms.
 ///
-/// Source: Shoemake, "Uniform random rotations", Graphics Gems III, 1992. A unit quaternion is a pair of complex
-/// numbers of angles θ₁ and θ₂ whose squared sizes are 1 − u and u; it is uniform when u, θ₁ and θ₂ are (math,
-/// "Rotations").
+/// Source: Shoemake, "Uniform random rotations", Graphics Gems III, 1992. A unit quaternion is a pair of complex numbers of
+/// angles θ₁ and θ₂ whose squared sizes are 1 − u and u. It is uniform when u, θ₁ and θ₂ are (math, "Rotations").
 #pragma once
 
 #include <cmath>

@@ -15,7 +15,7 @@
 ///     E[ECE | calibrated] = Σ_k E|S_k| / n,    Var[ECE | calibrated] = Σ_k (Σ_{i∈k} c_i (1 − c_i) − (E|S_k|)²) / n²,
 ///     debiased ECE        = ECE − E[ECE | calibrated].
 ///
-/// The debiased ECE has mean 0 for a calibrated model; for another one its mean is at least the error of the bins less the
+/// The debiased ECE has mean 0 for a calibrated model. For another one its mean is at least the error of the bins less the
 /// expectation. The squared error of the bins has an estimate without bias for every model, in bins of two nodes and more,
 ///
 ///     Σ_k (n_k / n) Σ_{i≠j∈k} (y_i − c_i)(y_j − c_j) / (n_k (n_k − 1)).
