@@ -43,7 +43,7 @@ struct Score {
 ///   - score(predictions, nodes): the score of mean predictions; at least one node has a known target.
 /// SampleLoss::predictive (options.hpp) also needs
 ///   - node_losses(execution, outputs, rows, nodes, losses): sets the loss of every node, −log of the likelihood of its
-///     target, or 0 if the node has no target; `outputs` may be overwritten;
+///     target. A node without target has 0. `outputs` may be overwritten;
 ///   - mean_loss(rows, nodes, losses): what value_and_derivative() returns if the nodes have these losses.
 /// They call all functions but the first three only with arguments that check_loss() has accepted, perhaps from several
 /// threads at the same time.

@@ -73,9 +73,9 @@ struct ModelOptions {
   LearnerInput learner = LearnerInput::concatenation;
   /// Number of arc features that the sheaf learner reads as well.
   Index edge_features = 0;
-  /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
-  /// models with general linear maps, augmented; exponential: general linear maps; residual: general linear and diagonal maps
-  /// (default: identity for rotations, tanh for others and with the published spread).
+  /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed. attention:
+  /// deterministic models with general linear maps, augmented. exponential: general linear maps. residual: general linear
+  /// and diagonal maps. Default: identity for rotations, tanh for other maps and with the published spread.
   std::optional<SheafActivation> sheaf_activation = {};
   /// Initial and largest spread of Bayesian maps. `published` also sets the defaults of sheaf_activation and
   /// parametrisation.

@@ -286,9 +286,9 @@ void check_labels(const NodeDataset<GraphType>& data) {
 
 /// Checks that the parts of a dataset for training belong together.
 ///
-/// \throws std::invalid_argument  no nodes, no features, wrong number of rows, labels, targets or names, a label that is neither
-///         in [0, class_count) nor -1, or a split without training nodes or with an unsorted, overlapping or
-///         out-of-range set
+/// \throws std::invalid_argument  no nodes or features; a wrong number of rows, labels, targets or names; a label that is
+///                                neither in [0, class_count) nor -1. Or a split without training nodes, or with an
+///                                unsorted, overlapping or out-of-range set
 template <class GraphType>
 void validate(const NodeDataset<GraphType>& data) {
   const Index n = data.node_count();

@@ -3,9 +3,8 @@
 /// files, programs and Python share this rule.
 ///
 /// - An empty text and the number -1 are unknown.
-/// - Words that other programs write for a missing value, such as NA, nan, None or ?, are refused: the text may be
-///   an unknown label or a class, and only the caller can know. MissingLabels says which texts are unknown
-///   instead.
+/// - Words that other programs write for a missing value, such as NA, nan, None or ?, are refused. Only the caller can know
+///   whether such a text is an unknown label or a class. MissingLabels says which texts are unknown instead.
 /// - Where all known labels are numbers, classes are their values: 1, 1.0 and 01 are one class. Otherwise classes
 ///   are texts.
 /// - Many different numbers that are not whole are a target of regression, and refused.

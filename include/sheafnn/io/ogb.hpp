@@ -1,6 +1,6 @@
 /// \file
-/// Node classification tasks in the raw form that the Open Graph Benchmark (Hu et al., NeurIPS 2020) publishes: a folder
-/// with compressed tables, as ogbn-arxiv and ogbn-products, or with .npz files. Graphs have fewer than 2³⁰ edges.
+/// Node classification tasks in the raw form that the Open Graph Benchmark (Hu et al., NeurIPS 2020) publishes. A folder has
+/// compressed tables, as ogbn-arxiv and ogbn-products, or .npz files. Graphs have fewer than 2³⁰ edges.
 #pragma once
 
 #include <algorithm>

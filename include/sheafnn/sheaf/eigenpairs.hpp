@@ -93,8 +93,8 @@ struct EigenpairProblem {
   }
 };
 
-/// Multiplications of shift_invert: the factor, and 30 blocks that are solved for and made orthogonal, about what
-/// eigenvalues take that lie too close together for the iteration. Dense products run three times as fast as sparse ones.
+/// Multiplications of shift_invert: the factor, and 30 blocks that are solved for and made orthogonal. Eigenvalues that lie
+/// too close together for the iteration take about as many. Dense products run three times as fast as sparse ones.
 template <class Real>
 [[nodiscard]] double shift_invert_work(const EigenpairProblem<Real>& problem, const EliminationOrder& order) {
   const KrylovSizes sizes(problem.count);

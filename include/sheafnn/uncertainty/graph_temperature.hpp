@@ -41,8 +41,8 @@ struct GraphTemperature {
   }
 };
 
-/// The agreement g_u of every node with its neighbours: the probability that classes drawn from its prediction and from
-/// a neighbour's prediction are equal, averaged over the neighbours. Nodes without neighbours get the mean over the
+/// The agreement g_u of every node with its neighbours, averaged over the neighbours. It is the probability that classes
+/// drawn from its prediction and from a neighbour's prediction are equal. Nodes without neighbours get the mean over the
 /// other nodes.
 ///
 /// \param probabilities  n × C, row-major
