@@ -165,8 +165,8 @@ class ThreadTeam {
     }
   };
 
-  /// A cooldown in which something is not tried again: a multiple of the time that was lost, which doubles with every
-  /// loss, so that the total loss stays small.
+  /// A cooldown in which something is not tried again. It is a multiple of the lost time and doubles with every loss, so
+  /// that the total loss stays small.
   class Cooldown {
    public:
     void begin(Clock::time_point now, Clock::duration lost) noexcept {

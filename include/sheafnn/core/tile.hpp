@@ -1,6 +1,6 @@
 /// \file
-/// Tiles T = Pack<S, W> or S, in which the channels of a row of features are computed: reading and writing them, whole or in
-/// part, and cutting a row into them. A tile is a register on the CPU and four numbers on a thread of a device.
+/// Tiles T = Pack<S, W> or S, in which the channels of a row of features are computed. Functions read and write tiles, whole
+/// or in part, and cut a row into tiles. A tile is a register on the CPU and four numbers on a thread of a device.
 ///
 /// Unchecked: pointers to as many numbers as are read or written, and numbers of channels.
 #pragma once
@@ -224,8 +224,8 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
   body.template operator()<Pack<Scalar, W>>(TileAt<Pack<Scalar, W>, false>(c, end - c));
 }
 
-/// for_tiles() for bodies that walk along arcs: where there are registers for it, one and a part of another pack are one
-/// tile of twice the lanes, since a second walk costs as much as the first.
+/// for_tiles() for bodies that walk along arcs. Where there are registers for it, one and a part of another pack are one
+/// tile of twice the lanes: a second walk costs as much as the first.
 ///
 /// \tparam D  tiles that a body keeps of a node
 template <class Scalar, int D, class Body>

@@ -8,8 +8,8 @@
 ///     FILE.eE-F-ofP.p.npy   rows of part p of P: a node's number and its C predictions; E epochs, F a fingerprint
 ///     FILE                  everything else, `best_predictions` empty, metadata: shards (eE-F-ofP) and shard_count (P)
 ///
-/// FILE takes the place of the old one when all rows are written, and the old rows go when it has: at any time FILE and
-/// what it names are whole. All ranks see the same files.
+/// When all rows are written, FILE replaces the old file, and then the old rows go. So FILE and what it names are whole at
+/// any time. All ranks see the same files.
 #pragma once
 
 #include <algorithm>

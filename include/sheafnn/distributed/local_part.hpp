@@ -1,9 +1,9 @@
 /// \file
-/// LocalPart: one rank's part of a graph, and with whom it exchanges which rows, from the rows that the rank owns: the
-/// neighbours of its nodes. Both sides of every exchange follow from these and from the partition.
+/// LocalPart: one rank's part of a graph, and which rows it exchanges with which rank. It is built from the rows that the
+/// rank owns: the neighbours of its nodes. Both sides of every exchange follow from these and from the partition.
 ///
-/// Nodes: interior ones, other owned ones, both in the order of their numbers in the whole graph, then the halo, in the
-/// order of owners and numbers. The halo rows of one owner lie one behind the other, so that they are received in place.
+/// Nodes: interior nodes, then other owned nodes, both in the order of their numbers in the whole graph. Then the halo, in
+/// the order of owners and numbers. The halo rows of one owner lie one behind the other, so that they are received in place.
 #pragma once
 
 #include <algorithm>

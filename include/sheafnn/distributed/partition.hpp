@@ -1,8 +1,8 @@
 /// \file
-/// Partition: which rank owns which node of a graph; contiguous ranges of equal work, partitions from files, and what a
-/// partition costs: edge cut, halos, balance.
+/// Partition: which rank owns which node of a graph. Has contiguous ranges of equal work, partitions from files, and the
+/// cost of a partition: edge cut, halos, balance.
 ///
-/// The work of a node is taken as its degree + node_work: a pass does something for every arc, or incident pair, of a node,
+/// The work of a node is taken as its degree + node_work. A pass does something for every arc, or incident pair, of a node,
 /// and something for the node itself.
 #pragma once
 

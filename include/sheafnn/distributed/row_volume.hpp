@@ -20,7 +20,7 @@
 
 namespace sheafnn::distributed {
 
-/// Exchanges of rows, and how many numbers every row of a halo has in all of them together; and what passes need of all
+/// Exchanges of rows, and how many numbers every row of a halo has in all exchanges together. Also what passes need of all
 /// parts beside rows.
 struct RowVolume {
   Index exchanges = 0;  ///< copies from owners, and sums sent back to them
@@ -67,11 +67,11 @@ void add_projections(const Model& model, Index exchanges, RowVolume& r) {
 ///     Bayesian:       epochs · (2 L T + L K) h   for W and R̄,   2 · epochs · p + epochs · p   for projections and back,
 ///     deterministic:  epochs · 3 L h,                           3 · epochs · Σ_s p_s
 ///
-/// numbers; with an encoder of the sheaf learner's own, projections are computed once for a step and the evaluation before
-/// it: epochs + 1 times in place of 2 · epochs.
+/// numbers. If the sheaf learner has its own encoder, projections are computed once for a step and the evaluation before it:
+/// epochs + 1 times in place of 2 · epochs.
 ///
-/// A polynomial filter of degree K applies Δ max(K, 1) times to every tile of w channels (layers/channel_tiles.hpp), of
-/// which there are t = ⌈f/w⌉: in place of each exchange of h numbers there are max(K, 1) · t of d' w. With s sheaves
+/// A polynomial filter of degree K applies Δ max(K, 1) times to every tile of w channels (layers/channel_tiles.hpp); there
+/// are t = ⌈f/w⌉ tiles. So max(K, 1) · t exchanges of d' w numbers replace each exchange of h numbers. With s sheaves
 /// (below, the sheaves of one pass) and scalings of g numbers it has in addition
 ///
 ///     epochs · s (T + K_s)   copies of scalings, and where maps are learned   epochs · s T   sums of their derivatives
@@ -121,8 +121,8 @@ template <class Model>
   return start + stages * (accepted + rejected) + (training ? 2 * stages * accepted : 0);
 }
 
-/// The same of networks of continuous time with equal steps: flow_exchanges() for each of T draws of a training step and K
-/// of an evaluation, and projections as above, without sharing.
+/// The same for networks in continuous time with equal steps. It is flow_exchanges() for each of T draws of a training step
+/// and K draws of an evaluation, and projections as above, without sharing.
 ///
 /// \throws std::invalid_argument  steps that the tolerances choose: their number depends on the data, see
 ///                                flow_exchanges(). Unchecked: as above

@@ -129,7 +129,8 @@ struct OwnStates {
 /// \param states  all ranks give some, or none
 /// \throws std::invalid_argument  an option out of range, data that do not fit the model, or a split that is not in order
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
-///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
+///                                the part's size. Rank 0 alone throws what callbacks throw, so that a program ends all
+///                                ranks (run())
 template <class Model>
 TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Split& own,
                         const TrainOptions& given = {}, const OwnStates& states = {}) {

@@ -24,8 +24,8 @@ namespace sheafnn {
 
 namespace detail {
 
-/// ε² of z = μ + σε, σ ≥ 0, where z comes back from a map. Where σ is not far above the rounding of z, ε cannot be told: its
-/// mean square, 1, takes the place of ε², and the mean of log q − log p stays KL.
+/// ε² of z = μ + σε, σ ≥ 0, where z comes back from a map. Where σ is not far above the rounding of z, ε cannot be told. Its
+/// mean square, 1, replaces ε², and the mean of log q − log p stays KL.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T squared_noise(const T& z, const T& mu, const T& sigma) {
   using std::abs;
