@@ -77,7 +77,7 @@ def formula_in_words(match):
 
 def comment_texts(source):
     """Of the comments that begin with ///."""
-    lines, first = [], 0
+    lines, first, after_code = [], 0, False
 
     def end():
         for line, text in paragraphs("\n".join(lines), first, CPP_BEGINS):
@@ -91,10 +91,12 @@ def comment_texts(source):
         trailing = match is not None and bool(match[3])
         begins = match is not None and bool(match[2]) and (trailing or not match[1].strip())
         follows = match is not None and bool(lines) and not match[1].strip() and not trailing
+        follows = follows and (bool(match[2]) != after_code)  # the next lines of a ///< comment begin with //
         if lines and (not follows or trailing):
             yield from end()
         if begins or follows:
             first = first if lines else number
+            after_code = trailing if not lines else after_code
             lines.append(match[4])
 
 

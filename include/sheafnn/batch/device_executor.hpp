@@ -299,9 +299,9 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
   void synchronise() { check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize", device_); }
 
  private:
-  /// Makes the device the current one while a kernel is launched, and says how: its blocks may be scheduled early if
-  /// its code waits for the previous kernel, and if it waits for that kernel only. The code may be made for an older device
-  /// than this one.
+  /// Makes the device the current one while a kernel is launched, and says how. Its blocks may be scheduled early if its
+  /// code waits for the previous kernel, and if it waits for that kernel only. The code may be made for an older device than
+  /// this one.
   class Launch {
    public:
     cudaLaunchConfig_t config{};

@@ -5,9 +5,9 @@
 /// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`, which
 /// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior
 /// sample of it). A team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to
-/// `outputs` sums, and `finish(item, group, sums)` takes the totals. No item reads what another item of the same
-/// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
-/// that do not touch each other's results may share a launch: on small graphs kernels are so short that each one saved counts.
+/// `outputs` sums, and `finish(item, group, sums)` takes the totals. No item reads what another item of the same launch
+/// writes. So the order of execution does not matter and results are the same on every run. Kernels that do not touch each
+/// other's results may share a launch: on small graphs kernels are so short that each one saved counts.
 ///
 /// A team kernel with a member `teams` has a second sum. The teams of so many items one after another are a bundle: a
 /// power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums;

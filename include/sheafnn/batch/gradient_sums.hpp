@@ -18,8 +18,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few rows, so that no
-/// thread has to wait for a long chunk.
+/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few rows. So no thread has to wait for a long
+/// chunk.
 struct RowChunks {
   Index rows = 0;
 

@@ -20,7 +20,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// The terms of a layer's Laplacian, by instance. All pointers are null where they do not depend on features: then every
+/// The terms of a layer's Laplacian, by instance. All pointers are null where they do not depend on features. Then every
 /// hyperedge has one slot, all its pairs read it, and D̃ is the sheaf's D.
 template <class S>
 struct IncidenceTerms {

@@ -229,7 +229,7 @@ struct NpzRows {
   return r;
 }
 
-/// Refuses weights and other attributes of edges, unless all edges have the same value: all numbers are equal, or all rows
+/// Refuses weights and other attributes of edges, unless all edges have the same value. All numbers are equal, or all rows
 /// if each edge has a row.
 ///
 /// \param list  of the edges; null: a matrix lists them

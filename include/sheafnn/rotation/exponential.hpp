@@ -2,12 +2,12 @@
 /// Exponential parametrisation φ ↦ exp(X_φ) of rotations, by scaling and squaring of a diagonal Padé approximant; for
 /// ‖φ‖ > 14.4 by the normal form of X_φ.
 ///
-/// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring
-/// method for the matrix exponential revisited", 2005), and for a skew-symmetric argument it is orthogonal. ‖X_φ‖₂
-/// ≤ ‖φ‖₂, so φ is halved until its length is at most 0.9. Squarings lose about ‖φ‖ units in the last place, of
-/// orthogonality too: beyond four of them large_parameters.hpp takes over, whose rotations are orthogonal to rounding. Every
-/// finite φ is taken. The error is some ε(1 + ‖φ‖), which is what rounding of φ does, for N = 2 and, up to ‖φ‖ = 1/ε, for N
-/// = 3 some ε. A φ that is not finite gives NaN. Source: math: "Large parameters" (2.44).
+/// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring method for the
+/// matrix exponential revisited", 2005). For a skew-symmetric argument it is orthogonal. ‖X_φ‖₂ ≤ ‖φ‖₂, so φ is halved until
+/// its length is at most 0.9. Squarings lose about ‖φ‖ units in the last place, of orthogonality too: beyond four of them
+/// large_parameters.hpp takes over, whose rotations are orthogonal to rounding. Every finite φ is taken. The error is some
+/// ε(1 + ‖φ‖), which is what rounding of φ does, for N = 2 and, up to ‖φ‖ = 1/ε, for N = 3 some ε. A φ that is not finite
+/// gives NaN. Source: math: "Large parameters" (2.44).
 #pragma once
 
 #include <cmath>

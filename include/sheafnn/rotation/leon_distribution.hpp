@@ -85,8 +85,8 @@ template <int N>
 
 /// log det((I + Y)/2), at most 0; −∞ where Y has eigenvalue −1 to rounding.
 ///
-/// Near I as ½ log det(I − DᵀD/4), D = Y − I, by elimination that keeps the pivots' distances from 1: the entries of D
-/// off the diagonal hold angles that the diagonal of Y has rounded away.
+/// Near I as ½ log det(I − DᵀD/4), D = Y − I, by elimination that keeps the pivots' distances from 1. The entries of D off
+/// the diagonal hold angles that the diagonal of Y has rounded away.
 template <int N, class Scalar>
 [[nodiscard]] double log_half_determinant(const SquareMatrix<Scalar, N>& y) {
   const SquareMatrix<double, N> difference = y.template cast<double>() - identity_matrix<double, N>();

@@ -65,8 +65,8 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
   return r;
 }
 
-/// A matrix whose rows and columns have sum 1, less the identity: its diagonal is minus the other entries of the row, which keeps the
-/// digits of concentrated samples.
+/// A matrix whose rows and columns have sum 1, less the identity. Its diagonal is minus the other entries of the row, which
+/// keeps the digits of concentrated samples.
 [[nodiscard]] inline SquareMatrix<double, 3> less_identity(SquareMatrix<double, 3> squares) {
   for (int i = 0; i < 3; ++i) {
     squares(i, i) = 0;
