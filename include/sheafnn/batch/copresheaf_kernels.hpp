@@ -65,7 +65,7 @@ struct MeanForward : WalkTeam<NeighbourSums<ArcMaps<Family, S, false>, S>, S> {
   }
 };
 
-/// What a MixForward goes on with from (I ⊗ A) m Bᵀ: X' − X, which it keeps, and X'.
+/// What a MixForward continues with from (I ⊗ A) m Bᵀ: X' − X, which it keeps, and X'.
 template <class Family, class S>
 struct CopresheafEnding {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

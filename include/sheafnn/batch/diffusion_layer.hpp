@@ -232,7 +232,7 @@ class BatchDiffusionLayer {
             mixed_.data(),
             filter_->active() ? filtered_.scaled() : scaled_.data()};
   }
-  /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, if a
+  /// Teams of a bundle, if the layer below may continue with this one's mixing; else 0. It may on small graphs, if a
   /// warp is enough for the tiles of a node with as many lanes as its arcs want: eight for nodes of high degree, four
   /// for others.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {

@@ -219,7 +219,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape
   }
 }
 
-/// What a layer goes on with from Y at a node and some channels, before it looks at neighbours: W = S Y.
+/// What a layer continues with from Y at a node and some channels, before it looks at neighbours: W = S Y.
 template <class Family, class S>
 struct SheafScaling {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

@@ -58,7 +58,7 @@ class BatchInitialResidual {
   /// \param diffusion  of W
   /// \param x, first   X̃ and X₁
   /// \param diffused   where R goes
-  /// \param next       the next layer's first step, to go on with; null: do not
+  /// \param next       the next layer's first step, to continue with; null: do not
   void forward(Executor& executor, const Diffusion<Family, S>& diffusion, const LayerWeights<S>& weights,
                const S* x, const S* first, S* diffused, const LayerOutput<S>& output,
                const MixForward<Family, S>* next) {

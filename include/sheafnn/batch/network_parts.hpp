@@ -173,7 +173,7 @@ struct NetworkParts {
            !reads_before(l + 1) && layers[l].diffusion() != nullptr && layers[l - 1].diffusion() != nullptr;
   }
 
-  /// May the derivative of the logits go on with the last layer in one launch?
+  /// May the derivative of the logits continue with the last layer in one launch?
   [[nodiscard]] bool enters_last_layer() {
     return norms.empty() && !filter.active() && !options.residual.initial() && layout.at.readout.empty() &&
            output->few_classes() && !layers.empty() && layers.back().diffusion() != nullptr;
@@ -189,7 +189,7 @@ struct NetworkParts {
   /// What layer l gets in a pass.
   ///
   /// \param begun    see BatchLayerCall
-  /// \param adjoins  the layer that it goes on with; l: it does not
+  /// \param adjoins  the layer that it continues with; l: it does not
   /// \param before   of a forward pass: X_{l−1}
   [[nodiscard]] BatchLayerCall<Executor, Family, S, View> layer_call(Executor& executor, const Pass& pass,
                                                                      std::size_t l, bool begun,

@@ -55,9 +55,8 @@ bool wait_briefly(const Ready& ready, int yields) {
 /// any thread.
 class ThreadTeam {
  public:
-  /// The team of this process. Its threads are joined when the process ends; a thread that outlives main() may go on
-  /// with its loops, and runs them alone. A forked child has a team of its own, because of all threads only the one that
-  /// forked goes on there.
+  /// The team of this process. Its threads are joined when the process ends. A thread that outlives main() may continue
+  /// its loops, and runs them alone. A forked child has a team of its own, because only the thread that forked runs there.
   static ThreadTeam& instance() {
     ThreadTeam* const team = current_.load(std::memory_order_acquire);
     return team != nullptr ? *team : start();

@@ -1,6 +1,6 @@
 /// \file
-/// Checkpoints of train_owned() (trainer.hpp) as files of io/training_state.hpp, which a training on any number of ranks
-/// goes on from. Needs sheafnn::io, so that distributed.hpp does not include it.
+/// Checkpoints of train_owned() (trainer.hpp) as files of io/training_state.hpp, from which a training resumes on any
+/// number of ranks. Needs sheafnn::io, so that distributed.hpp does not include it.
 ///
 /// Parameters, moments and history are the same on all ranks: rank 0 writes them. The predictions of the best epoch, N · C
 /// numbers, are what grows with the graph. Above a size every rank writes the predictions of its own nodes,

@@ -7,7 +7,7 @@
 /// | best_predictions | n · C | F64 |
 /// | history | epochs × 9 | F64: loss, nll, kl, λ, validation loss, accuracy, test accuracy, metric: validation, test |
 ///
-/// Older files lack the last two columns of `history`; a training goes on from them where it stops on loss or accuracy.
+/// Older files lack the last two columns of `history`; a training resumes from them where it stops on loss or accuracy.
 /// Metadata: format "sheafnn training", format_version (format_version.hpp), sheafnn_version, seed, best_epoch, best_by (TrainOptions::stop_on; older files lack it), and
 /// what the writer added.
 #pragma once

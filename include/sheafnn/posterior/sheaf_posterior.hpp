@@ -37,8 +37,8 @@
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
 /// posterior/priors.hpp. Source: paper, "variational sheaf learner"; math: "The model".
 ///
-/// Unchecked, in all functions of posteriors, priors and point maps: the sizes of arrays, numbers k of coordinates and
-/// draws, and that parameters come from activate(). Raw outputs may be any finite numbers.
+/// Unchecked: the sizes of arrays, numbers k of coordinates and draws, and that parameters come from activate(). The same
+/// holds for all functions of posteriors, priors and point maps. Raw outputs may be any finite numbers.
 #pragma once
 
 #include <array>

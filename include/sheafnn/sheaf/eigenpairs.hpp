@@ -154,7 +154,7 @@ template <class Real>
         if (pairs) return *std::move(pairs);
       } catch (const std::runtime_error&) {
       }
-      patience = std::numeric_limits<double>::infinity();  // no factor, or no convergence: the iteration goes on
+      patience = std::numeric_limits<double>::infinity();  // no factor, or no convergence: the iteration continues
     }
     if (i == 1 && max_entries > 0) {
       order = elimination_order(problem.graph, max_entries);
