@@ -148,7 +148,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   text->add_flag("--identity-features", data.text.identity_features,
                  "use one-hot node numbers as features, instead of the files' features (default: off)");
   const auto group = app.add_option_group(synthetic_group, "used with --dataset synthetic");
-  group->add_option("--synthetic-nodes", synthetic.nodes, "nodes")->capture_default_str();
+  group->add_option("--synthetic-nodes", synthetic.nodes, "number of nodes")->capture_default_str();
   group->add_option("--synthetic-classes", synthetic.classes, "number of classes, 2 to 1000")
       ->capture_default_str();
   group->add_option("--synthetic-features", synthetic.features, "number of features, the size of the vocabulary")

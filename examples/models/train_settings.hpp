@@ -123,7 +123,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   add_flags(app, *model, s.pairs(), all);
   model
       ->add_flag_callback(
-          "--normalise-features,!--no-normalise-features", [] {}, "the same as --feature-treatment rows and none")
+          "--normalise-features,!--no-normalise-features", [] {},
+          "the same as --feature-treatment rows; --no-normalise-features: none")
       ->each([&s](const std::string& text) {
         bool to_one = false;
         CLI::detail::lexical_cast(text, to_one);

@@ -100,7 +100,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          "how exp(-tL) is computed (taylor, shifted, spectral), its limit of large t, or a learned sum of powers "
          "(hops)"},
         options.expansion...);
-  visit({"terms", "degree of the series, at most 64, or number of eigenpairs",
+  visit({"terms", "degree of the series (at most 64) or number of eigenpairs",
          Range::between(0, layers::max_heat_terms)},
         options.terms...);
   visit({.key = "time",

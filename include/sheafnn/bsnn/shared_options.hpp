@@ -40,7 +40,7 @@ inline constexpr Option plan_option = {.key = "feature_plan",
 inline constexpr Option left_weights_option = {"left_weights", "layers have weights that mix stalk coordinates"};
 inline constexpr Option right_weights_option = {"right_weights", "layers have weights that mix channels"};
 inline constexpr Option readout_option = {.key = "readout_layers",
-                                          .summary = "number of readout layers; GELU follows all but the last",
+                                          .summary = "number of readout layers (GELU follows all but the last)",
                                           .range = OptionRange::between(1, 8),
                                           .since = "0.1"};
 

@@ -71,8 +71,8 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({"patience", "number of epochs without improvement after which training stops", Range::between(1, many)},
         options.patience...);
   visit({"stop_on",
-         "validation metric that chooses the best epoch; presets take roc-auc where one of two classes has two "
-         "thirds of the nodes"},
+         "validation metric that chooses the best epoch; presets take roc-auc where one of two classes has at "
+         "least two thirds of the nodes"},
         options.stop_on...);
   visit({.key = "learning_rate", .summary = "Adam's learning rate", .range = Range::above(0), .flag = "--lr"},
         options.learning_rate...);

@@ -148,8 +148,8 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.1"},
         options.gegenbauer_lambda...);
   visit({.key = "filter_largest_eigenvalue",
-         .summary = "with a filter: upper bound of the Laplacian's eigenvalues, which is 2 for the normalisations "
-                    "augmented and block",
+         .summary = "with a filter: upper bound of the Laplacian's eigenvalues (2 for the normalisations "
+                    "augmented and block)",
          .range = Range::above(0),
          .flag = "--largest-eigenvalue",
          .field = "filter.largest_eigenvalue",
