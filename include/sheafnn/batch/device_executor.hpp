@@ -194,8 +194,8 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
           device_);
   }
 
-  /// Largest number of blocks that share a launch: with more, each part is a launch of its own, because a kernel of
-  /// several parts takes as many registers as the one that needs most.
+  /// Largest number of blocks that share a launch. With more, each part is a launch of its own: a kernel of several parts
+  /// takes as many registers as its most demanding part.
   static constexpr Index max_shared_blocks = 8192;
 
   template <class... Parts>

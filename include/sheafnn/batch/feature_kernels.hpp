@@ -1,6 +1,6 @@
 /// \file
-/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
-/// their backward passes, and the backward pass of the activation (for one network layers/feature_mixing.hpp).
+/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y, their
+/// backward passes, and the backward pass of the activation. For one network: layers/feature_mixing.hpp.
 ///
 /// Features are n × d' × f per instance, channels innermost. An item is a node and four channels, so that neighbouring
 /// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the

@@ -22,9 +22,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// The only layer of its network. As on the CPU, the first steps of a training pass keep what the backward pass reads
-/// of their stages, as many as the memory allows. The backward pass computes the stages of the other steps again, with
-/// the same bits.
+/// The only layer of its network. As on the CPU, the first steps of a training pass keep the stages that the backward pass
+/// reads, as many as the memory allows. The backward pass computes the stages of the other steps again, with the same bits.
 template <class Executor, class Family, class S>
 class BatchFlowLayer {
   using Call = BatchLayerCall<Executor, Family, S>;

@@ -71,7 +71,7 @@ struct InputView {
 template <class Executor, class S>
 class InputFeatures {
  public:
-  /// Largest number of entries in a segment of a column, and of a long row: small where there are few entries in all,
+  /// Largest number of entries in a segment of a column, and of a long row. It is small where there are few entries in all,
   /// and enough threads.
   [[nodiscard]] static Index column_segment(Index entries) noexcept {
     return entries < 100'000 ? 8 : entries < 1'000'000 ? 32 : 256;

@@ -1,6 +1,6 @@
 /// \file
-/// NetworkParts: what a BatchNetwork consists of, in the memory of an executor: the layers of all runs, their
-/// parameters and gradients, and the arrays that they work on (for one network: bsnn/network_parts.hpp).
+/// NetworkParts: what a BatchNetwork consists of, in the memory of an executor. It has the layers of all runs, their
+/// parameters and gradients, and their arrays. For one network: bsnn/network_parts.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -44,9 +44,9 @@ concept BatchModel = requires {
 
 namespace detail {
 
-/// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, and options(model), the
-/// options of a SheafModel with such layers; also layout(model), where model.layout() is no ModelLayout. Here of SheafModel,
-/// and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
+/// What stands between the encoder and the readout of a kind of model. It has Layer, the type of its layers, and
+/// options(model), the options of a SheafModel with such layers. It has layout(model) where model.layout() is no
+/// ModelLayout. Here of SheafModel, and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};
 template <class Executor, class Model>
@@ -221,8 +221,8 @@ struct NetworkParts {
       return false;
     }
   }
-  /// After the backward pass of layer l: adds to x̄ what the layer after it has found for the same features, and at the first
-  /// layer what that layer itself has found.
+  /// After the backward pass of layer l: adds to x̄ what the layer after it has found for the same features. At the first
+  /// layer it also adds what that layer itself has found.
   void add_before_bar(Executor& executor, const Pass& pass, std::size_t l) {
     const auto add = [&](std::size_t from) {
       if (!reads_before(from)) return;

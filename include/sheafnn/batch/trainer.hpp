@@ -135,8 +135,8 @@ class BatchTrainer {
     return outcomes;
   }
 
-  /// Records epoch() for executor.replay(), after a trial with all runs at rest: whatever the executor loads when
-  /// it is first needed is there before the recording.
+  /// Records epoch() for executor.replay(), after a trial with all runs at rest. So whatever the executor loads at its first
+  /// use is there before the recording.
   void record_epoch() {
     std::vector<detail::Progress> resting(trainings_.size());
     for (detail::Progress& p : resting) p.active = 0;
@@ -148,8 +148,8 @@ class BatchTrainer {
     executor_.record([this] { epoch(); });
   }
 
-  /// Enqueues the end of the last epoch of all runs and the beginning of the next one: evaluation and training pass,
-  /// then the step of the optimiser.
+  /// Enqueues the end of the last epoch of all runs and the beginning of the next epoch. These are evaluation and training
+  /// pass, then the step of the optimiser.
   void epoch() {
     if (beside_) {
       executor_.side_by_side([&] { train_pass(); }, [&] { end_epoch(*evaluation_); });

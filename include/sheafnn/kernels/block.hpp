@@ -54,8 +54,8 @@ SHEAFNN_HD SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* su
   }
 }
 
-/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` numbers keeps, in its number k: all, the diagonal, or
-/// the sum of the diagonal.
+/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` numbers keeps in its number k. They are all entries,
+/// the diagonal, or the sum of the diagonal.
 template <int D, int Size, class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_entries(const Use& use) {
   SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {
