@@ -1,6 +1,6 @@
 /// \file
-/// Classifies graphs: trains on each fold of a set, chooses the epoch on a tenth of the graphs outside of the fold, and prints
-/// the accuracy of each fold with the mean; or predicts with a trained network.
+/// Classifies graphs. Trains on each fold of a set, chooses the epoch on a tenth of the graphs outside of the fold, and
+/// prints the accuracy of each fold with the mean. Or predicts with a trained network.
 ///
 ///     graphs mutag.npz --fold 0 --save mutag.safetensors
 ///     graphs mutag.npz --load mutag.safetensors --predictions classes.csv
@@ -44,7 +44,7 @@ struct Settings : graph_program::Defaults {
   }
 };
 
-/// Predictions as a CSV file, one line per graph, with its name where graphs have names; the fold is empty if the graph has
+/// Predictions as a CSV file, one line per graph, with its name where graphs have names. The fold is empty if the graph has
 /// no fold.
 class PredictionRows {
  public:

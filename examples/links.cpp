@@ -1,6 +1,7 @@
 /// \file
-/// Predicts links: hides edges of a graph, trains a sheaf network to separate them from pairs of nodes without an edge,
-/// prints the ranking metrics of the hidden test edges, and writes a ranking of pairs; or ranks pairs with a trained network.
+/// Predicts links. Hides edges of a graph, and trains a sheaf network to separate them from pairs of nodes without an edge.
+/// Prints the ranking metrics of the hidden test edges, and writes a ranking of pairs. Or ranks pairs with a trained
+/// network.
 ///
 ///     links --dataset people --save links.safetensors
 ///     links --dataset people --load links.safetensors --candidates pairs.csv --ranking ranking.csv

@@ -1,6 +1,6 @@
 /// \file
-/// Predicts the class of every node of a graph with a trained model, or the numbers that it learned in place of classes, with
-/// the uncertainty of each prediction. The graph need not be the one the model was trained on. --sheaf writes what was
+/// Predicts the class of every node of a graph with a trained model, or the numbers that it learned in place of classes.
+/// Each prediction has its uncertainty. The graph need not be the one the model was trained on. --sheaf writes what was
 /// learned for other programs.
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 /// \file
-/// Trains a Bayesian sheaf neural network, or another sheaf network, for node classification or numbers on nodes on the
-/// splits of a dataset, prints a table and, on request, writes a report, the models and checkpoints to resume from.
+/// Trains a Bayesian sheaf neural network, or another sheaf network, on the splits of a dataset, for classes of nodes or
+/// numbers on nodes. Prints a table. On request, writes a report, the models and checkpoints to resume from.
 #include <atomic>
 #include <cstdio>
 #include <filesystem>

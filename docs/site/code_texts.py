@@ -25,16 +25,22 @@ PYTHON_BEGINS = re.compile(r"[-*] |:\w+|\d+[.)] ")
 CPP_BEGINS = re.compile(r"\\(?:t?param|throws?|returns?|file|brief|f\[|code|pre|post|note|see|name|\w*group)|[-*@|] |\d+[.)] ")
 
 
-def paragraphs(text, first, begins):
+def paragraphs(text, first, begins, indented=False):
     """(line, paragraph) of a comment or a docstring without its blocks of code.
 
     :param first: number of the first line
     :param begins: matches the beginning of a line that begins a paragraph
+    :param indented: whether lines that four blanks indent are code, unless they belong to an item
     """
     lines, begin, code = [], first, False
     for number, line in enumerate([*text.splitlines(), ""], first):
         stripped = line.strip()
         code = code and bool(stripped) or stripped.startswith((">>>", "\\code", "\\f["))
+        if indented and line.startswith("    ") and not (lines and begins.match(lines[0])) and not begins.match(stripped):
+            if lines:
+                yield begin, " ".join(lines)
+            lines = []
+            continue
         if lines and (not stripped or code or begins.match(stripped)):
             yield begin, " ".join(lines)
             lines = []
@@ -80,7 +86,7 @@ def comment_texts(source):
     lines, first, after_code = [], 0, False
 
     def end():
-        for line, text in paragraphs("\n".join(lines), first, CPP_BEGINS):
+        for line, text in paragraphs("\n".join(lines), first, CPP_BEGINS, indented=True):
             text = re.sub(r"^\\t?param(?:\[\w+\])? .+?(?:  +|$)|^\\throws? .+?(?:  +|$)|^\\\w+ *", "", text)
             text = re.sub(r"\\f\$.*?\\f\$|\\[cp] \S+", "`C`", text)
             yield line, "comment", re.sub(rf"(?<!\S)(?:{FORMULA})(?: (?:{FORMULA}))+(?!\S)", formula_in_words, text)

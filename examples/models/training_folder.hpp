@@ -1,6 +1,6 @@
 /// \file
-/// The folder of --checkpoint and --resume: training.json with the command line, and one file for each training, a split
-/// with a seed, that has come to its first checkpoint.
+/// The folder of --checkpoint and --resume. It has training.json with the command line, and one file for each training, a
+/// split with a seed, after its first checkpoint.
 #pragma once
 
 #include <algorithm>

@@ -143,10 +143,11 @@ template <RestrictionMapFamily Family, SheafSource Posterior, std::floating_poin
 }
 
 /// The same of cooperative networks: every layer exchanges rows of h numbers twice forwards and twice backwards. Learners
-/// that look at neighbours exchange for each of their convolutions, whose rows for both maps have q numbers (2g, the last
-/// one's 2o), once forwards and once backwards: in every layer and sample, or with one pair for all layers once per pass.
-/// The learner `sage` adds up two numbers over all parts for each of its norms and directions, one at a time. Batch norm
-/// adds up the h columns twice per layer and sample forwards, for means and variances, and once 2h numbers backwards.
+/// that look at neighbours exchange rows for each of their convolutions, once forwards and once backwards. The rows for both
+/// maps have q numbers (2g; in the last convolution 2o). They do so in every layer and sample, or with one pair for all
+/// layers once per pass. The learner `sage` adds up two numbers over all parts for each of its norms and directions, one at
+/// a time. Batch norm adds up the h columns twice per layer and sample forwards, for means and variances, and once 2h
+/// numbers backwards.
 /// Unchecked: as above.
 template <int D, bool Bayesian, std::floating_point S>
 [[nodiscard]] RowVolume training_volume(const CooperativeModel<D, Bayesian, S>& model, Index epochs,
@@ -189,10 +190,10 @@ struct HypergraphVolume : RowVolume {
   }
 };
 
-/// The same of networks on hypergraphs, for T draws of a training step and K of an evaluation: in each of L layers
-/// 2 T + K sums of h numbers, two such rows with the non-linear Laplacian, and 3 sums of p/2 numbers in every pass of a
-/// sheaf learner. The non-linear Laplacian sends T + K times per layer a row of h numbers of every member, with a
-/// projection of D, and two numbers back. Unchecked: as above.
+/// The same for networks on hypergraphs, for T draws of a training step and K draws of an evaluation. Each of L layers has 2
+/// T + K sums of h numbers, two such rows with the non-linear Laplacian. Every pass of a sheaf learner has 3 sums of p/2
+/// numbers. The non-linear Laplacian sends T + K times per layer a row of h numbers of every member, with a projection of D,
+/// and two numbers back. Unchecked: as above.
 template <RestrictionMapFamily Family, SheafSource Posterior, std::floating_point S>
 [[nodiscard]] HypergraphVolume training_volume(const HypergraphModel<Family, Posterior, S>& model, Index epochs,
                                                const TrainOptions& options) {

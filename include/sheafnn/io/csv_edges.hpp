@@ -217,8 +217,8 @@ class EdgeListReader {
     Index line = 0;  ///< of that value, 0: none yet
   };
 
-  /// Takes the first record for the names of columns, if no name is a node or a number, and two names are the ends of an
-  /// edge. So a mistyped pair of nodes is no header.
+  /// Takes the first record for the names of columns, if no name is a node or number, and two names are ends of an edge. So
+  /// a mistyped pair of nodes is no header.
   [[nodiscard]] bool read_header() {
     const std::vector<std::string>& fields = csv_.fields();
     if (fields.size() > 100) return false;  // of no edge list

@@ -207,8 +207,8 @@ class OpenFile {
 /// Reads a regular file: what was there when it was opened, also when another takes its place meanwhile.
 ///
 /// \throws MissingFile         no such file
-/// \throws std::runtime_error  it is a folder or device, cannot be read, is larger than the memory, or changed while it was
-///                             read (as its size and time tell)
+/// \throws std::runtime_error  it is a folder or device, cannot be read, is larger than the memory, or changed during the
+///                             reading (as its size and time tell)
 [[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;

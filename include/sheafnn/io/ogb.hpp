@@ -221,8 +221,8 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
 /// \param folder   its name becomes the dataset's name
 /// \param use      splits are looked at for training only
 /// \param missing  the texts that are unknown labels, besides `nan`
-/// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit; features of edges,
-///         several graphs, or several labels for a node
+/// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit. Also for features of
+///                             edges, several graphs, or several labels for a node
 [[nodiscard]] inline Dataset load_ogb(const std::filesystem::path& folder, DatasetUse use = DatasetUse::training,
                                       const MissingLabels& missing = {}) {
   std::error_code error;

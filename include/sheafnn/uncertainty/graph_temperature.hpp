@@ -10,7 +10,7 @@
 /// Newton's method within the same bounds. math: "Temperature scaling on graphs" (6.10).
 ///
 /// It follows the idea of Hsu, Shen, Tomani, Cremers, "What makes graph neural networks miscalibrated?", NeurIPS 2022 (GATS):
-/// a temperature per node that depends on its neighbourhood; theirs has attention and six terms.
+/// a temperature per node that depends on its neighbourhood. Theirs has attention and six terms.
 #pragma once
 
 #include <algorithm>

@@ -8,8 +8,8 @@
 ///     ROC AUC           = Σ_k N_k (Σ_{j<k} P_j + P_k/2) / (P N)        ties count half
 ///     average precision = Σ_k (P_k / P) · Σ_{j≤k} P_j / Σ_{j≤k} (P_j + N_j)
 ///
-/// Two classes: the ranking of class 1. Several: the mean over the classes (one against the rest, unweighted),
-/// without classes that no node has or all nodes have; NaN when no class remains. O(C n log n).
+/// Two classes: the ranking of class 1. Several: the mean over the classes (one against the rest, unweighted), without
+/// classes that no node has or all nodes have. NaN when no class remains. O(C n log n).
 #pragma once
 
 #include <algorithm>
