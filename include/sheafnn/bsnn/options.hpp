@@ -133,24 +133,24 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.2"},
         options.use_edges...);
   visit({.key = "edge_types",
-         .summary = "names of the edges' types, each with weights of the sheaf learner; programs take them from "
-                    "the data (--edge-types)",
+         .summary = "names of the edges' types, each with weights of the sheaf learner; train and train_mpi have "
+                    "--edge-types, which takes them from the data",
          .flag = "",
          .since = "0.2"},
         options.edge_types...);
   visit({.key = "node_types",
-         .summary = "names of the nodes' types, each with stalks of its own; programs take them from the data "
-                    "(--stalks)",
+         .summary = "names of the nodes' types, each with stalks of its own; train and train_mpi have --stalks, "
+                    "which takes them from the data",
          .flag = "",
          .since = "0.2"},
         options.node_types...);
   visit({.key = "stalks",
-         .summary = "stalk dimension of each type of nodes; programs have --stalks",
+         .summary = "stalk dimension of each type of nodes; train and train_mpi have --stalks",
          .flag = "",
          .since = "0.2"},
         options.stalks...);
   visit({.key = "edge_stalks",
-         .summary = "stalk dimension of each type of edges; programs have --edge-stalks",
+         .summary = "stalk dimension of each type of edges; train and train_mpi have --edge-stalks",
          .flag = "",
          .since = "0.2"},
         options.edge_stalks...);

@@ -91,8 +91,8 @@ class CayleyDistribution {
 
 /// log f(P); a drifted P is orthonormalised first. math: "Cayley distribution" (2.5).
 ///
-/// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is
-/// about N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
+/// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε. The error is about N² ε/(1
+/// − κ) where P is that close to M, and N² ε elsewhere.
 ///
 /// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>

@@ -3,8 +3,8 @@
 ///
 /// AIC = 2 · parameters − 2 Σ log f at the maximum of the likelihood: smaller is better, and a difference below 2 says
 /// little. Densities are with respect to Haar measure, so that all log-likelihoods are comparable; the uniform
-/// distribution has 0. p-values come from goodness_of_fit and are too large because the fit has seen the samples: a small one
-/// rejects a family, a large one proves nothing.
+/// distribution has 0. p-values come from goodness_of_fit and are too large because the fit has seen the samples. A small
+/// p-value rejects a family, a large p-value proves nothing.
 #pragma once
 
 #include <algorithm>

@@ -175,9 +175,9 @@ template <class T, int N>
 
 /// Adds d⟨cotangent, exp(X_φ)⟩/dφ to `gradient`.
 ///
-/// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·); it is found by differentiating the scheme above
-/// along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential", 2009); for ‖φ‖ >
-/// 14.4 see far_exponential_adjoint(). Takes any φ; a φ that is not finite gives NaN.
+/// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·). It is found by differentiating the scheme above
+/// along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential", 2009). For ‖φ‖ > 14.4
+/// see far_exponential_adjoint(). Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationParameters<T, N>& phi,
                                                                const SquareMatrix<T, N>& cotangent,

@@ -4,9 +4,9 @@
 /// Source: León, Massé, Rivest, "A statistical model for random rotations", J. Multivariate Anal. 97, 2006. With
 /// respect to normalised Haar measure, f(P) = det((I + PMᵀ)/2)^k / Z,
 ///     Z = Π_{j=1}^{N−1} Γ(j/2 + k) Γ(j) / (Γ(j/2) Γ(j + k)),      r = |E P| = k/(N − 1 + k).
-/// −P = H(a_N) ⋯ H(a_2) · diag(1, …, 1, −1), a product of reflections, makes det(I + P) a product of independent
-/// factors: a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k
-/// degrees of freedom. Derived in math, "León's distribution" (2.40), (2.41).
+/// −P = H(a_N) ⋯ H(a_2) · diag(1, …, 1, −1), a product of reflections, makes det(I + P) a product of independent factors.
+/// a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k degrees of freedom.
+/// Derived in math, "León's distribution" (2.40), (2.41).
 #pragma once
 
 #include <boost/math/special_functions/erf.hpp>
@@ -109,7 +109,7 @@ template <int N, class Scalar>
 }
 
 /// The x with P(G ≤ x) = u for gamma distributed G of this shape. From 10⁸ on by the cube root of G, which is normal up to
-/// an error of 1/shape^{3/2} relative to G (Wilson, Hilferty, "The distribution of chi-square", PNAS 17, 1931): there the
+/// an error of 1/shape^{3/2} relative to G (Wilson, Hilferty, "The distribution of chi-square", PNAS 17, 1931). There the
 /// series for the incomplete gamma function do not end.
 [[nodiscard]] inline double gamma_quantile(double shape, double u) {
   if (shape < 1e8) return boost::math::gamma_p_inv(shape, u);

@@ -18,8 +18,8 @@
 
 namespace sheafnn::detail {
 
-/// A cosine, uniform on (−1, 1), as 1 − `rest` with the sign of `negative`: where it is near ±1, `rest` still has
-/// the word's 31 bits (float: 24 of them).
+/// A cosine, uniform on (−1, 1), as 1 − `rest` with the sign of `negative`. Where it is near ±1, `rest` still has the word's
+/// 31 bits (float: 24 bits).
 template <class T>
 struct UniformCosine {
   T rest;
