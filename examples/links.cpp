@@ -78,7 +78,7 @@ void print_ranks(const sheafnn::EdgeTargets& links, const sheafnn::LinkPredictio
   }
   if (edges.empty() || negatives.empty()) return;
   const std::vector<double> ranks = sheafnn::uncertainty::link_ranks(edges, negatives);
-  std::printf("%zu test edges among %zu pairs without an edge: Hits@%td %.3f, MRR %.3f\n", edges.size(),
+  std::printf("%zu test edges among %zu pairs without one: Hits@%td %.3f, MRR %.3f\n", edges.size(),
               negatives.size(), k, sheafnn::uncertainty::hits_at(ranks, k),
               sheafnn::uncertainty::mean_reciprocal_rank(ranks));
 }
