@@ -7,6 +7,7 @@ docstring, a help text or a message with a sentence of more than 25 words or a w
 option of more than 30 words. --sentences also prints sentences of more than 25 words in pages and in comments of the C++ reference;
 they are no failure."""
 
+import collections
 import fnmatch
 import pathlib
 import re
@@ -160,11 +161,17 @@ def faults(kind, text):
 def check_sources(show):
     """The numbers of faulty texts and of long comments of the sources, which are printed; comments if they are shown."""
     found = {False: 0, True: 0}
+    read = collections.Counter()
     for file, line, kind, text in code_texts.texts(root):
+        read[kind] += 1
         for fault in faults(kind, text):
             found[kind == "comment"] += 1
             if show or kind != "comment":
                 print(f"{file}:{line}: {fault}")
+    for kind in ("docstring", "help", "message", "comment"):
+        if read[kind] < 100:
+            print(f"code_texts.py finds {read[kind]} texts of the kind {kind}")
+            found[False] += 1
     return found[False], found[True]
 
 

@@ -119,7 +119,7 @@ def unescaped(literal):
 def message_texts(source):
     """Of the literals: help of options, and other messages."""
     line = last = 0
-    text, begin, kind, code, last_flag = "", 0, "message", "", False
+    text, begin, kind, code = "", 0, "message", ""
 
     def end():
         if text and not MARKUP.search(text):
