@@ -319,8 +319,9 @@ TEST_CASE("a classification goes on with its own split only") {
   TrainOptions more = train_options();
   more.resume = &state;
   CHECK_NOTHROW(static_cast<void>(sheafnn::train(model, karate(), own, more)));
-  const std::string message = "split: one with node " + std::to_string(other.test.front()) +
-                              " among the nodes to evaluate is not allowed; the training to resume had another split";
+  const std::string message =
+      "split: one with node " + std::to_string(other.test.front()) +
+      " among the nodes to evaluate is not allowed; the training to resume had another split";
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), other, more)), message.c_str(),
                        std::invalid_argument);
 }

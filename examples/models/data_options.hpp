@@ -137,7 +137,8 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
                      ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
-                 ".npz file with the restriction maps of the data's edges, for the models " + given_sheaf_models());
+                 ".npz file with the restriction maps of the data's edges, for the models " +
+                     given_sheaf_models());
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },

@@ -33,8 +33,7 @@ inline constexpr Option treatment_option = {.key = "feature_treatment",
                                                 "its values, or as the data suggest (automatic)",
                                             .since = "0.2"};
 inline constexpr Option plan_option = {.key = "feature_plan",
-                                       .summary =
-                                           "treatment of each column of the features; the data decide it",
+                                       .summary = "treatment of each column of the features; the data decide it",
                                        .flag = "",
                                        .since = "0.2"};
 inline constexpr Option left_weights_option = {"left_weights", "layers have weights that mix stalk coordinates"};

@@ -92,7 +92,8 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.decay...);
   visit({"input_dropout", "dropout of features", Range::below(0, 1)}, options.input_dropout...);
   visit({"dropout", "dropout of hidden features", Range::below(0, 1)}, options.dropout...);
-  visit({"kl_schedule", "weight of the KL term over the epochs: rising in cycles (cyclical), constant, or 0 (off)"},
+  visit({"kl_schedule",
+         "weight of the KL term over the epochs: rising in cycles (cyclical), constant, or 0 (off)"},
         options.kl_schedule...);
   visit({.key = "kl_maximum",
          .summary = "largest weight of the KL term",

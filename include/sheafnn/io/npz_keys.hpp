@@ -182,7 +182,8 @@ struct SetKey {
     const std::optional<SetKey> found = SetKey::of(name);
     if (!found) {
       if (!resembles_split(name)) continue;
-      fail(archive.file(), "key '", printable(name), "' is not a known set of a split. The known sets are train_masks, ",
+      fail(archive.file(), "key '", printable(name),
+           "' is not a known set of a split. The known sets are train_masks, ",
            "val_masks and test_masks (or train_mask, train_idx and the like). Remove the key, or draw splits "
            "(--make-splits)");
     }
