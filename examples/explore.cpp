@@ -1,6 +1,6 @@
 /// \file
-/// Draws what a trained model has learned: the graph with classes, uncertainty and maps, histograms, spectrum, features
-/// along the layers, rejection and training, as SVG pictures and one HTML page. It reads what train and predict write,
+/// Draws what a trained model has learned, as SVG pictures and one HTML page. They show the graph with classes, uncertainty
+/// and maps, histograms, spectrum, features along the layers, rejection and training. It reads what train and predict write,
 /// needs gnuplot, and knows no models.
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,6 @@
 /// \file
-/// Writes folders of .npy arrays, of which train_mpi's ranks read the rows of their own nodes: synthetic graphs of any
-/// size, and the arcs of a list of edges. All ranks write; each needs memory for one range of nodes.
+/// Writes folders of .npy arrays: synthetic graphs of any size, and the arcs of a list of edges. The ranks of train_mpi read
+/// the rows of their own nodes. All ranks write; each needs memory for one range of nodes.
 ///
 ///     mpirun -n 4 build/mpi/examples/graph_folder generate --folder big --nodes 10000000
 ///     mpirun -n 4 build/mpi/examples/graph_folder convert --folder own --edges edges.txt --nodes 50000

@@ -1,6 +1,6 @@
 /// \file
-/// Classifies graphs: trains on each fold of a set, chooses the epoch on a tenth of the graphs outside of the fold, and prints
-/// the accuracy of each fold with the mean; or predicts with a trained network.
+/// Classifies graphs. Trains on each fold of a set, chooses the epoch on a tenth of the graphs outside of the fold, and
+/// prints the accuracy of each fold with the mean. Or predicts with a trained network.
 ///
 ///     graphs mutag.npz --fold 0 --save mutag.safetensors
 ///     graphs mutag.npz --load mutag.safetensors --predictions classes.csv
@@ -44,7 +44,7 @@ struct Settings : graph_program::Defaults {
   }
 };
 
-/// Predictions as a CSV file, one line per graph, with its name where graphs have names; the fold is empty if the graph has
+/// Predictions as a CSV file, one line per graph, with its name where graphs have names. The fold is empty if the graph has
 /// no fold.
 class PredictionRows {
  public:
@@ -173,8 +173,8 @@ int main(int argc, char** argv) {
   auto* folds =
       app.add_option("--folds", s.folds, "number of test folds, where the dataset has no folds of its own")
           ->capture_default_str();
-  auto* fold = app.add_option("--fold", s.fold, "number of the test fold, counted from 0 (default: each in turn)");
-  auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Pooling\"");
+  auto* fold = app.add_option("--fold", s.fold, "number of the test fold, counted from 0 (default: each of them)");
+  auto* model = app.add_option_group("Model", "the network, with features pooled over the nodes of each graph");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));

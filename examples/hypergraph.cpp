@@ -70,7 +70,7 @@ void predict(const Settings& s) {
 
 int main(int argc, char** argv) {
   Settings s;
-  CLI::App app("Trains a sheaf hypergraph network on the splits of a dataset, or predicts with a trained one.",
+  CLI::App app("Trains a sheaf hypergraph network on the splits of a dataset, or predicts with a trained network.",
                "hypergraph");
   const OptionGroups groups = add_options(app, s);
   auto* files = app.add_option_group("Files");

@@ -1,6 +1,6 @@
 /// \file
-/// Trains a sheaf network on drawn neighbours of a graph that may be larger than memory: a folder of .npy arrays, of which
-/// only the rows that a step needs are read.
+/// Trains a sheaf network on drawn neighbours of a graph that may be larger than memory. Of its folder of .npy arrays, only
+/// the rows that a step needs are read.
 ///
 ///     graph_folder generate --folder big --nodes 10000000
 ///     large_graph big --fan-outs 10,5 --batch-size 512 --steps 100 --evaluated 10000 --epochs 5

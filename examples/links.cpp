@@ -1,6 +1,7 @@
 /// \file
-/// Predicts links: hides edges of a graph, trains a sheaf network to separate them from pairs of nodes without an edge,
-/// prints the ranking metrics of the hidden test edges, and writes a ranking of pairs; or ranks pairs with a trained network.
+/// Predicts links. Hides edges of a graph, and trains a sheaf network to separate them from pairs of nodes without an edge.
+/// Prints the ranking metrics of the hidden test edges, and writes a ranking of pairs. Or ranks pairs with a trained
+/// network.
 ///
 ///     links --dataset people --save links.safetensors
 ///     links --dataset people --load links.safetensors --candidates pairs.csv --ranking ranking.csv
@@ -159,7 +160,7 @@ int main(int argc, char** argv) {
                    "rank --candidates with the network of this .safetensors file, which sees all edges")
       ->needs(candidates)
       ->excludes(save);
-  auto* model = app.add_option_group("Model", "the network and its score of a pair; see docs/math.md, \"Links\"");
+  auto* model = app.add_option_group("Model", "the network and its score of a pair of nodes");
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));

@@ -1,6 +1,6 @@
 /// \file
-/// Predicts the class of every node of a graph with a trained model, or the numbers that it learned in place of classes, with
-/// the uncertainty of each prediction. The graph need not be the one the model was trained on. --sheaf writes what was
+/// Predicts the class of every node of a graph with a trained model, or the numbers that it learned in place of classes.
+/// Each prediction has its uncertainty. The graph need not be the one the model was trained on. --sheaf writes what was
 /// learned for other programs.
 #include <algorithm>
 #include <cmath>
@@ -205,8 +205,8 @@ int main(int argc, char** argv) {
   app.add_option("--output", s.output, "write the predictions to this CSV file, one line per node");
   app.add_option(
       "--posterior-coverage", s.posterior_coverage,
-      "of networks trained with --loss gaussian or poisson: write intervals of the posterior that contain this "
-      "share of the numbers, in place of the conformal intervals of the training");
+      "share of the numbers, between 0 and 1, in intervals of the posterior, which replace conformal intervals; "
+      "needs a network of --loss gaussian or poisson");
   auto* sheaf = app.add_option("--sheaf", s.sheaf,
                                "write the learned sheaf or node maps, features and predictions to this .npz file; "
                                "a Bayesian model gives the mean of its posterior");

@@ -1,6 +1,6 @@
 /// \file
-/// Three networks on a generated graph with relations that are reliable or random: a Bayesian sheaf neural network,
-/// neural sheaf diffusion and diffusion over the identity sheaf. Prints one table and draws quickstart.svg: validation
+/// Three networks on a generated graph with relations that are reliable or random. They are a Bayesian sheaf neural network,
+/// neural sheaf diffusion, and diffusion over the identity sheaf. Prints one table and draws quickstart.svg: validation
 /// losses, and the learned concentration of the edges beside the true one.
 #include <CLI/CLI.hpp>
 #include <cstdio>

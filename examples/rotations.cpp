@@ -1,7 +1,7 @@
 /// \file
-/// Distributions of rotations: draws from each family, fits it to its own samples, prints true and fitted parameters
-/// with standard errors and 95 % intervals, compares all families on two data sets, and writes histograms of rotation
-/// angles with true and fitted density as an SVG picture.
+/// Distributions of rotations. Draws from each family, fits it to its own samples, and prints true and fitted parameters
+/// with standard errors and 95 % intervals. Compares all families on two data sets. Writes histograms of rotation angles
+/// with true and fitted density as an SVG picture.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

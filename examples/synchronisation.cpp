@@ -34,8 +34,8 @@ struct Options {
 /// Streams that share no numbers: one per part of the problem.
 Stream stream_of(const Options& options, std::uint32_t part) { return {.seed = options.seed, .layer = part}; }
 
-/// Nodes are points of the unit square, drawn at random; those within a distance r are joined, r such that a node away
-/// from the border has `degree` neighbours in the mean. A path through all nodes, from left to right, connects them.
+/// Nodes are points of the unit square, drawn at random. Nodes within a distance r are joined, r such that a node away from
+/// the border has `degree` neighbours in the mean. A path through all nodes, from left to right, connects them.
 sheafnn::Graph random_geometric_graph(const Options& options) {
   const double radius = std::sqrt(options.degree / (std::acos(-1.0) * options.nodes));
   std::vector<std::pair<double, double>> points;

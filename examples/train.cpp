@@ -1,6 +1,6 @@
 /// \file
-/// Trains a Bayesian sheaf neural network, or another sheaf network, for node classification or numbers on nodes on the
-/// splits of a dataset, prints a table and, on request, writes a report, the models and checkpoints to go on from.
+/// Trains a Bayesian sheaf neural network, or another sheaf network, on the splits of a dataset, for classes of nodes or
+/// numbers on nodes. Prints a table. On request, writes a report, the models and checkpoints to resume from.
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
@@ -354,7 +354,7 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   }
   const int device = programs::parse_device(s.device);
   sheafnn::require(device < 0 || s.parallel == "none", "--parallel", s.parallel,
-                   "a CUDA device trains everything side by side anyway");
+                   "a CUDA device always trains everything side by side");
   sheafnn::require(device < 0 || sheafnn::kind_of(s.model).batched, "--device", s.device,
                    sheafnn::detail::concat(s.model, " is trained on the CPU only"));
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,

@@ -260,7 +260,7 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
                                               trainings.check_wanted(i);
                                               if (const int signal = programs::Interruption::signal(); signal != 0)
                                                 throw programs::Interrupted(signal);
-                                              return sheafnn::EpochAction::go_on;
+                                              return sheafnn::EpochAction::keep_training;
                                             };
                                             Trained trained =
                                                 train_and_predict(s, data, data.splits[splits[i / seeds.size()]],
@@ -316,7 +316,7 @@ int main(int argc, char** argv) {
     CLI::App* const training = app.get_option_group("Training");
     training->remove_option(training->get_option(option));
   }
-  auto* group = app.add_option_group("Uncertainty", "see docs/uncertainty.md");
+  auto* group = app.add_option_group("Uncertainty", "ensembles, and measures of their predictions");
   group->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
   group->add_option("--seeds", s.seeds, "seeds of the models that make an ensemble, on every split")
       ->capture_default_str();

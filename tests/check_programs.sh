@@ -211,7 +211,7 @@ printf '1,0\n1,2\n3,1\n4,3\n4,5\n5,4\n' > arcs/edges.csv
 grep -q 'data' error.txt || fail "the changed arcs are not named: $(cat error.txt)"
 # --help: groups, and for what a preset replaces the values of each, those that a training has.
 "$bin/train" --help > help.txt
-for heading in 'Options:' 'Model, the network' 'Cooperative networks, csnn' 'Training:' 'Run:'; do
+for heading in 'Options:' 'Model, nsd' 'Cooperative networks, csnn' 'Training:' 'Run:'; do
   grep -q "^$heading" help.txt || fail "--help has no group $heading"
 done
 [ "$(grep -c -- '--help  ' help.txt)" -eq 1 ] || fail "--help is in every group"

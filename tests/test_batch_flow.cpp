@@ -135,8 +135,8 @@ TEST_CASE(
   batch::HostExecutor executor;
   Model model(karate_options(data, FlowMethod::dormand_prince));
   constexpr const char* message =
-      "method: dormand-prince is not allowed; its steps depend on the features, and a batch needs steps known "
-      "before: choose runge-kutta or euler, or train the models one by one";
+      "method: dormand-prince is not allowed; its steps depend on the features, but a batch needs equal steps. "
+      "Choose runge-kutta or euler, or train the models one by one";
   CHECK_THROWS_WITH_AS(batch::train(executor, model, data, data.splits[0]), message, std::invalid_argument);
   CHECK_THROWS_WITH_AS((void)batch::predict(executor, model, data.graph, data.features), message,
                        std::invalid_argument);

@@ -110,7 +110,7 @@ TEST_CASE("trainings with and without validation nodes in one batch") {
   TrainOptions options{.epochs = 40, .patience = 3, .stop_on = StopOn::accuracy};
   TrainOptions stopping = options;
   stopping.on_epoch = [](const EpochReport& report) {
-    return report.epoch == 5 ? EpochAction::stop : EpochAction::go_on;
+    return report.epoch == 5 ? EpochAction::stop : EpochAction::keep_training;
   };
   const std::vector<batch::Training<Model>> trainings = {{&models[0], &data.splits[0], options},
                                                          {&models[1], &split, options},
@@ -238,7 +238,7 @@ TEST_CASE("a callback stops one training of a batch, and the others go on") {
   Index calls = 0;
   stopping.on_epoch = [&](const EpochReport& report) {
     ++calls;
-    return report.epoch == 5 ? EpochAction::stop : EpochAction::go_on;
+    return report.epoch == 5 ? EpochAction::stop : EpochAction::keep_training;
   };
   const std::vector<batch::Training<Model>> trainings = {{&stopped, &data.splits[0], stopping},
                                                          {&other, &data.splits[0], options}};
@@ -263,7 +263,7 @@ TEST_CASE("a training that a callback has stopped ends well, whatever the epochs
   const auto run = [&](Model& model, double learning_rate, Index last) {
     TrainOptions options{.epochs = 60, .patience = 1000, .learning_rate = learning_rate};
     options.on_epoch = [last](const EpochReport& report) {
-      return report.epoch == last ? EpochAction::stop : EpochAction::go_on;
+      return report.epoch == last ? EpochAction::stop : EpochAction::keep_training;
     };
     const batch::Training<Model> trainings[] = {{&model, &data.splits[0], options}};
     return batch::train_batch<HostExecutor, Model>(executor, data, trainings).front();

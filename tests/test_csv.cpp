@@ -628,9 +628,8 @@ TEST_CASE("text folder: types of nodes as texts are no features, and the message
 
 TEST_CASE("text folder: carriage returns inside lines, and names in messages") {
   CHECK(error_of("a,b\rc,d\r") ==
-        "t.csv:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "
-        "the "
-        "file with the line ends of Unix or Windows");
+        "t.csv:1: has a carriage return that ends no line. Save the file with the line ends of Unix or "
+        "Windows");
   CHECK(records("a,\"b\rc\"\r\n") == std::vector<Strings>{{"a", "b\rc"}});
   CHECK(message_of_nodes("name,label,x\rada,a,1\r")
             .starts_with("nodes.csv:1: has a carriage return that ends no line"));

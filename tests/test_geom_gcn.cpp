@@ -218,7 +218,7 @@ TEST_CASE("Geom-GCN: missing and bad splits") {
   folder.write("other_split_2.npz", "");
   CHECK(message_of(folder) == " split 2 appears twice: other_split_2.npz and small_split_0.6_0.2_2.npz");
   std::filesystem::rename(folder / "other_split_2.npz", folder / "other_split_b.npz");
-  CHECK(message_of(folder).starts_with("other_split_b.npz: the name of a split has to end in its number"));
+  CHECK(message_of(folder).starts_with("other_split_b.npz: the name of a split must end in its number"));
 
   for (const char* name : {"other_split_b.npz", "small_split_0.6_0.2_2.npz", "small_split_0.6_0.2_10.npz"}) {
     std::filesystem::remove(folder / name);

@@ -78,9 +78,8 @@ TEST_CASE("graph sets: a TU folder") {
 TEST_CASE("graph sets: errors of a TU folder name file and line") {
   CHECK(error_of("graph_indicator", "1\n1\n1\n3\n3\n3\n") ==
         "T_graph_indicator.txt:4: belongs to graph 3 after graph 1; every graph needs a node");
-  CHECK(
-      error_of("graph_indicator", "1\n1\n2\n1\n3\n3\n") ==
-      "T_graph_indicator.txt:4: belongs to graph 1 after graph 2; the nodes of a graph have to follow each other");
+  CHECK(error_of("graph_indicator", "1\n1\n2\n1\n3\n3\n") ==
+        "T_graph_indicator.txt:4: belongs to graph 1 after graph 2; the nodes of a graph must follow each other");
   CHECK(error_of("graph_indicator", "") == "T_graph_indicator.txt: is empty; a set needs at least one graph");
   CHECK(error_of("graph_indicator", "2\n2\n2\n2\n2\n2\n") ==
         "T_graph_indicator.txt:1: belongs to graph 2; the first node belongs to graph 1");

@@ -94,10 +94,9 @@ TEST_CASE("labels: numbers are classes by value") {
 
 TEST_CASE("labels: words for missing values are refused, with the way out") {
   CHECK(error_of({"a", "b", "None"}) ==
-        "t:3: label 'None' is not allowed; it usually means a missing value: leave the label empty or write -1 "
-        "where "
-        "it is unknown; the option missing_labels (--missing-labels of programs) lists words that mean an unknown "
-        "label, and then all other words are classes");
+        "t:3: label 'None' is not allowed; it usually means a missing value. Leave an unknown label empty, or "
+        "write -1. Or give the words for an unknown label in the option missing_labels (--missing-labels); all "
+        "other words are classes then");
   for (const char* text : {"NA",
                            "Na",
                            "N/A",

@@ -479,7 +479,9 @@ TEST_CASE("node learners: refused options, and too few weights") {
   const NodeLearnerOptions mlp{.inputs = 3, .width = 4, .outputs = 2};
   const auto shared = std::make_shared<Pair::Workspace>(n, mlp);
   refused("nodes of chunks: 3 is not allowed; the graph has 7", [&] { Pair(arcs, mlp, {3, 1}, shared); });
-  refused("workspace: null is not allowed; the learners need one", [&] { Pair(arcs, mlp, {n, 1}, nullptr); });
+  refused("workspace: null is not allowed; the learners need a workspace", [&] {
+    Pair(arcs, mlp, {n, 1}, nullptr);
+  });
   refused("nodes of workspace: 3 is not allowed; the graph has 7 rows", [&] {
     Pair(arcs, mlp, {n, 1}, std::make_shared<Pair::Workspace>(3, mlp));
   });

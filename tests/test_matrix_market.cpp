@@ -112,7 +112,7 @@ TEST_CASE("Matrix Market: a graph has no weights") {
   const auto message = [](const std::string& text) {
     return message_from([&] { return io::to_graph(read(banner + text)); });
   };
-  const std::string end = "; edges have no weights here: save ones, or a pattern";
+  const std::string end = "; edges have no weights here: save the value 1, or a pattern";
   CHECK(message("coordinate real general\n3 3 2\n1 2 0.5\n2 3 2\n") ==
         "t.mtx: entry (1, 2) is 0.5, and entry (2, 3) is 2" + end);
   CHECK(message("coordinate integer symmetric\n3 3 2\n2 1 5\n3 1 7\n") ==
@@ -153,9 +153,8 @@ TEST_CASE("Matrix Market: bad files are named with line, value and limit") {
   CHECK(entries(read(banner + "coordinate integer general\n2 2 1\n1 2 -1e3\n")) ==
         entries(read(banner + "coordinate real general\n2 2 1\n1 2 -1000\n")));
   CHECK(message_of(banner + "coordinate real general\r2 2 1\r1 2 3\r") ==
-        "t.mtx:1: has a carriage return that ends no line; lines have to end with a line feed, or with both: save "
-        "the "
-        "file with the line ends of Unix or Windows");
+        "t.mtx:1: has a carriage return that ends no line. Save the file with the line ends of Unix or "
+        "Windows");
   CHECK(message_of(banner + "dense real general\n") ==
         "t.mtx:1: 'dense' is not supported; choose from coordinate, array");
   CHECK(message_of(banner + "array pattern general\n") ==

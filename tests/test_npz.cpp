@@ -694,7 +694,7 @@ TEST_CASE("load_npz: sparse features and adjacency matrices") {
     arrays["attr_indices"] = npy<int>({5}, {0, 1, 1, 0, 1}, {"<i4"});
     arrays[stem + "data"] = npy<double>({6}, {1, 1, 2, 1, 1, 1}, {"<f4"});
     CHECK(error_of([&] { load(archive_of(arrays)); }) ==
-          "t.npz: " + stem + "data has entries 1 and 2; edges have no weights here: save ones");
+          "t.npz: " + stem + "data has entries 1 and 2; edges have no weights here: save the value 1");
     arrays.erase(stem + "indices");
     CHECK(error_of([&] { load(archive_of(arrays)); }).find("key '" + stem + "indices' is missing") !=
           std::string::npos);

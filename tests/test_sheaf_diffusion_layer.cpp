@@ -421,7 +421,7 @@ TEST_CASE("a diffusion layer by itself: refused arguments") {
   const auto refused = [](const std::string& message, const auto& call) {
     CHECK_THROWS_WITH_AS(call(), message.c_str(), std::invalid_argument);
   };
-  CHECK_THROWS_WITH_AS(layer.backward(x, x_bar, {}, {}), "backward: a forward pass has to come before it",
+  CHECK_THROWS_WITH_AS(layer.backward(x, x_bar, {}, {}), "backward: a forward pass must come before it",
                        std::logic_error);
   refused("graph: a null pointer is not allowed; a layer needs a graph",
           [] { Layer(std::shared_ptr<const Graph>()); });

@@ -322,7 +322,7 @@ TEST_CASE("without validation nodes the last epoch is the best, without test nod
         CHECK(std::isnan(report.validation_accuracy));
         CHECK(std::isnan(report.test_accuracy) == !tested);
         last.assign(model.parameters().values().begin(), model.parameters().values().end());
-        return report.epoch == stop_after ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
+        return report.epoch == stop_after ? sheafnn::EpochAction::stop : sheafnn::EpochAction::keep_training;
       };
       TrainResult result = sheafnn::train(model, karate(), split, options);
       CHECK(result.history.size() == 12);

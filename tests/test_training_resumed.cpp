@@ -89,7 +89,7 @@ template <class Model>
 TrainingState stopped_after(Index epochs, TrainOptions options) {
   TrainingState state;
   options.on_epoch = [&](const EpochReport& report) {
-    return report.epoch + 1 == epochs ? EpochAction::stop : EpochAction::go_on;
+    return report.epoch + 1 == epochs ? EpochAction::stop : EpochAction::keep_training;
   };
   options.on_checkpoint = [&](const TrainingState& now) { state = now; };
   Model model = new_model<Model>();
@@ -159,7 +159,7 @@ TEST_CASE("a callback stops a training, and the best model so far is kept") {
     Model model = new_model<Model>();
     options.on_epoch = [&](const EpochReport& report) {
       seen.push_back(parameters(model));
-      return report.epoch == 9 ? EpochAction::stop : EpochAction::go_on;
+      return report.epoch == 9 ? EpochAction::stop : EpochAction::keep_training;
     };
     const TrainResult result = train(model, options);
     CHECK(result.stop_reason == StopReason::callback);
@@ -177,7 +177,7 @@ TEST_CASE("a callback stops a training, and the best model so far is kept") {
   // A callback that asks for a stop where the training ends anyway stops nothing.
   options.epochs = 10;
   options.on_epoch = [](const EpochReport& report) {
-    return report.epoch == 9 ? EpochAction::stop : EpochAction::go_on;
+    return report.epoch == 9 ? EpochAction::stop : EpochAction::keep_training;
   };
   Model model = new_model<Model>();
   CHECK(train(model, options).stop_reason == StopReason::epochs);
@@ -319,8 +319,9 @@ TEST_CASE("a classification goes on with its own split only") {
   TrainOptions more = train_options();
   more.resume = &state;
   CHECK_NOTHROW(static_cast<void>(sheafnn::train(model, karate(), own, more)));
-  const std::string message = "split: one with node " + std::to_string(other.test.front()) +
-                              " among those to evaluate is not allowed; the training to resume had another split";
+  const std::string message =
+      "split: one with node " + std::to_string(other.test.front()) +
+      " among the nodes to evaluate is not allowed; the training to resume had another split";
   CHECK_THROWS_WITH_AS(static_cast<void>(sheafnn::train(model, karate(), other, more)), message.c_str(),
                        std::invalid_argument);
 }

@@ -382,7 +382,7 @@ TEST_CASE("networks with stalks of their own refuse what they do not have") {
   CHECK(refused([](auto& o) { o.normalisation = sheafnn::Normalisation::block; }) ==
         begin + "blocks D_u have no full rank: use normalisation augmented");
   CHECK(refused([](auto& o) { o.sheaf_activation = sheafnn::SheafActivation::exponential; }) ==
-        begin + "with the sheaf activation exponential, entries of a map depend on absent ones");
+        begin + "with the sheaf activation exponential, entries of a map depend on absent entries");
   CHECK(refused([](auto& o) { o.stalks = {1, 4, 2}; }) == "stalks: 4 is not allowed; must be between 1 and 3");
   CHECK(refused([](auto& o) { o.stalks = {1}; }) ==
         "stalks: 1 is not allowed; expected one for each of the 3 node_types");

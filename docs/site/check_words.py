@@ -1,18 +1,25 @@
 #!/usr/bin/env python3
-"""usage: check_words.py [--sentences | --tables] [PAGE...]   is every page as short as it should be?
+"""usage: check_words.py [--sentences | --tables] [PAGE...]   is every page, and every text of the sources, as short as it should be?
 
 Counts the words of prose of each page: without code, tables and displayed formulas; an inline formula is one word. Fails where a
-page has more words than its budget, or no budget, and where it has more than twice its budget with the words in tables.
---sentences also prints sentences of more than 25 words; they are no failure.
+page has more words than its budget, or no budget, and where it has more than twice its budget with the words in tables. Without
+pages it also reads the texts of the sources (code_texts.py) and fails on a docstring, a help text or a message with a sentence of
+more than 25 words or a word that STANDARD replaces, and on the help of an option of more than 30 words.
+--sentences also prints sentences of more than 25 words in pages and in comments of the C++ reference; they are no failure.
 --tables prints a table of all pages that have a budget: words of prose, the same with words in tables, and the budget."""
 
+import collections
 import fnmatch
 import pathlib
 import re
 import sys
 
+import code_texts
+
 root = pathlib.Path(__file__).resolve().parents[2]
-LONGEST = 25
+LONGEST = 25  # words of a sentence
+LONGEST_HELP = 30  # words of the help of an option
+STANDARD = {r"(?:that|those) of": "the noun", r"(?:go|goes|going|gone|went) on": "continue", r"mend(?:s|ed)?": "correct"}
 FENCE = re.compile(r" *(```+|~~~+)")
 
 # Page, relative to the root, or a pattern: the first that fits holds. None: without a limit.
@@ -171,6 +178,36 @@ def read(page):
     return text
 
 
+def faults(kind, text):
+    """What is wrong with a docstring, a help text or a message, or with the length of a comment's sentences."""
+    words = plain(text)
+    for sentence in sentences_of(words):
+        if len(words_of(sentence)) > LONGEST:
+            yield f"{len(words_of(sentence))} words: {sentence}"
+    if kind == "help" and len(words_of(words)) > LONGEST_HELP:
+        yield f"help of {len(words_of(words))} words: {words}"
+    for word, standard in STANDARD.items() if kind != "comment" else []:
+        if match := re.search(rf"\b{word}\b", words):
+            yield f"'{match.group()}': write {standard}: {words}"
+
+
+def check_sources(show):
+    """The numbers of faulty texts and of long comments of the sources, which are printed; comments if they are shown."""
+    found = {False: 0, True: 0}
+    read = collections.Counter()
+    for file, line, kind, text in code_texts.texts(root):
+        read[kind] += 1
+        for fault in faults(kind, text):
+            found[kind == "comment"] += 1
+            if show or kind != "comment":
+                print(f"{file}:{line}: {fault}")
+    for kind in ("docstring", "help", "message", "comment"):
+        if read[kind] < 100:
+            print(f"code_texts.py finds {read[kind]} texts of the kind {kind}")
+            found[False] += 1
+    return found[False], found[True]
+
+
 def main(arguments):
     show, tables = "--sentences" in arguments, "--tables" in arguments
     chosen = [argument for argument in arguments if argument not in ("--sentences", "--tables")]
@@ -207,6 +244,10 @@ def main(arguments):
         print(f"docs/math/: {mathematics} words; {MATHEMATICS} are its budget")
         failed += 1
     print(f"{total} words, {failed} pages above their budget, {long} sentences of more than {LONGEST} words")
+    if not chosen:
+        faulty, comments = check_sources(show)
+        print(f"sources: {faulty} faults of docstrings, help and messages, {comments} long sentences of comments")
+        failed += faulty
     return failed > 0
 
 

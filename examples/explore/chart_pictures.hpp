@@ -179,9 +179,9 @@ inline Picture draw_layers(const Subject& s) {
     script.line({"plot ", plot});
   }
   return {"layers.svg", "Features along the layers",
-          "Features of the nodes after the encoder and after each diffusion layer, projected to their first two "
-          "principal "
-          "components (share of the variance in parentheses), coloured by class as above.",
+          "Features of the nodes after the encoder and after each diffusion layer, coloured by class as above. "
+          "They are projected to their first two principal components, with the share of the variance in "
+          "parentheses.",
           script.draw()};
 }
 
@@ -221,7 +221,7 @@ inline Picture draw_rejection(const Subject& s) {
   script.line({plot});
   return {"rejection.svg", "Accuracy and rejection",
           joined({"Accuracy on the rest of the ", count, " ", s.evaluated_name,
-                  " when the most uncertain ones are rejected; a curve that rises says that the uncertainty tells "
+                  " when the most uncertain nodes are rejected. Where a curve rises, the uncertainty tells "
                   "right from wrong."}),
           script.draw()};
 }

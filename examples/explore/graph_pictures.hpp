@@ -91,8 +91,8 @@ inline constexpr std::int32_t most_in_key = 10;
 /// Characters of a class name that a key has room for.
 inline constexpr std::size_t longest_title = 18;
 
-/// The name of a class in a key: its name, shortened if it is long, or "class 3" if it has no name or its name is a
-/// number.
+/// The name of a class in a key: its name, shortened if it is long. It is "class 3" if the class has no name or a number as
+/// name.
 inline std::string class_title(const std::vector<std::string>& class_names, std::int32_t c) {
   const std::size_t k = static_cast<std::size_t>(c);
   const std::string name = k < class_names.size() ? class_names[k] : "";
@@ -283,8 +283,8 @@ inline Picture draw_scales(const Subject& s, const Eigen::MatrixXd& at) {
   plot_node_values(script, "listening", "Listening: log₁₀ τ", at, logarithms(s.learned.listening));
   plot_node_values(script, "speaking", "Speaking: log₁₀ σ", at, logarithms(s.learned.speaking));
   return {"scales.svg", "Listening and speaking",
-          joined({"How strongly each node listens (scale τ of the map through which it receives, left) and speaks "
-                  "(scale σ of the map through which it sends, right)",
+          joined({"How strongly each node listens (left: scale τ of its receiving map) and speaks (right: scale "
+                  "σ of its sending map)",
                   s.learned.bayesian() ? "; medians of the posterior. " : ". ", colours_sentence}),
           script.draw()};
 }

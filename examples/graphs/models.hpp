@@ -1,6 +1,6 @@
 /// \file
-/// The models of the program graphs, which the Python package has as well: a family of maps with its stalk dimension each,
-/// compiled apart and chosen at run time.
+/// The models of the program graphs, which the Python package has as well. Each has a family of maps with its stalk
+/// dimension, is compiled apart and chosen at run time.
 #pragma once
 
 #include <sheafnn/bsnn/pooled_options.hpp>
@@ -14,7 +14,7 @@
 
 namespace graph_program {
 
-/// Options of a network and of its training, where nothing else is said: chosen by the validation graphs of three public sets
+/// Default options of a network and of its training. They were chosen by the validation graphs of three public sets
 /// (docs/graphs.md, "What to expect").
 struct Defaults {
   sheafnn::PooledOptions network;

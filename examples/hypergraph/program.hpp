@@ -50,12 +50,12 @@ struct OptionGroups {
 };
 [[nodiscard]] inline OptionGroups add_options(CLI::App& app, Settings& s) {
   app.add_option("--hypergraph", s.hypergraph,
-                 "synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv; see docs/data.md")
+                 "synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv")
       ->capture_default_str();
   app.add_option("--label", s.text.label, "name of the column with the labels, in a folder's tables")
       ->capture_default_str();
   auto* split = app.add_option("--split", s.split, "number of the split to train on (default: all)");
-  auto* model = app.add_option_group("Model", "the network; see docs/math.md, \"Hypergraphs\"");
+  auto* model = app.add_option_group("Model", "the network, with maps per node and hyperedge");
   model->add_option("--model", s.model, "shgnn, or bshgnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({std::string(kind.deterministic), std::string(kind.bayesian)}));
@@ -129,7 +129,7 @@ void train(Settings s, Place& place, const std::string& program, const std::vect
       sheafnn::io::load_hypergraph(s.hypergraph, s.synthetic, sheafnn::DatasetUse::training, s.text);
   if (data.splits.empty()) {
     data.splits = sheafnn::make_splits(data.labels, data.class_count, 10, {0.5, 0.25}, s.train.seed);
-    if (place.prints()) std::printf("%s has no splits: ten random ones of 50/25/25\n", data.name.c_str());
+    if (place.prints()) std::printf("%s has no splits: ten random splits of 50/25/25\n", data.name.c_str());
   }
   const Index count = static_cast<Index>(data.splits.size());
   sheafnn::require(s.split < count, "--split", s.split,

@@ -105,8 +105,8 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
       ->capture_default_str();
   group
       ->add_option("--planted-neighbour-share", o.neighbour_share,
-                   "probability, 0 to 1, that a vector shows the class of a neighbour, where labels are drawn; 0: "
-                   "labels follow from transported sums")
+                   "probability, 0 to 1, that a vector shows the class of a neighbour; 0: labels are not drawn, "
+                   "but follow from transported sums")
       ->capture_default_str();
   group
       ->add_option("--planted-noise", o.noise, "standard deviation of the vectors' noise in the features, 0 to 10")
@@ -134,22 +134,22 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
                                 DataOptions& data) {
   app.add_option("--dataset", dataset,
                  "karate, synthetic, " + joined(sheafnn::planted_names) +
-                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder; see "
-                     "docs/data.md")
+                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
-                 ".npz file with the maps of the models " + given_sheaf_models() + "; see docs/given_sheaves.md");
+                 ".npz file with the restriction maps of the data's edges, for the models " +
+                     given_sheaf_models());
   app.add_option_function<std::string>(
       "--missing-labels",
       [&data](const std::string& words) { data.text.missing_labels = parse_words("--missing-labels", words); },
-      "words for an unknown label, separated by commas, besides -1 and an empty label; all other words are "
-      "classes then (default: words such as NA or None are refused)");
+      "comma-separated words for an unknown label, besides -1 and an empty label; all other words are classes "
+      "(default: NA, None and the like are refused)");
   const auto text = app.add_option_group(text_group, "used where --dataset is a folder with an edge list");
   text->add_option("--label", data.text.label, "name of the column with the labels")->capture_default_str();
   text->add_flag("--identity-features", data.text.identity_features,
                  "use one-hot node numbers as features, instead of the files' features (default: off)");
   const auto group = app.add_option_group(synthetic_group, "used with --dataset synthetic");
-  group->add_option("--synthetic-nodes", synthetic.nodes, "nodes")->capture_default_str();
+  group->add_option("--synthetic-nodes", synthetic.nodes, "number of nodes")->capture_default_str();
   group->add_option("--synthetic-classes", synthetic.classes, "number of classes, 2 to 1000")
       ->capture_default_str();
   group->add_option("--synthetic-features", synthetic.features, "number of features, the size of the vocabulary")
@@ -161,7 +161,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
       ->capture_default_str();
   group
       ->add_option("--synthetic-class-cycle", synthetic.class_cycle,
-                   "share of the edges between classes that join a class and the next one, 0 to 1")
+                   "share of the edges between classes that join a class and the next class, 0 to 1")
       ->capture_default_str();
   group
       ->add_option("--synthetic-feature-noise", synthetic.feature_noise,
@@ -181,13 +181,16 @@ inline void add_type_options(CLI::App& app, DataOptions& data) {
       app.add_option_group(type_group, "of edges and nodes, in folders with an edge list and .npz files");
   auto* types =
       group->add_flag("--edge-types", data.text.edge_types,
-                      "the column type of edges.csv, or the key edge_types, tells the types of edges, "
-                      "each of which has weights of the sheaf learner, or maps of --given-sheaf (default: off)");
+                      "read types of edges (column type of edges.csv, or key edge_types); each has weights of "
+                      "the sheaf learner, or maps of --given-sheaf (default: off)");
   group->add_option(
       "--stalks", data.stalks,
-      "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have the stalk dimension. "
-      "The column type of nodes.csv, or the key node_types, tells the types");
-  group->add_option("--edge-stalks", data.edge_stalks, "the same of types of edges, e.g. cites=2")->needs(types);
+      "stalk dimensions of types of nodes, e.g. author=1,paper=3; other types have --stalk-dim. Types are the "
+      "column type of nodes.csv, or the key node_types");
+  group
+      ->add_option("--edge-stalks", data.edge_stalks,
+                   "stalk dimensions of types of edges, e.g. cites=2; other types have --stalk-dim")
+      ->needs(types);
 }
 
 /// The stalk dimension of every type.
@@ -334,7 +337,7 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
       load(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training, options);
   if (make) data.splits = sheafnn::random_splits(data, options.splits);
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
-                   "training needs at least one; --make-splits 60/20/20 draws some");
+                   "training needs a split; --make-splits 60/20/20 draws splits");
   if (options.exchange_masks) {
     data.splits = sheafnn::exchange_sets(std::move(data.splits), "--exchange-masks: " + data.name + ": splits");
   }

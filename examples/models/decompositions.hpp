@@ -1,6 +1,6 @@
 /// \file
 /// The eigenvectors and singular vectors that connections and spectra of graphs are made of, compiled once (in
-/// decompositions.cpp): together they take as long as a model. They do not depend on the model and are in double.
+/// decompositions.cpp). Together they take as long as a model. They do not depend on the model and are in double.
 #pragma once
 
 #include <sheafnn/sheaf/connection.hpp>

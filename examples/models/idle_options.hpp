@@ -31,7 +31,7 @@ void for_each_dependence(std::string_view model, std::string_view maps, const Ne
   belongs({"--degree", "--coefficients", "--skip", "--published-filter", "--largest-eigenvalue"},
           basis != Basis::none, "--filter");
   belongs({"--coefficients"}, basis != Basis::chebyshev_interpolation,
-          "the filters other than chebyshev-interpolation, which has none");
+          "filters other than chebyshev-interpolation, which has no coefficients");
   belongs({"--jacobi-alpha", "--jacobi-beta"}, basis == Basis::jacobi, "--filter jacobi");
   belongs({"--residual-alpha", "--residual-theta"}, pairs.residual.initial(), "--residual initial");
   const bool attention = has_layers(model, pairs, sheafnn::LayerForm::attention);

@@ -53,7 +53,7 @@ class Interrupted : public std::runtime_error {
 
 /// What a training does after an epoch: it stops where a signal came.
 [[nodiscard]] inline sheafnn::EpochAction wanted_action() {
-  return Interruption::signal() != 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
+  return Interruption::signal() != 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::keep_training;
 }
 
 /// The exit status of a program that writes its results although a signal came, and says so; 0: none came.

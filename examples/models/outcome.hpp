@@ -38,8 +38,8 @@ template <class Model>
   return r;
 }
 
-/// \param predict  predict() gives the predictions with the noise of the best epoch, so that the figures belong to those
-///                 of the table; called where there are labelled test nodes or predictions are to be kept
+/// \param predict  predict() gives the predictions with the noise of the best epoch, as the table has them. It is called
+///                 where there are labelled test nodes or predictions are to be kept
 template <class Model, class Predict>
 [[nodiscard]] TrainOutcome outcome_of(const Model& model, sheafnn::Index best_epoch, const Predict& predict,
                                       const sheafnn::Dataset& data, const sheafnn::Split& split,

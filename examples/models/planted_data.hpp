@@ -17,8 +17,8 @@ struct PlantedSettings {
   std::string truth;  ///< file of the true sheaf; empty: no file
 };
 
-/// Generates a task, and writes its sheaf where that is wanted: as io::write_sheaf() does, with the concentration of the
-/// edge of every arc where the task has it.
+/// Generates a task, and writes its sheaf if that is wanted, as io::write_sheaf() does. The file has the concentration of
+/// the edge of every arc, where the task has concentrations.
 ///
 /// \param name  one of sheafnn::planted_names
 /// \throws std::invalid_argument  as sheafnn::with_planted_task()

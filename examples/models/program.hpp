@@ -52,8 +52,8 @@ inline void flush_output() {
   return std::vector<std::string>(argv + std::min(argc, 1), argv + argc);
 }
 
-/// Refuses empty arguments, which no option takes but --missing-labels: CLI11 takes one for the name of a group of
-/// options where it expects an option, at times without end.
+/// Refuses empty arguments, which no option takes but --missing-labels. Where CLI11 expects an option, it takes an empty
+/// argument for the name of a group of options, at times without end.
 ///
 /// \throws std::runtime_error  naming its place
 inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
@@ -65,7 +65,7 @@ inline void refuse_empty_arguments(const std::vector<std::string>& arguments) {
 }
 
 /// What is wrong with the text of a number of one of CLI11's types INT, UINT and FLOAT, or nothing. It takes 010 for 8, in
-/// octal, what is too large for the largest number, and -1 for that without a sign; its ranges let nan through.
+/// octal, and what is too large or, without a sign, -1 for the largest number. Its ranges let nan through.
 [[nodiscard]] inline std::string misread_number(std::string_view type, const std::string& text) {
   const std::string refused = text + " is not allowed; ";
   if (type.starts_with("FLOAT")) {

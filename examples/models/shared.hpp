@@ -1,6 +1,6 @@
 /// \file
-/// The parts of the networks that do not depend on the family of maps, compiled once for all models (in shared.cpp)
-/// instead of once for each. A program that compiles many models can do the same.
+/// The parts of the networks that do not depend on the family of maps. They are compiled once for all models (in
+/// shared.cpp). A program that compiles many models can do the same.
 #pragma once
 
 #include <sheafnn/bsnn/losses.hpp>

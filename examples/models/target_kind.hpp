@@ -1,6 +1,6 @@
 /// \file
-/// TargetKind: what a network learns of columns of numbers in place of classes, from --target and --loss or from the metadata of
-/// a checkpoint, which the Python package reads and writes as well.
+/// TargetKind: what a network learns of columns of numbers in place of classes. It comes from --target and --loss or from
+/// the metadata of a checkpoint, which the Python package reads and writes as well.
 ///
 /// | metadata                               | what                                                                       |
 /// | -------------------------------------- | -------------------------------------------------------------------------- |

@@ -1,5 +1,5 @@
 /// \file
-/// Results of trainings on numbers in place of classes (train --target): losses and scores of the table, and for every target
+/// Results of trainings on numbers in place of classes (train --target): losses and scores of the table. For every target,
 /// the errors and the conformal intervals of the test nodes, in the numbers of the files.
 #pragma once
 

@@ -74,12 +74,21 @@ inline constexpr const char* model_group = "Model";
   return kind.options == sheafnn::ModelOptions::kind.options ? model_group : std::string(kind.title);
 }
 
-/// The models and what their maps belong to: "maps per incident pair: bsnn (Bayesian) or nsd; …".
+/// "bsnn or nsd, bcsnn or csnn, …".
 [[nodiscard]] inline std::string kinds_text() {
   std::string text;
   for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) {
-    text += sheafnn::detail::concat(text.empty() ? "" : "; ", kind.maps, ": ", kind.bayesian,
-                                    text.empty() ? " (Bayesian) or " : " or ", kind.deterministic);
+    text += sheafnn::detail::concat(text.empty() ? "" : ", ", kind.bayesian, " or ", kind.deterministic);
+  }
+  return text;
+}
+/// The models of a group of options, and what their maps belong to: "csnn and bcsnn: maps per node".
+[[nodiscard]] inline std::string group_text(const std::string& group) {
+  std::string text;
+  for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) {
+    if (group_of(kind) != group) continue;
+    text += sheafnn::detail::concat(text.empty() ? "" : "; ", kind.deterministic, " and ", kind.bayesian, ": ",
+                                    kind.maps);
   }
   return text;
 }
@@ -96,12 +105,12 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   app.add_option("--preset", s.preset,
                  "options for a kind of graph: " + joined(sheafnn::preset_names) +
-                     ", none, or auto, which chooses by size and homophily; all options below override them; "
-                     "--model csnn --help shows their values for csnn; see docs/training.md")
+                     ", none, or auto (by size and homophily); the options below override it; "
+                     "--model NAME --help shows its values")
       ->capture_default_str()
       ->check(one_of({"auto", "none", "small", "citation", "heterophilic", "large", "dense"}));
-  auto* model = app.add_option_group(model_group, "the network; see docs/math.md and docs/options.md");
-  model->add_option("--model", s.model, kinds_text() + "; see docs/networks.md")
+  auto* model = app.add_option_group(model_group, group_text(model_group));
+  model->add_option("--model", s.model, "network, Bayesian or deterministic: " + kinds_text())
       ->capture_default_str()
       ->check(one_of({model_names.begin(), model_names.end()}));
   model->add_option("--maps", s.maps, "restriction maps: diagonal, special-orthogonal, general-linear or identity")
@@ -114,7 +123,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
   add_flags(app, *model, s.pairs(), all);
   model
       ->add_flag_callback(
-          "--normalise-features,!--no-normalise-features", [] {}, "the same as --feature-treatment rows and none")
+          "--normalise-features,!--no-normalise-features", [] {},
+          "the same as --feature-treatment rows; --no-normalise-features: none")
       ->each([&s](const std::string& text) {
         bool to_one = false;
         CLI::detail::lexical_cast(text, to_one);
@@ -124,10 +134,8 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       ->excludes(app.get_option("--feature-treatment"));
   sheafnn::for_each_kind(s.networks, [&]<class Options>(Options& options) {
     if constexpr (!std::same_as<Options, sheafnn::ModelOptions>) {
-      constexpr const sheafnn::NetworkKind& kind = Options::kind;
-      const std::string about = sheafnn::detail::concat(kind.deterministic, " and ", kind.bayesian, ": ",
-                                                        kind.maps, "; see docs/networks.md");
-      auto* own = app.add_option_group(std::string(kind.title), about);
+      const std::string group = group_of(Options::kind);
+      auto* own = app.add_option_group(group, group_text(group));
       add_flags(app, *own, options, all);
       if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
         own->add_flag("--batch-norm", s.batch_norm,
@@ -151,28 +159,28 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
   const auto one_of = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   auto* run = app.add_option_group("Run");
   run->add_option("--splits", s.splits, "splits to train on, e.g. 0-9 or 0,3,7 (default: all)");
-  auto* targets = app.add_option_group("Targets", "numbers on nodes in place of classes; see docs/numbers.md");
+  auto* targets = app.add_option_group("Targets", "numbers to learn in place of classes");
   auto* target = targets->add_option_function<std::string>(
       "--target", [&s](const std::string& words) { s.data.text.targets = parse_targets(words); },
-      "columns of nodes.csv, or keys of an .npz file, with numbers to learn in place of classes, separated by "
-      "commas; "
-      "empty fields are unknown");
+      "comma-separated columns of nodes.csv, or keys of an .npz file, whose numbers are learned in place of "
+      "classes; empty fields are unknown");
   targets
       ->add_option(
           "--loss", s.loss,
-          "what the numbers are: " + joined(sheafnn::target_loss_names) +
-              "; gaussian learns the variance of each node too, multilabel takes 0 and 1, ordinal one column")
+          "loss of the numbers: " + joined(sheafnn::target_loss_names) +
+              "; gaussian also learns each node's variance, multilabel takes numbers 0 and 1, ordinal takes one "
+              "column")
       ->capture_default_str()
       ->check(one_of({sheafnn::target_loss_names.begin(), sheafnn::target_loss_names.end()}))
       ->needs(target);
   targets
       ->add_option("--coverage", s.coverage,
-                   "share of the numbers that conformal intervals shall contain, between 0 and 1")
+                   "share of the numbers that conformal intervals are to contain, between 0 and 1")
       ->capture_default_str()
       ->needs(target);
   run->add_option("--search", s.search,
-                  "try a dozen settings (networks, maps, depths) for this time, such as 60s, 5m or 1h, and train "
-                  "the one with the best validation score; see docs/training.md");
+                  "try a dozen settings (networks, maps, depths) for this time, e.g. 60s, 5m or 1h; then train "
+                  "the setting with the best validation score");
   run->add_option("--seeds", s.seeds, "train on every split with each of these seeds, e.g. 0-9 (default: --seed)")
       ->excludes(app.get_option("--seed"));
   run->add_option(
@@ -180,8 +188,8 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
          "device to train on: cpu, cuda or cuda:NUMBER; a CUDA device trains all splits and seeds side by side")
       ->capture_default_str();
   run->add_option("--parallel", s.parallel,
-                  "trainings to run side by side: none, or splits, with one thread each and the same results; "
-                  "--threads then limits how many")
+                  "trainings that run side by side: none, or splits, each on one thread with the same results; "
+                  "--threads then limits their number")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "splits"}));
   auto* report = run->add_option("--report", s.report, "write the results to this JSON file");
@@ -199,7 +207,7 @@ inline void add_options(CLI::App& app, TrainSettings& s) {
                   "write the state of every training to this folder, every few epochs and when you interrupt it");
   add_checkpoint_every(app, *run, s);
   run->add_option("--resume", s.resume,
-                  "resume the trainings in this folder, with the options that they began with; you may change "
+                  "resume the trainings in this folder with the options they began with; you may change "
                   "--epochs, --patience, --threads and the files to write");
 }
 

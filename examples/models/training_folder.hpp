@@ -1,6 +1,6 @@
 /// \file
-/// The folder of --checkpoint and --resume: training.json with the command line, and one file for each training, a split
-/// with a seed, that has come to its first checkpoint.
+/// The folder of --checkpoint and --resume. It has training.json with the command line, and one file for each training, a
+/// split with a seed, after its first checkpoint.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ namespace programs {
   add(data.labels);
   add(data.targets);
   // Numbers increase within a set. Where that does not show where one begins, a mark says so: for an empty set, and where
-  // the numbers of the one before go on. The same nodes in other sets are another split.
+  // the numbers of the set before continue. The same nodes in other sets are another split.
   std::int32_t last = std::numeric_limits<std::int32_t>::max();
   for (const sheafnn::Split& split : data.splits) {
     std::int32_t mark = 0;
@@ -141,7 +141,7 @@ class TrainingFolder {
     all.insert(all.end(), given.begin(), given.end());
     return all;
   }
-  /// All of them but --checkpoint and --resume: what goes on does so in its own folder, wherever that is by then.
+  /// All of them but --checkpoint and --resume: what is resumed stays in its own folder, wherever that is by then.
   [[nodiscard]] static std::vector<std::string> without_folder(const std::vector<std::string>& arguments) {
     std::vector<std::string> r;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -155,9 +155,9 @@ class TrainingFolder {
     return r;
   }
 
-  /// Begins a folder (or goes on with one, where `resumed`).
+  /// Begins a folder (or resumes one, where `resumed`).
   ///
-  /// \param arguments  of the program, to be read by arguments() when the training goes on
+  /// \param arguments  of the program, to be read by arguments() when the training is resumed
   /// \param settings   option → value of what decides the result of each training
   /// \param selection  option → value of what decides which trainings there are
   /// \throws std::runtime_error  it cannot be written; it holds another training, or holds one and is not resumed

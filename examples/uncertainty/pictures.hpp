@@ -103,9 +103,8 @@ inline Picture draw_rejection(const Figures& figures) {
     script.line({plot});
   }
   return {"rejection.svg", "Accuracy and rejection",
-          "Accuracy on the test nodes that are left when the most uncertain ones are rejected, by three measures; "
-          "the mean "
-          "over splits and seeds. On the right of the curves few nodes are left.",
+          "Accuracy on the test nodes that are left when the most uncertain nodes are rejected, by three "
+          "measures. Means over splits and seeds. On the right of the curves few nodes are left.",
           script.draw()};
 }
 
@@ -142,8 +141,8 @@ inline Picture draw_sets(const Figures& figures, double alpha) {
   }
   return {"sets.svg", "Sizes of conformal prediction sets",
           joined({"Sets of classes that are to contain the label of ", 100 * (1 - alpha),
-                  " % of the nodes: scores with whole classes, randomised ones, and these averaged over "
-                  "neighbours; behind each, its coverage and mean size. Small "
+                  " % of the nodes. Their scores have whole classes, are randomised, or are randomised and "
+                  "averaged over neighbours. Behind each: its coverage and mean size. Small "
                   "sets are informative; empty sets and sets of all classes are not."}),
           script.draw()};
 }
@@ -199,9 +198,9 @@ inline Picture draw_histograms(const Figures& figures) {
     }
   }
   return {"histograms.svg", "Uncertainty of right and wrong predictions",
-          "Entropy, epistemic variance and mutual information of the test nodes, all splits together: a measure "
-          "is of use where the curves differ; entropy and mutual information in nats, shares of the nodes of each "
-          "curve. The last bin holds all larger values.",
+          "Entropy (nats), epistemic variance and mutual information (nats) of the test nodes, all splits "
+          "together. The height is the share of the nodes of a curve. A measure is of use where its curves "
+          "differ. The last bin holds all larger values.",
           script.draw()};
 }
 

@@ -1,5 +1,5 @@
 /// \file
-/// The folder io/: datasets from .npz files, folders of Geom-GCN and OGB, and text files (CSV, Matrix Market); files of
+/// The folder io/: datasets from .npz files, folders of Geom-GCN and OGB, and text files (CSV, Matrix Market). Files of
 /// models, of unfinished trainings and of tensors in the safetensors format; .npz files of what models have learned.
 #pragma once
 

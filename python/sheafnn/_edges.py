@@ -22,7 +22,7 @@ def check_weights(values: np.ndarray, place: Callable[[int], str], argument: str
     other = int(np.flatnonzero(values != values[0])[0])
     raise ValueError(
         f"{argument}: weights that differ are not allowed, {values[0]:g} at {place(0)} and {values[other]:g} at {place(other)}; "
-        f"networks learn the weights of edges: weights='ignore' of Dataset's functions takes the edges alone{more}"
+        f"networks learn the weights of edges. To take the edges alone, pass weights='ignore'{more}"
     )
 
 
@@ -79,7 +79,7 @@ def _numbers_of_names(array: np.ndarray, names: Sequence[str], argument: str) ->
 def edge_array(
     edges: Any, count: int, names: Sequence[str] = (), weights: str = "refuse", argument: str = "edges"
 ) -> np.ndarray:
-    """An m x 2 array of node numbers from one, from 2 x m with ``m > 2``, from names, or from a sparse n x n matrix."""
+    """An m x 2 array of node numbers. ``edges`` is such an array, 2 x m with ``m > 2``, names, or a sparse n x n matrix."""
     if edges is None:
         return np.empty((0, 2), np.int64)
     edges = list(edges) if hasattr(edges, "__next__") else plain(edges)
@@ -138,8 +138,8 @@ def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, na
     """Features of all arcs, 2m x k, from the features of the pairs that a graph was built from.
 
     :param pairs: r x 2 node numbers, in any order, with repetitions
-    :param features: r x k, of the arcs that are listed, and of their reverses where these are not listed; or r x 2 x k, of the
-        arc that is listed and of its reverse
+    :param features: r x k for the listed arcs, and for their reverses where these are not listed. r x 2 x k for the listed arc and
+        its reverse
     :param arcs: 2m x 2, sorted
     """
     if np.ma.is_masked(features):
@@ -149,8 +149,8 @@ def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, na
         table = table[:, None]
     if table.ndim not in (2, 3) or len(table) != len(pairs) or (table.ndim == 3 and table.shape[1] != 2):
         raise ValueError(
-            f"{name}: shape {np.shape(features)} is not allowed; must be {len(pairs)} x k, or {len(pairs)} x 2 x k for both "
-            "directions, as many as there are edges"
+            f"{name}: shape {np.shape(features)} is not allowed; must be {len(pairs)} x k, or {len(pairs)} x 2 x k "
+            "for both directions, one row for each edge"
         )
     if not np.isfinite(table).all():
         place = np.argwhere(~np.isfinite(table))[0]

@@ -82,7 +82,7 @@ def check_sizes(estimator: Any, *names: str) -> None:
     """Checks predict_samples, and that texts are not given where C++ would read numbers from them.
 
     :param names: parameters that are numbers or None
-    :raises ValueError: names the parameter and its value
+    :raises ValueError: a parameter is not allowed; the message names it and its value
     """
     for name in names:
         value = getattr(estimator, name)
@@ -94,7 +94,7 @@ def check_sizes(estimator: Any, *names: str) -> None:
 def sampling(estimator: Any) -> tuple[int, int, int]:
     """Samples, seed and threads of the predictions of an estimator with these parameters.
 
-    :raises ValueError: names the parameter, its value and the limit
+    :raises ValueError: a parameter is not allowed; the message names the parameter, its value and the limit
     """
     samples = _predict_samples(estimator)
     seed = _checks.seed(estimator.random_state, "random_state")
@@ -283,8 +283,8 @@ class SheafEstimator(BaseEstimator):
             edges, trained_with = None, getattr(self, "trained_with_edges_", None)
             if trained_with:
                 raise ValueError(
-                    "edges: missing; the network was trained with edges: pass the graph of these nodes, in a Pipeline as "
-                    "pipeline.predict(X, edges=edges), or edges=None for nodes without neighbours"
+                    "edges: missing; the network was trained with edges. Pass the graph of these nodes, in a "
+                    "Pipeline as pipeline.predict(X, edges=edges), or edges=None for nodes without neighbours"
                 )
             if trained_with is None:
                 warnings.warn(
@@ -420,7 +420,7 @@ class SheafEstimator(BaseEstimator):
 
 
 def interruption(result: Mapping[str, Any]) -> str:
-    return f"interrupted after {result['epochs']} epochs; the model is the one of epoch {result['best_epoch']}"
+    return f"interrupted after {result['epochs']} epochs; the model has the parameters of epoch {result['best_epoch']}"
 
 
 def number_of_split(data: NodeData, split: Any) -> int:
@@ -460,7 +460,7 @@ def target_array(y: Any, count: int, name: str = "y", of: str = "nodes") -> np.n
 def check_known(targets: np.ndarray, train: np.ndarray) -> None:
     """Refuses a target, n x k in all, that no node to train on has.
 
-    :raises ValueError: names the target
+    :raises ValueError: a target is not known; the message names the target
     """
     without = np.flatnonzero(np.isnan(targets[train]).all(axis=0))
     if without.size:

@@ -58,10 +58,10 @@ choose(os.environ.get(VARIABLE), the_only, the_only)  # a variable that names an
 def cpu_level() -> str:
     """The processors that the compiled module is for.
 
-    :returns: ``"x86-64"``, ``"x86-64-v2"``, ``"x86-64-v3"`` (AVX2, FMA) or ``"x86-64-v4"`` (AVX-512) in a wheel for several levels;
-        ``"native"`` where it was compiled for the machine that installed it; ``"generic"`` where for the whole architecture
+    :returns: ``"x86-64"``, ``"x86-64-v2"``, ``"x86-64-v3"`` (AVX2, FMA) or ``"x86-64-v4"`` (AVX-512) in a wheel for several
+        levels. A module that was compiled for one machine is ``"native"``, one for the whole architecture ``"generic"``
 
-    The environment variable ``SHEAFNN_CPU_LEVEL`` chooses a level of the wheel before the package is imported. The highest that the
-    processor supports is the default.
+    The environment variable ``SHEAFNN_CPU_LEVEL`` chooses a level of the wheel before the package is imported. The default is the
+    highest level that the processor supports.
     """
     return _core.built_for

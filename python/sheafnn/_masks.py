@@ -88,7 +88,7 @@ def _checked_mask(array: np.ndarray, name: str, splits: bool) -> np.ndarray:
 def node_numbers(nodes: Any, count: int, name: str, *, distinct: bool = True, of: str = "node") -> NDArray[np.int32]:
     """Node numbers of a mask or of node numbers, as int32.
 
-    Integers are a mask if there are n of them, all 0 or 1, and one repeats; with n = 2, [0, 1] are two node numbers.
+    Integers are a mask if there are n of them, all 0 or 1, and one repeats. With n = 2, [0, 1] are two node numbers.
 
     :param distinct: node numbers may not repeat
     :param of: what the numbers are of, in messages

@@ -55,11 +55,11 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     graph as ``edges``. ``predict`` takes any graph whose nodes have the same features. An option that you leave at None takes the
     preset's value for the graph's size and homophily.
 
-    :param model: ``"bsnn"`` (Bayesian) or ``"nsd"``: maps per incident pair; ``"bcsnn"`` or ``"csnn"``: maps per node;
-        ``"bflow"`` or ``"flow"``: continuous time; ``"bconn-nsd"`` or ``"conn-nsd"``: orthogonal maps that are computed from the
-        features before the training; ``"bbunn"`` or ``"bunn"``: rotations per node and bundle; ``"bsnn-given"`` or ``"snn"``:
-        convolutions on the sheaf of the data (:meth:`Dataset.with_sheaf`); ``"bsnn-around"`` or ``"nsd-given"``: other layers on that
-        sheaf
+    :param model: network, Bayesian or deterministic. ``"bsnn"`` or ``"nsd"``: maps per incident pair. ``"bcsnn"`` or ``"csnn"``:
+        maps per node. ``"bflow"`` or ``"flow"``: continuous time. ``"bconn-nsd"`` or ``"conn-nsd"``: orthogonal maps, computed
+        from the features before the training. ``"bbunn"`` or ``"bunn"``: rotations per node and bundle. ``"bsnn-given"`` or
+        ``"snn"``: convolutions on the sheaf of the data (:meth:`Dataset.with_sheaf`). ``"bsnn-around"`` or ``"nsd-given"``: other
+        layers on that sheaf
     :param maps: ``"diagonal"``, ``"special-orthogonal"``, ``"general-linear"`` or ``"identity"``; cooperative and bundle networks
         ignore it
     :param stalk_dim: stalk dimension, 1 to 5; cooperative and bundle networks have 2 to 5
@@ -69,11 +69,11 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     :param channels: number of feature channels per stalk coordinate, 1 to 1024
     :param layers: number of diffusion layers, 1 to 64; networks in continuous time have no layers
     :param feature_treatment: how features are treated before the network reads them: ``"automatic"`` (by what the columns hold),
-        ``"rows"`` (scaled to sum 1), ``"columns"`` or ``"none"``; the statistics come from the graph that you fit
+        ``"rows"`` (scaled to sum 1), ``"columns"`` or ``"none"``. The statistics come from the graph that you fit
     :param edge_types: whether ``"nsd"`` and ``"bsnn"`` have weights of the sheaf learner for each type of edges of a Dataset
     :param stalks: stalk dimensions of types of nodes of a Dataset, e.g. ``{"author": 1}``, 1 to ``stalk_dim``; other types, and None
         for all, have ``stalk_dim``. Needs diagonal or general linear maps
-    :param edge_stalks: the same of types of edges; needs ``edge_types=True``
+    :param edge_stalks: stalk dimensions of types of edges; needs ``edge_types=True``
     :param epochs: largest number of epochs
     :param patience: stop after this many epochs without improvement
     :param learning_rate: Adam's learning rate, above 0
@@ -83,8 +83,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
     :param kl_weight: largest weight of the KL term, at least 0
     :param samples: number of posterior samples averaged at each evaluation of the training
     :param predict_samples: number of posterior samples that ``predict`` and the other predictions average
-    :param validation_fraction: share of the training nodes that selects the best epoch, where you give ``fit`` no ``validation``;
-        0 keeps the last epoch. A Dataset has validation nodes of its own
+    :param validation_fraction: share of the training nodes that selects the best epoch, where you give ``fit`` no ``validation``.
+        0 keeps the last epoch. A Dataset has its own validation nodes
     :param search: seconds in which the settings of a fixed list are tried (networks, maps, depths, an identity sheaf, nodes
         without edges). The setting with the best validation score is then trained. A search sees only the training and validation
         nodes of the split. If you change ``model``, ``maps`` or ``stalk_dim``, they restrict the list; other options hold for all
@@ -105,18 +105,19 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
 
     - ``classes_``, ``n_features_in_``, ``feature_names_in_`` where columns have names, ``n_iter_`` (epochs);
     - ``feature_treatment_``, a line that says how features are treated;
-    - ``result_``, the figures of the best epoch: best_epoch, epochs, stop_reason, validation_loss, validation_accuracy,
-      test_accuracy, test_nll, test_ece, test_roc_auc, test_average_precision, test_macro_f1, test_brier (NaN where the split has
-      no such nodes), epoch_seconds, parameters, preset; and ``sheaf``, a dictionary that says whether the network uses its sheaf.
-      The dictionary has kl_per_pair, quantiles of spread (kappa or sigma) and of turn_degrees, and the rise of the validation
-      loss with other maps: permuted between edges, drawn from the prior, or the identity. A number that does not exist is None. A
-      sheaf that the network does not use gives the warning ``UnusedSheaf``;
+    - ``result_``, the figures of the best epoch: best_epoch, epochs, stop_reason, epoch_seconds, parameters, preset,
+      validation_loss and validation_accuracy. Of the test nodes it has test_accuracy, test_nll, test_ece, test_roc_auc,
+      test_average_precision, test_macro_f1 and test_brier. A figure is NaN where the split has no such nodes. ``sheaf`` is a
+      dictionary that says whether the network uses its sheaf. It has kl_per_pair, and quantiles of spread (kappa or sigma) and of
+      turn_degrees. It also has the rise of the validation loss with other maps: permuted between edges, drawn from the prior, or
+      the identity. A number that does not exist is None. A sheaf that the network does not use gives the warning ``UnusedSheaf``;
     - ``sheaf_use_``, the same dictionary, which files keep, so that a loaded classifier has it too. It is None for a network
       without a sheaf and for a file without the dictionary;
     - ``history_``, one array for each of loss, nll, kl, kl_weight, validation_loss, validation_accuracy;
     - ``search_``, after a search, a dictionary for each setting, the best first: name, model, maps, stalk_dim, round (its last),
-      splits, epochs, validation_score, validation_std, validation_loss, seconds, and error, why the setting failed or
-      was skipped; ``best_params_``, the name, model, maps and stalk_dim that were chosen;
+      splits, epochs and seconds. It also has validation_score, validation_std and validation_loss; error says why the setting
+      failed or was skipped;
+    - ``best_params_``, after a search, the name, model, maps and stalk_dim that were chosen;
     - ``transduction_``, the classes predicted for all nodes of the graph, and ``uncertainty_``, their uncertainty;
     - ``multilabel_``, whether each node has several labels, n x C numbers 0 and 1. Predictions are n x C then, and there is no
       uncertainty. In ``result_`` and ``history_``, accuracy is the share of right labels;
@@ -150,8 +151,8 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
             For several labels of each node, give n x C numbers 0 and 1, with NaN or -1 where unknown, also with a Dataset
         :param edges: with features: m x 2 node numbers or a scipy sparse adjacency matrix without weights; None: no edges
         :param train: with features: mask or numbers of the nodes whose labels may be seen; None: all nodes with a label
-        :param validation: with features: mask or numbers of the nodes that select the best epoch, which are not trained on; None:
-            a stratified share of ``train``; see validation_fraction
+        :param validation: with features: mask or numbers of the nodes that select the best epoch. They are not trained on. None:
+            the stratified share ``validation_fraction`` of ``train``
         :param split: with a Dataset: the number of the split
         :param missing_labels: with features: texts that mean an unknown label; all others are classes then. None: words such as
             NA, nan or None are refused
@@ -310,9 +311,9 @@ class SheafClassifier(ClassifierMixin, SheafEstimator):
         """The accuracy: the share of the nodes whose class is predicted.
 
         :param X: a Dataset; or features, with labels ``y`` and ``edges`` as for ``predict_proba``
-        :param nodes: mask or numbers of the nodes to score. None takes all nodes with a known label; but for a Dataset with
-            splits the test nodes of the split that the network was trained on, or, if the split has none, the labelled nodes
-            outside its sets
+        :param nodes: mask or numbers of the nodes to score. None: all nodes with a known label; for a Dataset with splits, the
+            test nodes of the split that the network was trained on. If that split has no test nodes: the labelled nodes outside
+            its sets
         :param sample_weight: n numbers, at least 0, which weight the nodes. None: all nodes count alike
         :raises ValueError: no such node has a known label, all of their weights are 0, or the split of the training is not known
         """

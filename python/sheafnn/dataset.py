@@ -77,7 +77,7 @@ def _feature_names(names: Sequence[str] | None, features: Any, width: int) -> li
 
 
 class NodeData:
-    """What a task on the nodes of a graph and one on the nodes of a hypergraph have in common."""
+    """What tasks on the nodes of a graph and of a hypergraph have in common."""
 
     _copy: Callable[[Any], Any]  #: of the core
 
@@ -101,7 +101,7 @@ class NodeData:
 
     @property
     def feature_names(self) -> list[str]:
-        """p names, or an empty list."""
+        """p names of the columns of features, or an empty list."""
         return self._core.feature_names
 
     @property
@@ -144,11 +144,11 @@ class NodeData:
     def with_splits(self, splits: Iterable[Any]) -> Self:
         """The same data with other splits.
 
-        :param splits: for each split (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of
-            0 and 1, or a list of node numbers; n integers that are all 0 or 1 and repeat are a mask. A set may also hold the
-            masks of S splits, n x S or S x n
+        :param splits: for each split (train, validation, test), or a mapping with these keys. A set is a mask, of booleans or of 0
+            and 1, or a list of node numbers. n integers that are all 0 or 1 and repeat are a mask. A set may also hold the masks
+            of S splits, n x S or S x n
         :raises ValueError: a node is out of range or in two sets, a split has no training nodes, or a mask has another value or
-            size; the message names the split, the set and the node
+            size. The message names the split, the set and the node
 
         >>> import numpy
         >>> masks = numpy.array([[1, 0, 0, 0], [0, 0, 0, 1]])
@@ -203,13 +203,13 @@ class Dataset(NodeData):
         :param edges: m x 2 node numbers, or names where you give node_names, or a scipy sparse adjacency matrix
         :param features: n x p numbers, dense, masked, scipy sparse or a data frame; the number of rows is the number of nodes. A
             missing value is NaN, None or masked
-        :param labels: n labels of any kind; unknown ones are -1 among numbers, empty among texts, None or NaN among all
+        :param labels: n labels of any kind; unknown labels are None or NaN, -1 among numbers, empty among texts
         :param splits: splits as with_splits takes them
         :param name: name of the dataset in messages
         :param node_names: n different names, or None
         :param feature_names: p names; None: the names of a data frame. A model that was trained with names refuses other names
-        :param arc_features: features of the listed edges, which learned maps read: m x k for both directions of an edge, or for
-            one where both are listed; or m x 2 x k for the listed direction and the other one
+        :param arc_features: features of the listed edges, which learned maps read. m x k: for both directions of an edge, or for
+            one direction where both are listed. m x 2 x k: for the listed direction and the other direction
         :param edge_types: m types of the listed edges, texts or whole numbers; both directions of an edge have one type
         :param node_types: n types of the nodes, texts or whole numbers
         :param missing_labels: texts that mean an unknown label; all other texts are classes then. None: words such as NA, nan or
@@ -369,8 +369,8 @@ class Dataset(NodeData):
         :param arc_features: edge attribute with features of arcs, as many numbers for every edge
         :param edge_types: edge attribute with the type of every edge; None: edges have no types
         :param node_types: node attribute with the type of every node; None: nodes have no types
-        :param weights: ``"refuse"`` raises an error where the edge attribute ``weight`` (1 where it is missing) differs, since
-            networks learn the weights of edges; ``"ignore"`` takes the edges alone
+        :param weights: ``"refuse"`` raises an error where the edge attribute ``weight`` differs, since networks learn the weights
+            of edges. A missing weight is 1. ``"ignore"`` takes the edges alone
         :param more: other parameters of from_numpy
         :raises ValueError: the graph is not allowed; the message names the node, the edge or the attribute
         """
@@ -464,10 +464,12 @@ class Dataset(NodeData):
         return cls.from_numpy(np.ascontiguousarray(edges.T), x, labels, splits=own, arc_features=arc_features, **more)
 
     def to_pyg(self, split: int | None = 0) -> Any:
-        """A ``torch_geometric.data.Data``: x (single precision), edge_index with both directions of every edge in the order
-        of ``arcs``, y (class numbers, -1 where the label is unknown, or n x k targets), edge_attr where there are features of arcs,
-        ``edge_type`` and ``node_type`` where there are types (the types if they are numbers, otherwise indices into their names), and
-        ``train_mask``, ``val_mask``, ``test_mask`` where there are splits. A sheaf of :meth:`with_sheaf` is left out.
+        """The dataset as a ``torch_geometric.data.Data``.
+
+        It has x (single precision) and y: class numbers, -1 where the label is unknown, or n x k targets. edge_index has both
+        directions of every edge in the order of ``arcs``. Features of arcs are its edge_attr, splits its ``train_mask``,
+        ``val_mask`` and ``test_mask``. Types are its ``edge_type`` and ``node_type``: the types themselves if they are numbers,
+        otherwise indices into their names. A sheaf of :meth:`with_sheaf` is left out.
 
         :param split: number of the split of the masks; None: masks of n x splits
         :raises ImportError: PyTorch Geometric is not installed
@@ -514,7 +516,7 @@ class Dataset(NodeData):
 
     @property
     def edges(self) -> np.ndarray:
-        """m x 2 node numbers, sorted, the smaller one first."""
+        """The edges: m x 2 node numbers, sorted, the smaller node first."""
         return self._core.edges
 
     @property
@@ -526,13 +528,13 @@ class Dataset(NodeData):
 
     @property
     def adjacency(self) -> scipy.sparse.csr_matrix:
-        """n x n, symmetric, with ones."""
+        """The adjacency matrix, n x n, symmetric, with entries 1."""
         arcs = self.arcs
         return scipy.sparse.csr_matrix((np.ones(len(arcs)), arcs.T), shape=(self.node_count, self.node_count))
 
     @property
     def node_names(self) -> list[str]:
-        """n names, or an empty list."""
+        """n names of the nodes, or an empty list."""
         return self._core.node_names
 
     @property
@@ -617,8 +619,8 @@ class Dataset(NodeData):
         stratified: bool = True,
         seed: _checks.Seed = 0,
     ) -> "Dataset":
-        """The same data with random splits of the nodes with a label, or of those with a known target where the data have targets.
-        With ``stratified`` the shares hold within every class."""
+        """The same data with random splits of the nodes with a label or, where the data have targets, with a known target. With
+        ``stratified`` the shares hold within every class."""
         core = _core.random_splits(
             self._core,
             _checks.whole("count", count, 1, 1000),

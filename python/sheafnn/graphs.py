@@ -34,8 +34,8 @@ E = TypeVar("E", bound="GraphEstimator")
 class GraphSet:
     """G graphs as one disjoint union of n nodes, with features of the nodes, and a class or numbers per graph.
 
-    Made by :meth:`from_arrays`, :meth:`from_pyg` and :func:`load_graphs`. Graphs are simple and undirected, as of a Dataset, and have one
-    node at least.
+    Made by :meth:`from_arrays`, :meth:`from_pyg` and :func:`load_graphs`. Graphs are simple and undirected, as in a Dataset, and
+    have at least one node.
     """
 
     def __init__(self, core: Any, classes: np.ndarray):
@@ -62,14 +62,14 @@ class GraphSet:
         :param edges: m x 2 node numbers of the union, 0 … n - 1
         :param graph_indicator: n numbers, the graph of each node: 0 … G - 1, not decreasing
         :param features: n x p, dense or sparse, NaN where a value is missing; None, without tags: the degree
-        :param labels: G labels of any kind; unknown ones are None or NaN, and -1 among numbers but where -1 and 1 are the only ones
+        :param labels: G labels of any kind; unknown labels are None or NaN, or -1 among numbers unless the only labels are -1 and 1
         :param node_tags: n whole numbers, one-hot features before the others
-        :param targets: in the place of labels G or G x k numbers, NaN where unknown
+        :param targets: G or G x k numbers that replace labels, NaN where unknown
         :param folds: lists of graph numbers or masks of G, the test graphs of each fold; disjoint
         :param name: shown in messages
-        :param arc_features: m x k numbers, as of Dataset.from_numpy
-        :param feature_names: p names of the columns of features, as of Dataset.from_numpy
-        :raises ValueError: names the argument, its value and the limit
+        :param arc_features: m x k numbers, as in Dataset.from_numpy
+        :param feature_names: p names of the columns of features, as in Dataset.from_numpy
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
 
         >>> graphs = GraphSet.from_arrays([[0, 1], [1, 2], [3, 4]], [0, 0, 0, 1, 1, 2], labels=["a", "b", "a"])
         >>> graphs.graph_count, graphs.features.toarray().ravel().tolist()
@@ -95,7 +95,7 @@ class GraphSet:
                 raise ValueError("arc_features: not allowed with an adjacency matrix; list the edges as m x 2 node numbers")
             core.set_arc_features(_edges.arc_table(pairs, arc_features, graphs._arcs(), count))
         if labels is not None and targets is not None:
-            raise ValueError("targets: labels are there as well; a set has one of them")
+            raise ValueError("targets: labels are given as well; a set has labels or targets")
         if labels is not None:
             graphs = graphs._with_labels(labels)
         elif targets is not None:
@@ -115,7 +115,7 @@ class GraphSet:
         :param weights: ``"refuse"`` raises where ``edge_weight`` or ``edge_attr`` would be lost; ``"ignore"`` takes the edges alone
         :param folds: as from_arrays
         :param name: as from_arrays
-        :raises ValueError: names the graph, the attribute and its value
+        :raises ValueError: a graph is not allowed; the message names the graph, the attribute and its value
         """
         _checks.choice("weights", weights, ("refuse", "ignore"))
         batch = getattr(data, "batch", None)
@@ -185,12 +185,12 @@ class GraphSet:
 
     @property
     def node_count(self) -> int:
-        """Of all graphs."""
+        """Number of nodes of all graphs."""
         return self._core.node_count
 
     @property
     def edge_count(self) -> int:
-        """Of all graphs."""
+        """Number of edges of all graphs."""
         return self._core.edge_count
 
     @property
@@ -245,7 +245,7 @@ class GraphSet:
 
     @property
     def splits(self) -> list[Split]:
-        """Training, validation and test graphs of each published split, which stand in the place of folds."""
+        """Training, validation and test graphs of each published split. Splits replace folds."""
         return [Split(*parts) for parts in self._core.splits]
 
     def with_folds(self, folds: Any, seed: _checks.Seed = 0) -> "GraphSet":
@@ -270,7 +270,7 @@ class GraphSet:
     def fold_split(self, fold: int, *, validation_fraction: float = 0.1, seed: _checks.Seed = 0) -> Split:
         """Training, validation and test graphs where a fold is tested, as the program graphs draws them.
 
-        :param fold: number of the fold, from 0; of a set with splits, the number of one of these
+        :param fold: number of the fold, from 0; for a set with splits, the number of the split
         :param validation_fraction: share of the labelled graphs outside of the fold, within each class, in (0, 1)
         """
         folds, splits = self.folds, self.splits
@@ -314,7 +314,7 @@ def load_graphs(path: str | os.PathLike[str]) -> GraphSet:
     """A set from a folder of graphs.csv, nodes.csv and edges.csv, an .npz file or a folder of the TU text format (docs/data.md).
 
     :raises FileNotFoundError: there is no such file
-    :raises RuntimeError: names the file, the line or key, the value and the limit
+    :raises RuntimeError: a file cannot be read; the message names the file, the line or key, the value and the limit
     """
     core = _core.load_graphs(os.fspath(path))
     classes = _numbers(core.class_names)
@@ -469,17 +469,17 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     :param learning_rate: Adam's, above 0; None: 0.005
     :param samples: posterior samples averaged at evaluation; None: 3
     :param predict_samples: posterior samples averaged by ``predict`` and the like
-    :param validation_fraction: share of the training graphs held out to select the best epoch, in (0, 1)
+    :param validation_fraction: share of the training graphs that are held out to select the best epoch, in (0, 1)
     :param network: further options of the network (``PooledOptions`` of docs/options.md), e.g. ``{"pooling_steps": 4}``
     :param training: further options of the training (``TrainOptions``), e.g. ``{"dropout": 0.2}``
     :param random_state: seed of weights, dropout, noise and of the graphs that are held out
     :param threads: 0: as many as the graphs are worth
-    :param on_interrupt: as of SheafClassifier
+    :param on_interrupt: as in SheafClassifier
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``n_iter_``, ``split_`` (training, validation and test graphs), ``fold_``,
-    ``result_`` (figures of the best epoch) and ``history_`` (an array for each quantity of the epochs).
+    After ``fit``: ``classes_``, ``n_features_in_``, ``n_iter_``, ``fold_``, ``split_`` (training, validation and test graphs),
+    ``result_`` (figures of the best epoch) and ``history_``. The last has an array for each quantity of the epochs.
 
     >>> ring, path = [[0, 1], [1, 2], [2, 3], [3, 0]], [[4, 5], [5, 6], [6, 7]]
     >>> edges = np.concatenate([np.array(ring + path) + 8 * i for i in range(10)])
@@ -495,12 +495,13 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         """Trains the network.
 
         :param X: a GraphSet with labels
-        :param y: G labels in the place of the set's own
-        :param fold: number of the set's fold that is tested; the other labelled graphs are trained on, and a share of them validates
+        :param y: G labels that replace the labels of the set
+        :param fold: number of the fold that is tested; a share of the other labelled graphs validates, and the rest is trained on
         :param train: numbers or mask of the training graphs; None: all graphs with a label
-        :param validation: numbers or mask of the graphs that select the best epoch; None: a share of ``train``, see validation_fraction
-        :raises ValueError: names the argument, its value and the limit
-        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        :param validation: numbers or mask of the graphs that select the best epoch; None: the share ``validation_fraction`` of
+            ``train``
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         self.__dict__.pop("n_features_in_", None)
         graphs = self._checked(X)
@@ -513,7 +514,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         return self
 
     def uncertainty(self, X: GraphSet) -> Uncertainty:
-        """Probabilities, entropy, mutual information and epistemic variance of every graph of a set, in the place of nodes."""
+        """Probabilities, entropy, mutual information and epistemic variance of every graph of a set: a row is a graph."""
         check_is_fitted(self, "model_")
         return Uncertainty(**self.model_.predict(self._checked(X)._core, *sampling(self)))
 
@@ -529,10 +530,11 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     def score(self, X: GraphSet, y: Any = None, numbers: Any = None, sample_weight: Any = None) -> float:
         """Share of the graphs whose class is predicted.
 
-        :param y: G labels in the place of the set's own
-        :param numbers: numbers of the graphs to look at, or mask; None: the fold that was tested, or without one all labelled graphs
+        :param y: G labels that replace the labels of the set
+        :param numbers: numbers or mask of the graphs to score; None: the fold that was tested, or all labelled graphs if there was
+            no fold
         :param sample_weight: G numbers, at least 0; None: all graphs count alike
-        :raises ValueError: none of them has a known label
+        :raises ValueError: none of these graphs has a known label
         """
         probabilities = self.predict_proba(X)
         graphs = X if y is None else X._with_labels(y)
@@ -552,7 +554,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
 
         :param parameters: parameters of predictions: predict_samples, random_state, threads
         :raises FileNotFoundError: there is no such file
-        :raises RuntimeError: names the file and what is wrong with it
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, False)
         own = "class_data" in self.model_.metadata or not self.model_.class_names
@@ -564,11 +566,11 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
 class GraphRegressor(RegressorMixin, GraphEstimator):
     """Predicts numbers of graphs with a sheaf network whose features are pooled over the nodes of each graph.
 
-    Parameters are as of :class:`~sheafnn.GraphClassifier`. The network is trained on targets that are shifted and scaled to mean 0 and
-    deviation 1, with a Gaussian likelihood of deviation 1.
+    The parameters are the parameters of :class:`~sheafnn.GraphClassifier`. The network is trained on targets that are shifted and
+    scaled to mean 0 and deviation 1, with a Gaussian likelihood of deviation 1.
 
-    After ``fit``: as of GraphClassifier, where what is called accuracy is R², of the scaled targets as the losses are; ``target_mean_`` and
-    ``target_scale_``, of each target.
+    After ``fit``: the attributes of GraphClassifier; also ``target_mean_`` and ``target_scale_`` of each target. An accuracy is R²
+    here. Losses and R² refer to the scaled targets.
 
     >>> edges = [[i, i + 1] for i in range(60) if i % 6 != 5]
     >>> graphs = GraphSet.from_arrays(edges, np.repeat(np.arange(10), 6), np.arange(60)[:, None] / 60, targets=np.arange(10.0))
@@ -582,10 +584,10 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         """Trains the network.
 
         :param X: a GraphSet with targets
-        :param y: G or G x k numbers in the place of the set's own, NaN where unknown
-        :param fold: as of GraphClassifier.fit, and so are train and validation
-        :raises ValueError: names the argument, its value and the limit
-        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        :param y: G or G x k numbers that replace the targets of the set, NaN where unknown
+        :param fold: as in GraphClassifier.fit; the same holds for train and validation
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         self.__dict__.pop("n_features_in_", None)
         graphs = self._checked(X)
@@ -604,17 +606,17 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
         return self
 
     def predict(self, X: GraphSet) -> np.ndarray:
-        """The targets of every graph of a set, G of one target, or G x k: means over ``predict_samples`` samples of the posterior."""
+        """The targets of every graph of a set, G for one target or G x k: means over ``predict_samples`` samples of the posterior."""
         check_is_fitted(self, "model_")
         scaled = self.model_.predict_numbers(self._checked(X)._core, *sampling(self))
         own = scaled * self.target_scale_ + self.target_mean_
         return own[:, 0] if own.shape[1] == 1 else own
 
     def score(self, X: GraphSet, y: Any = None, numbers: Any = None, sample_weight: Any = None) -> float:
-        """R² of the graphs, of several targets the mean; graphs where one is unknown do not count.
+        """R² of the graphs; for several targets, the mean of their R². Graphs with an unknown target do not count.
 
-        :param y: G or G x k numbers in the place of the set's own
-        :param numbers: as of GraphClassifier.score, and so is sample_weight
+        :param y: G or G x k numbers that replace the targets of the set
+        :param numbers: as in GraphClassifier.score; the same holds for sample_weight
         """
         predicted = self.predict(X)
         truth = _targets_of(X, y)
@@ -639,7 +641,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):
 
         :param parameters: parameters of predictions: predict_samples, random_state, threads
         :raises FileNotFoundError: there is no such file
-        :raises RuntimeError: names the file and what is wrong with it
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         self = cls._loaded(path, parameters, True)
         try:

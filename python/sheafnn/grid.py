@@ -57,8 +57,8 @@ def grid_search(
     scoring: str = "validation_accuracy",
     n_jobs: int | None = None,
 ) -> GridSearch:
-    """Trains a classifier with every combination of parameters on the splits of a graph, and selects the one with the best mean
-    score of the validation nodes. The search never reads the test nodes.
+    """Trains a classifier with every combination of parameters on the splits of a graph. Selects the combination with the best
+    mean score of the validation nodes. The search never reads the test nodes.
 
     :param grid: values to try for parameters of the classifier, or several such mappings, as scikit-learn's ``ParameterGrid``
     :param classifier: classifier with all other parameters; None: the defaults of ``SheafClassifier()``
@@ -66,7 +66,7 @@ def grid_search(
     :param scoring: ``"validation_accuracy"``; ``"validation_metric"``, which the training's ``stop_on`` names; or
         ``"validation_loss"``, where the smallest is the best
     :param n_jobs: number of processes, as joblib counts them; None: this process alone
-    :raises ValueError: an argument is not allowed, the data have no splits, or a split has no validation nodes; the message names
+    :raises ValueError: an argument is not allowed, the data have no splits, or a split has no validation nodes. The message names
         the argument, its value and the limit
     :raises KeyboardInterrupt: Ctrl-C was pressed. With ``on_interrupt="keep"`` the search ends with the best finished candidate
         instead, if there is one, and warns

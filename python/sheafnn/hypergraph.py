@@ -267,7 +267,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Hypergraph, y: Any = None, nodes: Any = None) -> float:
         """The accuracy: the share of the nodes whose class is predicted.
 
-        :param nodes: mask or numbers of the nodes to score; None: the test nodes of the split that the network was trained on, or
+        :param nodes: mask or numbers of the nodes to score. None: the test nodes of the split that the network was trained on, or
             all nodes of a Hypergraph without splits
         :raises ValueError: none of them has a known label
         """

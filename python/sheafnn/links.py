@@ -40,13 +40,13 @@ class LinkPredictor(BaseEstimator):
     :param training: further options of the training (``TrainOptions``)
     :param random_state: seed of the split, weights, dropout and noise
     :param threads: 0: as many as the graph is worth
-    :param on_interrupt: as of SheafClassifier
+    :param on_interrupt: as in SheafClassifier
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
-    After ``fit``: ``n_features_in_``, ``n_iter_``, ``result_`` and ``history_`` as of SheafClassifier, where accuracy is the share of the pairs
-    on the right side of ½; ``seen_``, the Dataset with the edges that the network saw; ``test_pairs_``, T x 2 node numbers, and
-    ``test_labels_``, 1 where such a pair is an edge.
+    After ``fit``: ``n_features_in_``, ``n_iter_``, ``result_`` and ``history_`` as in SheafClassifier. An accuracy is the share of
+    the pairs whose probability is on the right side of ½. ``seen_`` is the Dataset with the edges that the network saw.
+    ``test_pairs_`` are T x 2 node numbers; ``test_labels_`` is 1 where such a pair is an edge.
 
     >>> import sheafnn
     >>> model = LinkPredictor("nsd", pair_score="dot", epochs=20).fit(sheafnn.karate_club())
@@ -102,11 +102,11 @@ class LinkPredictor(BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, edges: Any = None) -> "LinkPredictor":
         """Splits the edges, and trains the network.
 
-        :param X: a Dataset, whose labels are not looked at; or n x p features, dense or sparse
-        :param y: none: the edges are the targets
+        :param X: a Dataset, whose labels are ignored; or n x p features, dense or sparse
+        :param y: must be None: the edges are the targets
         :param edges: with features: m x 2 node numbers, or a scipy sparse adjacency matrix without weights
-        :raises ValueError: names the argument, its value and the limit
-        :raises RuntimeError: a diverged training; names the epoch and the first number that is not finite
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
+        :raises RuntimeError: the training diverged; the message names the epoch and the first number that is not finite
         """
         if y is not None:
             raise ValueError("y: not allowed; the edges of the graph are the targets")
@@ -138,14 +138,14 @@ class LinkPredictor(BaseEstimator):
         return self
 
     def uncertainty(self, pairs: Any, X: Any = None, *, edges: Any = None) -> Uncertainty:
-        """Probabilities, entropy, mutual information and epistemic variance of every pair, in the place of nodes;
-        ``predict_proba`` takes the same arguments."""
+        """Probabilities, entropy, mutual information and epistemic variance of every pair: a row is a pair. ``predict_proba``
+        takes the same arguments."""
         check_is_fitted(self, "model_")
         if X is None:
             if edges is not None:
                 raise ValueError("edges: not allowed without X, the features of these nodes")
             if not hasattr(self, "seen_"):
-                raise ValueError("X: None is not allowed; files keep no graph: give the one that the pairs are of")
+                raise ValueError("X: None is not allowed; files keep no graph; give the graph of these pairs")
             data = self.seen_
         else:
             data = _graph(X, edges)
@@ -160,7 +160,7 @@ class LinkPredictor(BaseEstimator):
         :param pairs: T x 2 node numbers, or names of a Dataset's nodes
         :param X: the graph of these nodes: a Dataset, or features; None: the graph of the training, with the edges that the network saw
         :param edges: with features: as for fit
-        :raises ValueError: a pair of one node, or a node that there is not
+        :raises ValueError: a pair has one node twice, or a node that does not exist
         """
         return self.uncertainty(pairs, X, edges=edges).probabilities
 
@@ -171,9 +171,10 @@ class LinkPredictor(BaseEstimator):
     def score(self, pairs: Any = None, labels: Any = None, X: Any = None, *, edges: Any = None) -> dict[str, float]:
         """ROC AUC, average precision, loss, Hits@k and mean reciprocal rank.
 
-        :param pairs: T x 2, as of predict_proba; None: the test pairs of the training, with the figures that the program links prints
-        :param labels: with pairs: T numbers, 1 where a pair is linked, else 0; both have to occur
-        :raises ValueError: names the argument, its value and the limit
+        :param pairs: T x 2, as in predict_proba; None: the test pairs of the training, with the figures that the program ``links``
+            prints
+        :param labels: with pairs: T numbers, 1 where a pair is linked, else 0; both must occur
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         """
         check_is_fitted(self, "model_")
         if pairs is None:
@@ -202,7 +203,7 @@ class LinkPredictor(BaseEstimator):
 
         :param parameters: parameters of predictions and scores: predict_samples, random_state, threads, hits
         :raises FileNotFoundError: there is no such file
-        :raises RuntimeError: names the file and what is wrong with it
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         check_loaded(parameters, "hits")
         model = _core.LinkModel.load(os.fspath(path))

@@ -89,12 +89,12 @@ def fit_many(
     device: str | None = None,
     threads: int = 0,
 ) -> FitMany[Any]:
-    """Trains a classifier on several splits with several seeds, side by side: on the CPU each on a thread of its own, on a CUDA
-    device all in one batch. On the CPU the results are equal to single fits, to the bit.
+    """Trains a classifier on several splits with several seeds, side by side. On the CPU each training has a thread of its own,
+    and its result is equal to a single fit, to the bit. On a CUDA device all trainings are one batch.
 
     :param data: a Dataset, or a Hypergraph
-    :param classifier: classifier with the parameters; None: the defaults of ``SheafClassifier()``, of a Hypergraph of
-        ``HypergraphClassifier()``. ``search``, ``progress`` and ``callback`` must be unset: they belong to single fits
+    :param classifier: classifier with the parameters; None: ``SheafClassifier()``, or for a Hypergraph ``HypergraphClassifier()``.
+        ``search``, ``progress`` and ``callback`` must be unset: they belong to single fits
     :param splits: numbers of the splits; None: all
     :param seeds: values of ``random_state``; every split is trained with each of them. None: the classifier's own
     :param device: device to train on, as in SheafClassifier; None: the classifier's own. Hypergraphs are trained on the CPU

@@ -15,7 +15,7 @@ class PlantedTask:
     """A dataset, and the sheaf that decides its labels.
 
     There are C fixed directions. The class of a node is the direction nearest to the sum of its neighbours' vectors, transported
-    into the node's own frame; ``planted_frames`` has a variant whose classes are drawn. The last ``stalk_dim`` columns of the
+    into the node's own frame. ``planted_frames`` has a variant whose classes are drawn. The last ``stalk_dim`` columns of the
     features (the last five in ``planted_signed``) are the vectors, up to noise.
     """
 
@@ -100,9 +100,9 @@ def planted_frames(
     :param spread: standard deviation of w, 0 to 4; the smaller it is, the better a network without a sheaf does
     :param curvature: curvature c, 0 to 4: the transport from v to u is R_u' exp(c (W_u W_v - W_v W_u)) R_v, W the skew matrix of
         w
-    :param neighbour_share: probability p, 0 to 1. With 0, classes follow from transported sums. Otherwise classes are drawn, and
-        x is the direction of a class: with probability p the class of a random neighbour, transported into the node's frame, and
-        otherwise the node's own class
+    :param neighbour_share: probability p, 0 to 1. With 0, classes follow from transported sums. Otherwise classes are drawn, and x
+        is the direction of a class. With probability p it is the class of a random neighbour, transported into the node's frame;
+        otherwise it is the node's own class
     :param noise: standard deviation of the noise in the vectors among the features, 0 to 10
     :param hidden_columns: 0 to 1000; with 0 the features show w, otherwise this many columns of a random smooth map of w
     :param splits: number of stratified splits of 48/32/20

@@ -32,13 +32,17 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
     must stay "cpu".
 
     :param loss: ``"squared"`` (or None): numbers with a normal distribution of deviation 1. ``"gaussian"``: the variance of each
-        node and target is learned as well. ``"poisson"``: counts, of which the rates are learned. Numbers are shifted and scaled
-        to mean 0 and deviation 1 before; counts are not
+        node and target is learned as well. ``"poisson"``: counts, whose rates are learned. Before the training, numbers are
+        shifted and scaled to mean 0 and deviation 1; counts are not
 
-    After ``fit``: ``loss_``, the name of the loss, and ``n_features_in_``, ``feature_names_in_``, ``n_iter_``, ``n_targets_``, ``result_``, ``history_`` and
-    ``feature_treatment_`` as in SheafClassifier, where accuracy means R²; losses and R² refer to the scaled targets. Also
-    ``target_names_``, the names of the targets of a Dataset or an empty list, ``target_mean_`` and ``target_scale_`` of each target (0 and 1 for counts), ``base_rates_``, the mean counts, and ``transduction_``, the predictions for the graph of the training.
-    ``sheaf_use_`` is None.
+    After ``fit``:
+
+    - ``n_features_in_``, ``feature_names_in_``, ``n_iter_``, ``result_``, ``history_`` and ``feature_treatment_`` as in
+      SheafClassifier. An accuracy is R² here. Losses and R² refer to the scaled targets. ``sheaf_use_`` is None;
+    - ``loss_``, the name of the loss;
+    - ``n_targets_`` and ``target_names_``, the names of the targets of a Dataset or an empty list;
+    - ``target_mean_`` and ``target_scale_`` of each target (0 and 1 for counts), and ``base_rates_``, the mean counts;
+    - ``transduction_``, the predictions for the graph of the training.
 
     >>> import numpy, sheafnn
     >>> data = sheafnn.karate_club()
@@ -103,9 +107,8 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
 
         :param X: a Dataset; or n x p features, dense or sparse
         :param edges: with features: as for ``fit``; for a network that was trained with edges, you must give this argument
-        :param return_std: return (means, standard deviations). With the loss "gaussian" these are the deviations of the
-            mixture of the samples: the learned variance and the variance of the means; with "poisson" the square roots of the
-            rates
+        :param return_std: return (means, standard deviations). With the loss "gaussian" the deviations are of the mixture of the
+            samples: the learned variance plus the variance of the means. With "poisson" they are the square roots of the rates
         :raises ValueError: ``return_std`` with the loss "squared"
         """
         check_is_fitted(self)
@@ -188,9 +191,9 @@ class SheafRegressor(RegressorMixin, SheafEstimator):
         """R² of the nodes; for several targets, the mean of their R².
 
         :param X: a Dataset, or features with ``edges``
-        :param y: n or n x k numbers; nodes where one is NaN do not count. None: the targets of the Dataset
-        :param nodes: mask or numbers of the nodes to score. None takes all nodes; but for a Dataset the test nodes of the split
-            that the network was trained on, or, if the split has none, the nodes outside its sets
+        :param y: n or n x k numbers; nodes with a NaN do not count. None: the targets of the Dataset
+        :param nodes: mask or numbers of the nodes to score. None: all nodes; for a Dataset, the test nodes of the split that the
+            network was trained on. If that split has no test nodes: the nodes outside its sets
         :param sample_weight: n numbers, at least 0; None: all nodes count alike
         """
         predicted = self.predict(X, edges)

@@ -2,10 +2,10 @@
 
 Densities are with respect to the uniform (Haar) distribution, which has mass 1. Arrays hold matrices in their last two axes.
 
-Functions that take rotations also take SciPy's ``Rotation`` objects, for n = 3. ``tolerance`` is the largest absolute value among
-the entries of RᵀR − I that a rotation R may have, between 0 and 0.01; R is replaced by the nearest rotation. None: 1.5e-8, or
-1e-5 for arrays in single precision and 5e-3 in half precision. A ``seed`` is a whole number below 2**64, or a
-``numpy.random.Generator`` or ``RandomState`` that gives one.
+Functions that take rotations also take SciPy's ``Rotation`` objects, for n = 3. ``tolerance`` is the largest absolute entry of
+RᵀR − I that a rotation R may have, between 0 and 0.01. R is replaced by the nearest rotation. None: 1.5e-8, or 1e-5 for arrays in
+single precision and 5e-3 in half precision. A ``seed`` is a whole number below 2**64, or a ``numpy.random.Generator`` or
+``RandomState`` that gives one.
 
 >>> import numpy, sheafnn
 >>> truth = sheafnn.rotations.Cayley(numpy.eye(3), 0.7)
@@ -219,8 +219,7 @@ class _Located(_Distribution):
         :param weights: one weight for each sample, on any scale; None: equal weights
         :param moments: match the mean of the samples instead
         :param tolerance: see the module
-        :raises ValueError: there are too few samples, one is not a rotation, or the likelihood has no maximum because all are
-            equal
+        :raises ValueError: there are too few samples, a sample is no rotation, or all samples are equal: the likelihood has no maximum
         """
         array = _rotations("samples", samples, tolerance)
         w = _weights(weights)
@@ -349,8 +348,8 @@ class Bingham(_Distribution):
 class MatrixBingham(_Distribution):
     """The matrix Bingham distribution on SO(2) or SO(3): density proportional to exp(tr(B Rᵀ A R)).
 
-    R and U diag(±1) Uᵀ R of determinant 1, U the eigenvectors of A, have the same density: its mean is 0, and ``location`` is one of
-    2 or 4 modes.
+    With U the eigenvectors of A, R and the matrices U diag(±1) Uᵀ R of determinant 1 have the same density. So the mean is 0, and
+    ``location`` is one of 2 or 4 modes.
 
     :param outer: A, n x n, symmetric
     :param inner: B, n x n, symmetric; of the form exp(tr(Rᵀ A R D)) it is D
@@ -402,7 +401,7 @@ class Mixture(_Density):
     """A mixture of distributions of one dimension, of any families; it has no location, entropy or divergence.
 
     :param components: distributions of this module
-    :param weights: one for each, of any scale; None: all the same
+    :param weights: one weight for each component, on any scale; None: equal weights
 
     >>> import numpy
     >>> mixture = Mixture([Haar(3), Cayley(numpy.eye(3), 0.9)], [1, 3])
@@ -449,17 +448,17 @@ class Mixture(_Density):
         seed: _checks.Seed = 0,
         tolerance: float | None = None,
     ) -> MixtureFit:
-        """The mixture of large likelihood that expectation maximisation finds.
+        """The mixture that expectation maximisation finds, a local maximum of the likelihood.
 
         :param samples: ... x n x n rotations
         :param family: ``Cayley``, ``LeonCayley``, ``MatrixFisher``, ``Bingham``, ``MatrixBingham`` or ``IsotropicGaussian``
-        :param components: how many at the start; one without samples of its own is dropped
-        :param weights: importances, one for each sample, of any scale; None: all the same
-        :param starts: fits from different centres, of which the likeliest goes on after 20 iterations
-        :param max_iterations: most iterations
-        :param seed: of the centres
-        :param tolerance: see above
-        :raises ValueError: a family without fit, too few samples, one that is no rotation, or no component with a fit
+        :param components: number of components at the start; a component that no sample belongs to is dropped
+        :param weights: one weight for each sample, on any scale; None: equal weights
+        :param starts: number of fits from different centres; only the likeliest continues after 20 iterations
+        :param max_iterations: largest number of iterations
+        :param seed: seed of the centres
+        :param tolerance: largest entry of RᵀR − I, as in this module's description
+        :raises ValueError: the family has no fit, there are too few samples, a sample is no rotation, or no component has a fit
         """
         return cls._fitted(samples, family, components, weights, starts, max_iterations, seed, tolerance, False)
 
@@ -476,7 +475,7 @@ class Mixture(_Density):
         seed: _checks.Seed = 0,
         tolerance: float | None = None,
     ) -> MixtureFit:
-        """Of the fits with 1 to ``components`` components the one of the smallest BIC; as :meth:`fit`."""
+        """The fit of the smallest BIC with 1 to ``components`` components; parameters are as in :meth:`fit`."""
         return cls._fitted(samples, family, components, weights, starts, max_iterations, seed, tolerance, True)
 
     @classmethod

@@ -30,9 +30,9 @@ from .dataset import Dataset, NodeData
 
 
 class LargeGraph(NodeData):
-    """A node classification task in a folder of .npy arrays (docs/large_graphs.md), of which only the rows that are asked for are read.
+    """A node classification task in a folder of .npy arrays (docs/large_graphs.md). Only the rows that a step needs are read.
 
-    In memory are the labels and the splits. The folder must stay as it is.
+    The labels and the splits are in memory. Do not change the folder while you use it.
 
     :param folder: the folder
     :raises FileNotFoundError: there is no such folder, or an array is missing; the message names the file
@@ -54,7 +54,7 @@ class LargeGraph(NodeData):
 
     @property
     def folder(self) -> str:
-        """The absolute path."""
+        """The absolute path of the folder."""
         return self._folder
 
     @property
@@ -84,7 +84,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
     have the value of the program ``large_graph``.
 
     :param model: any network of SheafClassifier but those with given maps, ``"snn"`` and ``"bsnn-given"``
-    :param maps: as of SheafClassifier
+    :param maps: as in SheafClassifier
     :param stalk_dim: stalk dimension, 1 to 5
     :param fan_outs: numbers of neighbours that are drawn for a node at distance 0, 1, … of the nodes of a step, 0: all; None: 10, 10
     :param batch_size: training nodes in a step, 0: all; None: 512
@@ -101,7 +101,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
     :param training: further options of the training (``TrainOptions``), e.g. ``{"dropout": 0.5}``
     :param random_state: seed of weights, dropout, noise and of the drawn neighbours
     :param threads: 0: as many as a sample is worth
-    :param on_interrupt: as of SheafClassifier; ``"keep"`` ends the training after the epoch
+    :param on_interrupt: as in SheafClassifier; ``"keep"`` ends the training after the epoch
     :param progress: show a progress bar
     :param callback: called with an ``EpochReport`` after every epoch; False ends the training with the best parameters
 
@@ -168,7 +168,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
         :param X: a LargeGraph, or a Dataset with labels and splits
         :param y: none: X has its own labels
         :param split: the number of the split
-        :raises ValueError: names the argument, its value and the limit
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises KeyboardInterrupt: Ctrl-C was pressed, and on_interrupt is not ``"keep"``
         :raises RuntimeError: a diverged training, or a row that cannot be read; the message names the epoch, or the file and the node
         """
@@ -228,7 +228,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
         :param X: a LargeGraph or a Dataset with the features of the training
         :param nodes: mask or numbers of the k nodes; None: all nodes
         :param fan_outs: in place of the estimator's; 0s, two for each layer, give a deterministic network's outputs on the whole graph
-        :raises ValueError: names the argument, its value and the limit
+        :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
         :raises RuntimeError: a row that cannot be read; the message names the file and the node
         """
         return self.uncertainty(X, nodes, fan_outs=fan_outs).probabilities
@@ -243,8 +243,8 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
     ) -> float:
         """The accuracy: the share of the nodes whose class is predicted.
 
-        :param nodes: mask or numbers of the nodes to score; None: the test nodes of the split that the network was trained on, or, if
-            the split has none, the labelled nodes outside its sets
+        :param nodes: mask or numbers of the nodes to score. None: the test nodes of the split that the network was trained on. If
+            that split has no test nodes: the labelled nodes outside its sets
         :raises ValueError: no such node has a known label
         """
         check_is_fitted(self, "model_")
@@ -280,7 +280,7 @@ class SampledClassifier(ClassifierMixin, BaseEstimator):
         :param split: the split that the network was trained on, which ``score`` needs
         :param parameters: parameters of predictions: predict_samples, random_state, threads, fan_outs
         :raises FileNotFoundError: there is no such file
-        :raises RuntimeError: names the file and what is wrong with it
+        :raises RuntimeError: the file cannot be read; the message names the file and what is wrong with it
         """
         number = _checks.whole("split", split, 0, 2**31 - 1)
         check_loaded(parameters, "fan_outs")

@@ -127,7 +127,7 @@ class CellularSheaf:
 
     @property
     def edge_weights(self) -> np.ndarray:
-        """m weights; empty: all are 1."""
+        """m weights of the edges; empty: all are 1."""
         return self._parts[4]
 
     def __repr__(self) -> str:
@@ -277,7 +277,7 @@ class LearnedSheaf:
     arcs: np.ndarray  #: 2m x 2, source and target, sorted
     edges: np.ndarray  #: m x 2, sorted
     maps: np.ndarray  #: 2m x d x d, or 2m x d for diagonal maps; Bayesian networks give the posterior's mean
-    edge_weights: np.ndarray  #: m, ones where the family has none
+    edge_weights: np.ndarray  #: m edge weights, 1 where the family has no edge weights
     spread: dict[str, np.ndarray]  #: spread of the posterior by name, kappa or sigma; 2m rows each
     layer_embeddings: np.ndarray  #: (L + 1) x n x h, the nodes' features after every layer
     probabilities: np.ndarray  #: n x C

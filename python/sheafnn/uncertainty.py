@@ -1,9 +1,9 @@
 """Quality, calibration and uncertainty of class probabilities, from this library or any other.
 
-All functions take arrays: ``probabilities`` (n x C, or logits or scores where a function says so), ``labels`` (n class numbers,
--1 where unknown or masked; ``data.codes`` of a Dataset) and ``nodes``, a mask or the numbers of the rows that count (None: the rows
-with a known label). Arrays may be NumPy arrays, nested lists or PyTorch tensors. Rows of probabilities that count must sum to 1, up
-to 0.001.
+All functions take arrays. ``probabilities`` are n x C; some functions take logits or scores instead. ``labels`` are n class
+numbers, -1 where unknown or masked (``data.codes`` of a Dataset). ``nodes`` is a mask or the numbers of the rows that count; None:
+the rows with a known label. Arrays may be NumPy arrays, nested lists or PyTorch tensors. Rows of probabilities that count must sum
+to 1, up to 0.001.
 
 The equations are the equations of the C++ library (``sheafnn/uncertainty``); see docs/uncertainty.md and docs/math.md.
 
@@ -376,7 +376,7 @@ def combine_samples(samples: Any) -> Uncertainty:
 
 
 def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
-    """One prediction of an ensemble, from the samples of all members; every member has equally many.
+    """One prediction of an ensemble, from the samples of all members. Every member has the same number of samples.
 
     :param members: results of ``SheafClassifier.uncertainty`` or :func:`combine_samples`, for the same nodes
     """
@@ -396,7 +396,7 @@ def combine_members(members: Sequence[Uncertainty]) -> Uncertainty:
 
 
 def rejection_curve(uncertainty: Any, labels: Any, predicted: Any, nodes: Any = None) -> RejectionCurve:
-    """Accuracy of the nodes that are left when the most uncertain ones are rejected; ties in every order.
+    """Accuracy of the nodes that are left when the most uncertain nodes are rejected; ties in every order.
 
     :param uncertainty: n numbers, one for each node, e.g. the entropies
     :param predicted: n class numbers, e.g. ``probabilities.argmax(axis=1)``
@@ -409,7 +409,7 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
 
     :param measure: n numbers, one for each node
     :param positives: mask or numbers of the nodes to detect, e.g. the nodes of a class that was left out of the training
-    :param negatives: mask or numbers of other nodes, none of which is one of the positives
+    :param negatives: mask or numbers of other nodes, none of them among the positives
     """
     own = _checks.real("measure", measure)
     if own.ndim != 1:
@@ -417,7 +417,7 @@ def detection_curve(measure: Any, positives: Any, negatives: Any) -> DetectionCu
     sets = [node_numbers(nodes, len(own), name, distinct=False) for nodes, name in ((positives, "positives"), (negatives, "negatives"))]
     both = np.intersect1d(sets[0], sets[1])
     if both.size:
-        raise ValueError(f"negatives: node {both[0]} is not allowed; it is one of the positives")
+        raise ValueError(f"negatives: node {both[0]} is not allowed; it is among the positives")
     return DetectionCurve(**_core.detection_curve(own, *sets))
 
 

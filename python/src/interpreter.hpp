@@ -1,6 +1,6 @@
 /// \file
-/// The interpreter's lock, for threads that may outlive the interpreter. While it ends, Python kills every other thread
-/// that asks for the lock (before 3.14: by unwinding its stack, which destructors and noexcept functions do not survive).
+/// The interpreter's lock, for threads that may outlive the interpreter. While it ends, Python kills every other thread that
+/// asks for the lock. Before 3.14 it unwinds the thread's stack, which destructors and noexcept functions do not survive.
 /// Such a thread is parked here instead: it sleeps until the process is gone.
 #pragma once
 

@@ -29,19 +29,19 @@ class Supervisor {
     if (interrupted_) return sheafnn::EpochAction::stop;
     const auto now = std::chrono::steady_clock::now();
     const bool look = now - looked_ > pause;
-    if (!look && report_.is_none()) return sheafnn::EpochAction::go_on;
+    if (!look && report_.is_none()) return sheafnn::EpochAction::keep_training;
     const GilAcquire acquire;
     if (look) {
       looked_ = now;
       if (check_signals()) return sheafnn::EpochAction::stop;
     }
-    if (report_.is_none()) return sheafnn::EpochAction::go_on;
+    if (report_.is_none()) return sheafnn::EpochAction::keep_training;
     try {
       const nb::object answer = or_park([&]() -> nb::object { return report_(epoch, epochs_); });
-      if (answer.is_none()) return sheafnn::EpochAction::go_on;
+      if (answer.is_none()) return sheafnn::EpochAction::keep_training;
       const int truth = or_park([&] { return PyObject_IsTrue(answer.ptr()); });  // NumPy's False as well
       if (truth < 0) throw nb::python_error();
-      return truth == 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::go_on;
+      return truth == 0 ? sheafnn::EpochAction::stop : sheafnn::EpochAction::keep_training;
     } catch (const nb::python_error& error) {  // Python runs the signal handlers as well where a function begins
       if (!keep_ || !error.matches(PyExc_KeyboardInterrupt)) throw;
       interrupted_ = true;

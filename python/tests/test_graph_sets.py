@@ -71,7 +71,7 @@ def test_arrays():
         ({"features": [[1.0], [np.inf], [0]]}, "inf is not allowed"),
         ({"node_tags": [1, 2]}, "node_tags: 2 is not allowed"),
         ({"labels": [0, 1, 0]}, r"labels: shape \(3,\) is not allowed; expected one label for each of 2 graphs"),
-        ({"labels": [0, 1], "targets": [0, 1]}, "targets: labels are there as well"),
+        ({"labels": [0, 1], "targets": [0, 1]}, "targets: labels are given as well"),
         ({"targets": [0, np.inf]}, r"targets\[1\]: inf is not allowed"),
         ({"folds": [[0], [0]]}, "folds"),
         ({"folds": [[2, 0, 1]]}, r"folds\[0\]: graph 2"),

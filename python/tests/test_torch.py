@@ -665,7 +665,7 @@ def test_refused_arguments():
     refused("dropout: 1 is not allowed; must be at least 0 and below 1", lambda: SheafConv(4, 6, dropout=1))
     refused("dtype: torch.float16 is not allowed", lambda: SheafConv(4, 6, dtype=torch.float16))
     refused("options.'wrong'.*has no such option; it has ", lambda: SheafConv(4, 6, wrong=1))
-    refused("channels: 4 is not allowed; out_channels says it", lambda: SheafConv(4, 6, channels=4))
+    refused("channels: 4 is not allowed; out_channels decides it", lambda: SheafConv(4, 6, channels=4))
     refused("layers: 2 is not allowed; it is an option of whole networks", lambda: SheafConv(4, 6, layers=2))
     refused("normalisation: .*", lambda: SheafConv(4, 6, normalisation="wrong"))
     refused("act: 'swish' is not allowed; choose from gelu, elu", lambda: SheafConv(4, 6, act="swish"))

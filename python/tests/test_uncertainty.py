@@ -266,7 +266,7 @@ def test_drawing_of_a_sheaf(karate, model):
         (lambda: uncertainty.combine_members([]), r"members: 0 is not allowed; at least one is needed"),
         (lambda: uncertainty.rejection_curve([np.nan], [0], [0]), r"uncertainty\[0\]: nan is not allowed; must be a number"),
         (lambda: uncertainty.rejection_curve([1], [0], [0, 1]), r"predicted: shape \(2,\) is not allowed"),
-        (lambda: uncertainty.detection_curve([1, 2, 3], [0, 1], [1, 2]), "negatives: node 1 is not allowed; it is one of the positives"),
+        (lambda: uncertainty.detection_curve([1, 2, 3], [0, 1], [1, 2]), "negatives: node 1 is not allowed; it is among the positives"),
         (lambda: uncertainty.detection_curve([1, 2], [0], []), r"negatives: 0 is not allowed; at least one node is needed"),
         (lambda: uncertainty.detection_curve([[1, 2]], [0], [1]), r"measure: shape \(1, 2\) is not allowed; expected one number for each node"),
         (lambda: uncertainty.rejection_curve([1, 2], [0, 1], [0, -1]), r"predicted\[1\]: -1 is not allowed; must be a class number"),

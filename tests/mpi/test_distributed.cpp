@@ -812,7 +812,8 @@ TEST_CASE("a network on arcs of its own is refused on a part of a graph") {
   const Model model({.features = 20, .channels = 3, .layers = 2, .classes = 3}, 1);
   const sheafnn::DirectedArcs arcs = sheafnn::listed_arcs(part.graph());
   CHECK_THROWS_WITH_AS(sheafnn::Network<Model>(model, part.graph(), arcs, part.features()),
-                       doctest::Contains("graph: a part of a larger one is not allowed; arcs of their own"),
+                       doctest::Contains(
+                           "graph: a part of a larger one is not allowed; given arcs need a whole graph"),
                        std::invalid_argument);
 }
 

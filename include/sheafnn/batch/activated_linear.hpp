@@ -91,7 +91,7 @@ class BatchActivatedLinear {
   }
 
   /// Backward, to be launched one after another: the derivative before the activation, in place of the derivative of
-  /// output(); partial sums of the gradients; the derivative of X.
+  /// output(); partial sums of the gradients. The derivative of X.
   [[nodiscard]] Items<ActivationSlopes<S>> slopes(Index rows, S* bar) const {
     return {runs_ * rows * outputs_, 1, {activation_, z_.data(), bar}};
   }

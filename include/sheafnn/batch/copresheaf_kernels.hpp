@@ -1,7 +1,7 @@
 /// \file
 /// Kernels of a copresheaf layer, m_u = mean over arcs a = u → v of ρ_a X̃_v and X' = X + ELU((I ⊗ A) m Bᵀ + b), and of its
-/// backward pass (math: "Copresheaves" (3.50, 3.51); for one network layers/copresheaf_layer.hpp). X̃ is the input after
-/// dropout. Features as in feature_kernels.hpp.
+/// backward pass. Source: math: "Copresheaves" (3.50, 3.51). For one network: layers/copresheaf_layer.hpp. X̃ is the input
+/// after dropout. Features as in feature_kernels.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -65,7 +65,7 @@ struct MeanForward : WalkTeam<NeighbourSums<ArcMaps<Family, S, false>, S>, S> {
   }
 };
 
-/// What a MixForward goes on with from (I ⊗ A) m Bᵀ: X' − X, which it keeps, and X'.
+/// What a MixForward continues with from (I ⊗ A) m Bᵀ: X' − X, which it keeps, and X'.
 template <class Family, class S>
 struct CopresheafEnding {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

@@ -194,8 +194,8 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
           device_);
   }
 
-  /// Largest number of blocks that share a launch: with more, each part is a launch of its own, because a kernel of
-  /// several parts takes as many registers as the one that needs most.
+  /// Largest number of blocks that share a launch. With more, each part is a launch of its own: a kernel of several parts
+  /// takes as many registers as its most demanding part.
   static constexpr Index max_shared_blocks = 8192;
 
   template <class... Parts>
@@ -299,9 +299,9 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
   void synchronise() { check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize", device_); }
 
  private:
-  /// Makes the device the current one while a kernel is launched, and says how: its blocks may be scheduled early if
-  /// its code waits for the previous kernel, and if it waits for that kernel only. The code may be made for an older device
-  /// than this one.
+  /// Makes the device the current one while a kernel is launched, and says how. Its blocks may be scheduled early if its
+  /// code waits for the previous kernel, and if it waits for that kernel only. The code may be made for an older device than
+  /// this one.
   class Launch {
    public:
     cudaLaunchConfig_t config{};

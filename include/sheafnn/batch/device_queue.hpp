@@ -60,8 +60,8 @@ namespace detail {
         sheafnn::detail::concat(
             "out of memory: ", what, " need ", detail::mebibytes(bytes), " MiB more, ", detail::mebibytes(free),
             " of ", detail::mebibytes(total),
-            " MiB are free; fewer trainings side by side, fewer samples, layers or channels, or "
-            "a smaller stalk or filter degree need less"));
+            " MiB are free. Less memory is needed by fewer trainings side by side, fewer samples, layers or "
+            "channels, a smaller stalk or filter degree"));
   }
   check(status, "cudaMalloc", device);
   return memory;

@@ -1,8 +1,8 @@
 /// \file
-/// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R
-/// = L W, Z = S R, and their backward pass (math: "Diffusion in three steps"; for one network
-/// layers/diffusion.hpp and layers/diffusion_layer.hpp). Features as in feature_kernels.hpp; the derivatives of the
-/// sheaf's blocks: block_gradient_kernels.hpp.
+/// Kernels of a diffusion layer that walk along edges, X' = (1 + tanh ε) ∘ X − ELU(Δ Y) in three steps W = S Y, R = L W, Z =
+/// S R, and their backward pass. Source: math: "Diffusion in three steps". For one network: layers/diffusion.hpp and
+/// layers/diffusion_layer.hpp. Features as in feature_kernels.hpp; the derivatives of the sheaf's blocks:
+/// block_gradient_kernels.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.

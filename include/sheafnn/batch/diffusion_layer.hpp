@@ -132,9 +132,9 @@ class BatchDiffusionLayer {
                          EnterLayers<Family, S>{logits, call.pass,
                                                 first_step(call.sheaf, call.range, x_bar, call.scratch), x_bar});
   }
-  /// Replaces the derivative of output() by the derivative of the input. Partial sums of ε's gradient, if there is an
-  /// ε, go to the arena (for A and B: products()), derivatives of the sheaf's blocks to the sheaf. Begun: its first
-  /// step is done.
+  /// Replaces the derivative of output() by the derivative of the input. Partial sums of ε's gradient, if there is an ε, go
+  /// to the arena (for A and B: products()). Derivatives of the sheaf's blocks go to the sheaf. Begun: its first step is
+  /// done.
   ///
   /// \param add    add to the sheaf's derivatives instead of setting them
   /// \param ready  parts that share the first launch: they must not write what the layer reads or writes
@@ -196,8 +196,8 @@ class BatchDiffusionLayer {
     }
   }
 
-  /// After backward(): partial sums for A and B. To be launched before the layer's side of the scratch is written again;
-  /// the first launch of the next layer's backward() may run at the same time.
+  /// After backward(): partial sums for A and B. To be launched before the layer's side of the scratch is written again. The
+  /// first launch of the next layer's backward() may run at the same time.
   [[nodiscard]] LayerProducts<S> products(const Pass& pass, const ParameterView<S>& parameters,
                                           const LayerScratch<Executor, S>& scratch) const {
     return mixing_.products(pass, shape_, parameters, scratch.of(number_), between_, before_);
@@ -232,9 +232,8 @@ class BatchDiffusionLayer {
             mixed_.data(),
             filter_->active() ? filtered_.scaled() : scaled_.data()};
   }
-  /// Teams of a bundle, if the layer below may go on with this one's mixing; else 0. It may on small graphs, if a
-  /// warp is enough for the tiles of a node with as many lanes as its arcs want: eight for nodes of high degree, four
-  /// for others.
+  /// Teams of a bundle, if the layer below may continue with this one's mixing; else 0. It may on small graphs, if a warp is
+  /// enough for the tiles of a node with as many lanes as its arcs want. Nodes of high degree want eight lanes, others four.
   [[nodiscard]] int mixing_teams(const Executor& executor, Index instances) const {
     const Index tiles = mixing_.has_right() ? Index{shape_.tiles} : 1,
                 most = max_lanes / (graph_.crowded > 0 ? 8 : 4);

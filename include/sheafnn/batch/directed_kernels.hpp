@@ -3,8 +3,8 @@
 /// W = S Y, R = L W and Z = S R, with L_uv = −e^{iφ_a} Q_uv of an arc a = u → v. The equations at a node are in
 /// kernels/complex.hpp, the phases in directed_phases.hpp; layers/directed_layer.hpp is for one network.
 ///
-/// Features are n × D × 2f per instance, and a coordinate has f real parts, then f imaginary parts: they are features with 2D
-/// coordinates and f channels, and an item is a node and four of the f channels.
+/// Features are n × D × 2f per instance, and a coordinate has f real parts, then f imaginary parts. They are features with
+/// 2D coordinates and f channels, and an item is a node and four of the f channels.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.

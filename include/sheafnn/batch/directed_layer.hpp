@@ -67,7 +67,7 @@ class BatchDirectedLayer {
   /// Where the input after dropout goes, to be filled before forward().
   [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
 
-  /// See BatchDiffusionLayer. \returns false: it does not go on with the next layer
+  /// See BatchDiffusionLayer. \returns false: it does not continue with the next layer
   bool forward(const Call& call, const S* x, const S*, bool drop, S* next) {
     const Pass& pass = call.pass;
     const ParameterView<S>& parameters = call.parameters;

@@ -114,8 +114,8 @@ class BatchEncoder {
             {rows, runs, parameters.value + bias_, degree_, end(), drops(), activated_.data(), output_.data()}};
   }
 
-  /// Backward, to be launched one after another: the derivative before activation, in place of the derivative of
-  /// output(); partial sums of the gradients, two parts; the weight's gradient.
+  /// Backward, to be launched one after another. The derivative before activation, in place of the derivative of output();
+  /// partial sums of the gradients, two parts; the weight's gradient.
   ///
   /// \param bar  derivative of output(), which is overwritten
   [[nodiscard]] Items<EncodeNodesBackward<S>> before_activation(const Run* runs, S* bar) const {

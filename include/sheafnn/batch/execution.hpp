@@ -2,25 +2,24 @@
 /// What executors run: kernels, sums over lanes, and dense products. HostExecutor runs them on the host,
 /// DeviceExecutor on a CUDA device; everything else in this directory is a template over the executor.
 ///
-/// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`, which
-/// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior
-/// sample of it). A team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to
-/// `outputs` sums, and `finish(item, group, sums)` takes the totals. No item reads what another item of the same
-/// launch writes, so that the order of execution does not matter and results are the same on every run. Kernels
-/// that do not touch each other's results may share a launch: on small graphs kernels are so short that each one saved counts.
+/// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`. The operator
+/// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior sample of it).
+/// A team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to `outputs` sums, and
+/// `finish(item, group, sums)` takes the totals. No item reads what another item of the same launch writes. So the order of
+/// execution does not matter and results are the same on every run. Kernels that do not touch each other's results may share
+/// a launch: on small graphs kernels are so short that each one saved counts.
 ///
 /// A team kernel with a member `teams` has a second sum. The teams of so many items one after another are a bundle: a
-/// power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums;
-/// part_of(place, team, numbers, sums) gives what the numbers of one team of the bundle add to `outputs` sums of
-/// its own team, and end(place, sums) takes the totals. Items are whole bundles, and the kernel has the place()
-/// described below.
+/// power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums. part_of(place,
+/// team, numbers, sums) gives what the numbers of one team of the bundle add to `outputs` sums of its own team. end(place,
+/// sums) takes the totals. Items are whole bundles, and the kernel has the place() described below.
 ///
 /// Two pieces of work of which none reads or writes what the other one writes may run at the same time:
 /// side_by_side(first, second). What comes before is done when they begin, and both are done when what comes after begins.
 ///
-/// A kernel may have `place(item, group)`, what can be said of an item before any result of another kernel is read:
-/// indices, and what the arrays of the graph say. Its other functions are then given the place instead of the item and
-/// the group, and a device finds it while the kernel before still runs.
+/// A kernel may have `place(item, group)`, which reads no result of another kernel: indices of an item, and what the arrays
+/// of the graph say. Its other functions then get the place instead of the item and the group. A device finds the place
+/// while the kernel before still runs.
 ///
 /// Unchecked: sizes, and pointers to memory of the executor; the engine knows them.
 #pragma once

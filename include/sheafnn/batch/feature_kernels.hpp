@@ -1,10 +1,10 @@
 /// \file
-/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y,
-/// their backward passes, and the backward pass of the activation (for one network layers/feature_mixing.hpp).
+/// Kernels of a diffusion layer that work on one node at a time: dropout, Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y, their
+/// backward passes, and the backward pass of the activation. For one network: layers/feature_mixing.hpp.
 ///
-/// Features are n × d' × f per instance, channels innermost: an item is a node and four channels, so that neighbouring
-/// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D
-/// counts the fixed filters. Within an instance numbers are counted in 32 bits.
+/// Features are n × d' × f per instance, channels innermost. An item is a node and four channels, so that neighbouring
+/// threads read neighbouring numbers and share the blocks they multiply with. D is the stalk dimension, d' ≥ D counts the
+/// fixed filters. Within an instance numbers are counted in 32 bits.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -219,7 +219,7 @@ SHEAFNN_HD SHEAFNN_KERNEL_INLINE void multiply_left(const FeatureShape<S>& shape
   }
 }
 
-/// What a layer goes on with from Y at a node and some channels, before it looks at neighbours: W = S Y.
+/// What a layer continues with from Y at a node and some channels, before it looks at neighbours: W = S Y.
 template <class Family, class S>
 struct SheafScaling {
   static constexpr int max_coordinates = Family::stalk_dimension + 2;

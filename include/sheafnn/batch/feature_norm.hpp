@@ -1,6 +1,6 @@
 /// \file
-/// BatchFeatureNorm: a norm of features for a batch of runs, over the numbers of a node, of a column or of the whole matrix, and
-/// its backward pass (for one network layers/layer_norm.hpp, batch_norm.hpp and global_norm.hpp, which have the formulas).
+/// BatchFeatureNorm: a norm of features for a batch of runs, over the numbers of a node, of a column or of the whole matrix.
+/// It has a backward pass. For one network, with the formulas: layers/layer_norm.hpp, batch_norm.hpp and global_norm.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.

@@ -1,6 +1,6 @@
 /// \file
-/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T) by equal steps, in the place of a network's layers
-/// (formulas: flow_kernels.hpp; for one network layers/flow_layer.hpp). With it BatchNetwork takes FlowModel.
+/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T) by equal steps, in the place of a network's layers.
+/// Formulas: flow_kernels.hpp. For one network: layers/flow_layer.hpp. With it BatchNetwork takes FlowModel.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -22,9 +22,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// The only layer of its network. As on the CPU, the first steps of a training pass keep what the backward pass reads
-/// of their stages, as many as the memory allows. The backward pass computes the stages of the other steps again, with
-/// the same bits.
+/// The only layer of its network. As on the CPU, the first steps of a training pass keep the stages that the backward pass
+/// reads, as many as the memory allows. The backward pass computes the stages of the other steps again, with the same bits.
 template <class Executor, class Family, class S>
 class BatchFlowLayer {
   using Call = BatchLayerCall<Executor, Family, S>;
@@ -42,8 +41,8 @@ class BatchFlowLayer {
     const BatchSize& batch = of.batch;
     const layers::FlowIntegration steps = sheafnn::detail::checked_for<S>(model.options().integration());
     require(steps.method != FlowMethod::dormand_prince, "method", to_string(steps.method),
-            "its steps depend on the features, and a batch needs steps known before: choose runge-kutta or euler, "
-            "or train the models one by one");
+            "its steps depend on the features, but a batch needs equal steps. Choose runge-kutta or euler, or "
+            "train the models one by one");
     method_ = sheafnn::detail::tableau(steps.method);
     h_ = static_cast<S>(steps.equal_step());
     steps_ = steps.fixed_steps;

@@ -1,6 +1,6 @@
 /// \file
-/// Sums over nodes and edges that make weight gradients, in two steps without atomics: partial sums over chunks of
-/// rows into one arena, and one kernel at the end of the backward pass that adds them up for all parameters.
+/// Sums over nodes and edges that make weight gradients, in two steps without atomics. Partial sums over chunks of rows go
+/// into one arena. One kernel at the end of the backward pass adds them up for all parameters.
 ///
 /// The partition into chunks depends on the sizes only, so that results are the same on every run.
 ///
@@ -18,8 +18,8 @@
 
 namespace sheafnn::batch::detail {
 
-/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few rows, so that no
-/// thread has to wait for a long chunk.
+/// Rows in chunks, at most 4096: of 64 rows or more, of 16 where there are few rows. So no thread has to wait for a long
+/// chunk.
 struct RowChunks {
   Index rows = 0;
 

@@ -53,8 +53,8 @@ struct GraphView {
   [[nodiscard]] SHEAFNN_HD Index pairs() const noexcept { return 2 * edges; }
   /// Rows of features that a walk sums up before nodes take their sums.
   [[nodiscard]] SHEAFNN_HD Index walk_rows() const noexcept { return segments; }
-  /// Lanes for the diffusion's sums over the arcs of the other nodes, or over the segments of a node: as many as a node has arcs on average, at most 8,
-  /// while there are threads to spare.
+  /// Lanes for the diffusion's sums over the arcs of the other nodes, or over the segments of a node. While there are
+  /// threads to spare, as many as a node has arcs on average, at most 8.
   ///
   /// \param sums  how many there are side by side
   [[nodiscard]] int gather_lanes(Index sums) const noexcept {

@@ -78,7 +78,7 @@ class BatchHypergraphLayer {
     return use(*this);
   }
 
-  /// See BatchDiffusionLayer. \returns false: it does not go on with the next layer
+  /// See BatchDiffusionLayer. \returns false: it does not continue with the next layer
   bool forward(const Call& call, const S* x, const S*, bool drop, S* next) {
     const Pass& pass = call.pass;
     drop_ = drop;

@@ -1,6 +1,6 @@
 /// \file
-/// The non-linear Laplacian of hypergraphs for a batch of runs: the most discrepant pair of every hyperedge, and the terms that
-/// follow from it (math: "The non-linear Laplacian" (7.4), (7.5); for one network layers/hypergraph_terms.hpp).
+/// The non-linear Laplacian of hypergraphs for a batch of runs: the most discrepant pair of every hyperedge, and the terms
+/// that follow from it. Source: math: "The non-linear Laplacian" (7.4), (7.5). For one network: layers/hypergraph_terms.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -20,7 +20,7 @@
 
 namespace sheafnn::batch::detail {
 
-/// The terms of a layer's Laplacian, by instance. All pointers are null where they do not depend on features: then every
+/// The terms of a layer's Laplacian, by instance. All pointers are null where they do not depend on features. Then every
 /// hyperedge has one slot, all its pairs read it, and D̃ is the sheaf's D.
 template <class S>
 struct IncidenceTerms {

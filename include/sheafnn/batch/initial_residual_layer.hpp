@@ -1,6 +1,6 @@
 /// \file
-/// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch, from
-/// W = S X̃ to X' and from x̄' to x̄ (formulas: initial_residual_kernels.hpp).
+/// BatchInitialResidual: an initial residual with an identity mapping in one layer, for all instances of a batch. From W = S
+/// X̃ to X' and from x̄' to x̄. Formulas: initial_residual_kernels.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -58,7 +58,7 @@ class BatchInitialResidual {
   /// \param diffusion  of W
   /// \param x, first   X̃ and X₁
   /// \param diffused   where R goes
-  /// \param next       the next layer's first step, to go on with; null: do not
+  /// \param next       the next layer's first step, to continue with; null: do not
   void forward(Executor& executor, const Diffusion<Family, S>& diffusion, const LayerWeights<S>& weights,
                const S* x, const S* first, S* diffused, const LayerOutput<S>& output,
                const MixForward<Family, S>* next) {

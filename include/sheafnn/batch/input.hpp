@@ -1,8 +1,8 @@
 /// \file
 /// Sparse node features and the networks' first layer, y = x Wᵀ + b, for a batch of runs.
 ///
-/// Features are stored by node (forward) and by column (weight gradient); the entries of long rows and of columns
-/// are cut into segments, so that no thread spends long on one of them.
+/// Features are stored by node (forward) and by column (weight gradient). The entries of long rows and of columns are cut
+/// into segments, so that no thread spends long on one of them.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -31,7 +31,7 @@ template <class Model>
 [[nodiscard]] FeaturePlan fitting_plan(const Model& model, const GraphOf<Model>& graph,
                                        const NodeFeatures& features) {
   require(sheafnn::detail::part_of(graph) == nullptr, "graph", "a part of a larger one",
-          "the batch engine exchanges no rows with other parts: it needs a whole one");
+          "the batch engine exchanges no rows with other parts: it needs a whole graph");
   sheafnn::detail::refuse_types(model.options(), "the batch engine, on the CPU or a device, has no types");
   return sheafnn::detail::plan_of(model.options(), graph, features);
 }
@@ -71,7 +71,7 @@ struct InputView {
 template <class Executor, class S>
 class InputFeatures {
  public:
-  /// Largest number of entries in a segment of a column, and of a long row: small where there are few entries in all,
+  /// Largest number of entries in a segment of a column, and of a long row. It is small where there are few entries in all,
   /// and enough threads.
   [[nodiscard]] static Index column_segment(Index entries) noexcept {
     return entries < 100'000 ? 8 : entries < 1'000'000 ? 32 : 256;

@@ -277,7 +277,7 @@ struct EquationSums {
   }
 };
 
-/// Where the backward pass of a layer ends: nothing goes on with the layer below.
+/// Where the backward pass of a layer ends: nothing continues with the layer below.
 struct NoLayerBelow {
   template <class At, class Bar>
   SHEAFNN_HD SHEAFNN_KERNEL_INLINE void go_on(const At&, Bar&) const {}
@@ -286,7 +286,7 @@ struct NoLayerBelow {
 /// From r̄: W̄ = L r̄, for the derivatives of learned maps only, and x̄, the derivative of X̃, S W̄ + what it gets without Δ, through the
 /// dropout.
 ///
-/// \tparam Below  go_on(at, x̄) goes on with the layer below, at the same node and channels
+/// \tparam Below  go_on(at, x̄) continues with the layer below, at the same node and channels
 /// \tparam Walk   applies Δ, as Diffusion has it
 template <class Below, class Family, class S, class Walk = Diffusion<Family, S>>
 struct EquationDiffuseBackward : WalkTeam<Walk, S> {

@@ -1,7 +1,7 @@
 /// \file
 /// BatchLaplacianLayer: a layer with an equation at a number, X' = φ(X̃, Δ X̃, X_1, X_{l−1}; θ), or one that diffuses mixed
-/// features, X' = end(X, Y, Δ Y, X_{l−1}, b) with Y = (I ⊗ A) X̃ Bᵀ, of all instances of a batch (formulas:
-/// laplacian_kernels.hpp; for one network layers/laplacian_layer.hpp, layers/mixing_layer.hpp).
+/// features, X' = end(X, Y, Δ Y, X_{l−1}, b) with Y = (I ⊗ A) X̃ Bᵀ. It holds all instances of a batch. Formulas:
+/// laplacian_kernels.hpp. For one network: layers/laplacian_layer.hpp, layers/mixing_layer.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -74,7 +74,7 @@ class BatchLaplacianLayer {
   /// Where the input after dropout goes, to be filled before forward().
   [[nodiscard]] S* dropped_input() noexcept { return dropped_.data(); }
 
-  /// See BatchDiffusionLayer. \returns false: it does not go on with the next layer
+  /// See BatchDiffusionLayer. \returns false: it does not continue with the next layer
   bool forward(const BatchLayerCall<Executor, Family, S>& call, const S* x, const S* first, bool drop, S* next) {
     const Pass& pass = call.pass;
     drop_ = drop;

@@ -31,7 +31,7 @@ struct BatchLayerCall {
   LayerScratch<Executor, S>& scratch;
   bool begun;  ///< the layer before this one has done its first step
   BatchDiffusionLayer<Executor, Family, S>*
-      adjoins;                 ///< to go on with; null: nothing may share launches with this layer
+      adjoins;                 ///< to continue with; null: nothing may share launches with this layer
   SheafRange adjoining_range;  ///< of its sheaves
   const S* before = nullptr;   ///< forward: X_{l−1}, of the first layer X_1; stays in place until backward()
   double* kl = nullptr;        ///< rows of the KL terms of layers that draw something, of run 0

@@ -1,6 +1,6 @@
 /// \file
 /// The walk along arcs: sums over a node's neighbours of their features, multiplied with a block of each edge or as they
-/// are, for kernels that begin with such a sum (diffusion_kernels.hpp, cooperative_kernels.hpp). Features as in
+/// are. Kernels that begin with such a sum: diffusion_kernels.hpp, cooperative_kernels.hpp. Features as in
 /// feature_kernels.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
@@ -192,8 +192,8 @@ struct ArcSegmentSums {
     store_stalk(shape, to, own, out);
   }
 };
-/// The sum over a node's neighbours at some channels, for other kernels: a team adds up the arcs, or the sums of ArcSegmentSums
-/// for high-degree nodes, lanes over these.
+/// The sum over a node's neighbours at some channels, for other kernels. A team adds up the arcs, or the sums of
+/// ArcSegmentSums for high-degree nodes, lanes over these.
 template <class Blocks, class S>
 struct NeighbourSums {
   static constexpr int max_coordinates = Blocks::max_coordinates, outputs = 4 * max_coordinates;
@@ -273,8 +273,8 @@ template <class Executor, class Blocks, class S>
                         ArcSegmentSums<Blocks, S>{graph, blocks, shape, features, segments, lanes});
   return {graph, blocks, shape, features, segments};
 }
-/// Launches a kernel with a diffusion: a few lanes for each node and tile of channels, and for crowded nodes
-/// warps, or warps that the teams of a bundle share.
+/// Launches a kernel with a diffusion, a few lanes for each node and tile of channels. Crowded nodes have warps, or warps
+/// that the teams of a bundle share.
 ///
 /// \param others  parts that share the launch
 template <class Executor, class Kernel, class... Others>

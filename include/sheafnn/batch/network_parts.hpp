@@ -1,6 +1,6 @@
 /// \file
-/// NetworkParts: what a BatchNetwork consists of, in the memory of an executor: the layers of all runs, their
-/// parameters and gradients, and the arrays that they work on (for one network: bsnn/network_parts.hpp).
+/// NetworkParts: what a BatchNetwork consists of, in the memory of an executor. It has the layers of all runs, their
+/// parameters and gradients, and their arrays. For one network: bsnn/network_parts.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -44,9 +44,9 @@ concept BatchModel = requires {
 
 namespace detail {
 
-/// What stands between the encoder and the readout of a kind of model: Layer, the type of its layers, and options(model), the
-/// options of a SheafModel with such layers; also layout(model), where model.layout() is no ModelLayout. Here of SheafModel,
-/// and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
+/// What stands between the encoder and the readout of a kind of model. It has Layer, the type of its layers, and
+/// options(model), the options of a SheafModel with such layers. It has layout(model) where model.layout() is no
+/// ModelLayout. Here of SheafModel, and with it Bsnn, Nsd and Snn; other kinds have headers of their own.
 template <class Executor, class Model>
 struct ModelLayers {};
 template <class Executor, class Model>
@@ -173,7 +173,7 @@ struct NetworkParts {
            !reads_before(l + 1) && layers[l].diffusion() != nullptr && layers[l - 1].diffusion() != nullptr;
   }
 
-  /// May the derivative of the logits go on with the last layer in one launch?
+  /// May the derivative of the logits continue with the last layer in one launch?
   [[nodiscard]] bool enters_last_layer() {
     return norms.empty() && !filter.active() && !options.residual.initial() && layout.at.readout.empty() &&
            output->few_classes() && !layers.empty() && layers.back().diffusion() != nullptr;
@@ -189,7 +189,7 @@ struct NetworkParts {
   /// What layer l gets in a pass.
   ///
   /// \param begun    see BatchLayerCall
-  /// \param adjoins  the layer that it goes on with; l: it does not
+  /// \param adjoins  the layer that it continues with; l: it does not
   /// \param before   of a forward pass: X_{l−1}
   [[nodiscard]] BatchLayerCall<Executor, Family, S, View> layer_call(Executor& executor, const Pass& pass,
                                                                      std::size_t l, bool begun,
@@ -221,8 +221,8 @@ struct NetworkParts {
       return false;
     }
   }
-  /// After the backward pass of layer l: adds to x̄ what the layer after it has found for the same features, and at the first
-  /// layer what that layer itself has found.
+  /// After the backward pass of layer l: adds to x̄ what the layer after it has found for the same features. At the first
+  /// layer it also adds what that layer itself has found.
   void add_before_bar(Executor& executor, const Pass& pass, std::size_t l) {
     const auto add = [&](std::size_t from) {
       if (!reads_before(from)) return;

@@ -1,7 +1,7 @@
 /// \file
-/// BatchNodeLearner: the two learners of node maps of a batch of runs, ReLU(X W₁ + b₁) W₂ + b₂ each (mlp), or convolutions
-/// with a norm of all numbers and ReLU (sage) or GELU and dropout (sage-projected) between them (for one network
-/// layers/node_learner.hpp).
+/// BatchNodeLearner: the two learners of node maps of a batch of runs. Each is ReLU(X W₁ + b₁) W₂ + b₂ (mlp), or
+/// convolutions with a norm of all numbers between them and ReLU (sage) or GELU and dropout (sage-projected). For one
+/// network: layers/node_learner.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -87,7 +87,7 @@ struct NodeLearnerScratch {
   }
 };
 
-/// Buffers and passes of one pair of all runs, which reads n × h numbers of each instance of a pass: of each copy, or one copy
+/// Buffers and passes of one pair of all runs. It reads n × h numbers of each instance of a pass: of each copy, or one copy
 /// that stands for all.
 template <class Executor, class S>
 class BatchNodeLearner {

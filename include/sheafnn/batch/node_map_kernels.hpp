@@ -1,7 +1,7 @@
 /// \file
-/// Kernels of the maps of a cooperative sheaf, T and S at every node: from what learners predict to the maps, and from the
-/// derivatives of the two operators back (formulas: kernels/node_maps.hpp; for one network layers/node_maps.hpp,
-/// point_node_maps.hpp).
+/// Kernels of the maps of a cooperative sheaf, T and S at every node. They lead from what learners predict to the maps, and
+/// from the derivatives of the two operators back. Formulas: kernels/node_maps.hpp. For one network: layers/node_maps.hpp,
+/// point_node_maps.hpp.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.

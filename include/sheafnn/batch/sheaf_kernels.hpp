@@ -3,9 +3,8 @@
 /// Laplacian made of them; backward: sheaf_backward_kernels.hpp. They call the functions that the CPU networks run
 /// on packs: posterior/, sheaf/family.hpp, sheaf/normalisation.hpp.
 ///
-/// A sheaf's numbers: maps per incident pair, entry by entry; Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node
-/// as whole blocks, padded rows (tile.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves +
-/// s.
+/// A sheaf's numbers: maps per incident pair, entry by entry. Q_e = w_e² F_aᵀ F_rev per edge and D_u, S_u per node are whole
+/// blocks, padded rows (tile.hpp), which the diffusion reads whole. Sheaf s of instance i is group i · sheaves + s.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.

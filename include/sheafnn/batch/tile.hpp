@@ -1,6 +1,6 @@
 /// \file
 /// Tiles of four numbers, which a thread reads, computes and writes side by side, and rows of numbers that it reads and
-/// writes whole: loads of 16 bytes instead of 4.
+/// writes whole. Loads have 16 bytes instead of 4.
 ///
 /// Unchecked: pointers and numbers; those that are read or written whole must be aligned to 16 bytes, as arrays of
 /// executors are.
@@ -44,8 +44,8 @@ struct TilePart {
     store_some(to, values, count);
   }
 };
-/// Up to four channels of a node in an array of features: whole tiles where the number of channels is a multiple of
-/// four, so that they are aligned, else one channel at a time.
+/// Up to four channels of a node in an array of features. Whole tiles where the number of channels is a multiple of four, so
+/// that they are aligned, else one channel at a time.
 struct ChannelRange {
   int count = 0;  ///< 4, or fewer at the end of a row; 0: none
   bool whole = false;

@@ -1,7 +1,7 @@
 /// \file
 /// Training of a batch of models of one architecture on one graph, side by side, each with its own split, seed,
-/// rates and early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and
-/// replayed; the host reads their progress every few epochs (for one model on the CPU: bsnn/trainer.hpp).
+/// rates and early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and replayed. The
+/// host reads their progress every few epochs (for one model on the CPU: bsnn/trainer.hpp).
 ///
 /// The evaluation of an epoch and the training pass of the next one read the same parameters. They are recorded
 /// together, before the step of the optimiser; on small graphs they run side by side.
@@ -135,8 +135,8 @@ class BatchTrainer {
     return outcomes;
   }
 
-  /// Records epoch() for executor.replay(), after a trial with all runs at rest: whatever the executor loads when
-  /// it is first needed is there before the recording.
+  /// Records epoch() for executor.replay(), after a trial with all runs at rest. So whatever the executor loads at its first
+  /// use is there before the recording.
   void record_epoch() {
     std::vector<detail::Progress> resting(trainings_.size());
     for (detail::Progress& p : resting) p.active = 0;
@@ -148,8 +148,8 @@ class BatchTrainer {
     executor_.record([this] { epoch(); });
   }
 
-  /// Enqueues the end of the last epoch of all runs and the beginning of the next one: evaluation and training pass,
-  /// then the step of the optimiser.
+  /// Enqueues the end of the last epoch of all runs and the beginning of the next epoch. These are evaluation and training
+  /// pass, then the step of the optimiser.
   void epoch() {
     if (beside_) {
       executor_.side_by_side([&] { train_pass(); }, [&] { end_epoch(*evaluation_); });
@@ -255,7 +255,7 @@ class BatchTrainer {
   /// called again then
   EpochAction take_history(std::size_t i, const detail::Progress& progress,
                            const std::vector<EpochReport>& reports, std::int64_t& seen, Outcome& outcome) {
-    EpochAction action = EpochAction::go_on;
+    EpochAction action = EpochAction::keep_training;
     const TrainOptions& options = trainings_[i].options;
     for (; seen < progress.epochs; ++seen) {
       outcome.result.history.push_back(

@@ -1,6 +1,6 @@
 /// \file
-/// AnyTargetLoss: a loss of numbers, counts, several labels or ordered classes that is chosen at run time and owns its
-/// targets, so that a network is compiled once for all of them.
+/// AnyTargetLoss: a loss of numbers, counts, several labels or ordered classes. It is chosen at run time and owns its
+/// targets, so that a network is compiled once for all losses.
 #pragma once
 
 #include <algorithm>

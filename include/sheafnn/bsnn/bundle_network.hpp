@@ -1,6 +1,6 @@
 /// \file
-/// Network of a BundleModel: a bundle network at work on one graph, with the passes of every Network, so that elbo(), train(),
-/// predict() and own loops work with it.
+/// Network of a BundleModel: a bundle network on one graph. It has the passes of every Network, so that elbo(), train(),
+/// predict() and your loops work with it.
 ///
 ///     X_1 = dropout(GELU(dropout_in(X) W₁ᵀ + b₁)),   O^l from a learner that reads X_l; Bayesian: drawn from Q(O | X_1),
 ///     X_{l+1} = layer(O^l, X_l) (layers/bundle_layer.hpp),   Y = readout(LayerNorm(X_{L+1}))

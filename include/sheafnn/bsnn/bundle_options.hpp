@@ -96,8 +96,11 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({.key = "normalisation", .summary = "normalisation of the adjacency matrix", .flag = "--adjacency"},
         options.normalisation...);
   visit({"self_loops", "the graph of diffusion has a loop at every node"}, options.self_loops...);
-  visit({"expansion", "how exp(-tL) is computed, or what replaces it"}, options.expansion...);
-  visit({"terms", "degree of the series, at most 64, or number of eigenpairs",
+  visit({"expansion",
+         "how exp(-tL) is computed (taylor, shifted, spectral), its limit of large t, or a learned sum of powers "
+         "(hops)"},
+        options.expansion...);
+  visit({"terms", "degree of the series (at most 64) or number of eigenpairs",
          Range::between(0, layers::max_heat_terms)},
         options.terms...);
   visit({.key = "time",

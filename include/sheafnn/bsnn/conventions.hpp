@@ -18,7 +18,7 @@ inline constexpr Index conventions_version = 3;
 inline void use_conventions(Index version, CooperativeOptions& options) {
   if (version == 1) options.negate_diffused = !options.residual;
 }
-/// In version 1, fixed filters were normalised by (deg + 1)^{-1/2} with the normalisation block too; up to version 2, all
+/// In version 1, fixed filters were normalised by (deg + 1)^{-1/2} with the normalisation block too. Up to version 2, all
 /// posteriors had the published range of spread.
 template <class Options>
   requires requires(Options options) { options.augmented_filters; }

@@ -88,9 +88,8 @@ class ConvolutionModel
   /// The name of the model in checkpoints and programs.
   static constexpr std::string_view kind = bayesian ? Options::kind.bayesian : Options::kind.deterministic;
 
-  /// Builds the model with initial parameters: linear layers uniform in ±1/√fan_in, A_l = I, b_l = 0. B_l is random
-  /// orthogonal if it is square, otherwise uniform as in linear layers. The distributions of edge labels start
-  /// concentrated.
+  /// Builds the model with initial parameters. Linear layers are uniform in ±1/√fan_in, A_l = I, b_l = 0. B_l is random
+  /// orthogonal if it is square, otherwise uniform as in linear layers. The distributions of edge labels start concentrated.
   ///
   /// \param seed       selects the initial parameters
   /// \param posterior  the given maps

@@ -71,7 +71,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   detail::for_each_size(visit, options...);
   visit(detail::layers_option, options.layers...);
   visit({.key = "widths",
-         .summary = "numbers of channels before the first layer and after each layer, separated by commas; empty: "
+         .summary = "comma-separated numbers of channels before the first layer and after each layer; empty: "
                     "the number of channels everywhere",
          .since = "0.3"},
         options.widths...);

@@ -163,7 +163,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   require(!options.layer_learners || !options.separate_encoder, "separate_encoder", true,
           "with layer_learners, learners read the features of their layer");
   require(!options.negate_diffused || !options.residual, "negate_diffused", true,
-          "an option of layers without residual; with it what is diffused is subtracted anyway");
+          "an option of layers without residual; with a residual, diffused features are subtracted anyway");
   return options;
 }
 

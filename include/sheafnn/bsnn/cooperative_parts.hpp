@@ -317,7 +317,7 @@ struct CooperativeParts {
   }
   static const Graph& checked(const Graph& graph, const DirectedArcs* given) {
     require(given == nullptr || graph.part() == nullptr, "graph", "a part of a larger one",
-            "arcs of their own need a whole one; on a part the option directed takes those of the graph");
+            "given arcs need a whole graph; on a part, the option directed takes the arcs of the graph");
     const Index nodes = given != nullptr ? given->lists().nodes : graph.node_count();
     require(nodes == graph.node_count(), "nodes of the arcs", nodes,
             concat("must equal the number of nodes, ", graph.node_count()));

@@ -162,8 +162,8 @@ struct CooperativeSteps : CooperativeParts<D, Bayesian, S> {
       walk(work.sent,
            [&](Index first, Index count) { stage.layer.cross_backward_rows(first, count, maps_gradient); });
       fetch_halo(graph, work.sent_on.data(), h);
-      // After the learner's last round nothing is left to do at layer l for a group of nodes, so the group goes on to
-      // layer l − 1.
+      // After the learner's last round nothing is left to do at layer l for a group of nodes, so the group continues
+      // with layer l − 1.
       const auto round = [&](Index r, Index chunk, Index first, Index count, S* sums) {
         const Index at = first * h;
         if (learns) {

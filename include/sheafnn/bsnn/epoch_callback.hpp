@@ -13,7 +13,7 @@
 namespace sheafnn {
 
 /// What a callback asks for: the next epoch, or the end of the training with the best parameters so far.
-enum class EpochAction { go_on, stop };
+enum class EpochAction { keep_training, stop };
 
 /// A function of an EpochReport that returns an EpochAction, or nothing to continue. It must not change the model.
 class EpochCallback {
@@ -38,7 +38,7 @@ class EpochCallback {
                     "on_epoch returns EpochAction or nothing");
       call_ = [own = Own(std::forward<Call>(call))](const EpochReport& report) mutable {
         own(report);
-        return EpochAction::go_on;
+        return EpochAction::keep_training;
       };
     }
   }

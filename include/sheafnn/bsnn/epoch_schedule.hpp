@@ -2,8 +2,8 @@
 /// EpochSchedule decides the order and the threads in which a training evaluates the parameters of epoch t and computes
 /// the objective of epoch t + 1. Both start from the same parameters. No schedule changes a result.
 ///
-///   - The embeddings of both, with and without dropout, come from one walk over the features, and a posterior that
-///     depends on no embeddings is computed once.
+///   - The embeddings of both, with and without dropout, come from one walk over the features. A posterior that depends on
+///     no embeddings is computed once.
 ///   - On small graphs the evaluation may run beside the training pass on its own network, or everything may run on one
 ///     thread. The schedule takes what was fastest in the last epochs.
 ///   - A thread that is done with its evaluation draws the dropout masks of the epoch after.

@@ -38,9 +38,9 @@ template <class Model>
 
 }  // namespace detail
 
-/// Threads worth using for one network, when the caller leaves the choice open: one for each 16 000 moved features, at
-/// most the threads of the machine. With fewer features, one thread finishes a loop before a second thread could start.
-/// Takes any model and graph.
+/// Threads worth using for one network, when the caller leaves the choice open. One for each 16 000 moved features, at most
+/// the threads of the machine. With fewer features, one thread finishes a loop before a second thread could start. Takes any
+/// model and graph.
 template <class Model>
 [[nodiscard]] int suggested_threads(const Model& model, const GraphOf<Model>& graph) {
   constexpr Index worth_a_thread = 16'000;

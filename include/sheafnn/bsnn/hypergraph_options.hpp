@@ -72,12 +72,13 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.mediators...);
   visit({.key = "projection",
          .summary =
-             "with the nonlinear Laplacian: one number per channel, which projects discrepancies; none: norms",
+             "with the nonlinear Laplacian: one number per channel, which projects discrepancies; empty: norms",
          .flag = ""},
         options.projection...);
   visit({"update", "how a layer ends: it replaces its input (plain), or subtracts from its input (residual)"},
         options.update...);
-  visit({"learner", "what the sheaf learner reads of a node and a hyperedge"}, options.learner...);
+  visit({"learner", "how the sheaf learner combines the embeddings of a node and a hyperedge"},
+        options.learner...);
   visit({"static_sheaf", "all layers share one sheaf"}, options.static_sheaf...);
   visit({"bias", "each layer has a bias"}, options.bias...);
   visit(detail::left_weights_option, options.left_weights...);

@@ -5,9 +5,9 @@
 ///     x.after(0);             // H, the encoder's output: n × d'f
 ///     x.after(x.layers);      // X_{L+1}, what the output layer reads: Y = X_{L+1} W_outᵀ + b_out
 ///
-/// after(l) is X_{l+1} of math: "The model". In Bayesian models all features except H depend on the sheaves that are
-/// drawn; the mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. With one readout layer,
-/// which is affine, the mean of X_{L+1} gives the mean of the raw outputs.
+/// after(l) is X_{l+1} of math: "The model". In Bayesian models all features except H depend on the sheaves that are drawn.
+/// The mean over several samples is the Monte Carlo mean of the features, E[X_{l+1}]. With one readout layer, which is
+/// affine, the mean of X_{L+1} gives the mean of the raw outputs.
 #pragma once
 
 #include <cmath>

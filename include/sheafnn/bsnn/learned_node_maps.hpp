@@ -74,8 +74,8 @@ template <int D, bool Bayesian, class S>
 
 }  // namespace detail
 
-/// The maps of every node, without dropout. With layer_learners, the distributions of a layer depend on the maps that
-/// the layers before it have drawn; this function takes the maps of the first sample.
+/// The maps of every node, without dropout. With layer_learners, the distributions of a layer depend on the maps that the
+/// layers before it have drawn. This function takes the maps of the first sample.
 ///
 /// \param features  n × p with the p of the model; treated here as its plan says (ModelOptions::feature_plan)
 /// \throws std::invalid_argument  an option out of range, or features that do not fit

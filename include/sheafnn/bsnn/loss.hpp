@@ -2,8 +2,8 @@
 /// Loss: what a loss of node outputs provides, and walks over nodes and their targets that losses share. The library's own losses
 /// are in losses.hpp.
 ///
-/// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
-/// a NodeSelection; in all functions the loss is a mean over the nodes in `nodes` whose target is known.
+/// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of a
+/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ struct Score {
 ///   - score(predictions, nodes): the score of mean predictions; at least one node has a known target.
 /// SampleLoss::predictive (options.hpp) also needs
 ///   - node_losses(execution, outputs, rows, nodes, losses): sets the loss of every node, −log of the likelihood of its
-///     target, or 0 if the node has no target; `outputs` may be overwritten;
+///     target. A node without target has 0. `outputs` may be overwritten;
 ///   - mean_loss(rows, nodes, losses): what value_and_derivative() returns if the nodes have these losses.
 /// They call all functions but the first three only with arguments that check_loss() has accepted, perhaps from several
 /// threads at the same time.

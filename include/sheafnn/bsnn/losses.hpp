@@ -2,8 +2,8 @@
 /// Losses of node outputs: classification, multilabel classification, regression; counts and others are in
 /// target_losses.hpp. To write your own loss, see loss.hpp.
 ///
-/// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of
-/// a NodeSelection; in all functions the loss is a mean over the nodes in `nodes` whose target is known.
+/// A loss holds views of its targets, which must outlive it. Outputs are rows of C raw numbers, one for each node of a
+/// NodeSelection. In all functions the loss is a mean over the nodes in `nodes` whose target is known.
 #pragma once
 
 #include <algorithm>

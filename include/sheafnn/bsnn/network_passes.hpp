@@ -83,10 +83,10 @@ class NetworkPasses {
     return derived().finish_backward();
   }
 
-  /// Computes once what the next training pass and evaluations with the same parameters share: H with and without the
-  /// pass's dropouts, and a posterior that does not depend on them. begin(pass, this) uses it for the training pass,
-  /// and begin(evaluation, this) for evaluations, of this network or of others on the same graph. Unchecked: the
-  /// parameters and the training pass stay the same.
+  /// Computes once what the next training pass and evaluations with the same parameters share. It is H with and without the
+  /// pass's dropouts, and a posterior that does not depend on dropouts. begin(pass, this) uses it for the training pass, and
+  /// begin(evaluation, this) for evaluations, of this network or of others on the same graph. Unchecked: the parameters and
+  /// the training pass stay the same.
   ///
   /// \throws std::invalid_argument  as begin()
   void share(const ForwardPass<S>& training) {

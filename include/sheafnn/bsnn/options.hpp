@@ -73,9 +73,9 @@ struct ModelOptions {
   LearnerInput learner = LearnerInput::concatenation;
   /// Number of arc features that the sheaf learner reads as well.
   Index edge_features = 0;
-  /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed; attention: deterministic
-  /// models with general linear maps, augmented; exponential: general linear maps; residual: general linear and diagonal maps
-  /// (default: identity for rotations, tanh for others and with the published spread).
+  /// Function of the sheaf learner's outputs (of the means, in Bayesian models) before the map is formed. attention:
+  /// deterministic models with general linear maps, augmented. exponential: general linear maps. residual: general linear
+  /// and diagonal maps. Default: identity for rotations, tanh for other maps and with the published spread.
   std::optional<SheafActivation> sheaf_activation = {};
   /// Initial and largest spread of Bayesian maps. `published` also sets the defaults of sheaf_activation and
   /// parametrisation.
@@ -256,7 +256,7 @@ template <RestrictionMapFamily Family>
       refuse(detail::concat("F 1 = 0: needs the normalisation augmented, not ", to_string(options.normalisation)));
   }
   require(!options.augmented_filters || options.normalisation == Normalisation::block, "augmented_filters", true,
-          "only the normalisation block has this option; other normalisations scale fixed filters so anyway");
+          "only the normalisation block has this option; other normalisations always scale fixed filters so");
   if (!bayesian || !sheaf::is_learned<Family>) options.spread = SpreadRange::published;  // maps are not random
   validate(options.filter);
   require(!options.residual.initial() || !options.filter.active(), "residual.form",

@@ -110,7 +110,7 @@ template <class Model>
   return predict(model, data.graph, data.features, options);
 }
 
-/// What a loss predicts from the outputs, averaged over the posterior samples: class probabilities (Classification), a
+/// What a loss predicts from the outputs, averaged over the posterior samples. Class probabilities (Classification), a
 /// probability for each label (Multilabel), means (Regression), or what your own loss defines.
 ///
 /// \param loss  the loss of the training; its targets are checked and do not count

@@ -95,9 +95,9 @@ inline constexpr std::array<std::string_view, 5> preset_names = {"small", "citat
   return choose_preset(data.graph, seen_homophily(data, split));
 }
 
-/// The measure by which a training chooses its best epoch. It is the ROC AUC if there are two classes, and one class
-/// has at least two thirds of the training and validation nodes of the first split. Otherwise it is `otherwise`, also
-/// if the validation nodes of a split are all of one class and have no ROC AUC.
+/// The measure by which a training chooses its best epoch. It is the ROC AUC if one of two classes has at least two thirds
+/// of the training and validation nodes of the first split. Otherwise it is `otherwise`, also if the validation nodes of a
+/// split are all of one class and have no ROC AUC.
 ///
 /// \throws std::invalid_argument  as seen_homophily()
 [[nodiscard]] inline StopOn choose_stop_on(const Dataset& data, StopOn otherwise = StopOn::loss) {

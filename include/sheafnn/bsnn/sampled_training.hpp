@@ -90,8 +90,8 @@ class SampleSource final : public SubgraphSource {
 /// Trains `model` to classify nodes; see the file comment. The rest is as in train(), with an Adam step for every sample.
 /// When this throws, the model is as it was. The result does not depend on the number of threads.
 ///
-/// \throws std::invalid_argument  an option out of range or one that there is not here (resume, on_checkpoint, a metric of
-///         classes as stop_on), or data that do not fit the model
+/// \throws std::invalid_argument  an option out of range or without support here (resume, on_checkpoint, a metric of classes
+///                                as stop_on), or data that do not fit the model
 /// \throws std::runtime_error     a diverged training, or rows that cannot be read
 template <class Model>
 TrainResult train_on_samples(Model& model, const GraphRows& rows, const Split& split,

@@ -185,9 +185,8 @@ class SuccessiveHalving {
     return true;
   }
 
-  /// Sorts the settings that are left by their scores on the first `splits` splits, the best first, and puts them at
-  /// the front of the ranking. Without such splits the order stays; in the first round, settings that were trained come
-  /// first.
+  /// Sorts the remaining settings by their scores on the first `splits` splits, the best first, and puts them at the front
+  /// of the ranking. Without such splits the order stays; in the first round, settings that were trained come first.
   void rank(std::vector<std::size_t>& left, Index splits, Index epochs, bool first) {
     if (splits == 0 && !first) return;
     const auto failed = [&](std::size_t i) { return !result_.rows[i].error.empty(); };

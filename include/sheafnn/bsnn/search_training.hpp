@@ -123,7 +123,7 @@ template <class Run>
     own.epochs = training.epochs;
     own.on_epoch = [&](const EpochReport& epoch) {
       const bool late = training.out_of_time();
-      const EpochAction action = options.on_epoch ? options.on_epoch(epoch) : EpochAction::go_on;
+      const EpochAction action = options.on_epoch ? options.on_epoch(epoch) : EpochAction::keep_training;
       return late ? EpochAction::stop : action;
     };
     TrainingState state;

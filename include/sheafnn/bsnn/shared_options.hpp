@@ -28,17 +28,18 @@ inline void check_plan(const FeaturePlan& plan, Index features) {
 /// Declares the options that networks of all or most kinds have.
 inline constexpr Option layers_option = {"layers", "number of diffusion layers", OptionRange::between(1, 64)};
 inline constexpr Option treatment_option = {.key = "feature_treatment",
-                                            .summary = "what happens to features before the network reads them",
+                                            .summary =
+                                                "how features are treated: rows scaled to sum 1, each column by "
+                                                "its values, or as the data suggest (automatic)",
                                             .since = "0.2"};
 inline constexpr Option plan_option = {.key = "feature_plan",
-                                       .summary =
-                                           "what happens to each column of the features; the data decide it",
+                                       .summary = "treatment of each column of the features; the data decide it",
                                        .flag = "",
                                        .since = "0.2"};
 inline constexpr Option left_weights_option = {"left_weights", "layers have weights that mix stalk coordinates"};
 inline constexpr Option right_weights_option = {"right_weights", "layers have weights that mix channels"};
 inline constexpr Option readout_option = {.key = "readout_layers",
-                                          .summary = "number of readout layers; GELU follows all but the last",
+                                          .summary = "number of readout layers (GELU follows all but the last)",
                                           .range = OptionRange::between(1, 8),
                                           .since = "0.1"};
 
@@ -49,12 +50,12 @@ inline constexpr Option normalisation_option = {"normalisation", "normalisation 
 inline constexpr Option sheaf_activation_option = {
     .key = "sheaf_activation",
     .summary =
-        "function of the sheaf learner's outputs; attention needs nsd with general-linear maps, exponential needs "
-        "general-linear maps, and residual needs general-linear or diagonal maps",
-    .automatic = "identity for special-orthogonal; tanh for other maps and for the published spread",
+        "function of the sheaf learner's outputs; attention (nsd only) and exponential need general-linear "
+        "maps, residual general-linear or diagonal maps",
+    .automatic = "identity for special-orthogonal, tanh for other maps or the published spread",
     .since = "0.1"};
 inline constexpr Option spread_option = {.key = "spread",
-                                         .summary = "how widely Bayesian maps are spread at first and at most",
+                                         .summary = "initial and largest spread of Bayesian maps",
                                          .since = "0.2"};
 inline constexpr Option parametrisation_option = {
     .key = "parametrisation",
@@ -109,7 +110,9 @@ void for_each_shared_option(const Visit& visit, Options&... options) {
   visit({"learner_width", "width of the sheaf learner's hidden layers",
          Range::between(0, 1024, " (0: the number of channels)")},
         options.learner_width...);
-  visit({.key = "learner", .summary = "what the sheaf learner reads of two nodes", .since = "0.1"},
+  visit({.key = "learner",
+         .summary = "how the sheaf learner combines the embeddings of two nodes",
+         .since = "0.1"},
         options.learner...);
   visit({.key = "edge_features",
          .summary = "number of arc features that the sheaf learner reads; the data decide it",

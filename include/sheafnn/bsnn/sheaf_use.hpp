@@ -281,9 +281,9 @@ void score_sheaf(const Network<Model>& network, const ForwardPass<typename Model
 
 }  // namespace detail
 
-/// Figures of a model's sheaf on a dataset, and the score on nodes outside the training nodes, such as the validation
-/// nodes; see the file comment. There are no figures for models or graphs without edges and for fixed maps (Identity).
-/// Without labelled nodes there is no score.
+/// Figures of a model's sheaf on a dataset, and the score on nodes outside the training nodes, such as the validation nodes.
+/// See the file comment. There are no figures for models or graphs without edges and for fixed maps (Identity). Without
+/// labelled nodes there is no score.
 ///
 /// \throws std::invalid_argument  an option out of range, a node number out of range, or as predict()
 template <HasIncidentMaps Model>

@@ -1,6 +1,6 @@
 /// \file
-/// StopMetric: the metric by which a training chooses its best epoch, if it is neither the loss nor the accuracy, and
-/// the metrics of the test nodes at the end.
+/// StopMetric: the metric by which a training chooses its best epoch, if it is neither loss nor accuracy. Also the metrics
+/// of the test nodes at the end.
 #pragma once
 
 #include <cstdint>

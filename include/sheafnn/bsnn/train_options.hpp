@@ -68,11 +68,11 @@ void for_each_option(const Visit& visit, Options&... options) {
   using Range = OptionRange;
   constexpr double many = 1'000'000'000;
   visit({"epochs", "largest number of epochs", Range::between(1, many)}, options.epochs...);
-  visit({"patience", "number of epochs without a better one, after which training stops", Range::between(1, many)},
+  visit({"patience", "number of epochs without improvement after which training stops", Range::between(1, many)},
         options.patience...);
   visit({"stop_on",
-         "validation metric that chooses the best epoch; presets take roc-auc where one of two classes has two "
-         "thirds of the nodes"},
+         "validation metric that chooses the best epoch; presets take roc-auc where one of two classes has at "
+         "least two thirds of the nodes"},
         options.stop_on...);
   visit({.key = "learning_rate", .summary = "Adam's learning rate", .range = Range::above(0), .flag = "--lr"},
         options.learning_rate...);
@@ -92,7 +92,9 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.decay...);
   visit({"input_dropout", "dropout of features", Range::below(0, 1)}, options.input_dropout...);
   visit({"dropout", "dropout of hidden features", Range::below(0, 1)}, options.dropout...);
-  visit({"kl_schedule", "how the weight of the KL term depends on the epoch"}, options.kl_schedule...);
+  visit({"kl_schedule",
+         "weight of the KL term over the epochs: rising in cycles (cyclical), constant, or 0 (off)"},
+        options.kl_schedule...);
   visit({.key = "kl_maximum",
          .summary = "largest weight of the KL term",
          .range = Range::at_least(0),

@@ -95,7 +95,7 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
     for (const std::int32_t u : *nodes) {
       const double* row = state.best_predictions.data() + u * classes;
       if (!loss.known(u) || std::any_of(row, row + classes, [](double p) { return p > 0; })) continue;
-      throw_invalid_argument("split", concat("one with node ", u, " among those to evaluate"),
+      throw_invalid_argument("split", concat("one with node ", u, " among the nodes to evaluate"),
                              "the training to resume had another split");
     }
   }
@@ -112,13 +112,12 @@ void check_evaluated(const TrainingState& state, const LossType& loss, const Spl
 }  // namespace detail
 
 /// Trains `model` with any loss on the training nodes of `split` and leaves it with the parameters of the best epoch. A
-/// training that on_epoch stops ends in the same way; options.resume continues a training from its state. The
-/// accuracies of the result are the scores of the loss, test_nll is the loss on the test nodes, and test_ece is the ECE
-/// of classifications. Nodes without a known target never count.
+/// training that on_epoch stops ends in the same way; options.resume continues a training from its state. The accuracies of
+/// the result are the scores of the loss. test_nll is the loss on the test nodes, test_ece the ECE of classifications. Nodes
+/// without a known target never count.
 ///
-/// Without validation nodes there is no early stopping: every epoch counts as better than the epochs before it, so the
-/// last one is the best, and `patience` has no effect. Figures of validation or test nodes are NaN if the split has no
-/// such nodes.
+/// Without validation nodes there is no early stopping: the last epoch counts as the best, and `patience` has no effect.
+/// Figures of validation or test nodes are NaN if the split has no such nodes.
 ///
 /// \param loss  a Loss over the model's scalars (losses.hpp), or a loss with its own targets (loss_parts.hpp). The
 ///              split then has numbers of targets, and the model gets the loss's parameters if it lacks them

@@ -79,8 +79,8 @@ SHEAFNN_NOINLINE void check_own_stalks(const Options& options, bool entries, std
   using Activation = std::remove_cvref_t<decltype(*options.sheaf_activation)>;
   const auto activation = options.sheaf_activation.value_or(Activation::tanh);
   if (activation == Activation::attention || activation == Activation::exponential) {
-    refuse(
-        concat("with the sheaf activation ", to_string(activation), ", entries of a map depend on absent ones"));
+    refuse(concat("with the sheaf activation ", to_string(activation),
+                  ", entries of a map depend on absent entries"));
   }
 }
 

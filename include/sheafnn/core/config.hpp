@@ -12,8 +12,8 @@
 #define SHEAFNN_HD
 #endif
 
-/// Before a function template for the host and the device that may be instantiated with types whose functions are
-/// for the host only (packs): nvcc need not complain about these instantiations.
+/// For a function template for host and device that may be instantiated with types of host functions only (packs). It keeps
+/// nvcc from complaining about these instantiations.
 #if defined(__NVCC__)
 #define SHEAFNN_ANY_SIDE _Pragma("nv_exec_check_disable")
 #else

@@ -19,8 +19,9 @@ namespace sheafnn {
 
 namespace detail {
 
-/// Prints a value with operator<<; true and false in words; floating-point numbers as they were typed, so that one that is
-/// just out of range looks like it: with the fewest digits that give the number up to rounding, and six where more than twelve would be needed.
+/// Prints a value with operator<<; true and false in words; floating-point numbers as they were typed. So a number that is
+/// just out of range looks like it. Numbers have the fewest digits that give them up to rounding, and six digits where more
+/// than twelve would be needed.
 template <class Value>
 void print(std::ostream& out, const Value& value) {
   if constexpr (std::is_floating_point_v<Value>) {

@@ -1,8 +1,7 @@
 /// \file
-/// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers (entry k of row
-/// `lane` is lane `lane` of pack k). They change places within registers: floats four packs at a time where the target
-/// has AVX, other packs on their way to rows as squares of up to eight; what is left goes
-/// through a small array.
+/// Between lanes and rows: W rows of K numbers each in memory, and K packs of W lanes in registers. Entry k of row `lane` is
+/// lane `lane` of pack k. They change places within registers. With AVX, floats do so four packs at a time, other packs on
+/// their way to rows as squares of up to eight. What is left goes through a small array.
 #pragma once
 
 #include <algorithm>

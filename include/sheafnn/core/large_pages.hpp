@@ -1,6 +1,6 @@
 /// \file
-/// Large pages for arrays: with pages of 2 MiB, rows that are gathered from all over an array need no walks through page
-/// tables, which are longest in virtual machines. A wish that systems may ignore; nothing else depends on it.
+/// Large pages for arrays. With pages of 2 MiB, rows that are gathered from all over an array need no walks through page
+/// tables. These walks are longest in virtual machines. A wish that systems may ignore; nothing else depends on it.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 /// \file
-/// How much memory there is, and the refusal of arrays that cannot fit into it before they are allocated: systems grant
-/// more memory than they have, and end the process when it is written to.
+/// How much memory there is, and the refusal of arrays that cannot fit into it before they are allocated. Systems grant more
+/// memory than they have, and end the process when it is written to.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace detail {
 ///
 /// \param groups  /proc/self/cgroup: lines "ID:CONTROLLERS:/PATH". CONTROLLERS is empty in version 2, and "memory",
 ///                among others, in version 1.
-/// \param root    /sys/fs/cgroup. Every folder from it down to the path counts: a group is limited by those around it, and
-///                in a container the path may be one of outside.
+/// \param root    /sys/fs/cgroup. Every folder from it down to the path counts: a group is limited by the groups around it.
+///                In a container the path may be a path of the outside.
 [[nodiscard]] inline double memory_limit_of_groups(std::istream& groups, const std::string& root) {
   double least = std::numeric_limits<double>::infinity();
   const auto read = [&](const std::string& folder, std::string path, const char* file) {
@@ -54,8 +54,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Bytes of memory that a process may use: the machine's memory, or the limit of its control groups on Linux; infinite where the
-/// system does not tell. The groups are read once. A double, so that products of sizes cannot overflow.
+/// Bytes of memory that a process may use: the machine's memory, or the limit of its control groups on Linux. They are
+/// infinite where the system does not tell. The groups are read once. A double, so that products of sizes cannot overflow.
 [[nodiscard]] inline double memory_limit() {
   double limit = std::numeric_limits<double>::infinity();
 #if (defined(__unix__) || defined(__APPLE__)) && defined(_SC_PHYS_PAGES)

@@ -2,10 +2,10 @@
 /// Pack<T, W>: W numbers side by side that behave like one number.
 ///
 /// Per-arc and per-node mathematics is written once over a scalar type T. With T = float or double it is the plain
-/// reference; with T = Pack<float, 16> (AVX-512) or Pack<float, 8> (elsewhere) the same code treats sixteen or eight arcs at
+/// reference. With T = Pack<float, 16> (AVX-512) or Pack<float, 8> (elsewhere) the same code treats sixteen or eight arcs at
 /// a time in vector registers. A Pack is made of compiler vectors of the width the target has, so that it lives in
-/// registers; exponentials come from core/pack_functions.hpp, other functions from Eigen. Branches become
-/// select(mask, a, b).
+/// registers. Exponentials come from core/pack_functions.hpp, other functions from Eigen. Branches become select(mask, a,
+/// b).
 ///
 /// Translation units that exchange packs must be compiled for the same instruction set.
 ///

@@ -109,8 +109,8 @@ struct FloatRegister<64> {
 };
 #endif
 
-/// eˣ = 2^q e^r, q = round(x / log 2), |r| ≤ (log 2)/2: the polynomial of Cephes, whose error is below 1.2
-/// roundings; not a number stays one, and ±∞ give ∞ and 0.
+/// eˣ = 2^q e^r, q = round(x / log 2), |r| ≤ (log 2)/2: the polynomial of Cephes, whose error is below 1.2 roundings. NaN
+/// stays NaN, and ±∞ give ∞ and 0.
 template <int Bytes>
 [[nodiscard]] SHEAFNN_INLINE typename FloatRegister<Bytes>::V exp_of(typename FloatRegister<Bytes>::V x) {
   using R = FloatRegister<Bytes>;

@@ -2,9 +2,9 @@
 /// Fork-join loops with a static partition, by the library's own threads, or by OpenMP where SHEAFNN_USE_OPENMP is
 /// defined.
 ///
-/// The partition only decides who does the work, never what is computed: callers give every index an
-/// independent result, so that results do not depend on the number of threads. Arithmetic in loops knows no subnormal
-/// numbers (subnormals.hpp), whichever thread runs them.
+/// The partition only decides who does the work, never what is computed. Callers give every index an independent result, so
+/// that results do not depend on the number of threads. Arithmetic in loops knows no subnormal numbers (subnormals.hpp),
+/// whichever thread runs them.
 #pragma once
 
 #include <algorithm>
@@ -85,8 +85,8 @@ SHEAFNN_NOINLINE inline void parallel_ranges(Execution execution, Index count, I
 ///
 /// \param execution  how many threads may take part
 /// \param count    number of indices; there are no ranges if it is 0 or negative
-/// \param grain    Unchecked: at least 1. Ranges start at multiples of it, and no thread gets fewer indices: with too
-///                 little work fewer threads run, and with one thread the body is simply called
+/// \param grain    Unchecked: at least 1. Ranges start at multiples of it, and no thread gets fewer indices. With too little
+///                 work fewer threads run, and with one thread the body is simply called
 /// \param body     must not throw
 template <class Body>
 void parallel_for(Execution execution, Index count, Index grain, const Body& body) {
@@ -95,8 +95,8 @@ void parallel_for(Execution execution, Index count, Index grain, const Body& bod
 
 namespace detail {
 
-/// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs
-/// body(), if one is free; with one thread, and with OpenMP, body() comes first.
+/// Calls task() and body(), which must not depend on each other: task() in another thread while the caller runs body(), if
+/// one is free. With one thread, and with OpenMP, body() comes first.
 ///
 /// \param execution  as for parallel_for()
 /// \param task     its loops run in its thread alone

@@ -166,8 +166,8 @@ SHEAFNN_INLINE void quad_sums(const Pack<float, 16>* in, float* out, bool accumu
 
 #if SHEAFNN_AVX512 || SHEAFNN_AVX2
 #define SHEAFNN_REORDERS_ROWS 1
-/// Where the numbers of K packs lie when their W rows stand one behind the other, or the other way round: output
-/// vector v takes its lane i from lane `from` of input vector `vector`.
+/// Where the numbers of K packs lie when their W rows stand one behind the other, or the reverse. Output vector v takes its
+/// lane i from lane `from` of input vector `vector`.
 template <int K, bool ToRows>
 struct RowOrder {
   static constexpr int W = quad_lanes;

@@ -1,6 +1,6 @@
 /// \file
-/// Fixed-size matrices over T = float, double or Pack: the few branch-free routines that per-arc and per-node
-/// mathematics needs, written as plain loops so that they unroll on the CPU and run in a GPU thread.
+/// Fixed-size matrices over T = float, double or Pack: the few branch-free routines that per-arc and per-node mathematics
+/// needs. They are plain loops, which unroll on the CPU and run in a GPU thread.
 #pragma once
 
 #include <cmath>

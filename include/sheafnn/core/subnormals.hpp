@@ -1,7 +1,7 @@
 /// \file
-/// FlushSubnormals: arithmetic without subnormal numbers (below 1.2e-38 as float, 2.2e-308 as double). Processors may
-/// take a hundred times as long for them as for others, and they are what remains of the gradients of nodes that a
-/// network has learned: softmax probabilities such as e^-90, squares of small gradients, moments that decay.
+/// FlushSubnormals: arithmetic without subnormal numbers (below 1.2e-38 as float, 2.2e-308 as double). Processors may take a
+/// hundred times as long for them as for others. They are what remains of the gradients of nodes that a network has learned.
+/// Examples: softmax probabilities such as e^-90, squares of small gradients, moments that decay.
 #pragma once
 
 #if defined(__SSE__)
@@ -10,8 +10,8 @@
 
 namespace sheafnn::detail {
 
-/// While it lives, the thread's vector and scalar arithmetic takes subnormal numbers for 0 and rounds to 0 what would
-/// be one; then the mode of before comes back. x86 only: elsewhere it does nothing.
+/// While it lives, the thread's vector and scalar arithmetic takes subnormal numbers for 0 and rounds to 0 what would be
+/// one. Then the mode of before comes back. x86 only: elsewhere it does nothing.
 class FlushSubnormals {
  public:
 #if defined(__SSE__)

@@ -81,8 +81,8 @@ template <class T>
   return true;
 }
 
-/// Whether a UTF-8 character is shown as itself: neither a control character nor one that changes the direction of
-/// the text, joins lines or has no width.
+/// Whether a UTF-8 character is shown as itself. It is no control character, does not change the direction of the text or
+/// join lines, and has a width.
 [[nodiscard]] inline bool utf8_visible(std::string_view character) noexcept {
   if (character.size() == 1) return character[0] >= ' ' && character[0] <= '~';
   if (character.size() == 2) return character >= "\xC2\xA0" && character != "\xC2\xAD";

@@ -55,9 +55,8 @@ bool wait_briefly(const Ready& ready, int yields) {
 /// any thread.
 class ThreadTeam {
  public:
-  /// The team of this process. Its threads are joined when the process ends; a thread that outlives main() may go on
-  /// with its loops, and runs them alone. A forked child has a team of its own, because of all threads only the one that
-  /// forked goes on there.
+  /// The team of this process. Its threads are joined when the process ends. A thread that outlives main() may continue
+  /// its loops, and runs them alone. A forked child has a team of its own, because only the thread that forked runs there.
   static ThreadTeam& instance() {
     ThreadTeam* const team = current_.load(std::memory_order_acquire);
     return team != nullptr ? *team : start();
@@ -107,9 +106,9 @@ class ThreadTeam {
     in_team_ = false;
   }
 
-  /// Calls task() in another thread, if one is free, while the caller runs body(). When the task is done, its thread
-  /// joins the loops of body(); if it has not started by the end of body(), the caller runs it. Loops within the
-  /// task are run by its thread alone.
+  /// Calls task() in another thread, if one is free, while the caller runs body(). When the task is done, its thread joins
+  /// the loops of body(). If it has not started by the end of body(), the caller runs it. Loops within the task are run by
+  /// its thread alone.
   ///
   /// \throws  what task() or body() throws, after the other has ended; after body() threw, the task may
   ///          never begin
@@ -165,8 +164,8 @@ class ThreadTeam {
     }
   };
 
-  /// A cooldown in which something is not tried again: a multiple of the time that was lost, which doubles with every
-  /// loss, so that the total loss stays small.
+  /// A cooldown in which something is not tried again. It is a multiple of the lost time and doubles with every loss, so
+  /// that the total loss stays small.
   class Cooldown {
    public:
     void begin(Clock::time_point now, Clock::duration lost) noexcept {

@@ -1,6 +1,6 @@
 /// \file
-/// Tiles T = Pack<S, W> or S, in which the channels of a row of features are computed: reading and writing them, whole or in
-/// part, and cutting a row into them. A tile is a register on the CPU and four numbers on a thread of a device.
+/// Tiles T = Pack<S, W> or S, in which the channels of a row of features are computed. Functions read and write tiles, whole
+/// or in part, and cut a row into tiles. A tile is a register on the CPU and four numbers on a thread of a device.
 ///
 /// Unchecked: pointers to as many numbers as are read or written, and numbers of channels.
 #pragma once
@@ -224,8 +224,8 @@ SHEAFNN_INLINE void for_tiles(Index begin, Index end, const Body& body) {
   body.template operator()<Pack<Scalar, W>>(TileAt<Pack<Scalar, W>, false>(c, end - c));
 }
 
-/// for_tiles() for bodies that walk along arcs: where there are registers for it, one and a part of another pack are one
-/// tile of twice the lanes, since a second walk costs as much as the first.
+/// for_tiles() for bodies that walk along arcs. Where there are registers for it, one and a part of another pack are one
+/// tile of twice the lanes: a second walk costs as much as the first.
 ///
 /// \tparam D  tiles that a body keeps of a node
 template <class Scalar, int D, class Body>
@@ -244,8 +244,8 @@ SHEAFNN_INLINE void for_arc_tiles(Index begin, Index end, const Body& body) {
   for_tiles<Scalar>(begin, end, body);
 }
 
-/// `Tiles` packs P of a row side by side, which share what else a body reads; with Whole = false the last one may hold
-/// fewer numbers. As a number it is the position of its first number.
+/// `Tiles` packs P of a row side by side, which share what else a body reads. With Whole = false the last one may hold fewer
+/// numbers. As a number it is the position of its first number.
 template <class P, int Tiles, bool Whole>
 class TileGroupAt {
  public:

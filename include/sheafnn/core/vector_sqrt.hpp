@@ -13,8 +13,8 @@
 
 namespace sheafnn::detail {
 
-/// Correctly rounded on x86, by the one instruction there is: it keeps the division unit busy and leaves the
-/// others to the products around it, which an estimate with Newton steps would not.
+/// Correctly rounded on x86, by the one instruction there is. It keeps the division unit busy and leaves the other units to
+/// the products around it; an estimate with Newton steps would not.
 ///
 /// \tparam T  the elements of Chunk: float or double
 template <class T, class Chunk>

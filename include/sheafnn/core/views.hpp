@@ -24,8 +24,8 @@ concept RowMajor = (static_cast<bool>(Derived::IsRowMajor) || Derived::ColsAtCom
 
 /// rows × columns, row-major; element (i, j) is data[i · stride + j].
 ///
-/// Unchecked: that the memory is there as long as the view, sizes of at least 0, stride ≥ columns, and numbers of rows
-/// and columns; assertions say so.
+/// Unchecked: that the memory is there as long as the view, sizes of at least 0, stride ≥ columns, and numbers of rows and
+/// columns. Assertions check them.
 template <class T>
 class MatrixView {
  public:

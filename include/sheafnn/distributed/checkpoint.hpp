@@ -1,15 +1,15 @@
 /// \file
-/// Checkpoints of train_owned() (trainer.hpp) as files of io/training_state.hpp, which a training on any number of ranks
-/// goes on from. Needs sheafnn::io, so that distributed.hpp does not include it.
+/// Checkpoints of train_owned() (trainer.hpp) as files of io/training_state.hpp, from which a training resumes on any
+/// number of ranks. Needs sheafnn::io, so that distributed.hpp does not include it.
 ///
 /// Parameters, moments and history are the same on all ranks: rank 0 writes them. The predictions of the best epoch, N · C
-/// numbers, are what grows with the graph: above a size every rank writes the predictions of its own nodes,
+/// numbers, are what grows with the graph. Above a size every rank writes the predictions of its own nodes,
 ///
 ///     FILE.eE-F-ofP.p.npy   rows of part p of P: a node's number and its C predictions; E epochs, F a fingerprint
 ///     FILE                  everything else, `best_predictions` empty, metadata: shards (eE-F-ofP) and shard_count (P)
 ///
-/// FILE takes the place of the old one when all rows are written, and the old rows go when it has: at any time FILE and
-/// what it names are whole. All ranks see the same files.
+/// When all rows are written, FILE replaces the old file, and then the old rows go. So FILE and what it names are whole at
+/// any time. All ranks see the same files.
 #pragma once
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 ///
 ///     an epoch: the parts in a random order, q at a time;   for each batch  θ ← Adam(θ, ∇L(θ; subgraph))
 ///
-/// Only one batch's network is in memory. Edges between batches are left out, so that this is not the training of the
-/// whole graph, unless q is all parts: then it is, to the bit. The KL term is a mean over the incident pairs of a batch.
+/// Only one batch's network is in memory. Edges between batches are left out, so that this is not the training of the whole
+/// graph. If q is all parts, it is, to the bit. The KL term is a mean over the incident pairs of a batch.
 /// Source: Cluster-GCN (Chiang et al., 2019), algorithm 1.
 #pragma once
 
@@ -114,8 +114,8 @@ class ClusterSource final : public sheafnn::detail::SubgraphSource {
 /// every batch that has labelled training nodes. When this throws, the model is as it was.
 ///
 /// \param parts  of the data's graph, e.g. metis_partition()'s
-/// \throws std::invalid_argument  an option out of range or one that there is not here (resume, on_checkpoint, a metric of
-///         classes as stop_on), or data that do not fit the model
+/// \throws std::invalid_argument  an option out of range or without support here (resume, on_checkpoint, a metric of classes
+///                                as stop_on), or data that do not fit the model
 /// \throws std::runtime_error     a diverged run
 template <class Model>
 TrainResult train_in_clusters(Model& model, const Dataset& data, const Partition& parts, Index parts_per_step,

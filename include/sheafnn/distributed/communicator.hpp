@@ -3,8 +3,8 @@
 /// sent.
 ///
 /// MPI leaves open in which order MPI_Allreduce adds up. Here every rank gets one segment of the numbers from all ranks
-/// (MPI_Alltoall), adds them up in the order of the ranks, and sends the sums to all (MPI_Allgather): the numbers sent are
-/// as many as with the best algorithms for MPI_Allreduce, 2 (P − 1)/P of each number, and the sum has the same bits on
+/// (MPI_Alltoall). It adds them up in the order of the ranks, and sends the sums to all ranks (MPI_Allgather). As many
+/// numbers are sent as with the best algorithms for MPI_Allreduce, 2 (P − 1)/P of each number. The sum has the same bits on
 /// all ranks, from run to run and with any implementation of MPI.
 #pragma once
 

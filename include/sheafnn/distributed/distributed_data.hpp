@@ -151,8 +151,7 @@ class DistributedNodes {
 };
 
 /// A graph that is a part (graph/graph_part.hpp), with the features and labels of its nodes. A Network over graph() and
-/// features() exchanges rows with the networks of the other ranks, so all ranks must run the same passes in the same
-/// order.
+/// features() exchanges rows with the networks of the other ranks. So all ranks must run the same passes in the same order.
 class DistributedData : public DistributedNodes {
  public:
   /// Every rank gives the same dataset and partition and keeps its piece. `ranks` must outlive this.

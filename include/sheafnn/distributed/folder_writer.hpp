@@ -1,6 +1,6 @@
 /// \file
-/// Folders for read_folder() (graph_folder.hpp), written by all ranks together, each with memory for one range of nodes at
-/// a time: graphs from lists of edges, and synthetic graphs of any size.
+/// Folders for read_folder() (graph_folder.hpp): graphs from lists of edges, and synthetic graphs of any size. All ranks
+/// write them together, each with memory for one range of nodes at a time.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 namespace sheafnn::distributed {
 
 /// A synthetic graph in which the neighbours of a node follow from its number, so that ranks write their rows without a
-/// message. Node u may have edges to u ± d (mod N) for `reach` distances d, each with probability `density`; it has class
-/// ⌊C u/N⌋, and features that are N(0, 1) numbers, the one of its class raised by `signal`.
+/// message. Node u may have edges to u ± d (mod N) for `reach` distances d, each with probability `density`. It has class ⌊C
+/// u/N⌋, and features that are N(0, 1) numbers, the one of its class raised by `signal`.
 struct FolderOptions {
   Index nodes = 1000;     ///< N ≥ 2 · reach + 2
   Index reach = 6;        ///< of the distances 1, 2, …
@@ -203,9 +203,9 @@ inline void write_synthetic_folder(Communicator& ranks, const std::filesystem::p
   writer.barrier();
 }
 
-/// Writes indptr.npy and indices.npy from a text file of edges, a line with two node numbers each and nothing else but
-/// blank lines: repeated edges and directions are merged, self-loops left out. Every rank reads the file once for each of
-/// its ranges, twice in all.
+/// Writes indptr.npy and indices.npy from a text file of edges, a line with two node numbers for each edge. Blank lines are
+/// skipped, repeated edges and directions merged, self-loops left out. Every rank reads the file once for each of its
+/// ranges, twice in all.
 ///
 /// \param range  nodes whose arcs a rank holds at a time
 /// \throws std::invalid_argument  nodes or range below 1

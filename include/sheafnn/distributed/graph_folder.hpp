@@ -11,8 +11,8 @@
 ///     parts.npy, original.npy                       of a folder of partition_folder() (folder_partition.hpp)
 ///
 /// Ranks own contiguous ranges: as many parts of parts.npy each, where their number divides the number of parts, else
-/// ranges of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every
-/// edge between parts the number of the arc that enters, which the other rank sends.
+/// ranges of equal work (partition.hpp). A rank needs memory for its part: its rows, and for every edge between parts the
+/// number of the entering arc. The other rank sends that number.
 #pragma once
 
 #include <algorithm>
@@ -283,9 +283,9 @@ using io::detail::check_ends;
 
 /// This rank's part of a folder; see the file comment. All ranks call it.
 ///
-/// \throws std::runtime_error     a file that is missing, too short, damaged or of another shape or length than the others,
-///         offsets and rows that are not in order, an edge in one direction only; on the rank that finds it; out of
-///         memory
+/// \throws std::runtime_error     on the rank that finds it: a file that is missing, too short, damaged or of another shape
+///                                or length than the others. Or offsets and rows that are not in order, an edge in one
+///                                direction only, or too little memory
 /// \throws std::invalid_argument  features, labels or masks out of range, fewer nodes than ranks, too large a graph
 [[nodiscard]] inline FolderPiece read_folder(Communicator& ranks, const std::filesystem::path& folder) {
   const Index nodes = NpyFile(folder / "indptr.npy").rows() - 1;

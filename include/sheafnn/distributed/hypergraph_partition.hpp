@@ -49,11 +49,12 @@ void for_hyperedge_owners(const Hypergraph& hypergraph, const Partition& partiti
 
 }  // namespace detail
 
-/// What a partition of a hypergraph costs. In place of edges and arcs PartitionReport has hyperedges and incident pairs:
-/// `cut` counts cut hyperedges, `interior` nodes without cut hyperedges, `halo` cut hyperedges that other parts own, of
-/// which a part receives and sends a row in every sum over members, and `neighbours` their owners.
+/// What a partition of a hypergraph costs. PartitionReport has hyperedges and incident pairs here, where graphs have edges
+/// and arcs. `cut` counts cut hyperedges, `interior` nodes without cut hyperedges, `halo` cut hyperedges that other parts
+/// own, and `neighbours` their owners. In every sum over members, a part receives and sends a row for each hyperedge of its
+/// halo.
 struct HypergraphPartitionReport : PartitionReport {
-  /// What the owners of cut hyperedges receive for the non-linear Laplacian: `halo` has pairs of other parts, `neighbours`
+  /// What the owners of cut hyperedges receive for the non-linear Laplacian. `halo` has pairs of other parts, `neighbours`
   /// the parts that send them, and all else is 0.
   PartitionReport members;
 };

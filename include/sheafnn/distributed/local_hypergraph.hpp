@@ -3,8 +3,8 @@
 /// whole hypergraph and a partition of its nodes.
 ///
 /// Nodes are in the order of their numbers in the whole. Hyperedges: interior hyperedges and owned cut hyperedges, both in
-/// this order, then the hyperedges of other owners, in the order of owners and numbers. Rows of members: own rows in the order
-/// of the hyperedges' owners, then the rows of other parts in the order of these parts, both by the numbers of pairs.
+/// this order, then the hyperedges of other owners, in the order of owners and numbers. Rows of members: own rows in the
+/// order of the hyperedges' owners, then rows of other parts in the order of the parts. Within both, pairs go by number.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ struct LocalHypergraph {
 
 namespace detail {
 
-/// The rows of a part and of its neighbours, which are added one by one: own rows before others, the rows of a neighbour in
-/// the order in which both have them.
+/// The rows of a part and of its neighbours, which are added one by one. Own rows come before others, rows of a neighbour in
+/// the order in which both parts have them.
 class RowsBuilder {
  public:
   explicit RowsBuilder(int parts) : neighbour_(static_cast<std::size_t>(parts)) {}

@@ -1,9 +1,9 @@
 /// \file
-/// LocalPart: one rank's part of a graph, and with whom it exchanges which rows, from the rows that the rank owns: the
-/// neighbours of its nodes. Both sides of every exchange follow from these and from the partition.
+/// LocalPart: one rank's part of a graph, and which rows it exchanges with which rank. It is built from the rows that the
+/// rank owns: the neighbours of its nodes. Both sides of every exchange follow from these and from the partition.
 ///
-/// Nodes: interior ones, other owned ones, both in the order of their numbers in the whole graph, then the halo, in the
-/// order of owners and numbers. The halo rows of one owner lie one behind the other, so that they are received in place.
+/// Nodes: interior nodes, then other owned nodes, both in the order of their numbers in the whole graph. Then the halo, in
+/// the order of owners and numbers. The halo rows of one owner lie one behind the other, so that they are received in place.
 #pragma once
 
 #include <algorithm>
@@ -161,7 +161,7 @@ inline void number_arcs(const OwnRows& rows, const PartNodes& nodes, std::span<c
                                             std::span<const Index> number) {
   require(rows.total_edges <= (Index{1} << 31), "edges", rows.total_edges,
           "arcs have 32-bit addresses: at most 2^31");
-  require(!rows.node.empty(), "nodes of a part", 0, "every rank needs one; use fewer ranks");
+  require(!rows.node.empty(), "nodes of a part", 0, "every rank needs a node; use fewer ranks");
   LocalPart r;
   r.numbers.total_nodes = rows.total_nodes;
   r.numbers.total_edges = rows.total_edges;

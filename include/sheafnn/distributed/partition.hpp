@@ -1,8 +1,8 @@
 /// \file
-/// Partition: which rank owns which node of a graph; contiguous ranges of equal work, partitions from files, and what a
-/// partition costs: edge cut, halos, balance.
+/// Partition: which rank owns which node of a graph. Has contiguous ranges of equal work, partitions from files, and the
+/// cost of a partition: edge cut, halos, balance.
 ///
-/// The work of a node is taken as its degree + node_work: a pass does something for every arc, or incident pair, of a node,
+/// The work of a node is taken as its degree + node_work. A pass does something for every arc, or incident pair, of a node,
 /// and something for the node itself.
 #pragma once
 
@@ -50,7 +50,7 @@ inline void validate(const Partition& partition, Index nodes) {
   for (std::size_t p = 0; p < count.size(); ++p) {
     if (count[p] == 0) {
       throw_invalid_argument("partition", concat("part ", p, " without nodes"),
-                             concat("every part needs one; ", nodes, " nodes are cut into ", partition.parts,
+                             concat("every part needs a node; ", nodes, " nodes are cut into ", partition.parts,
                                     " parts"));
     }
   }

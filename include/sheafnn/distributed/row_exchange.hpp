@@ -1,7 +1,7 @@
 /// \file
-/// RowExchange: GraphPart on MPI. One message to each neighbour that has rows of this part per exchange; rows of the halo are received in place and
-/// sent from where they lie. So are rows for a halo where they lie one behind the other, as they do with one neighbour:
-/// these are all owned nodes but the interior ones. Others are copied into a buffer.
+/// RowExchange: GraphPart on MPI. One message to each neighbour that has rows of this part per exchange. Rows of the halo
+/// are received in place and sent from where they lie. Rows for a halo are too, where they lie one behind the other, as with
+/// one neighbour. They are all owned nodes but the interior nodes. Others are copied into a buffer.
 #pragma once
 
 #include <algorithm>

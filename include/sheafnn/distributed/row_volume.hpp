@@ -20,7 +20,7 @@
 
 namespace sheafnn::distributed {
 
-/// Exchanges of rows, and how many numbers every row of a halo has in all of them together; and what passes need of all
+/// Exchanges of rows, and how many numbers every row of a halo has in all exchanges together. Also what passes need of all
 /// parts beside rows.
 struct RowVolume {
   Index exchanges = 0;  ///< copies from owners, and sums sent back to them
@@ -67,11 +67,11 @@ void add_projections(const Model& model, Index exchanges, RowVolume& r) {
 ///     Bayesian:       epochs · (2 L T + L K) h   for W and R̄,   2 · epochs · p + epochs · p   for projections and back,
 ///     deterministic:  epochs · 3 L h,                           3 · epochs · Σ_s p_s
 ///
-/// numbers; with an encoder of the sheaf learner's own, projections are computed once for a step and the evaluation before
-/// it: epochs + 1 times in place of 2 · epochs.
+/// numbers. If the sheaf learner has its own encoder, projections are computed once for a step and the evaluation before it:
+/// epochs + 1 times in place of 2 · epochs.
 ///
-/// A polynomial filter of degree K applies Δ max(K, 1) times to every tile of w channels (layers/channel_tiles.hpp), of
-/// which there are t = ⌈f/w⌉: in place of each exchange of h numbers there are max(K, 1) · t of d' w. With s sheaves
+/// A polynomial filter of degree K applies Δ max(K, 1) times to every tile of w channels (layers/channel_tiles.hpp); there
+/// are t = ⌈f/w⌉ tiles. So max(K, 1) · t exchanges of d' w numbers replace each exchange of h numbers. With s sheaves
 /// (below, the sheaves of one pass) and scalings of g numbers it has in addition
 ///
 ///     epochs · s (T + K_s)   copies of scalings, and where maps are learned   epochs · s T   sums of their derivatives
@@ -121,8 +121,8 @@ template <class Model>
   return start + stages * (accepted + rejected) + (training ? 2 * stages * accepted : 0);
 }
 
-/// The same of networks of continuous time with equal steps: flow_exchanges() for each of T draws of a training step and K
-/// of an evaluation, and projections as above, without sharing.
+/// The same for networks in continuous time with equal steps. It is flow_exchanges() for each of T draws of a training step
+/// and K draws of an evaluation, and projections as above, without sharing.
 ///
 /// \throws std::invalid_argument  steps that the tolerances choose: their number depends on the data, see
 ///                                flow_exchanges(). Unchecked: as above
@@ -143,10 +143,11 @@ template <RestrictionMapFamily Family, SheafSource Posterior, std::floating_poin
 }
 
 /// The same of cooperative networks: every layer exchanges rows of h numbers twice forwards and twice backwards. Learners
-/// that look at neighbours exchange for each of their convolutions, whose rows for both maps have q numbers (2g, the last
-/// one's 2o), once forwards and once backwards: in every layer and sample, or with one pair for all layers once per pass.
-/// The learner `sage` adds up two numbers over all parts for each of its norms and directions, one at a time. Batch norm
-/// adds up the h columns twice per layer and sample forwards, for means and variances, and once 2h numbers backwards.
+/// that look at neighbours exchange rows for each of their convolutions, once forwards and once backwards. The rows for both
+/// maps have q numbers (2g; in the last convolution 2o). They do so in every layer and sample, or with one pair for all
+/// layers once per pass. The learner `sage` adds up two numbers over all parts for each of its norms and directions, one at
+/// a time. Batch norm adds up the h columns twice per layer and sample forwards, for means and variances, and once 2h
+/// numbers backwards.
 /// Unchecked: as above.
 template <int D, bool Bayesian, std::floating_point S>
 [[nodiscard]] RowVolume training_volume(const CooperativeModel<D, Bayesian, S>& model, Index epochs,
@@ -173,8 +174,8 @@ template <int D, bool Bayesian, std::floating_point S>
   return r;
 }
 
-/// What a network on a hypergraph exchanges. Numbers count the pairs of a cut hyperedge and a part that does not own it; a sum
-/// over members takes two exchanges, to the owner and back.
+/// What a network on a hypergraph exchanges. Numbers count the pairs of a cut hyperedge and a part that does not own it. A
+/// sum over members takes two exchanges, to the owner and back.
 struct HypergraphVolume : RowVolume {
   RowVolume members;     ///< of the non-linear Laplacian: rows of members, to the owners of their hyperedges
   Index selections = 0;  ///< likewise: exchanges of the numbers of the selected two pairs, 16 bytes, back
@@ -189,10 +190,10 @@ struct HypergraphVolume : RowVolume {
   }
 };
 
-/// The same of networks on hypergraphs, for T draws of a training step and K of an evaluation: in each of L layers
-/// 2 T + K sums of h numbers, two such rows with the non-linear Laplacian, and 3 sums of p/2 numbers in every pass of a
-/// sheaf learner. The non-linear Laplacian sends T + K times per layer a row of h numbers of every member, with a
-/// projection of D, and two numbers back. Unchecked: as above.
+/// The same for networks on hypergraphs, for T draws of a training step and K draws of an evaluation. Each of L layers has 2
+/// T + K sums of h numbers, two such rows with the non-linear Laplacian. Every pass of a sheaf learner has 3 sums of p/2
+/// numbers. The non-linear Laplacian sends T + K times per layer a row of h numbers of every member, with a projection of D,
+/// and two numbers back. Unchecked: as above.
 template <RestrictionMapFamily Family, SheafSource Posterior, std::floating_point S>
 [[nodiscard]] HypergraphVolume training_volume(const HypergraphModel<Family, Posterior, S>& model, Index epochs,
                                                const TrainOptions& options) {

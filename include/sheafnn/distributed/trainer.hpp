@@ -121,15 +121,16 @@ struct OwnStates {
 /// and end with the same parameters and result; times are each rank's own.
 ///
 /// on_epoch and on_checkpoint are called on rank 0 only, what on_epoch answers holds for all. States are states of
-/// sheafnn::train(), with the predictions of all nodes: a training resumes on any number of ranks, also on one without
-/// MPI; every rank gives the state to resume from. A training that stops on a metric of classes gathers the probabilities of
+/// sheafnn::train(), with the predictions of all nodes: a training resumes on any number of ranks, also on one without MPI.
+/// Every rank gives the state to resume from. A training that stops on a metric of classes gathers the probabilities of
 /// validation and test nodes on rank 0, every epoch.
 ///
 /// \param own     owned nodes of the split, by their numbers in the part (DistributedNodes::owned()); sets may be empty
 /// \param states  all ranks give some, or none
 /// \throws std::invalid_argument  an option out of range, data that do not fit the model, or a split that is not in order
 /// \throws std::runtime_error     ranks that do not agree (require_agreement()); a diverged run; too little memory, naming
-///         the part's size; what callbacks throw, on rank 0 alone, so that a program ends all ranks (run())
+///                                the part's size. Rank 0 alone throws what callbacks throw, so that a program ends all
+///                                ranks (run())
 template <class Model>
 TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Split& own,
                         const TrainOptions& given = {}, const OwnStates& states = {}) {
@@ -150,7 +151,7 @@ TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Spli
   if (detail::root_says(ranks, static_cast<bool>(given.on_epoch))) {
     options.on_epoch = [&](const EpochReport& report) {
       const bool stop = ranks.is_root() && given.on_epoch(report) == EpochAction::stop;
-      return detail::root_says(ranks, stop) ? EpochAction::stop : EpochAction::go_on;
+      return detail::root_says(ranks, stop) ? EpochAction::stop : EpochAction::keep_training;
     };
   }
   if (states.on_checkpoint) {
@@ -190,7 +191,7 @@ TrainResult train_owned(Model& model, DistributedDataOf<Model>& data, const Spli
     throw std::runtime_error(detail::concat("out of memory for a part of ", numbers.own, " nodes, ",
                                             data.node_count() - numbers.own, " in the halo, and ",
                                             sheafnn::detail::pairs_of(data.graph()),
-                                            " incident pairs; more ranks on more computers have smaller ones"));
+                                            " incident pairs; more ranks on more computers have smaller parts"));
   }
 }
 

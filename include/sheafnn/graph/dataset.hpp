@@ -149,9 +149,8 @@ inline void check_feature_names(std::span<const std::string> names, std::span<co
   }
 }
 
-/// Renumbers the classes of a dataset as `class_names` does, e.g. the names in a trained model; names of one number,
-/// such as 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names does not
-/// change.
+/// Renumbers the classes of a dataset as `class_names` does, e.g. the names in a trained model. Names of one number, such as
+/// 1 and 1.0, are one name. Labels of other names become unknown. A dataset without class names does not change.
 ///
 /// \throws std::invalid_argument  a label for which the dataset has no name; the dataset then does not change either
 template <class GraphType>
@@ -287,9 +286,9 @@ void check_labels(const NodeDataset<GraphType>& data) {
 
 /// Checks that the parts of a dataset for training belong together.
 ///
-/// \throws std::invalid_argument  no nodes, no features, wrong number of rows, labels, targets or names, a label that is neither
-///         in [0, class_count) nor -1, or a split without training nodes or with an unsorted, overlapping or
-///         out-of-range set
+/// \throws std::invalid_argument  no nodes or features; a wrong number of rows, labels, targets or names; a label that is
+///                                neither in [0, class_count) nor -1. Or a split without training nodes, or with an
+///                                unsorted, overlapping or out-of-range set
 template <class GraphType>
 void validate(const NodeDataset<GraphType>& data) {
   const Index n = data.node_count();

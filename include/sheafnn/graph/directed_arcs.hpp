@@ -1,6 +1,6 @@
 /// \file
-/// ArcLists: for every node, the heads of the arcs that leave it and the tails of the arcs that enter it, in an
-/// undirected graph or in DirectedArcs.
+/// ArcLists: for every node, the heads of the arcs that leave it and the tails of the arcs that enter it. The graph is
+/// undirected or DirectedArcs.
 #pragma once
 
 #include <algorithm>
@@ -127,9 +127,8 @@ class DirectedArcs {
   return DirectedArcs(graph.node_count(), arcs);
 }
 
-/// θ of an arc u → v: 1 where the pairs that the graph was built from have {u, v} alone, −1 where they have {v, u}
-/// alone, 0 where they have both. A graph of directed edges is made of their pairs, and of both pairs of an edge
-/// without direction. Unchecked: an arc of the graph.
+/// θ of an arc u → v: 1 if the graph was built from the pair (u, v) alone, −1 if from (v, u) alone, 0 if from both. A graph
+/// of directed edges is made of their pairs, and of both pairs of an edge without direction. Unchecked: an arc of the graph.
 [[nodiscard]] inline int direction_of(const Graph& graph, Index arc) noexcept {
   return (graph.listed(arc) ? 1 : 0) - (graph.listed(graph.reverse(arc)) ? 1 : 0);
 }

@@ -75,7 +75,8 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.3"},
         options.negatives...);
   visit({.key = "negative_sampling",
-         .summary = "how pairs without an edge are drawn",
+         .summary = "how pairs without an edge are drawn: all alike (uniform), or nodes in proportion to their "
+                    "degrees (degree)",
          .field = "sampling",
          .since = "0.3"},
         options.sampling...);
@@ -235,8 +236,8 @@ inline void add_targets(std::vector<std::int32_t>& set, Index first, Index count
 
 /// Splits the edges of a graph for the prediction of their labels, each share within every class.
 ///
-/// \param labels  one per edge in the graph's order, each in [0, class_count), or −1: such edges are messages, no targets;
-///                empty: the shares hold in total, and the targets have no labels
+/// \param labels  one per edge in the graph's order, each in [0, class_count) or −1. Edges with −1 are messages, no targets.
+///                Empty: the shares hold in total, and the targets have no labels
 /// \throws std::invalid_argument  an option or a label out of range, or too few edges
 [[nodiscard]] inline EdgeTargets split_edges(const Graph& graph, std::span<const std::int32_t> labels,
                                              Index class_count, const EdgeSplitOptions& options = {}) {

@@ -3,8 +3,8 @@
 ///
 ///     columns; centred 38.2 14.7; binary*3; left-out; missing 0
 ///
-/// The treatment; what happens to each column, with its centre, scale or quantiles and the number of columns alike; and
-/// the columns that have an indicator of missing values.
+/// The treatment; what happens to each column, with its centre, scale or quantiles and the number of columns alike. The
+/// columns with an indicator of missing values follow.
 #pragma once
 
 #include <algorithm>

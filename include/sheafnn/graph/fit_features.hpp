@@ -229,8 +229,8 @@ class Quantiles {
   std::vector<double> shares_;
 };
 
-/// Is a table one of words, counts or the like: wide, of few and non-negative entries of similar size, whole numbers or
-/// shares, of which no column has most? Amounts are not such a table, since their rows differ in size.
+/// Does a table have words, counts or the like? It is wide; its entries are few, non-negative and of similar size, whole
+/// numbers or shares; and no column has most of them. Amounts are not such a table, since their rows differ in size.
 [[nodiscard]] inline bool suits_rows(const NodeFeatures& features, const std::vector<ColumnStatistics>& columns) {
   constexpr std::size_t wide = 50;
   constexpr double few = 0.2, most = 0.2, similar = 10;

@@ -99,8 +99,8 @@ template <class Derived>
   return rows.finish();
 }
 
-/// The graph of an n × n sparse adjacency matrix: an edge {u, v} for every entry (u, v) or (v, u) that is not zero;
-/// entries on the diagonal are counted as dropped self-loops.
+/// The graph of an n × n sparse adjacency matrix: an edge {u, v} for every entry (u, v) or (v, u) that is not zero. Entries
+/// on the diagonal are counted as dropped self-loops.
 ///
 /// \throws std::invalid_argument  a matrix that is not square, or an entry that is not finite
 template <class Derived>

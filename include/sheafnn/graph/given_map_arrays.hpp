@@ -1,5 +1,5 @@
 /// \file
-/// GivenMapArrays: the maps of a given sheaf as plain arrays, beside the dataset whose graph they are over; and the arrays of
+/// GivenMapArrays: the maps of a given sheaf as plain arrays, beside the dataset with their graph. Also the arrays of
 /// labelled and signed edges.
 /// Source: math: "Convolutions on given sheaves".
 #pragma once
@@ -40,8 +40,8 @@ struct GivenMapArrays {
   }
 };
 
-/// Maps of labelled edges, 2m × size: R_t at the smaller endpoint of an edge with label t, R'_t at the larger; of directed edges
-/// R_t at the tail.
+/// Maps of labelled edges, 2m × size: R_t at the smaller endpoint of an edge with label t, R'_t at the larger. Directed
+/// edges have R_t at the tail.
 ///
 /// \param labels    m labels, 0 … T − 1
 /// \param table     T pairs (R_t, R'_t) of maps, `size` numbers each
@@ -70,7 +70,7 @@ struct GivenMapArrays {
   return r;
 }
 
-/// The table of a signed graph: the label 0 is the sign 1, and the label 1 the sign −1, at the larger endpoint of an edge.
+/// The table of a signed graph. The label 0 is the sign 1, the label 1 the sign −1, at the larger endpoint of an edge.
 inline constexpr double sign_table[] = {1, 1, 1, -1};
 
 /// The labels of a signed graph.

@@ -160,8 +160,8 @@ class Graph {
   [[nodiscard]] Index node_type_count() const noexcept { return node_types_.count; }
   [[nodiscard]] std::span<const std::int32_t> node_types() const noexcept { return node_types_.values; }
 
-  /// Says that the graph is the disjoint union of graphs 0 … G − 1 of consecutive nodes, for networks with outputs per graph:
-  /// graph g has the nodes offsets[g] … offsets[g + 1] − 1. No offsets take that back.
+  /// Says that the graph is the disjoint union of graphs 0 … G − 1 of consecutive nodes, for networks with outputs per
+  /// graph. Graph g has the nodes offsets[g] … offsets[g + 1] − 1. No offsets take that back.
   ///
   /// \param offsets  G + 1 numbers, or empty
   /// \throws std::invalid_argument  offsets that do not lead from 0 to n, a graph without nodes, an edge between two graphs

@@ -1,5 +1,5 @@
 /// \file
-/// GraphOf: the type of graph of a model's networks, Graph unless the model names another type, `GraphType`; and the
+/// GraphOf: the type of graph of a model's networks, Graph unless the model names another type, `GraphType`. Also the
 /// functions that loops over nodes need from any such type.
 #pragma once
 

@@ -1,13 +1,13 @@
 /// \file
-/// GraphPart: what one process's part of a larger graph knows about the whole graph, and how it exchanges rows of node
-/// features with the other parts.
+/// GraphPart: what one process's part of a larger graph knows about the whole graph. It exchanges rows of node features with
+/// the other parts.
 ///
 /// A part has the nodes that its process owns and, behind them, copies of their neighbours that other processes own
 /// (the halo). Its edges are the edges with an owned end; an edge between nodes of two parts is in both (a cut edge).
 /// Nodes are numbered: owned ones without a neighbour elsewhere (interior), other owned ones, halo.
 ///
 /// Layers keep these rules, which make the sum of all parts' derivatives the derivative of the whole graph:
-///   - Rows of the halo that a layer reads are copies of their owners' (begin_fetch(), end_fetch()); no other row of the
+///   - Rows of the halo that a layer reads are copies of their owners' (begin_fetch(), end_fetch()). No other row of the
 ///     halo means anything, and derivatives with respect to it are 0.
 ///   - Half of the derivative of a cut edge's block belongs to each of both parts.
 ///   - Derivatives with respect to copies are added to their owners' derivatives (give_back()). If a layer reads the
@@ -64,7 +64,7 @@ class GraphPart {
   /// As above.
   virtual void give_back(double* rows, Index width) = 0;
 
-  /// Replaces the numbers by their sums over all parts, added up in the order of the parts' numbers: all get the same
+  /// Replaces the numbers by their sums over all parts, added up in the order of the parts' numbers. All parts get the same
   /// bits, from run to run. Unchecked: all parts give as many.
   virtual void sum(std::span<float> values, std::span<double> more) = 0;
   /// As above.

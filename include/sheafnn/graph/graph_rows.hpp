@@ -1,6 +1,6 @@
 /// \file
-/// GraphRows: a node classification task whose graph is read a node at a time, in memory (DatasetRows) or from files that
-/// are larger than memory (io/folder_rows.hpp). Subgraph: some of its nodes with edges among them, in memory.
+/// GraphRows: a node classification task whose graph is read a node at a time. It is in memory (DatasetRows) or in files
+/// that are larger than memory (io/folder_rows.hpp). Subgraph: some of its nodes with edges among them, in memory.
 ///
 /// Arcs of the rows are numbered with 64 bits. A subgraph has 32-bit numbers, as every Graph.
 #pragma once

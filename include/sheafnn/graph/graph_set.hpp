@@ -47,8 +47,9 @@ struct GraphSet {
 
 /// Checks that the parts of a set belong together.
 ///
-/// \throws std::invalid_argument  no features, a wrong number of rows, labels, targets or names, both labels and targets or
-///         neither, a label out of range, folds that overlap or have graphs out of range, folds beside splits, or bad splits
+/// \throws std::invalid_argument  no features; a wrong number of rows, labels, targets or names; both labels and targets or
+///                                neither; a label out of range. Or folds that overlap or have graphs out of range, folds
+///                                beside splits, or bad splits
 inline void validate(const GraphSet& set) {
   const Index n = set.graph.node_count(), graphs = set.graph_count();
   require(n > 0, "nodes", n, "a set needs at least one graph of one node");
@@ -122,8 +123,8 @@ inline void validate(const GraphSet& set) {
   return folds;
 }
 
-/// One split for each test fold: the other graphs with a label or a known target are cut, within every class, into training graphs and a share
-/// for validation. Graphs in no fold are never tested.
+/// One split for each test fold. The other graphs with a label or a known target are cut, within every class, into training
+/// and validation graphs. Graphs in no fold are never tested.
 ///
 /// \param folds   lists of graphs, as set.folds or stratified_folds()
 /// \param share   of the graphs outside of the fold, in (0, 1)

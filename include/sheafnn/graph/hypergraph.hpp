@@ -2,8 +2,8 @@
 /// Hypergraph: nodes, hyperedges and their incident pairs (v, e), sorted by node and by hyperedge.
 ///
 /// Pair i belongs to node(i) and hyperedge(i). Pairs are numbered by (node, hyperedge), so that a node's pairs are
-/// contiguous; a hyperedge's pairs are listed by member(), in the order of its nodes. A graph is the case of two members
-/// per hyperedge. Source: Sheaf Hypergraph Networks (Duta et al.), "Cellular sheaves on hypergraphs".
+/// contiguous. member() lists a hyperedge's pairs in the order of its nodes. A graph is the case of two members per
+/// hyperedge. Source: Sheaf Hypergraph Networks (Duta et al.), "Cellular sheaves on hypergraphs".
 #pragma once
 
 #include <algorithm>

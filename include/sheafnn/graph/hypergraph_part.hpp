@@ -3,9 +3,9 @@
 /// rows with the other parts.
 ///
 /// A part has the nodes that its process owns, all incident pairs of these nodes, and the hyperedges of these pairs. Nodes
-/// have no copies. A hyperedge with members in several parts (a cut hyperedge) is in each of these parts, with the members
-/// that are there, and one of the parts owns it. Hyperedges are numbered in this order: hyperedges with
-/// members here alone (interior), other owned hyperedges, hyperedges that other parts own.
+/// have no copies. A hyperedge with members in several parts (a cut hyperedge) is in each of these parts, with its members
+/// there. One of the parts owns it. Hyperedges are numbered in this order: hyperedges with members here alone (interior),
+/// other owned hyperedges, hyperedges that other parts own.
 ///
 /// Layers keep these rules, which make the sum of all parts' derivatives the derivative of the whole hypergraph:
 ///   - A sum over the members of a hyperedge is summed over its parts: sum_cut_hyperedges() (layers/halo_rows.hpp). The
@@ -23,8 +23,8 @@
 
 namespace sheafnn {
 
-/// Numbers of a part's incident pairs. Rows of members are rows of pairs in cut hyperedges: first the part's own pairs,
-/// then the pairs of other parts in cut hyperedges that this part owns.
+/// Numbers of a part's incident pairs. Rows of members are rows of pairs in cut hyperedges. The part's own pairs come first,
+/// then other parts' pairs in cut hyperedges that this part owns.
 struct MemberNumbers {
   Index total_pairs = 0;                  ///< of the whole hypergraph
   std::vector<std::uint32_t> pair;        ///< number in the whole hypergraph, of every pair of the part

@@ -3,9 +3,8 @@
 /// files, programs and Python share this rule.
 ///
 /// - An empty text and the number -1 are unknown.
-/// - Words that other programs write for a missing value, such as NA, nan, None or ?, are refused: the text may be
-///   an unknown label or a class, and only the caller can know. MissingLabels says which texts are unknown
-///   instead.
+/// - Words that other programs write for a missing value, such as NA, nan, None or ?, are refused. Only the caller can know
+///   whether such a text is an unknown label or a class. MissingLabels says which texts are unknown instead.
 /// - Where all known labels are numbers, classes are their values: 1, 1.0 and 01 are one class. Otherwise classes
 ///   are texts.
 /// - Many different numbers that are not whole are a target of regression, and refused.
@@ -215,9 +214,8 @@ template <class Place>
       if (!missing && (detail::means_missing(text) || detail::is_word_of(text, detail::infinite_words))) {
         throw_invalid_argument(
             place(u), detail::concat("label '", detail::printable(texts[u]), "'"),
-            "it usually means a missing value: leave the label empty or write -1 where it is unknown; the option "
-            "missing_labels (--missing-labels of programs) lists words that mean an unknown label, and then all "
-            "other words are classes");
+            "it usually means a missing value. Leave an unknown label empty, or write -1. Or give the words for "
+            "an unknown label in the option missing_labels (--missing-labels); all other words are classes then");
       }
       known.push_back(texts[u]);
       values.push_back(std::move(value));

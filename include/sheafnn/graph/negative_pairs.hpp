@@ -1,7 +1,7 @@
 /// \file
 /// NegativePairs: pairs of nodes without an edge, drawn by address: each is a function of (seed, epoch, set, number).
 ///
-/// Uniform pairs need no rejection. The pairs u < v have ranks 0 … n(n − 1)/2 − 1, row by row; the r-th pair that is not
+/// Uniform pairs need no rejection. The pairs u < v have ranks 0 … n(n − 1)/2 − 1, row by row. The r-th pair that is not
 /// excluded has rank r + k, k being the number of excluded ranks e_0 < e_1 < … with e_j − j ≤ r. Pairs weighted by degree
 /// are two arcs' sources, drawn anew while they are one node or an excluded pair. math: "Links" (10.1).
 #pragma once
@@ -150,7 +150,7 @@ class NegativePairs {
       }
     }
     throw std::runtime_error(detail::concat("negatives weighted by degree: no pair without an edge among ",
-                                            2 * attempts, "; uniform ones need no such search"));
+                                            2 * attempts, "; uniform pairs need no such search"));
   }
 
   Index nodes_ = 0;

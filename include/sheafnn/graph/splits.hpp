@@ -120,8 +120,8 @@ template <class SizesOf>
 }  // namespace detail
 
 /// Draws `count` independent splits, as the built-in graphs have them. Within every class the nodes are shuffled and cut at
-/// the fractions, each rounded to whole nodes (random_splits() rounds them together), so that each set holds every
-/// class that has at least three nodes.
+/// the fractions, each rounded to whole nodes (random_splits() rounds them together). So each set holds every class that has
+/// at least three nodes.
 ///
 /// \param labels       one per node, each in [0, class_count), or -1: such nodes are in no set
 /// \param class_count  number of classes
@@ -160,10 +160,10 @@ struct RandomSplitOptions {
 
 namespace detail {
 
-/// Sizes of three sets by the largest-remainder rule: every share is rounded down, and the nodes left over go to the
-/// sets with the largest remainders, ties (up to rounding) in the order of the sets. A set with share 0 gets no node.
-/// With enough nodes no other set is empty (one that would be takes a node from the largest set); with fewer, one is
-/// for training, the next for testing.
+/// Sizes of three sets by the largest-remainder rule. Every share is rounded down, and the nodes left over go to the sets
+/// with the largest remainders. Ties (up to rounding) go by the order of the sets. A set with share 0 gets no node. With
+/// enough nodes no other set is empty (one that would be takes a node from the largest set). With fewer, one is for
+/// training, the next for testing.
 [[nodiscard]] inline SplitSizes largest_remainder(const std::array<double, 3>& shares, Index total) {
   SplitSizes sizes = {};
   const Index needed = std::count_if(shares.begin(), shares.end(), [](double share) { return share > 0; });
@@ -230,7 +230,7 @@ namespace detail {
       [&](Index total) { return detail::largest_remainder(shares, total); }, what);
 }
 
-/// The same of a dataset: of the nodes with a label, or, where it has targets, of those with a known one, which are one
+/// The same for a dataset: splits of the nodes with a label or, where it has targets, with a known target; these are one
 /// class.
 ///
 /// \throws std::invalid_argument  as above
@@ -241,9 +241,8 @@ template <class GraphType>
   return random_splits(known_targets(data), 1, options);
 }
 
-/// The same splits with the sets exchanged: a training learns from the validation nodes, is validated on the test nodes
-/// and tested on the training nodes. Splits of 48/32/20 become 32/20/48, a task with fewer labels and more nodes to
-/// judge by.
+/// The same splits with the sets exchanged. A training learns from the validation nodes, is validated on the test nodes and
+/// tested on the training nodes. Splits of 48/32/20 become 32/20/48, a task with fewer labels and more nodes to judge by.
 ///
 /// \param name  what messages call the splits
 /// \throws std::invalid_argument  a split without validation nodes

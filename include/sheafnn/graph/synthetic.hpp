@@ -163,8 +163,8 @@ class PairSet {
   return labels;
 }
 
-/// Distinct edges: a coin with probability `homophily` decides whether an edge stays within a class; its classes
-/// are as synthetic() says, its ends are drawn by weight, again and again until the pair is new.
+/// Distinct edges. A coin with probability `homophily` decides whether an edge stays within a class. Its classes are as
+/// synthetic() says; its ends are drawn by weight until the pair is new.
 [[nodiscard]] inline std::vector<Edge> synthetic_edges(const SyntheticOptions& o,
                                                        const std::vector<std::int32_t>& labels) {
   const Stream degrees = generator_stream(o.seed, GeneratorPart::degrees);
@@ -263,10 +263,10 @@ class PairSet {
 
 /// Generates a node classification task in time proportional to its edges, nodes and words.
 ///
-/// Labels are balanced. A node's expected degree is `degree` times a log-normal factor of spread `degree_noise`;
-/// every edge joins two nodes of one class with probability `homophily`; of the other edges, a share `class_cycle`
-/// joins a uniformly chosen class and the next one, the rest two uniformly chosen different classes. Features are
-/// counts of `words` words (sparse, not negative, every row sums to `words`).
+/// Labels are balanced. A node's expected degree is `degree` times a log-normal factor of spread `degree_noise`. Every edge
+/// joins two nodes of one class with probability `homophily`. A share `class_cycle` of the other edges joins a uniformly
+/// chosen class and the next class. The rest joins two uniformly chosen different classes. Features are counts of `words`
+/// words (sparse, not negative, every row sums to `words`).
 ///
 /// \throws std::invalid_argument  an option outside its range (see SyntheticOptions), or a graph that does not fit into
 ///         memory

@@ -65,7 +65,7 @@ inline void validate(const SyntheticHypergraphOptions& o) {
           o.hyperedges, "a hypergraph must have less than 2^31 pairs");
 }
 
-/// Generates a node classification task: every hyperedge has a class and a size, both uniform; each of its members is of
+/// Generates a node classification task: every hyperedge has a class and a size, both uniform. Each of its members is of
 /// that class with probability `homophily`, and otherwise any node. Labels are balanced, features are counts of words as in
 /// synthetic().
 ///

@@ -1,5 +1,5 @@
 /// \file
-/// TypesOf: the types of a graph's nodes or edges, and take_attributes(), which gives a part of a graph what its arcs,
+/// TypesOf: the types of a graph's nodes or edges. take_attributes() gives a part of a graph the attributes that its arcs,
 /// edges and nodes have in the whole.
 #pragma once
 

@@ -28,9 +28,9 @@ namespace detail {
 
 using sheafnn::detail::utf8_length;
 
-/// The separator: the character among comma, semicolon and tab that occurs most often outside quotes in the first line
-/// that is neither blank nor, by its first character, a comment. If the line has none of them, the separator is the
-/// blank if `blanks` is set and a blank stands between other characters, otherwise the comma.
+/// The separator: the comma, semicolon or tab, whichever occurs most often outside quotes. It is counted in the first line
+/// that is neither blank nor, by its first character, a comment. If the line has no such character, the separator is the
+/// blank if `blanks` is set and a blank stands between other characters. Otherwise it is the comma.
 [[nodiscard]] inline char guess_separator(std::string_view text, std::string_view comments = "",
                                           bool blanks = false) noexcept {
   constexpr std::string_view candidates = ",;\t", space = " \t\r";
@@ -87,8 +87,8 @@ class CsvReader {
     separator_ = guessed_ ? detail::guess_separator(rest()) : separator;
   }
 
-  /// For edge lists, before the first record: lines that begin with one of `comments` are skipped, and where the
-  /// first line has no separator, fields are separated by any number of blanks. Takes any characters.
+  /// For edge lists, before the first record: lines that begin with one of `comments` are skipped. If the first line has no
+  /// separator, fields are separated by any number of blanks. Takes any characters.
   void read_as_edges(std::string comments) {
     comments_ = std::move(comments);
     if (guessed_) separator_ = detail::guess_separator(rest(), comments_, true);

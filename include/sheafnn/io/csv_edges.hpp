@@ -146,8 +146,8 @@ inline constexpr std::string_view name_families[][14] = {
   });
 }
 
-/// Whether a node has a name that resembles the names of two columns: another number,
-/// letter or word of the family in the same place; of a single letter, another letter.
+/// Whether a node has a name that resembles the names of two columns. In the same place it has another number, letter or
+/// word of the family; for a single letter, another letter.
 [[nodiscard]] inline bool nodes_look_like(const EndColumns& ends, const NodeNumbers& nodes) {
   const std::size_t around = ends.before.size() + ends.behind.size();
   const bool family = of_one_family(ends.words->source, ends.words->target);
@@ -217,8 +217,8 @@ class EdgeListReader {
     Index line = 0;  ///< of that value, 0: none yet
   };
 
-  /// Takes the first record for the names of columns, where it is that: none of them a node or a number, two of
-  /// them the ends of an edge. So a mistyped pair of nodes is no header.
+  /// Takes the first record for the names of columns, if no name is a node or number, and two names are ends of an edge. So
+  /// a mistyped pair of nodes is no header.
   [[nodiscard]] bool read_header() {
     const std::vector<std::string>& fields = csv_.fields();
     if (fields.size() > 100) return false;  // of no edge list
@@ -244,7 +244,7 @@ class EdgeListReader {
     if (nodes_look_like(*found, nodes_)) {
       fail(csv_.where(), "'", printable(fields[ends_[0]]), "' and '", printable(fields[ends_[1]]),
            "' are either the names of columns or two nodes that ", nodes_.file(),
-           " lacks; a header for such nodes has the names source and target");
+           " lacks. A header for such nodes has the names source and target");
     }
     std::size_t count = fields.size();
     while (fields[count - 1].empty()) --count;  // separators behind
@@ -355,9 +355,9 @@ class EdgeListReader {
 
 /// Reads an edge list: two node names per line, in any order, in one direction or both. The first line may be a
 /// header: two of its columns are called source and target, from and to, u and v, or the like. Lines that begin
-/// with # or % are comments, unless nodes have such names. Fields may be separated by blanks. Further columns are
-/// refused, unless all edges have the same value there, or they are called Id, Label or Type (Directed,
-/// Undirected): sheaves learn the weights of edges. read_typed_edges() reads the column type.
+/// with # or % are comments, unless nodes have such names. Fields may be separated by blanks. Further columns are refused,
+/// unless all edges have the same value there, or they are called Id, Label or Type (Directed, Undirected). Sheaves learn
+/// the weights of edges. read_typed_edges() reads the column type.
 ///
 /// \throws std::runtime_error  one line that names the file, the line and the node or column
 [[nodiscard]] inline Graph read_edge_list(CsvReader csv, const NodeNumbers& nodes) {

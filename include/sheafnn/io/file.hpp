@@ -70,8 +70,7 @@ using sheafnn::detail::printable;
 /// Refuses a carriage return inside a line of text; a file of one line may be one of the old Macintosh.
 [[noreturn]] inline void refuse_carriage_return(std::string_view file, Index line) {
   fail(sheafnn::detail::concat(file, ":", line),
-       "has a carriage return that ends no line; lines have to end with a ",
-       "line feed, or with both: save the file with the line ends of Unix or Windows");
+       "has a carriage return that ends no line. Save the file with the line ends of Unix or Windows");
 }
 
 /// Runs `body` and returns its result; errors that do not name the file yet are thrown anew as std::runtime_error
@@ -208,8 +207,8 @@ class OpenFile {
 /// Reads a regular file: what was there when it was opened, also when another takes its place meanwhile.
 ///
 /// \throws MissingFile         no such file
-/// \throws std::runtime_error  a folder or device, or the file cannot be read, is larger than the memory or changed while
-///                             it was read (as far as its size and time tell)
+/// \throws std::runtime_error  it is a folder or device, cannot be read, is larger than the memory, or changed during the
+///                             reading (as its size and time tell)
 [[nodiscard]] inline Bytes read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;

@@ -31,8 +31,8 @@ namespace sheafnn::io {
 class FolderRows final : public GraphRows {
  public:
   /// \throws MissingFile         no such folder, or one without a file
-  /// \throws std::runtime_error  a file that is damaged or of another shape, type or length than the others, a label or a
-  ///         mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns
+  /// \throws std::runtime_error  a file that is damaged or of another shape, type or length than the others. Or a label or a
+  ///                             mask out of range, a node in two masks, or more than 2³¹ − 1 nodes or columns
   explicit FolderRows(const std::filesystem::path& folder) : graph_(folder) {
     const Index nodes = node_count();
     constexpr Index most = std::numeric_limits<std::int32_t>::max();

@@ -1,7 +1,7 @@
 /// \file
-/// Versions of the files that the library writes. The number of a format grows when a program that knows only earlier
-/// ones could not read a file, or would misread it; new entries with a default do not change it. What was written once
-/// is read for ever; what a later version has written is refused, with both versions named.
+/// Versions of the files that the library writes. The number of a format grows when a program that knows only earlier ones
+/// could not read a file, or would misread it. New entries with a default do not change it. What was written once is read
+/// for ever; what a later version has written is refused, with both versions named.
 ///
 /// Files without a version number have version 1.
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace sheafnn::io {
 
-/// Of save_checkpoint(). Since version 2 cooperative layers without residual have the published sign, and fixed filters with the
-/// normalisation block the published scale; since version 3 posteriors have a range of spread (bsnn/conventions.hpp).
+/// Of save_checkpoint(). Since version 2 cooperative layers without residual have the published sign, and fixed filters with
+/// the normalisation block the published scale. Since version 3 posteriors have a range of spread (bsnn/conventions.hpp).
 inline constexpr Index checkpoint_version = sheafnn::detail::conventions_version;
 inline constexpr Index training_state_version = checkpoint_version;  ///< of write_training_state(), for the same reasons
 inline constexpr Index sheaf_file_version = 1;      ///< of write_sheaf(), write_node_maps() and write_learned()

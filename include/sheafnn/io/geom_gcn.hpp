@@ -24,8 +24,8 @@ namespace sheafnn::io {
 
 /// How the feature field of out1_node_feature_label.txt is to be read.
 enum class GeomGcnFeatures {
-  /// Dense if all nodes have the same number of values and these are all 0 or 1, or some value is not a whole
-  /// number ≥ 0, or some node repeats a value (which a list of indices does not); indices otherwise.
+  /// Dense if all nodes have the same number of values, and the values cannot be a list of indices. That is: all are 0 or 1,
+  /// or a value is not a whole number ≥ 0, or a node repeats a value.
   automatic,
   dense,   ///< one value per feature
   indices  ///< the numbers of the features that are 1
@@ -193,7 +193,7 @@ inline void skip_header(LineReader& lines, const char* expected) {
     if (path.extension() != ".npz" || name.find("_split_") == std::string::npos) continue;
     std::int64_t number = 0;
     if (!parse_number(std::string_view(name).substr(name.rfind('_') + 1), number)) {
-      fail(path.string(), "the name of a split has to end in its number, as in film_split_0.6_0.2_0.npz");
+      fail(path.string(), "the name of a split must end in its number, as in film_split_0.6_0.2_0.npz");
     }
     const auto [position, inserted] = found.emplace(number, path);
     if (!inserted) {

@@ -46,7 +46,7 @@ template <class Where>
     fail(where(u), "belongs to graph ", g, u == 0 ? "; the first node belongs to graph " : " after graph ", last,
          u == 0     ? ""
          : g > last ? "; every graph needs a node"
-                    : "; the nodes of a graph have to follow each other");
+                    : "; the nodes of a graph must follow each other");
   }
   offsets.push_back(static_cast<std::int32_t>(graph_of.size()));
   return offsets;
@@ -119,10 +119,10 @@ class TuTable {
 
 }  // namespace detail
 
-/// Loads a folder of the TU text format: NAME_A.txt (pairs of node numbers from 1), NAME_graph_indicator.txt (the graph of every
-/// node, from 1), NAME_graph_labels.txt or, for regression, NAME_graph_attributes.txt, and where there are such
-/// NAME_node_labels.txt (tags, one-hot) and NAME_node_attributes.txt. Attributes of edges are not read. Nodes without
-/// tags and attributes have their degree as feature.
+/// Loads a folder of the TU text format. NAME_A.txt has pairs of node numbers from 1, NAME_graph_indicator.txt the graph of
+/// every node, from 1. NAME_graph_labels.txt has the labels or, for regression, NAME_graph_attributes.txt the targets.
+/// Optional: NAME_node_labels.txt (tags, one-hot) and NAME_node_attributes.txt. Attributes of edges are not read. Nodes
+/// without tags and attributes have their degree as feature.
 ///
 /// \throws std::runtime_error  one line that names the file, the line, the value and the limit
 [[nodiscard]] inline GraphSet load_tu(const std::filesystem::path& folder) {

@@ -28,8 +28,7 @@ namespace sheafnn::io::detail {
 
 using sheafnn::detail::parse_number;
 
-/// The lines of a text file that are not empty; lines may end as on Unix or on Windows, and a byte order mark
-/// is skipped.
+/// The lines of a text file that are not empty. Lines may end as on Unix or on Windows, and a byte order mark is skipped.
 class LineReader {
  public:
   explicit LineReader(const std::filesystem::path& path) : LineReader(path.string(), read_file(path)) {}

@@ -1,5 +1,5 @@
 /// \file
-/// MappedArray: a .npy file in C order whose numbers are read where they lie, without memory for the array; the operating
+/// MappedArray: a .npy file in C order whose numbers are read where they lie, without memory for the array. The operating
 /// system keeps in memory what it has room for. Needs a POSIX system.
 #pragma once
 
@@ -31,8 +31,8 @@ namespace sheafnn::io {
 class MappedArray {
  public:
   /// \throws MissingFile         no such file
-  /// \throws std::runtime_error  one that cannot be mapped, a damaged header, half precision, another byte
-  ///         order than the machine's, more than two dimensions, or a file that is too short for its array
+  /// \throws std::runtime_error  a file that cannot be mapped or is too short for its array; a damaged header, half
+  ///                             precision, another byte order than the machine's, more than two dimensions
   explicit MappedArray(const std::filesystem::path& path) : name_(path.string()) {
     std::ifstream file(path, std::ios::binary);
     if (!file) detail::fail_to_open(path, "cannot be opened");

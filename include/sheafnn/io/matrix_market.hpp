@@ -1,11 +1,11 @@
 /// \file
-/// Matrix Market files (.mtx): sparse (coordinate) and dense (array) matrices of real, integer,
-/// unsigned-integer or pattern entries, general, symmetric or skew-symmetric, as graphs and as node features.
+/// Matrix Market files (.mtx) as graphs and as node features. Matrices are sparse (coordinate) or dense (array); general,
+/// symmetric or skew-symmetric. Entries are real, integer, unsigned-integer or pattern.
 ///
 /// Source: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial Design", NISTIR
-/// 5935 (1996). Rows and columns are numbered from 1 in the file, dense entries come column by column, and of a
-/// symmetric matrix the file holds the lower triangle, of a skew-symmetric one without the diagonal. Unsigned
-/// integers are of programs that came later (fast_matrix_market, scipy).
+/// 5935 (1996). Rows and columns are numbered from 1 in the file, and dense entries come column by column. The file holds
+/// the lower triangle of a symmetric matrix, and of a skew-symmetric matrix the lower triangle without the diagonal.
+/// Unsigned integers are of programs that came later (fast_matrix_market, scipy).
 #pragma once
 
 #include <algorithm>
@@ -251,9 +251,9 @@ class MatrixMarketReader {
 
 /// Reads a matrix.
 ///
-/// \throws std::runtime_error  one line that names the file, the line, the value and the limit; also for complex
-///         and Hermitian matrices, entries listed twice, and sizes that the file or the memory of this
-///         machine cannot hold
+/// \throws std::runtime_error  one line that names the file, the line, the value and the limit. Also for complex and
+///                             Hermitian matrices, entries listed twice, and sizes that the file or this machine's memory
+///                             cannot hold
 [[nodiscard]] inline MatrixEntries read_matrix_market(const std::filesystem::path& path) {
   return detail::MatrixMarketReader(detail::LineReader(path)).read();
 }
@@ -280,7 +280,7 @@ class MatrixMarketReader {
     if (weight(e) == weight(*first)) continue;
     detail::fail(matrix.file, "entry (", first->row + 1, ", ", first->column + 1, ") is ", first->value,
                  ", and entry (", e.row + 1, ", ", e.column + 1, ") is ", e.value,
-                 "; edges have no weights here: save ones, or a pattern");
+                 "; edges have no weights here: save the value 1, or a pattern");
   }
   Graph graph = graph_of_entries(matrix.rows, std::move(edges));
   if (graph.edge_count() == 0) detail::fail(matrix.file, "the graph has no edge between different nodes");

@@ -1,10 +1,11 @@
 /// \file
 /// A model as named tensors and metadata, and back: the content of a checkpoint, without the file.
 ///
-/// Tensors carry the parameters' names and out × in shapes; the metadata map holds the kind of model ("model": bsnn,
-/// nsd, and the others of bsnn/network_options.hpp), the family ("maps"), the stalk dimension ("stalk_dimension") and every field of the
-/// options as text. "format_version" says how to read it (format_version.hpp), "sheafnn_version" who wrote it. What is
-/// beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes no model.
+/// Tensors carry the parameters' names and out × in shapes. The metadata map holds the kind of model ("model": bsnn, nsd,
+/// and the other names of bsnn/network_options.hpp) and the family ("maps"). It also holds the stalk dimension
+/// ("stalk_dimension") and every field of the options as text. "format_version" says how to read it (format_version.hpp),
+/// "sheafnn_version" who wrote it. What is beside these, such as figures of the learned sheaf (sheaf_use_text.hpp), changes
+/// no model.
 #pragma once
 
 #include <algorithm>
@@ -211,8 +212,8 @@ template <class Model>
   return std::string(Model::bayesian ? DefaultPosterior<Family>::name : PointMass<Family>::name);
 }
 
-/// A model of these options, once the file has all of its tensors: wrong metadata must not ask for more memory, nor for
-/// more time, than the file's tensors.
+/// A model of these options, once the file has all of its tensors. Wrong metadata must not ask for more memory, nor for more
+/// time, than the file's tensors.
 template <class Model>
 [[nodiscard]] Model make_model(const std::filesystem::path& path, const TensorFile& file,
                                const CheckpointInfo& info,

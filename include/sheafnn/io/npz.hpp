@@ -163,7 +163,7 @@ struct NpzRows {
   });
 }
 
-/// Whether an array under a key of adjacency matrices is a list of edges instead, m × 2 or 2 × m node numbers: no
+/// Whether an array under a key of adjacency matrices is a list of edges instead, m × 2 or 2 × m node numbers. It is no
 /// matrix of n rows or columns of 0 and 1, and not 2 × 2.
 [[nodiscard]] inline bool holds_edges(const NpyArray& array, Index n) {
   const std::vector<Index>& shape = array.shape();
@@ -188,7 +188,7 @@ struct NpzRows {
     if (weight == 0) weight = value;
     if (value != weight) {  // also where one is NaN
       fail(archive.file(), printable(key), " has entries ", weight, " and ", value,
-           "; edges have no weights here: save ones");
+           "; edges have no weights here: save the value 1");
     }
     entries.push_back({static_cast<std::int32_t>(u), static_cast<std::int32_t>(v)});
   };
@@ -229,8 +229,8 @@ struct NpzRows {
   return r;
 }
 
-/// Refuses weights and other attributes of edges, unless all edges have the same: all numbers are equal, or all rows
-/// where there is one for each edge.
+/// Refuses weights and other attributes of edges, unless all edges have the same value. All numbers are equal, or all rows
+/// if each edge has a row.
 ///
 /// \param list  of the edges; null: a matrix lists them
 inline void check_edge_attributes(const NpzArchive& archive, const Graph& graph, const NpyArray* list) {

@@ -97,8 +97,8 @@ struct SetKey {
   }
 };
 
-/// The words of a name, in lower case: runs of letters (all that is not ASCII counts as one), parted before a capital
-/// that follows a small letter.
+/// The words of a name, in lower case: runs of letters, parted before a capital that follows a small letter. All that is not
+/// ASCII counts as a letter.
 [[nodiscard]] inline std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words;
   char before = ' ';
@@ -114,8 +114,8 @@ struct SetKey {
   return words;
 }
 
-/// Whether a column of a node table is called like a set or a split: the last word that says something is train,
-/// test, fold, mask or the like, as in is_train, trainIdx, TEST and cv_fold_3, but not in test_score.
+/// Whether a column of a node table is called like a set or a split. The last meaningful word is train, test, fold, mask or
+/// the like, as in is_train, trainIdx, TEST and cv_fold_3, but not in test_score.
 [[nodiscard]] inline bool resembles_set_column(std::string_view name) {
   constexpr std::string_view passed[] = {"idx",   "index", "indices", "id",        "ids",    "ind",  "inds",
                                          "node",  "nodes", "flag",    "indicator", "member", "data", "sample",
@@ -182,10 +182,10 @@ struct SetKey {
     const std::optional<SetKey> found = SetKey::of(name);
     if (!found) {
       if (!resembles_split(name)) continue;
-      fail(archive.file(), "key '", printable(name), "' is not a known set of a split; the known sets are ",
-           "train_masks, val_masks and test_masks (or train_mask, train_idx and the like); remove the key, or "
-           "draw ",
-           "splits (--make-splits)");
+      fail(archive.file(), "key '", printable(name),
+           "' is not a known set of a split. The known sets are train_masks, ",
+           "val_masks and test_masks (or train_mask, train_idx and the like). Remove the key, or draw splits "
+           "(--make-splits)");
     }
     std::string& key = keys[found->set];
     if (!key.empty()) {

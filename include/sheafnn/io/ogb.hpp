@@ -1,6 +1,6 @@
 /// \file
-/// Node classification tasks in the raw form that the Open Graph Benchmark (Hu et al., NeurIPS 2020) publishes: a folder
-/// with compressed tables, as ogbn-arxiv and ogbn-products, or with .npz files. Graphs have fewer than 2³⁰ edges.
+/// Node classification tasks in the raw form that the Open Graph Benchmark (Hu et al., NeurIPS 2020) publishes. A folder has
+/// compressed tables, as ogbn-arxiv and ogbn-products, or .npz files. Graphs have fewer than 2³⁰ edges.
 #pragma once
 
 #include <algorithm>
@@ -221,8 +221,8 @@ inline void read_ogb_arrays(const std::filesystem::path& raw, Dataset& data, std
 /// \param folder   its name becomes the dataset's name
 /// \param use      splits are looked at for training only
 /// \param missing  the texts that are unknown labels, besides `nan`
-/// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit; features of edges,
-///         several graphs, or several labels for a node
+/// \throws std::runtime_error  one line that names the file, the line or key, the value and the limit. Also for features of
+///                             edges, several graphs, or several labels for a node
 [[nodiscard]] inline Dataset load_ogb(const std::filesystem::path& folder, DatasetUse use = DatasetUse::training,
                                       const MissingLabels& missing = {}) {
   std::error_code error;

@@ -1,8 +1,8 @@
 /// \file
 /// The safetensors format: named tensors of floating-point numbers and a map of texts.
 ///
-/// Source: the format's specification at https://huggingface.co/docs/safetensors: 8 bytes with the size of the
-/// header (lowest first), the header in JSON, the tensors' bytes one after the other.
+/// Source: the format's specification at https://huggingface.co/docs/safetensors. A file has 8 bytes with the size of the
+/// header (lowest first), the header in JSON, and the tensors' bytes one after the other.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct HeaderEntry {
   std::map<std::string, std::vector<std::optional<std::uint64_t>>> arrays;
 };
 
-/// The header while nlohmann::json reads it, event by event: its trees of values take memory when they are destroyed,
-/// and end the process where there is none.
+/// The header while nlohmann::json reads it, event by event. Its trees of values take memory when they are destroyed, and
+/// end the process where no memory is left.
 class TensorHeader {
  public:
   using Json = nlohmann::json;

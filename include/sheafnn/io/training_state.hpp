@@ -7,7 +7,7 @@
 /// | best_predictions | n · C | F64 |
 /// | history | epochs × 9 | F64: loss, nll, kl, λ, validation loss, accuracy, test accuracy, metric: validation, test |
 ///
-/// Older files lack the last two columns of `history`; a training goes on from them where it stops on loss or accuracy.
+/// Older files lack the last two columns of `history`; a training resumes from them where it stops on loss or accuracy.
 /// Metadata: format "sheafnn training", format_version (format_version.hpp), sheafnn_version, seed, best_epoch, best_by (TrainOptions::stop_on; older files lack it), and
 /// what the writer added.
 #pragma once
@@ -108,8 +108,8 @@ template <class T>
 /// Writes a state: to a temporary file first, which then takes the place of `path`.
 ///
 /// \param more  further entries for the metadata, say what the training belongs to
-/// \throws std::invalid_argument  a key of `more` that the format uses itself, or a number that is not finite, except in the
-///                                history: readers refuse it; before anything is written
+/// \throws std::invalid_argument  before anything is written: a key of `more` that the format uses itself, or a number
+///                                outside the history that is not finite, which readers refuse
 /// \throws std::runtime_error     the file cannot be written; an old one is left as it was
 inline void write_training_state(const std::filesystem::path& path, const TrainingState& state,
                                  const std::map<std::string, std::string>& more = {}) {

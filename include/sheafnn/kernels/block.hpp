@@ -1,6 +1,6 @@
 /// \file
-/// A block of a sheaf times the coordinates of a node, and the block that two nodes' coordinates make, summed over
-/// channels (math: "Diffusion in three steps" (3.15)).
+/// A block of a sheaf times the coordinates of a node, and the block that two nodes' coordinates make, summed over channels.
+/// Source: math: "Diffusion in three steps" (3.15).
 ///
 /// A block has 1, D or D² numbers: c times the identity, a diagonal, or a matrix in columns. T is a tile of channels,
 /// x the D coordinates of a node in it.
@@ -54,8 +54,8 @@ SHEAFNN_HD SHEAFNN_INLINE void add_block_times(const S* block, const T* x, T* su
   }
 }
 
-/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` numbers keeps, in its number k: all, the diagonal, or
-/// the sum of the diagonal.
+/// use(k, i, j) for the entries (i, j) of a bᵀ that a block of `Size` numbers keeps in its number k. They are all entries,
+/// the diagonal, or the sum of the diagonal.
 template <int D, int Size, class Use>
 SHEAFNN_HD SHEAFNN_INLINE void for_entries(const Use& use) {
   SHEAFNN_UNROLL for (int j = 0; j < D; ++j) {

@@ -62,7 +62,7 @@ struct AttentionWeights {
   }
 };
 
-/// Buffers of one layer on one graph. Unchecked: shapes of weights and sizes of arrays, which the layer checks; numbers of
+/// Buffers of one layer on one graph. Unchecked: shapes of weights and sizes of arrays, which the layer checks. Numbers of
 /// nodes and scores, and the order of the calls as in this class.
 template <class S>
 class AttentionScores {

@@ -6,8 +6,9 @@
 ///   - sage_residual: E = GELU(X W₁ + b₁), then for every block E ← E + dropout(FF([N ‖ mean over neighbours of N])) with
 ///     N = LayerNorm(E) and a FeedForward, and LayerNorm(E) W₂ + b₂; dropout also behind the first GELU.
 ///
-/// Source: math: "Flat bundles"; Bundle Neural Networks (Bamberger et al.); the last is the GraphSAGE of A Critical Look at
-/// the Evaluation of GNNs under Heterophily (Platonov et al.). The learners of maps of cooperative networks: node_learner.hpp.
+/// Source: math: "Flat bundles"; Bundle Neural Networks (Bamberger et al.). The last is the GraphSAGE of A Critical Look at
+/// the Evaluation of GNNs under Heterophily (Platonov et al.). The learners of maps of cooperative networks:
+/// node_learner.hpp.
 #pragma once
 
 #include <optional>

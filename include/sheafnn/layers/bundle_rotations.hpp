@@ -6,8 +6,9 @@
 ///     distribution   the same of M, then κ_raw; O = (I + κU)⁻¹(U + κI) M, U uniform; KL: the mean over the n · B rotations
 ///
 /// Rotations come from a parametrisation at the numbers themselves; Euler angles are 2π times them. Source: math: "Flat
-/// bundles" (9.3), "Bayesian bundles" (9.8). On a part of a graph the rotations belong to owned nodes, noise lies at their
-/// numbers in the whole, and means are the part's share. Unchecked: numbers of blocks, and that views and maps are of one bundle.
+/// bundles" (9.3), "Bayesian bundles" (9.8). On a part of a graph the rotations belong to owned nodes. Noise lies at their
+/// numbers in the whole graph, and means are the part's share. Unchecked: numbers of blocks, and that views and maps are of
+/// one bundle.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 /// \file
-/// Weights of bundle networks as typed views, with their declarations (weights.hpp): of two linear layers in a row, of the
-/// learners of a bundle's rotations, and of a layer.
+/// Weights of bundle networks as typed views, with their declarations (weights.hpp). They belong to two linear layers in a
+/// row, to the learners of a bundle's rotations, and to a layer.
 ///
 /// Unchecked: as for other weights (weights.hpp).
 #pragma once

@@ -78,8 +78,8 @@ struct ChannelTiles {
     }
   }
 
-  /// The same on a part of a graph, whose chunks are of owned nodes (null: a whole, which has no halo): before step i of
-  /// a tile the rows of the halo in it are fetched; nodes without any are computed meanwhile.
+  /// The same on a part of a graph, whose chunks are of owned nodes (null: a whole, which has no halo). Before step i of a
+  /// tile the rows of the halo in it are fetched; nodes without any are computed meanwhile.
   ///
   /// \param read  read(i): the array of all tiles that step i reads at neighbours
   template <class Read, class Step>

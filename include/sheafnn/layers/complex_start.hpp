@@ -1,6 +1,6 @@
 /// \file
-/// ComplexStart: the complex features X_1 = (1 + i) H or H with which directed layers start, from real embeddings H,
-/// with the backward pass H̄ = Re X̄_1 [+ Im X̄_1] (math: "Directed sheaves" (3.53)). Complex features are n × d' × 2f:
+/// ComplexStart: the complex features X_1 = (1 + i) H or H with which directed layers start, from real embeddings H, with
+/// the backward pass H̄ = Re X̄_1 [+ Im X̄_1]. Source: math: "Directed sheaves" (3.53). Complex features are n × d' × 2f:
 /// every stalk coordinate has f real parts, then f imaginary parts.
 ///
 /// Unchecked: shapes of views, which networks make.

@@ -108,7 +108,7 @@ class CooperativeLayer {
   /// \throws std::logic_error       no pass that keeps what it reads came before
   void backward(Execution execution, NodeMapsGradient<D, S>& maps_gradient, const FeatureView<const S>& output_bar,
                 const FeatureView<S>& x_bar, const DiffusionWeights<S>& weights_bar) {
-    if (maps_ == nullptr || !keep_) throw std::logic_error("backward: forward() has to come before it");
+    if (maps_ == nullptr || !keep_) throw std::logic_error("backward: forward() must come before it");
     require_shape(output_bar, nodes_.count(), D, channels_, "output_bar");
     require_shape(x_bar, arcs_.nodes, D, channels_, "x_bar");
     require_whole();
@@ -210,7 +210,7 @@ class CooperativeLayer {
   [[nodiscard]] Index row() const noexcept { return D * channels_; }
   void require_whole() const {
     require(arcs_.part == nullptr, "arcs", "arcs of a part of a graph",
-            "the halo's rows have to be fetched between the steps");
+            "the halo's rows must be fetched between the steps");
   }
   /// Of act(dropout(z)) in X'.
   [[nodiscard]] S sign() const noexcept { return options_.residual || options_.negate_diffused ? S(-1) : S(1); }

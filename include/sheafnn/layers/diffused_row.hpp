@@ -1,6 +1,6 @@
 /// \file
-/// DiffusedRow: how a cooperative layer ends at a node, x' = (1 + tanh ε) ∘ x − act(dropout(z)), or without the residual
-/// x' = act(dropout(z)), with the derivative of act for the backward pass. Rows are D × f.
+/// DiffusedRow: how a cooperative layer ends at a node. x' = (1 + tanh ε) ∘ x − act(dropout(z)), or without the residual x'
+/// = act(dropout(z)). It has the derivative of act for the backward pass. Rows are D × f.
 /// Source: math: "Cooperative sheaves" (4.3).
 #pragma once
 

@@ -1,10 +1,10 @@
 /// \file
-/// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of
-/// ⟨Z̄, Δ Y⟩ with respect to the blocks of L and S (math: "Diffusion in three steps" (3.15)).
+/// Sheaf diffusion of dense features, Z = Δ Y in three steps, W = S Y, R = L W, Z = S R, and the derivative of ⟨Z̄, Δ Y⟩
+/// with respect to the blocks of L and S. Source: math: "Diffusion in three steps" (3.15).
 ///
 /// Features are n × d' × f, channels innermost. The learned blocks mix the first D stalk coordinates. The fixed filters
-/// (math: "Fixed filters") act on the coordinates after them. They are scalar operators with diagonal deg and
-/// off-diagonal +1 (low pass) or −1 (high pass), normalised by (deg + 1)^{-1/2} on both sides, or by deg^{-1/2}.
+/// (math: "Fixed filters") act on the coordinates after them. They are scalar operators with diagonal deg and off-diagonal
+/// +1 (low pass) or −1 (high pass). They are normalised by (deg + 1)^{-1/2} on both sides, or by deg^{-1/2}.
 #pragma once
 
 #include <algorithm>
@@ -181,8 +181,8 @@ template <class T, bool Whole, class S>
          T(shape.filter_sign[filter]) * neighbours;
 }
 
-/// Calls visit.template operator()<Before>(arc) for the arcs of node u, which are sorted: first the arcs to smaller
-/// nodes, where L_uv = −Q_eᵀ, then the arcs to larger nodes, where L_uv = −Q_e.
+/// Calls visit.template operator()<Before>(arc) for the arcs of node u, which are sorted. The arcs to smaller nodes, where
+/// L_uv = −Q_eᵀ, come first, then the arcs to larger nodes, where L_uv = −Q_e.
 ///
 /// \tparam Sorted  false: all arcs are visited like arcs to larger nodes
 template <bool Sorted, class Visit>

@@ -4,8 +4,8 @@
 ///     dX/dt = f(X) = −ELU(Δ (I ⊗ A) X Bᵀ),
 ///
 /// and the product of its transposed Jacobian with a vector (math: "Continuous-time diffusion"). Made of the steps of
-/// DiffusionLayer: FeatureMixing, then Δ = S L S in three steps. On a part of a graph it computes the rows of owned nodes,
-/// and exchanges the rows of W = S Y, or of S z̄, that it reads in the halo.
+/// DiffusionLayer: FeatureMixing, then Δ = S L S in three steps. On a part of a graph it computes the rows of owned nodes.
+/// It exchanges the rows of W = S Y, or of S z̄, that it reads in the halo.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 /// \file
-/// DiffusionLayer: X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), with its backward pass (math: "The
-/// model" (3.6), "Backward pass of one diffusion step" (3.19); paper, sheaf diffusion layer).
+/// DiffusionLayer: X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), with its backward pass. Source: paper, sheaf
+/// diffusion layer; math: "The model" (3.6), "Backward pass of one diffusion step" (3.19).
 #pragma once
 
 #include <algorithm>

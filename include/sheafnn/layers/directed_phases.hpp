@@ -3,8 +3,8 @@
 /// direction_of(graph, a), and the random phases of the option `random`: of every edge {u, v}, u < v, φ is drawn from
 /// a wrapped Cauchy distribution C_2(R(2π q θ), κ) with one concentration κ of the layer, and −φ is the angle of the
 /// reverse arc. The KL term is KL(C_2 ‖ uniform), the same for every edge. On a part of a graph φ belongs to the arc from
-/// the node with the smaller number in the whole graph, and the KL term is the part's share. Source: math: "Directed
-/// sheaves" (3.52, 3.57); the posterior is posterior/phase.hpp.
+/// the node with the smaller number in the whole graph. The KL term is the part's share. Source: math: "Directed sheaves"
+/// (3.52, 3.57); the posterior is posterior/phase.hpp.
 ///
 /// Unchecked: sizes of arrays, that a draw came before its backward pass.
 #pragma once

@@ -1,8 +1,8 @@
 /// \file
 /// EdgeBlocks: the edges of a graph in blocks of W, so that per-arc mathematics runs on W edges at a time.
 ///
-/// Arrays that such code walks are stored lanes-innermost: entry k of side s of edge e lies at
-/// ((e / W · 2 + s) · K + k) · W + e mod W, side 0 being the arc u→v (u < v) and side 1 its reverse.
+/// Arrays that such code walks are stored lanes-innermost. Entry k of side s of edge e lies at ((e / W · 2 + s) · K + k) · W
+/// + e mod W, side 0 being the arc u→v (u < v) and side 1 its reverse.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 /// \file
-/// FeatureMixing: Y = (I ⊗ A) dropout(X) Bᵀ, the step of a diffusion layer before it diffuses features, with its
-/// backward pass (math: "Backward pass of one diffusion step").
+/// FeatureMixing: Y = (I ⊗ A) dropout(X) Bᵀ, the step of a diffusion layer before it diffuses features, with its backward
+/// pass. Source: math: "Backward pass of one diffusion step".
 ///
-/// Works on groups of nodes that fit in the nearest cache: dropout, both products and, backwards, both weight
-/// gradients read and write the large arrays once.
+/// Works on groups of nodes that fit in the nearest cache. So dropout, both products and, backwards, both weight gradients
+/// read and write the large arrays once.
 #pragma once
 
 #include <algorithm>

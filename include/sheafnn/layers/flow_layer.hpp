@@ -111,7 +111,7 @@ class FlowLayer {
   }
   /// Does this pass keep what backward() reads of the stages of step k?
   [[nodiscard]] bool keeps_stages(Index k) const noexcept { return keep_ && k < stages_.kept_steps(); }
-  /// slope = f(X_i) for stage i of step k in a forward pass, X_i in an array of the stepper's or, for i = 0, a state; the
+  /// slope = f(X_i) for stage i of step k in a forward pass, X_i in an array of the stepper's or, for i = 0, a state. The
   /// stepper's algebra may have put off computing it.
   void evaluate_stage(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, Index k, int i, const S* x, S* slope) {
@@ -329,10 +329,10 @@ void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S
 template <RestrictionMapFamily Family, class S>
 void FlowLayer<Family, S>::throw_too_many(double t, S h) const {
   throw FlowError(detail::concat("the flow to time ", integration_.time, " needs more than max_steps = ",
-                                 integration_.max_steps, " steps: it is at ", t, " after ", steps_.size(),
-                                 " accepted and ", rejected_, " rejected ones, the next would be ", h,
-                                 ", for absolute_tolerance = ", integration_.absolute_tolerance,
-                                 " and relative_tolerance = ", integration_.relative_tolerance));
+                                 integration_.max_steps, " steps. It is at ", t, " after ", steps_.size(),
+                                 " accepted and ", rejected_, " rejected steps; the next step would be ", h,
+                                 ". absolute_tolerance is ", integration_.absolute_tolerance,
+                                 ", relative_tolerance ", integration_.relative_tolerance));
 }
 
 template <RestrictionMapFamily Family, class S>
@@ -341,7 +341,7 @@ void FlowLayer<Family, S>::backward(Execution execution, const DiffusionWeights<
                                     SheafBlocksGradient<Family, S>& sheaf_gradient, bool accumulate,
                                     const FeatureView<S>& bar, const FeatureView<S>& work,
                                     const FeatureView<S>& more_work, const DiffusionWeights<S>& weights_bar) {
-  if (!kept_) throw std::logic_error("backward: a forward pass that keeps its states has to come before it");
+  if (!kept_) throw std::logic_error("backward: a forward pass that keeps its states must come before it");
   check(bar, "bar");
   check(work, "work");
   check(more_work, "more_work");

@@ -46,7 +46,7 @@ class FlowError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A Dormand–Prince step of size h is accepted if the estimated error of every number x of the features is at most
+/// A Dormand–Prince step of size h is accepted if every number x of the features has a small estimated error. It is at most
 /// absolute_tolerance + relative_tolerance · (|x| + h |dx/dt|), both taken at the beginning of the step.
 struct FlowIntegration {
   FlowMethod method = FlowMethod::dormand_prince;

@@ -15,9 +15,9 @@
 
 namespace sheafnn::detail {
 
-/// The first steps of a pass keep their stages, as many as the memory allows; the stages of all other steps are
-/// computed again, in the same arrays. On a part of a graph no step keeps them: parts of different sizes would differ
-/// in which ones do.
+/// The first steps of a pass keep their stages, as many as the memory allows. The stages of all other steps are computed
+/// again, in the same arrays. On a part of a graph no step keeps them: parts of different sizes would differ in which ones
+/// do.
 template <RestrictionMapFamily Family, class S>
 class FlowStages {
  public:

@@ -1,7 +1,7 @@
 /// \file
 /// Rows of the halo of a graph that is a part of another (graph/graph_part.hpp), where layers read them or have their
-/// derivatives; and the same for sums over members of hyperedges (graph/hypergraph_part.hpp). A whole graph or hypergraph
-/// has no halo, and nothing happens.
+/// derivatives. The same for sums over members of hyperedges (graph/hypergraph_part.hpp). A whole graph or hypergraph has no
+/// halo, and nothing happens.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ void give_halo_back(const Graph& graph, S* rows, Index width) {
   if (graph.part() != nullptr) graph.part()->give_back(rows, width);
 }
 
-/// Replaces sums over the members that each part has of a cut hyperedge by the sums over all of its members, with the same
-/// bits in all of its parts. \param rows  hyperedges × width
+/// Replaces sums over a part's members of a cut hyperedge by the sums over all of its members, with the same bits in all
+/// parts. \param rows  hyperedges × width
 template <class S>
 void sum_cut_hyperedges(const Hypergraph& hypergraph, S* rows, Index width) {
   if (hypergraph.part() == nullptr) return;

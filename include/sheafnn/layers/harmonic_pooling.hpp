@@ -4,9 +4,10 @@
 ///
 ///     V_0 = X,   V_k = (I − Δ/2) V_{k−1},   r_g[j, c] = (δ + Σ_u |V_{k_j}[u, ·, c]|² / n_g)^{1/2},   k_j = ⌈(j + 1) K / d'⌉,
 ///
-/// for the coordinates j = 0 … d' − 1 and channels c, sums over the n_g nodes of graph g, δ = 10⁻¹². Eigenvalues λ of Δ lie in
-/// [0, 2] and become (1 − λ/2)^k: V_k approaches the projection of X on H⁰ = ker Δ, and r its norm, which no basis of H⁰, of
-/// an eigenspace or of a stalk changes. The backward pass has the derivatives in X and in the sheaf. Source: math: "Pooling" (3.63).
+/// for the coordinates j = 0 … d' − 1 and channels c, sums over the n_g nodes of graph g, δ = 10⁻¹². Eigenvalues λ of Δ lie
+/// in [0, 2] and become (1 − λ/2)^k. So V_k approaches the projection of X on H⁰ = ker Δ, and r its norm. No basis of H⁰, of
+/// an eigenspace or of a stalk changes this norm. The backward pass has the derivatives in X and in the sheaf. Source: math:
+/// "Pooling" (3.63).
 #pragma once
 
 #include <algorithm>

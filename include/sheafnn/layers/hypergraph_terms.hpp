@@ -11,10 +11,10 @@
 ///                  c = 1/δ_e, and nothing for other members; with mediators c = 1/(2δ_e − 3), a_p = a_q = c δ_e with
 ///                  m = c Σ_j F_j w_j, and a_k = 2c with m = c (F_p w_p + F_q w_q) for the other members k
 ///
-/// The most discrepant pair is the first in (lower, higher) order of members with the largest ‖F_p x_p − F_q x_q‖ over all
-/// entries, or with a projection r of (F_p x_p − F_q x_q) r. On a part of a hypergraph, the owner of a cut hyperedge selects
-/// from rows of all members (graph/hypergraph_part.hpp). Source: Sheaf Hypergraph Networks (Duta et al.), "Linear sheaf
-/// hypergraph Laplacian", "Non-linear sheaf hypergraph Laplacian"; math: "Hypergraphs".
+/// The most discrepant pair has the largest ‖F_p x_p − F_q x_q‖ over all entries, or with a projection r the largest (F_p
+/// x_p − F_q x_q) r. Of equal pairs it is the first in (lower, higher) order of members. On a part of a hypergraph, the
+/// owner of a cut hyperedge selects from rows of all members (graph/hypergraph_part.hpp). Source: Sheaf Hypergraph Networks
+/// (Duta et al.), "Linear sheaf hypergraph Laplacian", "Non-linear sheaf hypergraph Laplacian"; math: "Hypergraphs".
 #pragma once
 
 #include <algorithm>
@@ -84,7 +84,7 @@ class HypergraphTerms {
   [[nodiscard]] const S* degree_block(const Sheaf& sheaf, Index v) const noexcept {
     return linear() ? sheaf.degree_block(v) : degree_block_.data() + v * Sizes::gram;
   }
-  /// The two pairs (p, q) of a hyperedge of the non-linear Laplacian, p before q; −1 where it has fewer members, and for a
+  /// The two pairs (p, q) of a hyperedge of the non-linear Laplacian, p before q. −1 where it has fewer members, and for a
   /// pair of another part.
   [[nodiscard]] std::pair<Index, Index> ends(Index e) const noexcept { return {end_[2 * e], end_[2 * e + 1]}; }
 

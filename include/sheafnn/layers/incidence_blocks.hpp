@@ -1,7 +1,7 @@
 /// \file
-/// IncidenceBlocks: the incident pairs of a hypergraph in blocks of 2W, two sides of W pairs each, so that the mathematics
-/// of a pair's map runs on W pairs at a time. What walks EdgeBlocks walks them in the same way; a "side" is here half of a
-/// block and means nothing else.
+/// IncidenceBlocks: the incident pairs of a hypergraph in blocks of 2W, two sides of W pairs each. So the mathematics of a
+/// pair's map runs on W pairs at a time. What walks EdgeBlocks walks them in the same way; a "side" is here half of a block
+/// and means nothing else.
 ///
 /// Arrays in lanes-innermost form have entry k of pair i at (i / W · K + k) · W + i mod W. Rows of pairs, as maps have
 /// them, lie one after another.

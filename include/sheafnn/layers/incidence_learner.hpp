@@ -4,7 +4,7 @@
 ///
 ///     raw_i = W [φ(z_v) ‖ φ(z̄_e)] for every pair i = (v, e),   z̄_e = (1/δ_e) Σ_{u ∈ e} z_u,
 ///
-/// where φ is the identity or the mean over stalk coordinates (HypergraphLearner). W [a ‖ b] = W_a a + W_b b is linear: both
+/// where φ is the identity or the mean over stalk coordinates (HypergraphLearner). W [a ‖ b] = W_a a + W_b b is linear. Both
 /// halves are products with all nodes, and the mean over a hyperedge is taken of the second one's few outputs.
 /// Source: Sheaf Hypergraph Networks (Duta et al.), "Learnable sheaf Laplacian"; math: "Hypergraphs".
 #pragma once

@@ -1,7 +1,7 @@
 /// \file
-/// IncidenceSheaf: the restriction maps of one layer over the incident pairs of a hypergraph, the blocks D_v = Σ F_iᵀF_i and
-/// the node scalings S_v, built W pairs at a time, and the backward pass to the maps; HypergraphMaps, what sources of sheaves
-/// have for hypergraphs. Source: math: "Hypergraphs".
+/// IncidenceSheaf: the restriction maps of one layer over the incident pairs of a hypergraph, built W pairs at a time. It
+/// has the blocks D_v = Σ F_iᵀF_i, the node scalings S_v, and the backward pass to the maps. HypergraphMaps: what sources of
+/// sheaves have for hypergraphs. Source: math: "Hypergraphs".
 #pragma once
 
 #include <vector>

@@ -35,8 +35,8 @@ class InitialResidualLayer : public WeightedLayer<Family, S, DiffusionWeights> {
  public:
   /// Takes any setting.
   [[nodiscard]] static bool suits(const LayerSetting& of) { return of.residual.initial(); }
-  /// `graph` and `diffusion` must outlive the layer. (3.39) diffuses with I − Δ where other layers have Δ: for fixed
-  /// filters the caller negates diffusion.filter_sign, so that `lp` is a low pass here as well.
+  /// `graph` and `diffusion` must outlive the layer. (3.39) diffuses with I − Δ where other layers have Δ. For fixed filters
+  /// the caller negates diffusion.filter_sign, so that `lp` is a low pass here as well.
   ///
   /// \param alpha  weight of X₁, 0 … 1
   /// \param beta   weight of A and B, 0 … 1

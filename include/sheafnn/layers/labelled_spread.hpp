@@ -1,6 +1,6 @@
 /// \file
-/// LabelledSpread: raw outputs of the spreads of incident pairs from a table with a row for each label of edges, in place of a
-/// sheaf learner, with the backward pass. It has the interface of SheafLearner that VariationalSheaf reads.
+/// LabelledSpread: raw outputs of the spreads of incident pairs from a table with a row for each label of edges. It replaces
+/// a sheaf learner, and has a backward pass. It has the interface of SheafLearner that VariationalSheaf reads.
 /// Source: math: "Around given maps".
 #pragma once
 

@@ -113,7 +113,7 @@ struct DirectedOptions {
 template <class Visit, OptionsOf<DirectedOptions>... Options>
 void for_each_option(const Visit& visit, Options&... options) {
   visit({.key = "charge",
-         .summary = "with the layer directed: phase of an arc along its direction; 1 is a full circle",
+         .summary = "with the layer directed: phase of an arc along its direction (1: a full circle)",
          .range = OptionRange::between(0, 1),
          .field = "directed.charge",
          .since = "0.2"},

@@ -1,6 +1,6 @@
 /// \file
-/// MixingLayer: a layer that diffuses mixed features, Y = (I ⊗ A) dropout(X) Bᵀ and Z = Δ Y, and ends with one of the
-/// equations of kernels/layer_end.hpp, with its backward pass:
+/// MixingLayer: a layer that diffuses mixed features, Y = (I ⊗ A) dropout(X) Bᵀ and Z = Δ Y. It has a backward pass, and
+/// ends with one of the equations of kernels/layer_end.hpp:
 ///
 ///     ConvolutionLayer  X' = ELU(Y − Z + b)            math: "Convolutions and waves" (3.43); Hansen and Gebhart 2020
 ///     WaveLayer         X' = 2X − X_before − ELU(Z)    math: "Convolutions and waves" (3.44); Suk et al. 2022

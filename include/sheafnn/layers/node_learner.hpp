@@ -256,7 +256,7 @@ class NodeLearnerPair {
                     const Workspace* workspace) {
     require(chunks.nodes == arcs.nodes, "nodes of chunks", chunks.nodes,
             detail::concat("the graph has ", arcs.nodes));
-    require(workspace != nullptr, "workspace", "null", "the learners need one");
+    require(workspace != nullptr, "workspace", "null", "the learners need a workspace");
     require(workspace->nodes == arcs.rows(), "nodes of workspace", workspace->nodes,
             detail::concat("the graph has ", arcs.rows(), " rows"));
     require(workspace->options == options, "workspace", "of other options",

@@ -1,6 +1,6 @@
 /// \file
-/// NodeScalings: per node D_u = Σ F_aᵀF_a over what is incident to u (arcs of a graph, or the pairs of a hypergraph) and S_u,
-/// W nodes at a time, with the backward pass of both. The formulas are in sheaf/normalisation.hpp.
+/// NodeScalings: per node D_u = Σ F_aᵀF_a over what is incident to u (arcs of a graph, or the pairs of a hypergraph), and
+/// S_u. They are computed W nodes at a time, with the backward pass of both. The formulas are in sheaf/normalisation.hpp.
 ///
 /// Source: math: "Coboundary and Laplacian" (1.3), "SPD inverse square root" (1.6).
 #pragma once

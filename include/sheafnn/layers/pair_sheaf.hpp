@@ -1,6 +1,6 @@
 /// \file
-/// PairSheaf: the restriction maps that a network's sheaf learner gives to pairs of nodes which need not be edges, and the
-/// energies of its outputs on them, with the backward pass,
+/// PairSheaf: the restriction maps that a network's sheaf learner gives to pairs of nodes, which need not be edges. It has
+/// the energies of its outputs on them, with the backward pass,
 ///
 ///     E_ec = w_e² Σ_i (F_u x_u − F_v x_v)²_ic,   F drawn from q(· ; learner(Z)_{uv}), or the learned map itself,
 ///

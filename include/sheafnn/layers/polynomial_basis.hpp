@@ -109,7 +109,7 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.1"},
         options.degree...);
   visit({.key = "filter_coefficients",
-         .summary = "coefficients of the polynomial filter",
+         .summary = "coefficients of the polynomial filter: positive with sum 1 (convex), or any numbers (free)",
          .flag = "--coefficients",
          .field = "filter.coefficients",
          .since = "0.1"},
@@ -148,8 +148,8 @@ void for_each_option(const Visit& visit, Options&... options) {
          .since = "0.1"},
         options.gegenbauer_lambda...);
   visit({.key = "filter_largest_eigenvalue",
-         .summary = "with a filter: upper bound of the Laplacian's eigenvalues, which is 2 for the normalisations "
-                    "augmented and block",
+         .summary = "with a filter: upper bound of the Laplacian's eigenvalues (2 for the normalisations "
+                    "augmented and block)",
          .range = Range::above(0),
          .flag = "--largest-eigenvalue",
          .field = "filter.largest_eigenvalue",
@@ -186,8 +186,8 @@ namespace sheafnn::detail {
           2 * (static_cast<double>(k) + alpha) * (static_cast<double>(k) + beta) * (t + 2) / (r * t)};
 }
 
-/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in the place of A, B and C,
-/// which gives other polynomials (math: "Polynomial filters").
+/// The published code's: the coefficients that expand x P_k in P_{k+1}, P_k and P_{k−1} in the place of A, B and C, which
+/// gives other polynomials. Source: math: "Polynomial filters".
 [[nodiscard]] inline RecurrenceStep published_jacobi_step(double alpha, double beta, Index k) {
   constexpr double tiny = 1e-8;
   const double sum = alpha + beta;

@@ -10,8 +10,8 @@
 ///     b_k = w_k Y + (A_k L̂ + B_k) b_{k+1} − C_{k+1} b_{k+2},   k = K … 0,   b_0 = p(L̂) Y.
 ///
 /// Backwards Clenshaw's recurrence runs on G = Z̄ instead of Y; each step hands its share to the blocks of Δ. All
-/// recurrences run on tiles of channels, between which nothing is exchanged. On a part of a graph every step begins with
-/// the rows of the halo in the array that it applies Δ to, forwards and backwards.
+/// recurrences run on tiles of channels, between which nothing is exchanged. On a part of a graph, every step first fetches
+/// the halo's rows of the array that it applies Δ to, forwards and backwards.
 /// Source: math: "Polynomial filters" (3.20); Polynomial Neural Sheaf Diffusion (arXiv 2512.00242).
 #pragma once
 
@@ -196,7 +196,7 @@ void PolynomialDiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& ca
 
 template <RestrictionMapFamily Family, class S>
 void PolynomialDiffusionLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& call) {
-  if (!keeps_pass_) throw std::logic_error("backward: forward() has to be the pass before it");
+  if (!keeps_pass_) throw std::logic_error("backward: forward() must be the pass before it");
   this->check(call);
   check_weights(weights_, call.filter);
   check_weights(weights_bar_, call.filter_bar);

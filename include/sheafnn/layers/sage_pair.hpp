@@ -4,9 +4,9 @@
 ///     Z = mean over neighbours of (P W) + X V + 1 bᵀ,   P = X or, projected, P = ReLU(X W_p + 1 b_pᵀ),
 ///
 /// for groups of rows, with the backward pass. The mean at a node is over the arcs that enter it; without such arcs it
-/// is 0. It commutes with the product, which comes first: rows of Z's width are added instead of rows of X's, and what
-/// is not local to a node is that sum alone. Source: math: "Learners of node maps"; Inductive Representation Learning
-/// on Large Graphs (Hamilton, Ying, Leskovec).
+/// is 0. It commutes with the product, which comes first. Rows of Z's width are added instead of rows of X's, and what is
+/// not local to a node is that sum alone. Source: math: "Learners of node maps"; Inductive Representation Learning on Large
+/// Graphs (Hamilton, Ying, Leskovec).
 #pragma once
 
 #include <algorithm>

@@ -144,7 +144,7 @@ class SheafDiffusionLayer {
   /// \throws std::logic_error       no forward pass came before
   void backward(const FeatureView<const S>& output_bar, const FeatureView<S>& x_bar, const MatrixView<S>& maps_bar,
                 const DiffusionWeights<S>& weights_bar, std::span<S> edge_weights_bar = {}) {
-    if (!kept_) throw std::logic_error("backward: a forward pass has to come before it");
+    if (!kept_) throw std::logic_error("backward: a forward pass must come before it");
     if (!maps_bar.empty()) require_shape(maps_bar, graph_->arc_count(), Family::map_size, "maps_bar");
     check(weights_bar, !weights_bar.left.empty(), !weights_bar.right.empty(), !weights_bar.epsilon.empty(),
           "_bar");

@@ -3,8 +3,8 @@
 ///
 ///     W [x_u ‖ x_v ‖ e_a] = W_a Z_u + W_b Z_v + W_e e_a,
 ///
-/// where x are the embeddings Z or sums of them over stalk coordinates (LearnerInput): a sum is linear, so that its
-/// weights are weights of Z with equal columns. e_a are the features of arc a, where the learner reads any.
+/// where x are the embeddings Z or sums of them over stalk coordinates (LearnerInput). A sum is linear, so that its weights
+/// are weights of Z with equal columns. e_a are the features of arc a, where the learner reads any.
 /// Source: math: "First sheaf-learner layer, cheaply".
 #pragma once
 

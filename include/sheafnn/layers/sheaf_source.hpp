@@ -1,6 +1,6 @@
 /// \file
-/// What the two sheaf sources of a network share: VariationalSource (a posterior over sheaves, for Bayesian models)
-/// and PointSource (a sheaf computed from each layer's features).
+/// What the two sheaf sources of a network share. VariationalSource is a posterior over sheaves, for Bayesian models;
+/// PointSource is a sheaf computed from each layer's features.
 ///
 /// A source has infer(), build(), and backwards begin_backward(), backward(), finish_backward(): infer() and
 /// finish_backward() once per pass, the others for every sheaf.

@@ -1,10 +1,9 @@
 /// \file
 /// StalkMasks: stalks of nodes and edges with dimensions of their own, d_v ≤ D and d_e ≤ D.
 ///
-/// The map of an incident pair is the leading d_e × d_v block of a D × D matrix, whose other entries are 0, and features
-/// of node v are 0 from coordinate d_v on. Then Q_e = F_uᵀ F_v and D_u have zeros outside their d_u × d_v and d_u × d_u
-/// blocks, which are the blocks of the sheaf with the smaller stalks. math: "Types of nodes and edges"
-/// (3.73).
+/// The map of an incident pair is the leading d_e × d_v block of a D × D matrix, whose other entries are 0. Features of node
+/// v are 0 from coordinate d_v on. Then Q_e = F_uᵀ F_v and D_u have zeros outside their d_u × d_v and d_u × d_u blocks,
+/// which are the blocks of the sheaf with the smaller stalks. math: "Types of nodes and edges" (3.73).
 #pragma once
 
 #include <algorithm>

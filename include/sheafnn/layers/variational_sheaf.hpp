@@ -1,7 +1,7 @@
 /// \file
-/// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time: parameters
-/// from the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each. The same
-/// over the restriction maps of a hypergraph, 2W incident pairs at a time (layers/incidence_blocks.hpp).
+/// VariationalSheaf: the posterior distribution over a graph's restriction maps, W edges at a time. It has parameters from
+/// the sheaf learner, reparametrised samples into a SheafBlocks, the KL term, and the backward pass of each. The same over
+/// the restriction maps of a hypergraph, 2W incident pairs at a time (layers/incidence_blocks.hpp).
 ///
 ///     Q(F | H) = Π_a q(F_a; θ_a),   θ_a = activate(learner(H)_a),   F_a = sample(θ_a, noise_a),
 ///     KL = 1/(2m) Σ_a KL(q(·; θ_a) ‖ prior),   sums and products over the 2m incident pairs a
@@ -22,8 +22,8 @@
 
 namespace sheafnn::layers {
 
-/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise
-/// are of this graph, and that weights are finite; maps of numbers that are not finite have such numbers.
+/// Posterior of every incident pair. Unchecked: numbers of blocks and sides, that learner, sheaf and noise are of this
+/// graph, and that weights are finite. Maps of numbers that are not finite have such numbers.
 ///
 /// \tparam Blocks  EdgeBlocks<S>, or IncidenceBlocks<S>: numbers of arcs are then numbers of incident pairs
 template <SheafPosterior Posterior, class S, class Blocks = EdgeBlocks<S>>
@@ -47,8 +47,8 @@ class VariationalSheaf {
   /// part of the KL term. Unchecked: can_leave_out.
   void set_stalks(const StalkMasks<S>* stalks) noexcept { stalks_ = stalks; }
 
-  /// Parameters of all incident pairs from raw outputs: of the mean and the spread, or of the spread alone, where the
-  /// posterior does without the others.
+  /// Parameters of all incident pairs from raw outputs of the mean and the spread, or of the spread alone, where the
+  /// posterior needs no mean.
   ///
   /// \param learner  SheafLearner, or LabelledSpread
   template <class Learner>

@@ -1,11 +1,11 @@
 /// \file
-/// VariationalSource: the sheaves of a Bayesian model. One posterior Q(F | Z) for all sheaves, whose parameters a
-/// sheaf learner predicts from embeddings Z, and a fresh sample F^l ~ Q for every sheaf, with the backward pass.
+/// VariationalSource: the sheaves of a Bayesian model. One posterior Q(F | Z) for all sheaves, whose parameters a sheaf
+/// learner predicts from embeddings Z. Every sheaf is a fresh sample F^l ~ Q. There is a backward pass.
 ///
 ///     Z = H, or ELU(X W_mᵀ + b_m) from an encoder of its own;  Q_a = activate(learner(Z)_a) for every arc a
 ///
-/// Around given maps (posterior/around_given.hpp) Q is the distribution of the deviation from them, and a table of spreads per
-/// label of edges may take the place of the learner.
+/// Around given maps (posterior/around_given.hpp) Q is the distribution of the deviation from them. A table of spreads per
+/// label of edges may replace the learner.
 ///
 /// Source: paper, "variational sheaf learner"; math: "The model".
 #pragma once

@@ -1,6 +1,6 @@
 /// \file
-/// Weights of the layers as typed views, with their declarations: with T = const S for reading, with T = S for gradients of
-/// the same shape, and with T = ParameterSlot their positions among the parameters of a model (nn/parameter_list.hpp).
+/// Weights of the layers as typed views, with their declarations. T = const S is for reading, T = S for gradients of the
+/// same shape. With T = ParameterSlot they are positions among the parameters of a model (nn/parameter_list.hpp).
 ///
 /// Layers add to gradients, unless a layer says otherwise. Views that are empty stand for weights that an architecture
 /// leaves out.

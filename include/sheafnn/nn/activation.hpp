@@ -1,6 +1,7 @@
 /// \file
-/// Elementwise functions of the models, over T = float, double or Pack: ELU and sigmoid, with derivatives in terms of
-/// the function's value where backward passes need not keep the argument; GELU; and Activation, a choice of them.
+/// Elementwise functions of the models, over T = float, double or Pack: ELU, sigmoid, GELU, and Activation, a choice of
+/// functions. ELU and sigmoid have derivatives in terms of the function's value, so that backward passes need not keep the
+/// argument.
 ///
 /// Values of NaN are NaN. Each takes any number; GELU and its derivative at ±∞, 0 · ∞, are not numbers.
 #pragma once

@@ -59,7 +59,7 @@ SHEAFNN_HD SHEAFNN_INLINE void adam_step(const T& g, scalar_of_t<T> rate, scalar
 
 namespace sheafnn::layers {
 
-/// How weight decay acts: as an L2 term, λ · value added to the gradient, or decoupled from it (AdamW; Loshchilov,
+/// How weight decay acts. As an L2 term, λ · value is added to the gradient. Decoupled from the gradient (AdamW; Loshchilov,
 /// Hutter 2019), value −= rate · λ · value.
 enum class WeightDecay : std::uint8_t { l2, decoupled };
 /// Its texts, in the order of the enumeration.

@@ -16,9 +16,8 @@
 
 namespace sheafnn::layers {
 
-/// Elements are numbered in blocks of 128: element 128 b + 32 w + 16 h + l is decided by half h (0: the low one)
-/// of word w of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) ·
-/// 2¹⁶).
+/// Elements are numbered in blocks of 128. Element 128 b + 32 w + 16 h + l is decided by half h (0: the low one) of word w
+/// of the Philox block with id 16 b + l. It is kept when that 16-bit number is below round((1 − rate) · 2¹⁶).
 ///
 /// A mask holds one bit per element, 1 for kept: bit e % 8 of byte e / 8.
 /// Unchecked: a rate in [0, 1), numbers of at least 0, and the size of masks.

@@ -1,6 +1,6 @@
 /// \file
-/// DropoutMask: the mask of one dropout of a network, drawn when it is needed or, by another thread, ahead of time; and
-/// MaskDrawing, several at a time. Unchecked: sizes of at least 0, and what Dropout does not check.
+/// DropoutMask: the mask of one dropout of a network, drawn when it is needed or, by another thread, ahead of time.
+/// MaskDrawing draws several masks at a time. Unchecked: sizes of at least 0, and what Dropout does not check.
 #pragma once
 
 #include <algorithm>

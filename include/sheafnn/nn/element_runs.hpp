@@ -1,6 +1,6 @@
 /// \file
-/// ElementRuns: the elements of a dropout mask as elements of a larger one, of which a process has a part: rows of some
-/// nodes, in any order. Their bits equal the bits in the larger mask.
+/// ElementRuns: the elements of a dropout mask as elements of a larger mask. A process has a part of it: rows of some nodes,
+/// in any order. Their bits equal the bits in the larger mask.
 #pragma once
 
 #include <algorithm>
@@ -76,7 +76,7 @@ class ElementRuns {
   std::vector<Index> number_;
 };
 
-/// The rows of `width` numbers of the nodes that a part of a graph owns, in an array with a row for every node of the whole. Takes any
+/// The rows of `width` numbers of a part's own nodes, in an array with a row for every node of the whole graph. Takes any
 /// width.
 [[nodiscard]] inline std::shared_ptr<const ElementRuns> runs_of_rows(const PartNumbers& part, Index width) {
   const auto r = std::make_shared<ElementRuns>();

@@ -246,8 +246,8 @@ class SparseInput {
   Buffer<std::int32_t> row_;
   Buffer<Index> entry_;
   /// Ranges of columns whose shares of X W are summed apart: two for a small graph with many more features than
-  /// nodes. Each of two threads has the weights of its range in its processor's cache, since it computed their
-  /// gradient and updated them; instead of weights, they fetch each other's sums.
+  /// nodes. Each of two threads has the weights of its range in its processor's cache, since it computed their gradient and
+  /// updated them. Instead of weights, they fetch each other's sums.
   Index parts_;
   Buffer<Index> part_offset_;  ///< first entry of a row in each part
 };

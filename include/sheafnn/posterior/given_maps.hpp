@@ -1,6 +1,6 @@
 /// \file
-/// GivenMaps: the sheaf source of networks whose restriction maps are given instead of learned, such as a true sheaf, a
-/// permuted one or the trivial one.
+/// GivenMaps: the sheaf source of networks whose restriction maps are given instead of learned, e.g. a true, permuted or
+/// trivial sheaf.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 /// \file
-/// NodeMapPosterior: the distribution of one conformal map of a node in a Bayesian cooperative sheaf, R ~ C(M, κ) and,
+/// NodeMapPosterior: the distribution of one conformal map of a node in a Bayesian cooperative sheaf. R ~ C(M, κ) and,
 /// independent, log of the scale ~ N(μ, s²). Prior: uniform × N(0, 1).
 ///
 ///     raw outputs, in this order: D(D − 1)/2 numbers of M, κ_raw, μ, s_raw;  without scales the first two only

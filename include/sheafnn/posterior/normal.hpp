@@ -5,9 +5,8 @@
 ///     With the activations `residual`, μ = I + raw_μ, and `exponential`, μ = exp(raw_μ), I is added to the prior's μ₀ too.
 ///     KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ½ ((μ − μ₀)² + σ²)/σ₀² − ½ − log(σ/σ₀)
 ///
-/// The default posterior of diagonal and general linear maps; any family can have it: its coordinates are
-/// normal, and so are the map's entries where the chart is linear. Source: paper, "variational sheaf learner";
-/// math: "Posteriors" (3.10).
+/// The default posterior of diagonal and general linear maps. Any family can have it: its coordinates are normal, and so are
+/// the map's entries where the chart is linear. Source: paper, "variational sheaf learner"; math: "Posteriors" (3.10).
 /// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 
@@ -25,8 +24,8 @@ namespace sheafnn {
 
 namespace detail {
 
-/// ε² of z = μ + σε, σ ≥ 0, where z comes back from a map. Where σ is not far above the rounding of z, ε cannot be told: its
-/// mean square, 1, takes the place of ε², and the mean of log q − log p stays KL.
+/// ε² of z = μ + σε, σ ≥ 0, where z comes back from a map. Where σ is not far above the rounding of z, ε cannot be told. Its
+/// mean square, 1, replaces ε², and the mean of log q − log p stays KL.
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T squared_noise(const T& z, const T& mu, const T& sigma) {
   using std::abs;

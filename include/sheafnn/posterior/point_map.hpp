@@ -1,7 +1,7 @@
 /// \file
-/// PointMap: the restriction map that a sheaf learner's raw outputs stand for, F = chart(range · act(raw)), with its
-/// backward pass; act is tanh unless the model says otherwise. Deterministic models use this map; rotation posteriors
-/// place their mean there.
+/// PointMap: the restriction map that a sheaf learner's raw outputs stand for, F = chart(range · act(raw)). It has a
+/// backward pass; act is tanh unless the model says otherwise. Deterministic models use this map; rotation posteriors place
+/// their mean there.
 ///
 /// Source: math: "The model".
 /// Unchecked: see posterior/sheaf_posterior.hpp.

@@ -19,8 +19,8 @@ struct NamedMatrix {
   std::vector<double> values;
 };
 
-/// Row a belongs to the arc a = (u→v) of a graph with m edges, that is to the incident pair u ⊴ {u, v}; arcs are
-/// sorted by source, then target, as in Graph.
+/// Row a belongs to the arc a = (u→v) of a graph with m edges, that is to the incident pair u ⊴ {u, v}. Arcs are sorted by
+/// source, then target, as in Graph.
 struct PosteriorParameters {
   Index map_size = 0;            ///< numbers per map, as the family stores it: D² (row by row) or D (a diagonal)
   std::vector<double> location;  ///< 2m × map_size, the means

@@ -1,10 +1,9 @@
 /// \file
 /// Priors over rotations, for CayleyPosterior and TangentNormalPosterior: the uniform distribution, and C(M₀, κ₀).
 ///
-/// A prior of dimension N says whether its divergence from a Cayley distribution is elementary (closed_form), and
-/// has kl(M, κ), kl_backward(M, κ, weight, M̄, κ̄), log_density(Y), log_density_backward(Y, weight, Ȳ), all over
-/// T = float, double or Pack; backward functions add. Source: paper, "Cayley distributions"; math: "KL to a Cayley
-/// prior".
+/// A prior of dimension N says whether its divergence from a Cayley distribution is elementary (closed_form). It has kl(M,
+/// κ), kl_backward(M, κ, weight, M̄, κ̄), log_density(Y), log_density_backward(Y, weight, Ȳ), all over T = float, double or
+/// Pack. Backward functions add. Source: paper, "Cayley distributions"; math: "KL to a Cayley prior".
 /// Unchecked: see posterior/sheaf_posterior.hpp.
 #pragma once
 

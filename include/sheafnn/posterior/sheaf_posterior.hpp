@@ -1,9 +1,9 @@
 /// \file
 /// SheafPosterior: what a distribution of restriction maps provides to be a model's posterior.
 ///
-/// A posterior is a small, trivially copyable struct, one object for all incident pairs; its state (a prior, a
-/// parametrisation) is fixed when the model is built. Its functions are templates over T = float, double or Pack,
-/// branch-free, so that they run on the lanes of the CPU and on the threads of a GPU:
+/// A posterior is a small, trivially copyable struct, one object for all incident pairs. Its state (a prior, a
+/// parametrisation) is fixed when the model is built. Its functions are branch-free templates over T = float, double or
+/// Pack, which run on the lanes of the CPU and on the threads of a GPU:
 ///
 ///     family             the restriction-map family it draws from
 ///     name               as checkpoints name it
@@ -37,8 +37,8 @@
 /// one, is the position in such a row of what draw_noise() puts at k. `Prior` types are described in
 /// posterior/priors.hpp. Source: paper, "variational sheaf learner"; math: "The model".
 ///
-/// Unchecked: in all functions of posteriors, priors and point maps, the sizes of arrays, numbers k of coordinates and
-/// draws, and that parameters come from activate(). Raw outputs may be any finite numbers.
+/// Unchecked: the sizes of arrays, numbers k of coordinates and draws, and that parameters come from activate(). The same
+/// holds for all functions of posteriors, priors and point maps. Raw outputs may be any finite numbers.
 #pragma once
 
 #include <array>

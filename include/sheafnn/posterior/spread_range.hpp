@@ -5,8 +5,8 @@
 ///     published      κ from 0.0126 to 0.9513, 1/3 at s = 0;   σ = 1 at s = 0
 ///     concentrated   s − 3 in place of s, and κ from 0.0005 to 0.9990, 0.908 at s = 0;   σ = e⁻³ at s = 0
 ///
-/// Rotations with κ = 1/3 are nearly uniform: the gradient of a loss with respect to their mean is lost in the noise of the
-/// draws, and the posterior falls back to its prior. Source: math: "Posteriors", "A posterior that is learned".
+/// Rotations with κ = 1/3 are nearly uniform. The noise of the draws hides the gradient of a loss with respect to their
+/// mean, and the posterior falls back to its prior. Source: math: "Posteriors", "A posterior that is learned".
 #pragma once
 
 #include <array>

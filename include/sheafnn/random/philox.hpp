@@ -23,8 +23,8 @@ struct PhiloxBlock {
 
 namespace sheafnn::detail {
 
-/// Counter and key of a round. Words are std::uint32_t where they are the same in all lanes, and SplitWords where they are
-/// not: where only a differs between lanes, so do half of the words of the first two rounds.
+/// Counter and key of a round. Words are std::uint32_t where they are the same in all lanes, and SplitWords elsewhere. Where
+/// only a differs between lanes, half of the words of the first two rounds do.
 template <class A, class B, class C, class D>
 struct PhiloxState {
   A a;

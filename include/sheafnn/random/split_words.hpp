@@ -1,9 +1,9 @@
 /// \file
 /// 32-bit words whose 64-bit products are needed, side by side.
 ///
-/// Vector instructions multiply the lower half of every 64-bit lane. A pack of words is therefore held as two
-/// vectors of such lanes, the words of even and of odd position, through all rounds of Philox: no shuffle is
-/// needed between two products. What the upper halves hold does not matter.
+/// Vector instructions multiply the lower half of every 64-bit lane. So a pack of words is two vectors of such lanes, words
+/// of even and of odd position, through all rounds of Philox. No shuffle is needed between two products. What the upper
+/// halves hold does not matter.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /// \file
-/// Sine and cosine of a random angle, T = float, double or Pack, straight from a random word: no range reduction,
+/// Sine and cosine of a random angle, T = float, double or Pack, straight from a random word. There is no range reduction,
 /// and all 32 bits of the word count, in float too. Takes any word.
 #pragma once
 

@@ -9,8 +9,9 @@
 
 namespace sheafnn::detail {
 
-/// The r in [0, π] with mass(r) = target, by Newton's method kept inside a bracket: up to half of the whole for log mass as a
-/// function of log r, which is a straight line near 0, and beyond for log(whole − mass), nearly a parabola in r.
+/// The r in [0, π] with mass(r) = target, by Newton's method kept inside a bracket. Up to half of the whole it solves for
+/// log mass as a function of log r, which is a straight line near 0. Beyond, it solves for log(whole − mass), nearly a
+/// parabola in r.
 ///
 /// \param target   0 at r = 0, `whole` at π
 /// \param start    at most the r sought

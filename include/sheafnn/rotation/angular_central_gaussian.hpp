@@ -62,7 +62,7 @@ template <class T, int P>
   return g;
 }
 
-/// The angular central Gaussian distribution of axes ±x in R^P, with covariance Σ up to scale; on S³ its axes are the
+/// The angular central Gaussian distribution of axes ±x in R^P, with covariance Σ up to scale. On S³ its axes are the
 /// quaternions of Cayley-distributed rotations. Equation: on top of this file; math: "Angular central Gaussian" (2.35).
 template <int P, class Dtype = double>
 class AngularCentralGaussian {
@@ -75,9 +75,9 @@ class AngularCentralGaussian {
   using Matrix = SquareMatrix<Scalar, P>;
 
   /// \param covariance  Λ (P × P), symmetric and positive definite
-  /// \throws std::invalid_argument  an entry that is NaN or infinite, max|Λ| out of the range whose squares a number
-  ///         holds (1e±150, float: 1e±18), an asymmetry above √ε · max|Λ|, or a pivot of the Cholesky factorisation
-  ///         that is not positive
+  /// \throws std::invalid_argument  an entry that is NaN or infinite, or max|Λ| out of the range whose squares a number
+  ///                                holds (1e±150, float: 1e±18). Or an asymmetry above √ε · max|Λ|, or a pivot of the
+  ///                                Cholesky factorisation that is not positive
   explicit AngularCentralGaussian(const Matrix& covariance) : covariance_(covariance) {
     constexpr const char* name = "AngularCentralGaussian: covariance";
     detail::require_finite<Scalar, P>(name, covariance);

@@ -1,11 +1,11 @@
 /// \file
-/// The Bingham distribution of unit quaternions as a distribution on SO(3): density exp(qᵀAq)/₁F₁(½; 2; A) at the rotation of
-/// ±q, with respect to normalised Haar measure, for any symmetric 4 × 4 matrix A.
+/// The Bingham distribution of unit quaternions as a distribution on SO(3), for any symmetric 4 × 4 matrix A. Its density
+/// with respect to normalised Haar measure is exp(qᵀAq)/₁F₁(½; 2; A) at the rotation of ±q.
 ///
-/// With 4qqᵀ = I + T(R) at the rotation R of q, T linear, qᵀAq = tr(FᵀR) + tr A/4 where T(F) = A − tr A/4 · I: it is the
-/// matrix Fisher distribution of this F, and ₁F₁(½; 2; A) = e^{tr A/4} c(F). A and A + λI give the same distribution. Source:
-/// Bingham, Ann. Statist. 2, 1974; Prentice, "Orientation statistics without parametric assumptions", J. R. Stat. Soc. B 48,
-/// 1986; math: "Bingham distribution" (2.52).
+/// With 4qqᵀ = I + T(R) at the rotation R of q, T linear, qᵀAq = tr(FᵀR) + tr A/4 where T(F) = A − tr A/4 · I. So it is the
+/// matrix Fisher distribution of this F, and ₁F₁(½; 2; A) = e^{tr A/4} c(F). A and A + λI give the same distribution.
+/// Source: Bingham, Ann. Statist. 2, 1974; Prentice, "Orientation statistics without parametric assumptions", J. R. Stat.
+/// Soc. B 48, 1986; math: "Bingham distribution" (2.52).
 #pragma once
 
 #include <cstdint>

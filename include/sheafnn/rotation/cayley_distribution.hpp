@@ -91,8 +91,8 @@ class CayleyDistribution {
 
 /// log f(P); a drifted P is orthonormalised first. math: "Cayley distribution" (2.5).
 ///
-/// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε: the error is
-/// about N² ε/(1 − κ) where P is that close to M, and N² ε elsewhere.
+/// As κ → 1 the density varies over angles of 1 − κ, of which rounded entries of P and M leave ε. The error is about N² ε/(1
+/// − κ) where P is that close to M, and N² ε elsewhere.
 ///
 /// \throws std::invalid_argument  P is not a rotation
 template <int N, class Scalar>
@@ -114,7 +114,7 @@ template <int N, class Scalar>
 /// The sample that belongs to a uniform rotation U: Y = (I + κU)⁻¹(U + κI) M.
 ///
 /// Where U has an eigenvalue within δ of −1 and κ is close to 1, rounding moves Y₀ by about ε/max(δ, 1 − κ) from
-/// orthogonality: it is orthonormalised.
+/// orthogonality. It is orthonormalised.
 /// Unchecked: that U is a rotation; other matrices give meaningless numbers, and NaN gives NaN.
 template <int N, class Scalar>
 [[nodiscard]] SquareMatrix<Scalar, N> sample_from_uniform(const CayleyDistribution<N, Scalar>& distribution,

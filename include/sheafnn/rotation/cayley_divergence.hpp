@@ -1,9 +1,9 @@
 /// \file
 /// KL between two Cayley distributions.
 ///
-/// With e^{±iθ_j} the eigenvalues of M₁M₂ᵀ let ρ_j = |κ₁ − κ₂e^{iθ_j}|/|1 − κ₁κ₂e^{iθ_j}|, the pseudo-hyperbolic
-/// distance of κ₁ and κ₂e^{iθ_j} in the unit disc, each counted twice, and for odd N once more for θ = 0, with the
-/// sign of κ₁ − κ₂. Then
+/// With e^{±iθ_j} the eigenvalues of M₁M₂ᵀ let ρ_j = |κ₁ − κ₂e^{iθ_j}|/|1 − κ₁κ₂e^{iθ_j}|, the pseudo-hyperbolic distance of
+/// κ₁ and κ₂e^{iθ_j} in the unit disc. Each is counted twice, and for odd N once more for θ = 0, with the sign of κ₁ − κ₂.
+/// Then
 ///     KL/(N − 1) = −½ Σ_i log(1 − ρ_i²) + ½ E log(1 − Σ ρ_i² x_i²) + Π ρ_i · Σ_{k≥0} E (Σ ρ_i² x_i²)^k/(N + 2k)
 /// with x uniform on the sphere: elementary for each N, evaluated as integrals over [0, 1] of algebraic functions.
 /// N = 2 is −log(1 − ρ²); symmetric for even N. κ₂ = 0 gives cayley_kl. Source: math, "KL between Cayley

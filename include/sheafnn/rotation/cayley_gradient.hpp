@@ -16,8 +16,8 @@
 
 namespace sheafnn::detail {
 
-/// U = (I − κY)⁻¹(Y − κI) with pivots kept to at least 1 − κ and entries to [−1, 1], as they are up to rounding:
-/// where 1 − κ comes down to ε and Y to I, rounding leaves nothing of U, but the score stays as bounded as it is.
+/// U = (I − κY)⁻¹(Y − κI) with pivots kept to at least 1 − κ and entries to [−1, 1], as they are up to rounding. Where 1 − κ
+/// comes down to ε and Y to I, rounding leaves nothing of U, but the score stays as bounded as it is.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD inline SquareMatrix<T, N> uniform_behind(const SquareMatrix<T, N>& y, const T& kappa) {
   const T least = T(1) - kappa;

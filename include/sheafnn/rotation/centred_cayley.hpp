@@ -1,9 +1,9 @@
 /// \file
 /// Samples Y₀ of C_N(I, κ) over T = float, double or Pack: what batches and device code draw.
 ///
-/// The same function of (stream, id) as haar_rotation followed by moebius, up to rounding, with the shorter ways
-/// of small dimensions: N = 2 maps half angles, N = 3 scales the real part of a quaternion by γ. Those, unlike an
-/// elimination, keep full accuracy as κ → 1. Source: math, "Sampling without the singularity" (2.7).
+/// The same function of (stream, id) as haar_rotation followed by moebius, up to rounding. Small dimensions take a shorter
+/// way: N = 2 maps half angles, N = 3 scales the real part of a quaternion by γ. Those, unlike an elimination, keep full
+/// accuracy as κ → 1. Source: math, "Sampling without the singularity" (2.7).
 #pragma once
 
 #include <cmath>

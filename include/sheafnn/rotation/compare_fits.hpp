@@ -3,8 +3,8 @@
 ///
 /// AIC = 2 · parameters − 2 Σ log f at the maximum of the likelihood: smaller is better, and a difference below 2 says
 /// little. Densities are with respect to Haar measure, so that all log-likelihoods are comparable; the uniform
-/// distribution has 0. p-values come from goodness_of_fit and are too large because the fit has seen the samples: a small one
-/// rejects a family, a large one proves nothing.
+/// distribution has 0. p-values come from goodness_of_fit and are too large because the fit has seen the samples. A small
+/// p-value rejects a family, a large p-value proves nothing.
 #pragma once
 
 #include <algorithm>
@@ -99,8 +99,9 @@ template <class D>
 
 namespace sheafnn::rotation {
 
-/// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution; for N = 3 also the isotropic
-/// Gaussian distribution, and the angular central Gaussian distribution of quaternions, which contains the Cayley distribution.
+/// Fits the uniform, Cayley, León's Cayley and, for N = 2 and 3, the matrix Fisher distribution. For N = 3 also the
+/// isotropic Gaussian distribution, and the angular central Gaussian distribution of quaternions, which contains the Cayley
+/// distribution.
 ///
 /// A family that has no fit to these samples (all equal, too few) is in the table with the reason.
 ///

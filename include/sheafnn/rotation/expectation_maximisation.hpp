@@ -2,9 +2,9 @@
 /// Expectation maximisation for finite mixtures of components of any kind (Dempster, Laird, Rubin, J. R. Stat. Soc. B 39,
 /// 1977), with starting responsibilities from centres that are far from each other.
 ///
-/// E: r_ik = w_k f_k(p_i)/Σ_j w_j f_j(p_i). M: w_k = Σ_i v_i r_ik with the samples' weights v, and f_k is fitted with
-/// the weights v_i r_ik; a fit with a smaller Σ_i v_i r_ik log f_k than before is rejected. The likelihood Σ v_i log
-/// Σ_k w_k f_k grows in each iteration, except in one that drops a component.
+/// E: r_ik = w_k f_k(p_i)/Σ_j w_j f_j(p_i). M: w_k = Σ_i v_i r_ik with the samples' weights v, and f_k is fitted with the
+/// weights v_i r_ik. A fit with a smaller Σ_i v_i r_ik log f_k than before is rejected. The likelihood Σ v_i log Σ_k w_k f_k
+/// grows in each iteration, except in one that drops a component.
 #pragma once
 
 #include <algorithm>
@@ -79,9 +79,9 @@ struct MixtureEstimate {
   bool converged = false;
 };
 
-/// n × K responsibilities from squared distances to K centres: each start sample is the next centre with a probability
+/// n × K responsibilities from squared distances to K centres. Each start sample is the next centre with a probability
 /// proportional to its weight and its squared distance from the centres before (Arthur, Vassilvitskii, "k-means++", SODA
-/// 2007), and r_ik is proportional to 1/(d_ik² + average of the samples' least d²).
+/// 2007). r_ik is proportional to 1/(d_ik² + average of the samples' least d²).
 ///
 /// \param squared_distance  of samples i and j
 template <class Distance>

@@ -2,12 +2,12 @@
 /// Exponential parametrisation φ ↦ exp(X_φ) of rotations, by scaling and squaring of a diagonal Padé approximant; for
 /// ‖φ‖ > 14.4 by the normal form of X_φ.
 ///
-/// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring
-/// method for the matrix exponential revisited", 2005), and for a skew-symmetric argument it is orthogonal. ‖X_φ‖₂
-/// ≤ ‖φ‖₂, so φ is halved until its length is at most 0.9. Squarings lose about ‖φ‖ units in the last place, of
-/// orthogonality too: beyond four of them large_parameters.hpp takes over, whose rotations are orthogonal to rounding. Every
-/// finite φ is taken; the error is some ε(1 + ‖φ‖), which is what rounding of φ does, for N = 2 and, up to ‖φ‖ = 1/ε, for N = 3
-/// some ε. A φ that is not finite gives NaN. Source: math: "Large parameters" (2.44).
+/// The [7/7] approximant is exact to double precision for norms up to 0.95 (Higham, "The scaling and squaring method for the
+/// matrix exponential revisited", 2005). For a skew-symmetric argument it is orthogonal. ‖X_φ‖₂ ≤ ‖φ‖₂, so φ is halved until
+/// its length is at most 0.9. Squarings lose about ‖φ‖ units in the last place, of orthogonality too: beyond four of them
+/// large_parameters.hpp takes over, whose rotations are orthogonal to rounding. Every finite φ is taken. The error is some
+/// ε(1 + ‖φ‖), which is what rounding of φ does, for N = 2 and, up to ‖φ‖ = 1/ε, for N = 3 some ε. A φ that is not finite
+/// gives NaN. Source: math: "Large parameters" (2.44).
 #pragma once
 
 #include <cmath>
@@ -175,9 +175,9 @@ template <class T, int N>
 
 /// Adds d⟨cotangent, exp(X_φ)⟩/dφ to `gradient`.
 ///
-/// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·); it is found by differentiating the scheme above
-/// along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential", 2009); for ‖φ‖ >
-/// 14.4 see far_exponential_adjoint(). Takes any φ; a φ that is not finite gives NaN.
+/// The adjoint of the derivative L(X, ·) of exp is L(Xᵀ, ·) = L(−X, ·). It is found by differentiating the scheme above
+/// along the cotangent (Al-Mohy, Higham, "Computing the Fréchet derivative of the matrix exponential", 2009). For ‖φ‖ > 14.4
+/// see far_exponential_adjoint(). Takes any φ; a φ that is not finite gives NaN.
 template <class T, int N>
 SHEAFNN_HD SHEAFNN_NOINLINE void exponential_rotation_backward(const RotationParameters<T, N>& phi,
                                                                const SquareMatrix<T, N>& cotangent,

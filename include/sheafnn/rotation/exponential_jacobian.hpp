@@ -3,17 +3,16 @@
 ///
 /// With e^{±iθ_i} the eigenvalues of exp(X_φ), n = ⌊N/2⌋ of them in pairs,
 ///     |det d exp| = Π_α (2 sin(α/2)/α)²,   α = θ_i ± θ_j (i < j), for odd N also θ_i.
-/// N = 2: 1. N = 3: one factor, α² = ‖φ‖². N = 4: two factors, since so(4) = so(3) + so(3). From N = 5 on no
-/// eigenvalues are taken: with ψ = θ/2, sin(α/2)/(α/2) = cos(α/4) · sin(α/4)/(α/4) gives
-///     log |det d exp(φ)| = log |det d exp(φ/2)| + log [Π_{i<j} ((cos ψ_i + cos ψ_j)/2)² · Π_i (1 + cos ψ_i)/2],
-/// the last product for odd N only. φ is halved until its length is at most 0.9, where a power series of the sums
-/// of θ_i^{2k} is short; these and the symmetric functions of cos ψ_i follow from traces. All matrices are
-/// functions of X_φ and commute, so that d tr f(X) = tr(f′(X) dX) gives the derivative.
+/// N = 2: 1. N = 3: one factor, α² = ‖φ‖². N = 4: two factors, since so(4) = so(3) + so(3). From N = 5 on no eigenvalues are
+/// taken. With ψ = θ/2, sin(α/2)/(α/2) = cos(α/4) · sin(α/4)/(α/4) gives log |det d exp(φ)| = log |det d exp(φ/2)| + log
+/// [Π_{i<j} ((cos ψ_i + cos ψ_j)/2)² · Π_i (1 + cos ψ_i)/2], the last product for odd N only. φ is halved until its length
+/// is at most 0.9, where a power series of the sums of θ_i^{2k} is short. These and the symmetric functions of cos ψ_i
+/// follow from traces. All matrices are functions of X_φ and commute, so that d tr f(X) = tr(f′(X) dX) gives the derivative.
 /// Source: math: "Normal in the tangent space" (2.24).
 ///
-/// The Jacobian vanishes where an α is a multiple of 2π but 0: there the logarithm is kept finite, at what
-/// rounding leaves of the zero. Every finite φ is taken: where halving would take too long, or ‖φ‖² be too large,
-/// large_parameters.hpp gives the θ_i.
+/// The Jacobian vanishes where an α is a multiple of 2π but 0. There the logarithm is kept finite, at what rounding leaves
+/// of the zero. Every finite φ is taken: where halving would take too long, or ‖φ‖² be too large, large_parameters.hpp gives
+/// the θ_i.
 #pragma once
 
 #include <cmath>

@@ -1,11 +1,11 @@
 /// \file
 /// Uniform (Haar) rotations: a pure function of (stream, id), for any dimension.
 ///
-/// N = 2 an angle, 3 three angles, 4 a pair of quaternions (uniform_quaternion.hpp). Otherwise the orthogonal
-/// factor of a matrix of normal numbers, with the sign fix that makes it uniform, without forming that matrix:
-/// what Householder reflections leave of its columns is normal again (Stewart, "The efficient generation of random
-/// orthogonal matrices", SIAM J. Numer. Anal. 17, 1980), so that reflector k comes from N − k fresh normal
-/// numbers. The last column's sign makes the determinant +1.
+/// N = 2 an angle, 3 three angles, 4 a pair of quaternions (uniform_quaternion.hpp). Otherwise the orthogonal factor of a
+/// matrix of normal numbers, with the sign fix that makes it uniform, without forming that matrix. What Householder
+/// reflections leave of its columns is normal again (Stewart, "The efficient generation of random orthogonal matrices", SIAM
+/// J. Numer. Anal. 17, 1980), so that reflector k comes from N − k fresh normal numbers. The last column's sign makes the
+/// determinant +1.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 /// \file
 /// Averages over the heat kernel of SO(3) at a time t: KL to the uniform distribution and Fisher informations.
 ///
-/// Functions of the angle ω are even about 0 and π, so that the trapezoidal rule in ω converges faster than any power of its
+/// Functions of the angle ω are even about 0 and π. So the trapezoidal rule in ω converges faster than any power of its
 /// step. 96 steps reach to π, or to 12 standard deviations √t where that is less. Accurate to about 1e-14, relative.
 #pragma once
 

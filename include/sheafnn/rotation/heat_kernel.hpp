@@ -2,7 +2,7 @@
 /// The heat kernel of SO(3): its logarithm, and the derivatives in the rotation and in time, to rounding at every time and
 /// angle.
 ///
-/// f solves ∂f/∂t = ½ Δf from a point mass at I, with Haar measure normalised and angles as lengths: it is the density at
+/// f solves ∂f/∂t = ½ Δf from a point mass at I, with Haar measure normalised and angles as lengths. It is the density at
 /// time t of a Brownian motion whose coordinates have variance t. At a rotation by ω in [0, π], with δ = π − ω,
 ///     f = Σ_{l≥0} (2l + 1) e^{−l(l+1)t/2} χ_l,    χ_l = sin((l + ½)ω)/sin(ω/2),                      (t ≥ 2)
 ///     f = √(2π) e^{t/8} t^{−3/2} Σ_k (−1)^k x_k e^{−x_k²/2t}/sin(ω/2),    x_k = ω + 2πk.              (t < 2)

@@ -1,8 +1,8 @@
 /// \file
 /// The isotropic Gaussian distribution on SO(3), IGSO(3): density, derivatives, exact samples and their derivatives.
 ///
-/// P = exp(X_φ) M is where a Brownian motion from M is at time t = σ²: for small σ the coordinates φ are N(0, σ²I), for large
-/// σ the distribution is uniform. With respect to normalised Haar measure and ω the angle of PMᵀ,
+/// P = exp(X_φ) M is where a Brownian motion from M is at time t = σ². For small σ the coordinates φ are N(0, σ²I), for
+/// large σ the distribution is uniform. With respect to normalised Haar measure and ω the angle of PMᵀ,
 ///     f(P) = Σ_{l≥0} (2l + 1) e^{−l(l+1)σ²/2} sin((l + ½)ω)/sin(ω/2).
 /// The exponent is −l(l+1)ε² in Nikolayev, Savyolova, Textures and Microstructures 29, 1997, and in Leach et al., "Denoising
 /// diffusion probabilistic models on SO(3) for rotational alignment", 2022: σ = √2 ε. In Yim et al., "SE(3) diffusion model
@@ -209,8 +209,8 @@ struct IsotropicGaussianCotangent {
 
 /// Cotangents of M and σ, given the cotangent of a sample Y: M̄ = (YMᵀ)ᵀ Ȳ, and σ̄ along dY/dσ = X_v Y, v = −σ · score at Y.
 ///
-/// The field v moves the distribution of scale σ to the distribution of scale σ + dσ (math: "Isotropic Gaussian" (2.51)): the derivative of
-/// E g(Y) in σ is the mean of σ̄. A sample itself, by rejection, is no smooth function of σ.
+/// The field v moves the distribution of scale σ to the distribution of scale σ + dσ (math: "Isotropic Gaussian" (2.51)).
+/// The derivative of E g(Y) in σ is the mean of σ̄. A sample itself, by rejection, is no smooth function of σ.
 ///
 /// \param y          a sample \param cotangent  Ȳ
 /// Unchecked: that Y is a rotation; other matrices give meaningless numbers, and NaN gives NaN.

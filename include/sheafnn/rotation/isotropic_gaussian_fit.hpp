@@ -1,9 +1,9 @@
 /// \file
 /// Fits of the isotropic Gaussian distribution on SO(3), by moments and by maximum likelihood.
 ///
-/// By moments: M̂ is the rotation nearest to the average P̄, σ̂² = −log r̂ with r̂ = tr(P̄M̂ᵀ)/3. Maximum likelihood from there
-/// by Fisher's scoring in M ← exp(X_φ) M and log σ: with Y = PMᵀ and log f = h(tr Y) the derivatives are Σ w 2h′ skew(Y) and
-/// Σ w 2t ∂ log f/∂t. Source: math, "Fits".
+/// By moments: M̂ is the rotation nearest to the average P̄, σ̂² = −log r̂ with r̂ = tr(P̄M̂ᵀ)/3. Maximum likelihood from
+/// there by Fisher's scoring in M ← exp(X_φ) M and log σ. With Y = PMᵀ and log f = h(tr Y) the derivatives are Σ w 2h′
+/// skew(Y) and Σ w 2t ∂ log f/∂t. Source: math, "Fits".
 #pragma once
 
 #include <algorithm>

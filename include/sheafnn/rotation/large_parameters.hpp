@@ -1,7 +1,7 @@
 /// \file
-/// Exponential and Cayley rotations of large φ, their derivatives and Jacobians, by the normal form of X_φ: they are orthogonal to
-/// rounding for every finite φ, where the short schemes of exponential.hpp and cayley_transform.hpp lose digits. Also how packs
-/// get at the lanes that need them. Source: math: "Large parameters" (2.45), (2.46).
+/// Exponential and Cayley rotations of large φ, their derivatives and Jacobians, by the normal form of X_φ. They are
+/// orthogonal to rounding for every finite φ, where the short schemes of exponential.hpp and cayley_transform.hpp lose
+/// digits. Also how packs get at the lanes that need them. Source: math: "Large parameters" (2.45), (2.46).
 #pragma once
 
 #include <cmath>
@@ -159,9 +159,9 @@ template <class T>
   return x == T(0) ? T(1) : sine / (x * scale);
 }
 
-/// L(−X_φ, E) for large φ, L the derivative of exp: ∫ exp(−(1 − t) X) E exp(−t X) dt, block by block in the basis W. A block of E
-/// that commutes with J is turned by the mean of both angles and shrunk by the sine quotient of half their difference; the
-/// part that anticommutes with J likewise, with −θ for the second angle.
+/// L(−X_φ, E) for large φ, L the derivative of exp: ∫ exp(−(1 − t) X) E exp(−t X) dt, block by block in the basis W. A block
+/// of E that commutes with J is turned by the mean of both angles and shrunk by the sine quotient of half their difference.
+/// So is the part that anticommutes with J, with −θ for the second angle.
 template <class T, int N>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_SELDOM SquareMatrix<T, N> far_exponential_adjoint(
     const RotationParameters<T, N>& phi, const SquareMatrix<T, N>& e) {

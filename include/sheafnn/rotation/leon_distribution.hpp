@@ -4,9 +4,9 @@
 /// Source: León, Massé, Rivest, "A statistical model for random rotations", J. Multivariate Anal. 97, 2006. With
 /// respect to normalised Haar measure, f(P) = det((I + PMᵀ)/2)^k / Z,
 ///     Z = Π_{j=1}^{N−1} Γ(j/2 + k) Γ(j) / (Γ(j/2) Γ(j + k)),      r = |E P| = k/(N − 1 + k).
-/// −P = H(a_N) ⋯ H(a_2) · diag(1, …, 1, −1), a product of reflections, makes det(I + P) a product of independent
-/// factors: a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k
-/// degrees of freedom. Derived in math, "León's distribution" (2.40), (2.41).
+/// −P = H(a_N) ⋯ H(a_2) · diag(1, …, 1, −1), a product of reflections, makes det(I + P) a product of independent factors.
+/// a_d has d − 1 standard normal entries behind a first entry that is chi distributed with d − 1 + 2k degrees of freedom.
+/// Derived in math, "León's distribution" (2.40), (2.41).
 #pragma once
 
 #include <boost/math/special_functions/erf.hpp>
@@ -85,8 +85,8 @@ template <int N>
 
 /// log det((I + Y)/2), at most 0; −∞ where Y has eigenvalue −1 to rounding.
 ///
-/// Near I as ½ log det(I − DᵀD/4), D = Y − I, by elimination that keeps the pivots' distances from 1: the entries of D
-/// off the diagonal hold angles that the diagonal of Y has rounded away.
+/// Near I as ½ log det(I − DᵀD/4), D = Y − I, by elimination that keeps the pivots' distances from 1. The entries of D off
+/// the diagonal hold angles that the diagonal of Y has rounded away.
 template <int N, class Scalar>
 [[nodiscard]] double log_half_determinant(const SquareMatrix<Scalar, N>& y) {
   const SquareMatrix<double, N> difference = y.template cast<double>() - identity_matrix<double, N>();
@@ -109,7 +109,7 @@ template <int N, class Scalar>
 }
 
 /// The x with P(G ≤ x) = u for gamma distributed G of this shape. From 10⁸ on by the cube root of G, which is normal up to
-/// an error of 1/shape^{3/2} relative to G (Wilson, Hilferty, "The distribution of chi-square", PNAS 17, 1931): there the
+/// an error of 1/shape^{3/2} relative to G (Wilson, Hilferty, "The distribution of chi-square", PNAS 17, 1931). There the
 /// series for the incomplete gamma function do not end.
 [[nodiscard]] inline double gamma_quantile(double shape, double u) {
   if (shape < 1e8) return boost::math::gamma_p_inv(shape, u);
@@ -248,8 +248,8 @@ template <int N, class Scalar>
   return {static_cast<Scalar>(detail::leon_normaliser<N>(k).curvature), static_cast<Scalar>(location)};
 }
 
-/// KL to the uniform distribution in nats, in closed form: k (log Z)′ − log Z; where these cancel, k < 1, as the integral
-/// of t (log Z)″(t) from 0 to k, to rounding.
+/// KL to the uniform distribution in nats, in closed form: k (log Z)′ − log Z. Where these cancel, k < 1, as the integral of
+/// t (log Z)″(t) from 0 to k, to rounding.
 template <int N, class Scalar>
 [[nodiscard]] Scalar kl_to_uniform(const LeonCayleyDistribution<N, Scalar>& distribution) {
   const double k = static_cast<double>(distribution.concentration());

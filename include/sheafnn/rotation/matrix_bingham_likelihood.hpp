@@ -2,8 +2,9 @@
 /// The likelihood of the matrix Bingham distribution on SO(3), with Newton's steps for its fit.
 ///
 /// Σ w log f = Σ w tr(B PᵀAP) − log c(A, B) is a function of A and B, symmetric with trace 0. The data enter by
-/// T_ij = Σ w tr(E_i S E_j Sᵀ), S = UᵀPV, with an orthonormal basis E of these matrices. log c depends on eigenvalues only: in the
-/// frames its Hessian has (∂_k log c − ∂_l log c)/(a_k − a_l) for the entry (k, l) of A, likewise of B, and the Hessian in (a, b).
+/// T_ij = Σ w tr(E_i S E_j Sᵀ), S = UᵀPV, with an orthonormal basis E of these matrices. log c depends on eigenvalues only.
+/// In the frames its Hessian has (∂_k log c − ∂_l log c)/(a_k − a_l) for the entry (k, l) of A, likewise of B, and the
+/// Hessian in (a, b).
 /// Source: math, "Matrix Bingham distribution" (2.56) to (2.58).
 #pragma once
 
@@ -65,8 +66,8 @@ inline constexpr std::array<std::array<int, 2>, 3> traceless_pairs{{{0, 1}, {0, 
   return r;
 }
 
-/// A matrix whose rows and columns have sum 1, less the identity: its diagonal is minus the other entries of the row, which keeps the
-/// digits of concentrated samples.
+/// A matrix whose rows and columns have sum 1, less the identity. Its diagonal is minus the other entries of the row, which
+/// keeps the digits of concentrated samples.
 [[nodiscard]] inline SquareMatrix<double, 3> less_identity(SquareMatrix<double, 3> squares) {
   for (int i = 0; i < 3; ++i) {
     squares(i, i) = 0;
@@ -215,8 +216,8 @@ class MatrixBinghamLikelihood {
       return (slope(k) - slope(l)) / (x(k) - x(l));
     return 0.5 * (hessian(k, k) + hessian(l, l)) - hessian(k, l);
   }
-  /// A ten-thousandth of the scale on which log c varies with x_i: of the gap to the next eigenvalue or, where this is small, of
-  /// 1/(range of y).
+  /// A ten-thousandth of the scale on which log c varies with x_i. The scale is the gap to the next eigenvalue or, where
+  /// this is small, 1/(range of y).
   static double spectral_step(const Column<double, 3>& x, const Column<double, 3>& y, int i) {
     const double gap = std::min(std::abs(x(i) - x((i + 1) % 3)), std::abs(x(i) - x((i + 2) % 3)));
     return 1e-4 * std::max(gap, 1 / (1e-3 + y.maxCoeff() - y.minCoeff()));
@@ -241,8 +242,8 @@ class MatrixBinghamLikelihood {
 [[nodiscard]] inline bool is_small_turn(const SymmetricFrame<3>& frame, const TracelessCoordinates& change) {
   return turn_of(frame, change).cwiseAbs().maxCoeff() <= 0.5;
 }
-/// The matrix after a change in its frame; where turns are small, with eigenvectors U exp(X), so that turns of both matrices by the
-/// same angles leave UVᵀ as it is.
+/// The matrix after a change in its frame. Where turns are small, with eigenvectors U exp(X), so that turns of both matrices
+/// by the same angles leave UVᵀ as it is.
 [[nodiscard]] inline SquareMatrix<double, 3> moved(const SymmetricFrame<3>& frame,
                                                    const TracelessCoordinates& change, bool small) {
   const SquareMatrix<double, 3> full = traceless_matrix(change);

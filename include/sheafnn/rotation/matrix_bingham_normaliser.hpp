@@ -4,7 +4,7 @@
 /// With eigenvalues a₁ ≥ … ≥ a_N of A and b₁ ≥ … ≥ b_N of B, and S the rotation in their frames, Σ a_i b_i − tr(B RᵀAR) is the
 /// cost H = Σ C_ij S_ij² ≥ 0. N = 2: H = c sin²θ with c = (a₁ − a₂)(b₁ − b₂), and E e^{−H} = I₀ᵉ(c/2), I₀ᵉ(x) = e^{−x}I₀(x).
 ///
-/// N = 3: the last two rows of S turn by a uniform angle ψ for given first row x; B has eigenvalues λ₋ ≤ λ₊ on the plane
+/// N = 3: the last two rows of S turn by a uniform angle ψ for given first row x. B has eigenvalues λ₋ ≤ λ₊ on the plane
 /// orthogonal to x, and these are the elliptic coordinates of x. With λ₊ = b₂ + (b₁ − b₂)u, λ₋ = b₃ + (b₂ − b₃)v,
 ///     H = (a₁ − a₂)(λ₊ − b₂) + (a₁ − a₃)(λ₋ − b₃) + (a₂ − a₃)(λ₊ − λ₋) sin²ψ,
 ///     E e^{−H} = 1/2π ∫∫ (λ₊ − λ₋)/√((λ₊ − b₃)(b₁ − λ₋)) e^{−(a₁−a₂)(λ₊−b₂) − (a₁−a₃)(λ₋−b₃)} I₀ᵉ(½(a₂ − a₃)(λ₊ − λ₋))
@@ -35,8 +35,8 @@ struct MatrixBinghamNormaliser {
 template <int N>
 using EigenvalueGaps = Column<double, N - 1>;
 
-/// C_ij, at least 0 with a diagonal of 0, from Σ_{k,l} (gap k of A)(gap l of B)(min(k, l) − Σ_{i≤k, j≤l} S_ij²); the last factor is
-/// the sum of the S_ij² with i ≤ k, j > l for k ≤ l, with i > k, j ≤ l for k ≥ l. Takes any gaps.
+/// C_ij, at least 0 with a diagonal of 0, from Σ_{k,l} (gap k of A)(gap l of B)(min(k, l) − Σ_{i≤k, j≤l} S_ij²). The last
+/// factor is the sum of the S_ij² with i ≤ k, j > l for k ≤ l, with i > k, j ≤ l for k ≥ l. Takes any gaps.
 template <int N>
 [[nodiscard]] SquareMatrix<double, N> matrix_bingham_costs(const EigenvalueGaps<N>& a,
                                                            const EigenvalueGaps<N>& b) {

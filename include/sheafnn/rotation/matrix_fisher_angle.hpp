@@ -85,8 +85,8 @@ template <int N, class Scalar>
   return static_cast<Scalar>(std::clamp(N == 3 ? mass : 0.5 + std::copysign(mass, angle), 0.0, 1.0));
 }
 
-/// angle_cdf at each of the angles of R³: the density is integrated from each to the next, by Gauss's formula on
-/// parts that are short beside the width of the density. Absolute error about 1e-12.
+/// angle_cdf at each of the angles of R³. The density is integrated from each angle to the next, by Gauss's formula on parts
+/// that are short beside the width of the density. Absolute error about 1e-12.
 ///
 /// \throws std::invalid_argument  an angle out of its range
 template <class Scalar>

@@ -1,9 +1,9 @@
 /// \file
 /// Fits of the matrix Fisher distribution: an exponential family, so that maximum likelihood is E[P] = P̄.
 ///
-/// In the frame of P̄ = U diag(d̄) Vᵀ: ∂ log c/∂s = d̄, by Newton's method on the concave likelihood. The
-/// information about F is the covariance of P: in that frame the Hessian of log c for diagonal entries and, for
-/// each pair i < j, (d_i ± d_j)/(s_i ± s_j) for (F_ij ∓ F_ji)/√2. Source: math, "Fits".
+/// In the frame of P̄ = U diag(d̄) Vᵀ: ∂ log c/∂s = d̄, by Newton's method on the concave likelihood. The information about
+/// F is the covariance of P. In that frame it is the Hessian of log c for diagonal entries and, for each pair i < j, (d_i ±
+/// d_j)/(s_i ± s_j) for (F_ij ∓ F_ji)/√2. Source: math, "Fits".
 #pragma once
 
 #include <algorithm>

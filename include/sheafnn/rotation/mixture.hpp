@@ -1,5 +1,5 @@
 /// \file
-/// Finite mixtures Σ w_k f_k of the room's distributions, all of one family: density, responsibilities, score, samples.
+/// Finite mixtures Σ w_k f_k of the distributions in rotation/, all of one family: density, responsibilities, score, samples.
 ///
 /// Families are the rotations', AngularCentralGaussian (vectors) and WrappedCauchy (angles). Fits: mixture_fit.hpp.
 #pragma once

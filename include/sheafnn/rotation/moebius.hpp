@@ -1,6 +1,6 @@
 /// \file
-/// The matrix Möbius map U ↦ Y₀ = (I + κU)⁻¹(U + κI) of SO(N), 0 ≤ κ < 1, that turns a uniform rotation into a
-/// Cayley distributed one; its inverse and its derivative in κ.
+/// The matrix Möbius map U ↦ Y₀ = (I + κU)⁻¹(U + κI) of SO(N), 0 ≤ κ < 1, that makes a uniform rotation a Cayley distributed
+/// rotation. Also its inverse and its derivative in κ.
 ///
 /// Unlike C(C⁻¹(U)/γ), which it equals, it is defined for every U, and I + κU has symmetric part ≥ (1 − κ) I, so
 /// that elimination needs no pivoting. U, Y₀ and B = (I + κU)⁻¹ commute. U = (I − κY₀)⁻¹(Y₀ − κI) gives

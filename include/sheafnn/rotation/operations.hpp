@@ -30,8 +30,8 @@ template <class T, int N>
   return worst + nothing;
 }
 
-/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double,
-/// 3.5e-4 for float), so that matrices printed with half of their digits are accepted.
+/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double, 3.5e-4 for
+/// float). So matrices printed with half of their digits are accepted.
 template <class Scalar>
 [[nodiscard]] inline Scalar rotation_tolerance() {
   return std::sqrt(std::numeric_limits<Scalar>::epsilon());
@@ -108,7 +108,7 @@ void require_rotation(const ArgumentName& name, const SquareMatrix<Scalar, N>& r
   if (!(defect <= options.tolerance)) {
     throw_invalid_argument(name, detail::concat("a matrix R with |RᵀR - I| = ", defect),
                            detail::concat("a rotation is orthogonal within ", options.tolerance,
-                                          "; nearest_rotation() makes a rounded matrix one"));
+                                          "; nearest_rotation() corrects a rounded matrix"));
   }
   const Scalar determinant = detail::pivoted_determinant<Scalar, N>(r);
   if (!(determinant > 0)) {

@@ -46,8 +46,8 @@ template <class T>
 
 /// The unit quaternion q of a rotation of R³ with real part ≥ 0; −q is the other one.
 ///
-/// Four times the products of one component with all of them are sums of entries; the largest component is taken, so
-/// that every rotation keeps its digits (Shepperd, "Quaternion from rotation matrix", 1978).
+/// Four times the products of one component with all of them are sums of entries. The largest component is taken, so that
+/// every rotation keeps its digits (Shepperd, "Quaternion from rotation matrix", 1978).
 /// Unchecked: that R is a rotation; other matrices give meaningless numbers, and NaN gives NaN.
 template <class Scalar>
 [[nodiscard]] inline Column<Scalar, 4> rotation_quaternion(const SquareMatrix<Scalar, 3>& r) {

@@ -7,7 +7,7 @@
 /// pair of quaternions, R v = p v q*, where so(4) = so(3) + so(3). N = 5 is N = 4 behind a reflection that takes the
 /// fixed axis of R to the last one. Source: math: "Logarithm" (2.31).
 ///
-/// Cut locus: a rotation with an angle π has several principal logarithms, and one of them is returned; logarithms of
+/// Cut locus: a rotation with an angle π has several principal logarithms, and one of them is returned. Logarithms of
 /// rotations near it may be far apart. J is the derivative of the branch and exists there, except for two angles π (N ≥ 4).
 #pragma once
 
@@ -113,8 +113,8 @@ struct QuaternionPair {
   if (half == 0) return 1;
   const double sine = std::sin(half);
   require(std::abs(sine) > 8 * std::numeric_limits<double>::epsilon() * std::abs(half), "rotation_log: phi",
-          concat("a rotation with an angle, a sum or a difference of angles of ", std::abs(alpha)),
-          "the logarithm has no derivative where that is a multiple of 2 pi");
+          concat("a rotation with ", std::abs(alpha), " as an angle, or as a sum or difference of angles"),
+          "the logarithm has no derivative where this number is a multiple of 2 pi");
   return half * std::cos(half) / sine;
 }
 
@@ -219,8 +219,8 @@ namespace sheafnn::rotation {
 /// φ with exp(X_φ) = R and all rotation angles in [0, π] (N = 2: φ in [−π, π]).
 /// math: "Logarithm" (2.31).
 ///
-/// exp(X_φ) differs from R by rounding for every R. φ itself is as accurate as R for N ≤ 3, near I relative to ‖φ‖; for
-/// N ≥ 4 its error grows like ε/(2π − θ_i − θ_j) where two angles come near π.
+/// exp(X_φ) differs from R by rounding for every R. φ itself is as accurate as R for N ≤ 3, near I relative to ‖φ‖. For N ≥
+/// 4 its error grows like ε/(2π − θ_i − θ_j) where two angles come near π.
 ///
 /// \param options  how far from orthogonal R may be
 /// \throws std::invalid_argument  R is no rotation

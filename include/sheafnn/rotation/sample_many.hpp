@@ -1,9 +1,9 @@
 /// \file
 /// Many samples at once: out[i] is the sample of id first_id + i, whatever the batch.
 ///
-/// Uniform, Cayley, wrapped Cauchy and angular central Gaussian samples are drawn as many side by side as a pack
-/// has lanes; they agree with sample() up to rounding. A batch of packs keeps them that way: lane l of out[i]
-/// belongs to id first_id + i · lanes + l. Other distributions are drawn one by one.
+/// Uniform, Cayley, wrapped Cauchy and angular central Gaussian samples are drawn as many side by side as a pack has lanes.
+/// They agree with sample() up to rounding. A batch of packs keeps them that way: lane l of out[i] belongs to id first_id +
+/// i · lanes + l. Other distributions are drawn one by one.
 #pragma once
 
 #include <algorithm>

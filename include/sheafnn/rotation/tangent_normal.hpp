@@ -6,10 +6,10 @@
 /// of (Y, branch):
 ///     log q(Y, φ) = log N(φ; 0, σ²) + log V_N − log |det d exp(φ)|,    V_N = Π_{k=2}^N 2π^{k/2}/Γ(k/2),
 /// V_N the volume of SO(N) in the coordinates φ. Its mean is KL(Y ‖ uniform) − H(branch | Y), a lower bound of the
-/// KL of Y; with log p(Y) subtracted likewise for any p. So an evidence bound formed with it is too high by
-/// H(branch | Y): for N = 2 and 3, 1.0e-9 and 4.2e-8 nats at σ = 0.5, 0.0048 and 0.054 at σ = 1; as σ → ∞ it grows
-/// without bound. Other branches matter little while the largest angle of φ stays below π: at σ = 0.5 it exceeds π
-/// with probability 0.001 for N = 8, at σ = 1 with 0.0015, 0.02, 0.1, 0.3, 0.6 and 0.96 for N = 2, 3, 4, 5, 6, 8.
+/// KL of Y; with log p(Y) subtracted likewise for any p. So an evidence bound formed with it is too high by H(branch | Y).
+/// For N = 2 and 3, 1.0e-9 and 4.2e-8 nats at σ = 0.5, 0.0048 and 0.054 at σ = 1; as σ → ∞ it grows without bound. Other
+/// branches matter little while the largest angle of φ stays below π. At σ = 0.5 it exceeds π with probability 0.001 for N =
+/// 8, at σ = 1 with 0.0015, 0.02, 0.1, 0.3, 0.6 and 0.96 for N = 2, 3, 4, 5, 6, 8.
 /// Source: math: "Normal in the tangent space" (2.26).
 #pragma once
 

@@ -2,9 +2,8 @@
 /// Uniform unit quaternions, and the uniform rotations of R³ they stand for, from three random words, without
 /// logarithms.
 ///
-/// Source: Shoemake, "Uniform random rotations", Graphics Gems III, 1992. A unit quaternion is a pair of complex
-/// numbers of angles θ₁ and θ₂ whose squared sizes are 1 − u and u; it is uniform when u, θ₁ and θ₂ are (math,
-/// "Rotations").
+/// Source: Shoemake, "Uniform random rotations", Graphics Gems III, 1992. A unit quaternion is a pair of complex numbers of
+/// angles θ₁ and θ₂ whose squared sizes are 1 − u and u. It is uniform when u, θ₁ and θ₂ are (math, "Rotations").
 #pragma once
 
 #include <cmath>
@@ -19,8 +18,8 @@
 
 namespace sheafnn::detail {
 
-/// A cosine, uniform on (−1, 1), as 1 − `rest` with the sign of `negative`: where it is near ±1, `rest` still has
-/// the word's 31 bits (float: 24 of them).
+/// A cosine, uniform on (−1, 1), as 1 − `rest` with the sign of `negative`. Where it is near ±1, `rest` still has the word's
+/// 31 bits (float: 24 bits).
 template <class T>
 struct UniformCosine {
   T rest;

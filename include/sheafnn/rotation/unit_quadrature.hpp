@@ -1,10 +1,10 @@
 /// \file
 /// Integrals over [0, 1] whose integrands vary on scales down to 1e-30 at either end.
 ///
-/// t = 1/(1 + e^{−x}) and the trapezoidal rule in x. Poles just outside of the interval and exponential layers at
-/// its ends, which any polynomial rule has to be refined for, stay at a distance of at least π/2 from the real
-/// axis: the error is e^{−π²/h} for step h. For smooth integrands: Gauss's formula on equal parts. With weight
-/// 1/√(t(1−t)): the same substitution, with x as a sum of exponentials beyond the scales of the integrand.
+/// t = 1/(1 + e^{−x}) and the trapezoidal rule in x. Poles just outside of the interval and exponential layers at its ends,
+/// which any polynomial rule has to be refined for, stay at least π/2 from the real axis. So the error is e^{−π²/h} for step
+/// h. For smooth integrands: Gauss's formula on equal parts. With weight 1/√(t(1−t)): the same substitution, with x as a sum
+/// of exponentials beyond the scales of the integrand.
 #pragma once
 
 #include <algorithm>

@@ -31,8 +31,8 @@ template <class T>
   return log(rest * (T(1) + kappa)) - log(rest * rest + T(4) * kappa * sine * sine);
 }
 
-/// The angle in [−π, π] that belongs to a uniform angle u. Over T = float, double or Pack; the centred angle is
-/// turned by μ as a point of the circle, so that nothing has to be wrapped. Unchecked: κ in [0, 1).
+/// The angle in [−π, π] that belongs to a uniform angle u. Over T = float, double or Pack. The centred angle is turned by μ
+/// as a point of the circle, so that nothing has to be wrapped. Unchecked: κ in [0, 1).
 template <class T>
 [[nodiscard]] SHEAFNN_HD inline T wrapped_cauchy_from_uniform(const T& u, const T& location, const T& kappa) {
   using std::atan2;

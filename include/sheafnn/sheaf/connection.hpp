@@ -135,7 +135,7 @@ namespace sheafnn::sheaf {
 ///
 /// \param block_nodes  nodes of a block; 0: as many as fit into 128 MiB
 /// \param part         null: all edges. Otherwise all parts of the graph call this, and each computes the maps of the edges
-///                     whose smaller node it owns; the parts put them together
+///                     whose smaller node it owns. The parts put them together
 /// \throws std::invalid_argument  block_nodes below 0
 template <class Real>
 [[nodiscard]] Transports connection_transports(const BasicLocalFrames<Real>& frames, bool special,

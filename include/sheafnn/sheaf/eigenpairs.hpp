@@ -93,8 +93,8 @@ struct EigenpairProblem {
   }
 };
 
-/// Multiplications of shift_invert: the factor, and 30 blocks that are solved for and made orthogonal, about what
-/// eigenvalues take that lie too close together for the iteration. Dense products run three times as fast as sparse ones.
+/// Multiplications of shift_invert: the factor, and 30 blocks that are solved for and made orthogonal. Eigenvalues that lie
+/// too close together for the iteration take about as many. Dense products run three times as fast as sparse ones.
 template <class Real>
 [[nodiscard]] double shift_invert_work(const EigenpairProblem<Real>& problem, const EliminationOrder& order) {
   const KrylovSizes sizes(problem.count);
@@ -154,7 +154,7 @@ template <class Real>
         if (pairs) return *std::move(pairs);
       } catch (const std::runtime_error&) {
       }
-      patience = std::numeric_limits<double>::infinity();  // no factor, or no convergence: the iteration goes on
+      patience = std::numeric_limits<double>::infinity();  // no factor, or no convergence: the iteration continues
     }
     if (i == 1 && max_entries > 0) {
       order = elimination_order(problem.graph, max_entries);

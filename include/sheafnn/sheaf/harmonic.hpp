@@ -178,8 +178,8 @@ template <class Family, class Scalar>
   return solver.eigenvectors().leftCols(kernel);
 }
 
-/// ker Δ on one component of a sheaf of rotations: a section is its value h at the root, carried along the tree,
-/// and h has to be fixed by the holonomy around every cycle that an edge outside the tree closes.
+/// ker Δ on one component of a sheaf of rotations. A section is its value h at the root, carried along the tree. Every edge
+/// outside the tree closes a cycle, whose holonomy must fix h.
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> holonomy_kernel(const SheafLaplacian<Family, Scalar>& laplacian,
                                               const SpanningTree& tree, const std::vector<Index>& position,
@@ -247,10 +247,9 @@ namespace sheafnn::sheaf {
 /// Dimension and orthonormal basis of ker Δ.
 ///
 /// Every connected component is treated alone. Diagonal and general maps: dense eigendecomposition; an eigenvalue
-/// counts as zero when it is at most tolerance · (largest eigenvalue of the component). Identity and rotation
-/// maps: holonomy along a spanning tree, O(m D³) for any size; a direction counts as fixed when Σ ‖(holonomy − I)
-/// h‖² over the independent cycles is at most tolerance, so holonomy angles below about √tolerance are not distinguished
-/// from 0.
+/// counts as zero when it is at most tolerance · (largest eigenvalue of the component). Identity and rotation maps: holonomy
+/// along a spanning tree, O(m D³) for any size. A direction counts as fixed when Σ ‖(holonomy − I) h‖² over the independent
+/// cycles is at most tolerance. So holonomy angles below about √tolerance are not distinguished from 0.
 ///
 /// \throws std::invalid_argument  a tolerance outside [0, 1), or a component with more than options.max_rows rows
 ///         (diagonal and general maps)

@@ -87,8 +87,8 @@ inline void extend_to_free_nodes(const Graph& graph, const Eigen::SparseMatrix<d
   const SparseFactor factor(restricted, order.position, 0);
   require(
       factor.smallest_pivot() > tolerance, "fixed_nodes", fixed,
-      "they do not determine the extension: a section that is not 0 vanishes at all of them, as on a connected "
-      "component without fixed nodes; fix more nodes");
+      "they do not determine the extension: a section that is not 0 vanishes at all of them. Fix more nodes, at "
+      "least one in each connected component");
   const VectorBlock<double> solution = factor.in_order(factor.solve(factor.eliminated_order(right)));
   for (Index i = 0; i < matrix.rows(); ++i) {
     if (free_row(i) >= 0) x.row(i) = solution.row(free_row(i));
@@ -104,9 +104,9 @@ namespace sheafnn::sheaf {
 /// \param fixed_nodes  B, each node at most once; may be empty where ker Δ = 0
 /// \param values       (|B| D) × f: the stalk of fixed_nodes[i] in rows i D … i D + D − 1
 /// \returns            (nD) × f: the given values on B, the solution elsewhere
-/// \throws std::invalid_argument  a node out of range or named twice, values of another size or not finite, or Δ_UU
-///         singular (to rounding): more than one extension has the least disagreement; a factor of Δ_UU of 2³¹ entries
-///         or more
+/// \throws std::invalid_argument  a node out of range or named twice, or values of another size or not finite. Or Δ_UU is
+///                                singular (to rounding): more than one extension has the least disagreement; or its factor
+///                                has 2³¹ entries or more
 template <class Family, class Scalar>
 [[nodiscard]] Cochain<Scalar> harmonic_extension(const SheafLaplacian<Family, Scalar>& laplacian,
                                                  std::span<const std::int32_t> fixed_nodes,

@@ -1,6 +1,6 @@
 /// \file
 /// HypergraphSheaf: a stalk R^D on every node and hyperedge of a hypergraph, and a restriction map F_i = F_{v⊴e} for every
-/// incident pair i = (v, e); and its Laplacian, HypergraphSheafLaplacian.
+/// incident pair i = (v, e). Its Laplacian is HypergraphSheafLaplacian.
 ///
 ///     (δx)_i = F_i x_v − mean over j ∈ e of F_j x_u,   L = δᵀδ = D − H B⁻¹ Hᵀ,   Δ = S L S,
 ///     D_v = Σ_{i ∋ v} F_iᵀF_i,   H_ve = F_iᵀ,   B = diag(δ_e), δ_e the number of members of e

@@ -15,8 +15,8 @@
 
 namespace sheafnn::sheaf {
 
-/// The sheaf of labelled edges: R_t at the smaller endpoint of an edge with label t, R'_t at the larger; of directed edges R_t at
-/// the tail.
+/// The sheaf of labelled edges: R_t at the smaller endpoint of an edge with label t, R'_t at the larger. Directed edges have
+/// R_t at the tail.
 ///
 /// \param labels    m labels, 0 … T − 1
 /// \param table     T pairs (R_t, R'_t) of maps, map_size numbers each, D × D maps row by row

@@ -5,7 +5,8 @@
 ///
 /// Members are u's neighbours. While X̂_u has a rank below d, the nearest other node is appended to them. Where all nodes
 /// together are not enough, e_1, e_2, … complete the basis. The gauge says which of all such bases it is.
-/// T_u is kept as a combination of few vectors, X̂_u C_u plus columns of I; it is written out for one block of nodes at a time.
+/// T_u is kept as a combination of few vectors, X̂_u C_u plus columns of I. It is written out for one block of nodes at a
+/// time.
 /// Source: Sheaf Neural Networks with Connection Laplacians (Barbero et al.), section 3; math: "Connections".
 #pragma once
 
@@ -179,8 +180,8 @@ class BasicLocalFrames {
     return {features_->column_of().data() + first, features_->values().data() + first,
             features_->offsets()[static_cast<std::size_t>(u) + 1] - first};
   }
-  /// use(column, s x_u, s x_v) for the columns where one of two rows has an entry, increasing. The scale s is a power of 2 with
-  /// which the largest feature is near 1, so that squares neither vanish nor overflow; frames do not depend on it.
+  /// use(column, s x_u, s x_v) for the columns where one of two rows has an entry, increasing. The scale s is a power of 2
+  /// with which the largest feature is near 1, so that squares neither vanish nor overflow. Frames do not depend on it.
   template <class Use>
   void merge(const Row& a, const Row& b, const Use& use) const {
     Index i = 0, j = 0;

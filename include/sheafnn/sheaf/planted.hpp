@@ -3,10 +3,10 @@
 /// signs. The rule of the labels: planted_task.hpp. A task on a surface: planted_geometric.hpp.
 ///
 /// Every node u has its own map F_u, and F_{u⊴e} = F_u, except for unreliable relations, frames with curvature, and
-/// signs. Such a sheaf is flat: a network that multiplies every node's vector by its own map before it sums, and by the
-/// transpose behind, needs no other maps. Graphs: random_regular_graph(). Every generator takes time proportional to
-/// the edges, and throws std::invalid_argument that names an option outside its range (PlantedOptions), or a size that
-/// does not fit in memory.
+/// signs. Such a sheaf is flat. A network that multiplies every node's vector by its own map before it sums, and by the
+/// transpose after it, needs no other maps. Graphs: random_regular_graph(). Every generator takes time proportional to the
+/// edges. It throws std::invalid_argument that names an option outside its range (PlantedOptions), or a size that does not
+/// fit in memory.
 #pragma once
 
 #include <algorithm>

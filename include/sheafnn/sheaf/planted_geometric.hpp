@@ -4,7 +4,7 @@
 ///
 /// Node u is a point p_u, uniform on the sphere, with a right-handed orthonormal frame E_u = (a_u, p_u × a_u) of its tangent
 /// plane, a_u in a uniform direction. Parallel transport along the great circle from q to p takes a tangent vector t at q to
-/// t − ⟨p, t⟩/(1 + ⟨p, q⟩) (p + q), so that in these frames it is
+/// t − ⟨p, t⟩/(1 + ⟨p, q⟩) (p + q). So in these frames it is
 ///
 ///     T_{pq} = E_pᵀ (I − (p + q) pᵀ / (1 + ⟨p, q⟩)) E_q ∈ SO(2).
 ///

@@ -45,7 +45,7 @@ struct PlantedOptions {
   double spread = 1;
   double curvature = 0;  ///< c, in [0, 4], of transports that are not flat; frames
   /// Probability, in [0, 1], that a node's vector is the direction of a random neighbour's class instead of its own class's,
-  /// for labels that are drawn; 0: vectors are drawn, and labels follow from transported sums; frames.
+  /// for labels that are drawn. 0: vectors are drawn, and labels follow from transported sums. For frames.
   double neighbour_share = 0;
   double noise = 0;  ///< standard deviation, in [0, 10], of what is added to entries of x_u in the features
   /// Columns, 0 … 1000, of a random smooth map through which the features show the frames; 0: the frames' own columns.

@@ -34,11 +34,11 @@ struct KrylovSizes {
 
 /// Makes the columns of X orthonormal, and orthogonal to the columns of K.
 ///
-/// What is left of a vector that the space already holds is rounding, and QR completes columns that depend on each
-/// other with any directions: neither is orthogonal to the space. Hence several passes. The last one begins with
-/// orthonormal columns and C = KᵀX of ‖C‖_F² ≤ 0.19, so that (I − KKᵀ)X has no singular value below √(1 − 0.19) = 0.9,
-/// and rounding does not grow. Columns that vanish, as all may once the space holds A times itself, become random ones.
-/// Columns of which little is left stay: a vector that has almost converged adds such a column.
+/// What is left of a vector that the space already holds is rounding, and QR completes columns that depend on each other
+/// with any directions. Neither is orthogonal to the space. Hence several passes. The last pass begins with orthonormal
+/// columns and C = KᵀX of ‖C‖_F² ≤ 0.19. So (I − KKᵀ)X has no singular value below √(1 − 0.19) = 0.9, and rounding does not
+/// grow. Columns that vanish, as all may once the space holds A times itself, become random ones. Columns of which little is
+/// left stay: a vector that has almost converged adds such a column.
 ///
 /// \param space  K, orthonormal columns
 /// \param next   X, with at most as many columns as the complement of K has dimensions

@@ -1,8 +1,8 @@
 /// \file
 /// Sparse factors of symmetric positive definite matrices with a block of D rows per node of a graph.
 ///
-/// P (L + σI) Pᵀ = M D Mᵀ by Eigen's SimplicialLDLT. The order of the rows comes from the graph alone (approximate
-/// minimum degree of its nodes), and so does the number of entries of M, before anything is factorised.
+/// P (L + σI) Pᵀ = M D Mᵀ by Eigen's SimplicialLDLT. The order of the rows comes from the graph alone (approximate minimum
+/// degree of its nodes). So the number of entries of M is known before anything is factorised.
 #pragma once
 
 #include <cstddef>

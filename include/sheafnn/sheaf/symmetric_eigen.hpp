@@ -1,9 +1,9 @@
 /// \file
 /// Eigenvalues and eigenvectors of a small symmetric matrix by cyclic Jacobi rotations, branch-free over T.
 ///
-/// Source: Golub, Van Loan, Matrix Computations, 8.5. The number of sweeps is fixed, so that all lanes of a pack
-/// and all GPU threads do the same work; rotations keep the diagonal sorted, so that convergence stays quadratic
-/// when eigenvalues repeat, and the sweeps suffice for double precision.
+/// Source: Golub, Van Loan, Matrix Computations, 8.5. The number of sweeps is fixed, so that all lanes of a pack and all GPU
+/// threads do the same work. Rotations keep the diagonal sorted, so that convergence stays quadratic when eigenvalues
+/// repeat, and the sweeps suffice for double precision.
 #pragma once
 
 #include <limits>

@@ -1,21 +1,21 @@
 /// \file
-/// Calibration errors with what a calibrated model of the same confidences would score, for bins of equal width or of
-/// equal mass, of the predicted class or class by class.
+/// Calibration errors, and their expectation for a calibrated model of the same confidences. Bins have equal width or equal
+/// mass, for the predicted class or class by class.
 ///
-/// A forecast i says with probability c_i that something will happen, y_i ∈ {0, 1} is what did: that the most probable
-/// class of a node is its label, or that class c is. The forecasts are sorted into bins k of n_k, n in all. With
-/// S_k = Σ_{i∈k} (y_i − c_i)
+/// A forecast i says with probability c_i that something will happen; y_i ∈ {0, 1} says whether it did. The event: the label
+/// of a node is its most probable class, or is class c. The forecasts are sorted into bins k of n_k, n in all. With S_k =
+/// Σ_{i∈k} (y_i − c_i)
 ///
 ///     ECE = Σ_k |S_k| / n.
 ///
-/// For a calibrated model, y_i is 1 with probability c_i, and S_k is a sum of independent terms of mean 0: E|S_k| is above
-/// 0, and so is the expectation of the ECE, the more the fewer nodes there are. S_k + Σ c_i is a Poisson–binomial number,
+/// For a calibrated model, y_i is 1 with probability c_i, and S_k is a sum of independent terms of mean 0. So E|S_k| and the
+/// expectation of the ECE are above 0, the more so the fewer nodes there are. S_k + Σ c_i is a Poisson–binomial number,
 /// whose distribution a recurrence over the nodes gives exactly; no simulation is needed. Then
 ///
 ///     E[ECE | calibrated] = Σ_k E|S_k| / n,    Var[ECE | calibrated] = Σ_k (Σ_{i∈k} c_i (1 − c_i) − (E|S_k|)²) / n²,
 ///     debiased ECE        = ECE − E[ECE | calibrated].
 ///
-/// The debiased ECE has mean 0 for a calibrated model; for another one its mean is at least the error of the bins less the
+/// The debiased ECE has mean 0 for a calibrated model. For another one its mean is at least the error of the bins less the
 /// expectation. The squared error of the bins has an estimate without bias for every model, in bins of two nodes and more,
 ///
 ///     Σ_k (n_k / n) Σ_{i≠j∈k} (y_i − c_i)(y_j − c_j) / (n_k (n_k − 1)).
@@ -41,8 +41,8 @@
 
 namespace sheafnn::uncertainty {
 
-/// How forecasts are sorted into bins: (lo, hi] of equal width in [0, 1], or bins with about equal numbers of
-/// forecasts, which give the adaptive ECE.
+/// How forecasts are sorted into bins: (lo, hi] of equal width in [0, 1], or bins of about equal numbers of forecasts
+/// (adaptive ECE).
 enum class Binning { equal_width, equal_mass };
 
 /// A calibration error and what is known about it; see the file comment. math: "Calibration" (6.4), (6.6).
@@ -176,8 +176,8 @@ namespace sheafnn::uncertainty {
 /// \param probabilities  n × C, row-major
 /// \param nodes          rows that count
 /// \param bins           1 … 10⁶
-/// \throws std::invalid_argument  sizes that do not match, no node, or a label, node or probability out of range, or the
-///                                number of bins; so for all functions of this header
+/// \throws std::invalid_argument  sizes that do not match; no node; a label, node, probability or number of bins out of
+///                                range. The same holds for all functions of this header
 [[nodiscard]] inline CalibrationError calibration_error(std::span<const double> probabilities, Index class_count,
                                                         std::span<const std::int32_t> labels,
                                                         std::span<const std::int32_t> nodes,
@@ -215,9 +215,9 @@ namespace sheafnn::uncertainty {
   return r;
 }
 
-/// The reliability diagram with bins of equal mass: as reliability_diagram(), but each bin has about as many nodes as
-/// the others, and [lower, upper] are the least and the largest confidence in it. There may be fewer bins than
-/// requested, and no bin is empty.
+/// The reliability diagram with bins of equal mass: as reliability_diagram(), but each bin has about as many nodes as the
+/// others. [lower, upper] are the least and the largest confidence in a bin. There may be fewer bins than requested, and no
+/// bin is empty.
 ///
 /// \throws std::invalid_argument  as accuracy(), or bins out of range
 [[nodiscard]] inline std::vector<ReliabilityBin> adaptive_reliability_diagram(

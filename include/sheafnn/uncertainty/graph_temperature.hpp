@@ -10,7 +10,7 @@
 /// Newton's method within the same bounds. math: "Temperature scaling on graphs" (6.10).
 ///
 /// It follows the idea of Hsu, Shen, Tomani, Cremers, "What makes graph neural networks miscalibrated?", NeurIPS 2022 (GATS):
-/// a temperature per node that depends on its neighbourhood; theirs has attention and six terms.
+/// a temperature per node that depends on its neighbourhood. Theirs has attention and six terms.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,8 @@ struct GraphTemperature {
   }
 };
 
-/// The agreement g_u of every node with its neighbours: the probability that classes drawn from its prediction and from
-/// a neighbour's prediction are equal, averaged over the neighbours. Nodes without neighbours get the mean over the
+/// The agreement g_u of every node with its neighbours, averaged over the neighbours. It is the probability that classes
+/// drawn from its prediction and from a neighbour's prediction are equal. Nodes without neighbours get the mean over the
 /// other nodes.
 ///
 /// \param probabilities  n × C, row-major

@@ -1,11 +1,11 @@
 /// \file
-/// Intervals of predicted numbers that contain the target with a given probability: central intervals of a predictive
-/// mixture, whose samples are normal or Poisson distributions, and split-conformal intervals around any prediction.
+/// Intervals of predicted numbers that contain the target with a given probability. Central intervals of a predictive
+/// mixture, whose samples are normal or Poisson distributions; split-conformal intervals around any prediction.
 ///
-/// A mixture of K samples has the distribution function F = mean F_k; its central interval of coverage γ has the bounds
+/// A mixture of K samples has the distribution function F = mean F_k. Its central interval of coverage γ has the bounds
 /// where F and 1 − F are (1 − γ)/2. It is right if the model is. The conformal interval μ ± τ s has a threshold τ that
-/// calibration nodes decide, and contains the target with probability γ whatever the model, if these nodes and the others
-/// are exchangeable. math: "Intervals of numbers" (6.13), (6.14).
+/// calibration nodes decide. It contains the target with probability γ for any model, if these nodes and the others are
+/// exchangeable. math: "Intervals of numbers" (6.13), (6.14).
 ///
 /// Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman, "Distribution-free predictive inference for regression", JASA 2018
 /// (residuals as scores, also divided by a predicted size).
@@ -161,8 +161,8 @@ namespace sheafnn::uncertainty {
   return r;
 }
 
-/// Thresholds of conformal intervals: for every column c the ⌈(n + 1) γ⌉-th smallest score |y − μ|/s of its n calibration
-/// nodes with a known target, or ∞ where that is more than n. math: "Intervals of numbers" (6.14).
+/// Thresholds of conformal intervals, for every column c: the ⌈(n + 1) γ⌉-th smallest score |y − μ|/s of its n calibration
+/// nodes with a known target. ∞ where this rank is above n. math: "Intervals of numbers" (6.14).
 ///
 /// \param targets      rows × k, row-major, NaN where unknown
 /// \param predictions  rows × k
@@ -170,8 +170,8 @@ namespace sheafnn::uncertainty {
 /// \param nodes        the calibration rows, which must not have served to train or to choose the model
 /// \param coverage     γ, in (0, 1)
 /// \returns            k thresholds
-/// \throws std::invalid_argument  sizes that do not match, a node out of range, γ out of range, a prediction that is not
-///         finite, or a deviation that is not positive and finite, at one of the nodes
+/// \throws std::invalid_argument  sizes that do not match; a node or γ out of range; at a node, a prediction that is not
+///                                finite, or a deviation that is not positive and finite
 [[nodiscard]] inline std::vector<double> residual_thresholds(std::span<const double> targets,
                                                              std::span<const double> predictions,
                                                              std::span<const double> deviations, Index columns,

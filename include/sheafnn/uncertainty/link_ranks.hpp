@@ -1,9 +1,8 @@
 /// \file
 /// How well scores rank links above pairs without one: Hits@k and the mean reciprocal rank.
 ///
-/// The rank of a link among negatives with scores s_j is 1 + #{s_j > s} + ½ #{s_j = s}: negatives with the same score
-/// count half, which is the mean over all their orders. ROC AUC and average precision are in ranking_metrics.hpp. math:
-/// "Links" (10.6).
+/// The rank of a link among negatives with scores s_j is 1 + #{s_j > s} + ½ #{s_j = s}. Negatives with the same score count
+/// half: the mean over all orders. ROC AUC and average precision are in ranking_metrics.hpp. math: "Links" (10.6).
 #pragma once
 
 #include <algorithm>

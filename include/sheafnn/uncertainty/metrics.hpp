@@ -80,8 +80,8 @@ inline void check_all_rows(std::string_view name, std::span<const double> values
   }
 }
 
-/// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range, and, in the
-/// rows that count, distributions or else finite values. `name` is what messages call the values.
+/// Checks what all metrics need: matching sizes, at least one node, node numbers and labels in range. Rows that count must
+/// be distributions or, for other values, finite. `name` is what messages call the values.
 inline void check_predictions(std::string_view name, std::span<const double> values, Index class_count,
                               std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes,
                               bool are_probabilities) {
@@ -114,8 +114,8 @@ namespace sheafnn::uncertainty {
 
 /// Share of the nodes whose most probable class is their label.
 ///
-/// \throws std::invalid_argument  sizes that do not match, no node, a label, node or probability out of range, or
-///                                probabilities of a node that do not sum to 1; so for all metrics of this header
+/// \throws std::invalid_argument  sizes that do not match; no node; a label, node or probability out of range; probabilities
+///                                of a node that do not sum to 1. The same holds for all metrics of this header
 [[nodiscard]] inline double accuracy(std::span<const double> probabilities, Index class_count,
                                      std::span<const std::int32_t> labels, std::span<const std::int32_t> nodes) {
   detail::check_predictions("probabilities", probabilities, class_count, labels, nodes, true);

@@ -1,15 +1,15 @@
 /// \file
 /// How well predicted probabilities rank and separate classes: ROC AUC, average precision, macro F1, Brier score.
 ///
-/// Probabilities are n × C, row-major; `nodes` are the rows that count. A ranking of one class c sorts the nodes by
-/// p(c | u), where the P nodes of class c are the positives, and the other N nodes the negatives. Nodes with the same
-/// probability form one group k, with P_k positives and N_k negatives; groups in order of falling probability:
+/// Probabilities are n × C, row-major; `nodes` are the rows that count. A ranking of one class c sorts the nodes by p(c |
+/// u). The P nodes of class c are the positives, the other N nodes the negatives. Nodes with the same probability form one
+/// group k, with P_k positives and N_k negatives; groups in order of falling probability:
 ///
 ///     ROC AUC           = Σ_k N_k (Σ_{j<k} P_j + P_k/2) / (P N)        ties count half
 ///     average precision = Σ_k (P_k / P) · Σ_{j≤k} P_j / Σ_{j≤k} (P_j + N_j)
 ///
-/// Two classes: the ranking of class 1. Several: the mean over the classes (one against the rest, unweighted),
-/// without classes that no node has or all nodes have; NaN when no class remains. O(C n log n).
+/// Two classes: the ranking of class 1. Several: the mean over the classes (one against the rest, unweighted), without
+/// classes that no node has or all nodes have. NaN when no class remains. O(C n log n).
 #pragma once
 
 #include <algorithm>

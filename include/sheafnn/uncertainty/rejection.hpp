@@ -154,8 +154,8 @@ namespace sheafnn::detail {
 
 namespace sheafnn::uncertainty {
 
-/// Area under the ROC curve of detecting `positives` among `negatives` by a measure: the probability that a positive node
-/// has more of it than a negative one, ties counting half. 0.5: it does not tell them apart.
+/// Area under the ROC curve of detecting `positives` among `negatives` by a measure. It is the probability that a positive
+/// node has a larger measure than a negative node, ties counting half. 0.5: it does not tell them apart.
 ///
 /// \param measure    n, of every node, e.g. the entropy; any numbers but NaN
 /// \param positives  e.g. nodes of a class that the model has not seen, or those predicted wrongly

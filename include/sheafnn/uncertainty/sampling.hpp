@@ -69,7 +69,7 @@ class SampledPredictionBuilder {
   /// there.
   ///
   /// \throws std::invalid_argument  a probability outside [0, 1] or NaN, a row that does not sum to 1 up to 0.001, or a
-  ///                                stride below C; nothing is added then
+  ///                                stride below C. Nothing is added then
   template <class S>
   void add(const S* probabilities, Index stride) {
     require(stride >= classes_, "stride", stride, "must be at least the number of classes");

@@ -18,8 +18,8 @@
 
 namespace sheafnn::uncertainty {
 
-/// Bounds of fitted temperatures; one is reached where the likelihood keeps growing towards T → 0 (every node is
-/// classified correctly) or T → ∞ (the classifier is worse than none).
+/// Bounds of fitted temperatures. One is reached where the likelihood keeps growing towards T → 0 (every node is classified
+/// correctly) or T → ∞ (the classifier is worse than none).
 inline constexpr double lowest_temperature = 0.01;
 inline constexpr double highest_temperature = 100;  ///< the upper one
 

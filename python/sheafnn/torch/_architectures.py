@@ -99,7 +99,7 @@ class Architecture:
 
     @functools.cached_property
     def drops(self) -> bool:
-        """Whether trainings drop something whatever the rates of a call say: the learner has a rate of its own."""
+        """Whether trainings have a dropout that no rate of a call says: the learner has its own rate."""
         return self.options.get("learner") == "sage-projected"
 
     @functools.cached_property

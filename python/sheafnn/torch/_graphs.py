@@ -166,8 +166,8 @@ def _count(x: torch.Tensor, every: int) -> int:
 
 
 def linear_plan_of(x: torch.Tensor, width: int, share: float) -> Any:
-    """Where products of sparse features with matrices of this width come from; None where more than this share of the
-    entries is not 0, or one is not finite. They are counted once for every tensor.
+    """The plan of products of sparse features with matrices of this width. None where more than this share of the entries is not
+    0, or an entry is not finite. Entries are counted once for every tensor.
 
     A tensor of which some rows have far more entries is not counted: hidden features are another tensor in every call.
     """

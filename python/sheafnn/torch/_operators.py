@@ -80,7 +80,7 @@ def check_transforms(tensors: Iterable[Tensor], batches: bool = False) -> None:
         if transforms and torch._C._functorch.is_gradtrackingtensor(one):
             raise NotImplementedError("derivatives of sheafnn.torch by torch.func are not available; use torch.autograd.grad")
         if transforms and not batches and torch._C._functorch.is_batchedtensor(one):
-            raise NotImplementedError("torch.vmap of sheafnn.torch is not available; call the module for each, or join the graphs to one")
+            raise NotImplementedError("torch.vmap of sheafnn.torch is not available; call the module for each graph, or join the graphs")
 
 
 def _check_parameter(name: str, value: Tensor, shape: Tuple[int, ...], dtype: torch.dtype) -> None:

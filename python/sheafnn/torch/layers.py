@@ -63,7 +63,7 @@ class _Convolution(Module):
         dtype: torch.dtype | None,
         options: dict[str, Any],
     ) -> None:
-        refuse(options, ("channels",), "out_channels says it")
+        refuse(options, ("channels",), "out_channels decides it")
         refuse(options, ("layers", *self._refused), "it is an option of whole networks")
         if not isinstance(self, KlModule):
             drawn = {name: options[name] for name in _DRAWN if options.get(name) not in (None, False, "false")}
@@ -142,8 +142,8 @@ class SheafConv(_FamilyConvolution):
     innermost. Source: Neural Sheaf Diffusion (Bodnar et al.), math: "The model" (3.6).
 
     :param in_channels: number of input features p, at least 1
-    :param out_channels: number of output features, a multiple of the number of stalk coordinates, which is stalk_dim and one more
-        for each of ``add_lp`` and ``add_hp``; with ``layer="directed"`` a multiple of twice that number, the real parts first
+    :param out_channels: number of output features, a multiple of the number of stalk coordinates: stalk_dim, and one more for each
+        of ``add_lp`` and ``add_hp``. With ``layer="directed"`` it is a multiple of twice that number, the real parts first
     :param maps: ``"special-orthogonal"``, ``"diagonal"``, ``"general-linear"`` or ``"identity"``
     :param stalk_dim: stalk dimension, 1 to 5
     :param act: activation of the output: ``"identity"``, ``"elu"``, ``"gelu"``, ``"relu"``, ``"tanh"`` or ``"sigmoid"``. It is
@@ -151,11 +151,11 @@ class SheafConv(_FamilyConvolution):
     :param dropout: dropout rate in training of the features that the diffusion mixes, in [0, 1)
     :param seed: seed of initial values and dropout; None: PyTorch's generator gives them
     :param dtype: dtype of the parameters, ``torch.float32`` or ``torch.float64``; None: PyTorch's default
-    :param options: options of the library's networks, by name: ``add_lp``, ``add_hp``, ``edge_weights``, ``learner_layers``,
-        ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``, ``activation``, ``layer_norm``,
-        ``normalisation``, ``parametrisation`` and the options of filters (docs/options.md). ``layer`` is the equation of the
-        layer: ``"diffusion"``, ``"convolution"``, ``"wave"``, ``"attention"``, ``"copresheaf"`` or ``"directed"``, each with
-        its own options. With ``"directed"``, ``edge_index`` may have edges in one direction only
+    :param options: options of ``ModelOptions`` in docs/options.md, by name: ``add_lp``, ``add_hp``, ``edge_weights``,
+        ``learner_layers``, ``learner_width``, ``learner``, ``sheaf_activation``, ``left_weights``, ``right_weights``,
+        ``activation``, ``layer_norm``, ``normalisation``, ``parametrisation``, and the options of filters. ``layer`` is the
+        equation of the layer: ``"diffusion"``, ``"convolution"``, ``"wave"``, ``"attention"``, ``"copresheaf"`` or ``"directed"``,
+        each with its own options. With ``"directed"``, ``edge_index`` may have edges in one direction only
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
@@ -210,9 +210,9 @@ class CooperativeSheafConv(_Convolution):
     :param act: as in :class:`SheafConv`
     :param dropout: rate of the two dropouts above in training, in [0, 1)
     :param seed, dtype: as in :class:`SheafConv`
-    :param options: options of the library's cooperative networks, by name: ``learner``, ``learner_layers``, ``learner_width``,
-        ``learner_dropout``, ``conformal``, ``activation`` (φ), ``norm``, ``left_weights``, ``right_weights``, ``residual``,
-        ``directed``, ``in_degree_diagonal``, and for Bayesian layers ``layer_learners`` (docs/options.md). With ``directed``,
+    :param options: options of ``CooperativeOptions`` in docs/options.md, by name: ``learner``, ``learner_layers``,
+        ``learner_width``, ``learner_dropout``, ``conformal``, ``activation`` (φ), ``norm``, ``left_weights``, ``right_weights``,
+        ``residual``, ``directed``, ``in_degree_diagonal``. Bayesian layers have ``layer_learners`` too. With ``directed``,
         ``edge_index`` may have edges in one direction only
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
@@ -239,8 +239,8 @@ class CooperativeSheafConv(_Convolution):
 
 
 class BayesianCooperativeSheafConv(_Drawn, CooperativeSheafConv):
-    """A :class:`CooperativeSheafConv` that draws its maps in every call, in training and in evaluation, from distributions that
-    the learners predict from H, or with ``layer_learners`` from X̃. ``kl()`` is their divergence from the prior, per node and
+    """A :class:`CooperativeSheafConv` that draws its maps in every call, in training and in evaluation. The learners predict the
+    distributions of maps from H, or with ``layer_learners`` from X̃. ``kl()`` is their divergence from the prior, per node and
     side (math: "Bayesian cooperative sheaves").
     """
 
@@ -248,8 +248,9 @@ class BayesianCooperativeSheafConv(_Drawn, CooperativeSheafConv):
 
 
 class SheafHypergraphConv(_FamilyConvolution):
-    """A hypergraph convolution in the place of ``torch_geometric.nn.HypergraphConv``: a linear layer, a sheaf learned from its
-    output, which has a map for every node and hyperedge that it belongs to, and one diffusion over this sheaf,
+    """A hypergraph convolution that replaces ``torch_geometric.nn.HypergraphConv``.
+
+    It has a linear layer, a sheaf learned from its output, with a map for every incident pair, and one diffusion over this sheaf,
 
     X' = act(Y − ΔY + b),  Y = (I ⊗ A) H Bᵀ,  H = x Wᵀ + b₁,  F = maps(H),
 
@@ -293,8 +294,11 @@ class BayesianSheafHypergraphConv(_Drawn, SheafHypergraphConv):
 
 
 class SheafDiffusion(Module):
-    """One diffusion layer over given restriction maps, X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) X Bᵀ), with gradients with respect
-    to maps and features (paper, sheaf diffusion layer; math: "The model" (3.6)).
+    """One diffusion layer over given restriction maps, with gradients with respect to maps and features,
+
+    X' = (1 + tanh ε) ∘ X − ELU(Δ_F (I ⊗ A) X Bᵀ).
+
+    Source: paper, sheaf diffusion layer; math: "The model" (3.6).
 
     :param channels: number of channels f, 1 to 1024; features are n x (d' f), channels innermost
     :param left_weights, right_weights: whether the layer has A and B

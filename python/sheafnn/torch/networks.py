@@ -81,8 +81,8 @@ class _Network(KlModule):
 
     def forward(self, x: Tensor, edge_index: Tensor | Graph) -> Tensor:
         """
-        :param x: n x in_channels. NaN marks a missing value, of a network that was loaded and knows their treatment; its
-            indicators of missing values count among in_channels, but not among the columns of x
+        :param x: n x in_channels. NaN marks a missing value, where the network was loaded from a file and knows their treatment.
+            Indicators of missing values count among in_channels, but not among the columns of x
         :param edge_index: 2 x m, both directions of every edge, or a :class:`Graph`
         :returns: n x classes, raw outputs
         """

@@ -291,8 +291,8 @@ class LeonCayley(_Located):
 class IsotropicGaussian(_Located):
     """The isotropic Gaussian distribution on SO(3), IGSO(3), of :class:`sheafnn.rotations.IsotropicGaussian`.
 
-    Derivatives of samples come from the flow that moves the distribution when its scale grows: expectations have the right
-    derivative, while a sample itself, drawn by rejection, is not a smooth function of the scale.
+    Derivatives of samples come from the flow that moves the distribution when its scale grows. So expectations have the right
+    derivative. A sample itself, drawn by rejection, is no smooth function of the scale.
 
     :param location: ... x 3 x 3, rotations M
     :param scale: scale between 1e-30 and 1e30, in radians while it is small; broadcasts with location

@@ -1,6 +1,6 @@
 /// \file
-/// torch_entry(): what sheafnn.torch has of a model. The two networks of any model of the library; beside these, of a model whose
-/// maps per incident pair are of a family that is chosen, the single layers.
+/// torch_entry(): what sheafnn.torch has of a model. The two networks of any model of the library. If the maps per incident
+/// pair are of a chosen family, also the single layers.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 /// \file
-/// A sheaf learner with its maps for sheafnn.torch: from embeddings of nodes to a map for every arc and a weight for every edge,
-/// by the library's SheafLearner and PointMap.
+/// A sheaf learner with its maps for sheafnn.torch. It leads from embeddings of nodes to a map for every arc and a weight
+/// for every edge, by the library's SheafLearner and PointMap.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,8 @@ struct LearnerSetting {
   sheafnn::PointMap<typename Model::Family> point;
 };
 
-/// Output: 2m maps, one for each column of edge_index, matrices row by row; then m edge weights where there are some, in the order
-/// of the graph's edges.
+/// Output: 2m maps, one for each column of edge_index, matrices row by row. Then m edge weights where there are some, in the
+/// order of the graph's edges.
 template <class Model>
 class LearnerPass final : public Pass {
   using Family = typename Model::Family;

@@ -25,8 +25,8 @@
 
 namespace sheafnn {
 
-/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double,
-/// 3.5e-4 for float), so that matrices printed with half of their digits are accepted.
+/// How far a user's rotation may be from orthogonal: |(RᵀR − I)_ij| ≤ √ε of the scalar type (1.5e-8 for double, 3.5e-4 for
+/// float). So matrices printed with half of their digits are accepted.
 template <class Scalar>
 [[nodiscard]] inline Scalar orthogonality_tolerance() {
   return std::sqrt(std::numeric_limits<Scalar>::epsilon());
