@@ -32,12 +32,12 @@ namespace python {
 /// \throws std::invalid_argument  maps of another size or that the family refuses, or missing labels
 template <class Model, class Options>
 [[nodiscard]] Model bare_model(const Options& options, const sheafnn::Graph& graph = {},
-                               const sheafnn::GivenMapArrays& given = {}) {
+                               sheafnn::GivenMapArrays given = {}) {
   const auto make = [&] {
     if constexpr (programs::reads_given_sheaf<Model>) {
       sheafnn::Dataset data;
       data.graph = graph;
-      data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(given);
+      data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(std::move(given));
       return Model(sheafnn::detail::LayoutOnly{}, options,
                    sheafnn::given_posterior<typename Model::Posterior>(data, programs::deviation_of(options)));
     } else if constexpr (std::is_constructible_v<Model, sheafnn::detail::LayoutOnly, const Options&>) {
@@ -63,8 +63,9 @@ inline constexpr bool on_hypergraphs_v = std::is_same_v<sheafnn::GraphOf<Model>,
 
 /// What came as columns for a network to go over.
 template <class Model>
-using ColumnsOf = std::conditional_t<on_hypergraphs_v<Model>, ColumnHypergraph,
-                                     std::conditional_t<programs::reads_given_sheaf<Model>, ColumnSheaf, ColumnGraph>>;
+using ColumnsOf =
+    std::conditional_t<on_hypergraphs_v<Model>, ColumnHypergraph,
+                       std::conditional_t<programs::reads_given_sheaf<Model>, ColumnSheaf, ColumnGraph>>;
 
 template <class Model>
 class NetworkPass final : public Pass {
@@ -203,7 +204,8 @@ class NetworkArchitecture final : public Architecture {
   using Options = typename Model::Options;
 
   explicit NetworkArchitecture(Setting setting)
-      : no_maps_(take_label_count(setting.options)), model_(bare_model<Model>(options_of(setting), {}, no_maps_)) {}
+      : no_maps_(take_label_count(setting.options)),
+        model_(bare_model<Model>(options_of(setting), {}, no_maps_)) {}
 
   [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] Shapes parameters() const override { return shapes_of(model_.parameters()); }
@@ -225,7 +227,7 @@ class NetworkArchitecture final : public Architecture {
     if constexpr (programs::reads_given_sheaf<Model>) {
       sheafnn::GivenMapArrays given = graph->given;
       given.label_count = no_maps_.label_count;
-      Model model = bare_model<Model>(model_.options(), graph->graph, given);
+      Model model = bare_model<Model>(model_.options(), graph->graph, std::move(given));
       return std::make_unique<NetworkPass<Model>>(std::move(model), std::move(graph), std::move(features));
     }
     if (features) return std::make_unique<NetworkPass<Model>>(model_, std::move(graph), std::move(features));
