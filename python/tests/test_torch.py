@@ -323,7 +323,7 @@ def with_maps(net, data):
     """The data with a sheaf whose maps are a network's, and labels of its edges if it has spreads of labels."""
     of = net._architecture
     sheaf = sheafnn.CellularSheaf(data, random_maps(of.maps, of.stalk_dim, 2 * data.edge_count), family=of.maps)
-    labels = np.arange(data.edge_count) % 3 if of.options.get("label_count", "0") != "0" else None
+    labels = np.arange(data.edge_count) % 3 if getattr(net, "label_count", 0) else None
     return data.with_sheaf(sheaf, edge_labels=labels)
 
 

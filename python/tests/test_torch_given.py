@@ -144,6 +144,20 @@ def test_a_sheaf_is_built_once():
     assert len(table) == count - 1
 
 
+def test_changes_of_the_tensors_that_a_graph_was_made_from():
+    e, x, data = edges(), features(7, 4, grad=False).float(), graph_data()
+    maps = random_maps("diagonal", 2, e.shape[1])
+    net = Snn(4, 3, "diagonal", 2, seed=1)
+    graph = Graph(e, sheaf=maps)
+    with torch.no_grad():
+        before = net(x, graph)
+        other = Graph(e, sheaf=CellularSheaf(data, maps, family="diagonal"))
+        e[:, :] = e.flip(1)
+        maps *= 2
+        assert torch.equal(net(x, graph), before)
+        assert torch.equal(net(x, other), before)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_training_lowers_the_loss(kind):
     data = sheafnn.karate_club()
@@ -175,6 +189,7 @@ def test_what_is_refused():
     refused("edge_labels: not allowed without a sheaf", lambda: Graph(e, edge_labels=np.zeros(11)))
     refused(r"sheaf: shape \(21, 2\) is not allowed; must be 22 x d x d, a map for each column", lambda: Graph(e, sheaf=maps[1:]))
     refused(r"sheaf: shape \(22, 2, 3\) is not allowed", lambda: Graph(e, sheaf=torch.ones(22, 2, 3)))
+    refused(r"sheaf\[21, 1\]: nan is not allowed; must be finite", lambda: Graph(e, sheaf=np.append(maps[:-1], [[1, np.nan]], axis=0)))
     refused("sheaf: a tensor with gradient is not allowed; .* use SheafDiffusion", lambda: Graph(e, sheaf=maps.clone().requires_grad_()))
     refused("edge_index: 23 is not allowed; columns of 22 different arcs",
             lambda: Graph(torch.cat([e, e[:, :1]], 1), sheaf=torch.ones(23, 2)))

@@ -252,7 +252,7 @@ class Graph(Relations):
     :param sheaf: the maps for :class:`Snn`, :class:`BsnnGiven`, :class:`NsdGiven` and :class:`BsnnAround`; other modules ignore
         it. A :class:`sheafnn.CellularSheaf` on this graph, a :class:`sheafnn.Dataset` of this graph with a sheaf, or an array or
         tensor: for every column (u, v) of ``edge_index`` the map of u into the edge, m x d x d, or m x d for diagonal maps;
-        loops and repeated columns are not allowed then. It is copied. Networks normalise it themselves
+        loops and repeated columns are not allowed then. It is copied, and ``edge_index`` too. Networks normalise it themselves
     :param edge_weights: of rotations, with an array of maps: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v;
         None: 1
     :param edge_labels: (m / 2) labels from 0 on, in the same order, for networks with a ``label_count``; a Dataset has its own
@@ -275,6 +275,8 @@ class Graph(Relations):
         data = sheaf.data if isinstance(sheaf, CellularSheaf) else sheaf
         if num_nodes is None and isinstance(data, Dataset):
             num_nodes = data.node_count
+        if sheaf is not None and isinstance(edge_index, torch.Tensor):
+            edge_index = edge_index.clone()  # changes of the tensor would leave maps for other edges
         built = self._take(edge_index, num_nodes, "directed" if directed else "graph")
         self.num_edges = int(built.edge_count)
         self.edge_index = edge_index
@@ -322,6 +324,9 @@ class Graph(Relations):
                 f"sheaf: shape {maps.shape} is not allowed; must be {count} x d x d, a map for each column of edge_index, or "
                 f"{count} x d for diagonal maps"
             )
+        bad = np.argwhere(~np.isfinite(maps))
+        if len(bad):
+            raise ValueError(f"sheaf[{', '.join(map(str, bad[0]))}]: {maps[tuple(bad[0])]} is not allowed; must be finite")
         if getattr(own, "dtype", None) in (np.float32, np.float16):
             maps = maps.astype(own.dtype)  # of rotations, it says how well they are known
         weights = _checks.real("edge_weights", [] if edge_weights is None else edge_weights)

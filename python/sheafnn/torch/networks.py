@@ -207,23 +207,10 @@ class _GivenNetwork(_PairNetwork):
 class _AroundNetwork(_GivenNetwork):
     """Its maps are drawn around given ones."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        classes: int,
-        maps: str = "special-orthogonal",
-        stalk_dim: int = 3,
-        *,
-        label_count: int = 0,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-        seed: int | None = None,
-        dtype: torch.dtype | None = None,
-        **options: Any,
-    ) -> None:
-        options["label_count"] = count = _checks.whole("label_count", label_count, 0, 2**20)
-        self._start(in_channels, classes, maps, stalk_dim, options, dropout, input_dropout, seed, dtype)
-        self.label_count = count
+    @property
+    def label_count(self) -> int:
+        """The number of labels of edges, each of which has a spread; 0: a learner predicts the spreads."""
+        return int(self._architecture.options.get("label_count", 0))
 
     def _sheaf(self, relations: Any) -> tuple[Tensor, ...]:
         r = super()._sheaf(relations)
