@@ -134,6 +134,23 @@ def labels_of(name: str, labels: Any, edges: int) -> np.ndarray:
     return table.astype(np.int64)
 
 
+def check_same_graph(name: str, data: Any, nodes: int, edges: np.ndarray) -> None:
+    """
+    :param name: of the argument that is on the graph of ``data``
+    :param edges: of the graph that it must be on, m x 2, sorted
+    :raises ValueError: another graph
+    """
+    own = data.edges
+    for what, found, expected in (("nodes", data.node_count, nodes), ("edges", len(own), len(edges))):
+        if found != expected:
+            raise ValueError(f"{name}: it is on another graph, of {found} {what}; must be {expected}")
+    other = (own != edges).any(axis=1)
+    if other.any():
+        e = int(np.argmax(other))
+        texts = (f"{u} – {v}" for u, v in (own[e], edges[e]))
+        raise ValueError(f"{name}: it is on another graph, whose edge {e} is {next(texts)}; must be {next(texts)}")
+
+
 def arc_table(pairs: np.ndarray, features: Any, arcs: np.ndarray, count: int, name: str = "arc_features") -> np.ndarray:
     """Features of all arcs, 2m x k, from the features of the pairs that a graph was built from.
 

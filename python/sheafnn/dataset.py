@@ -592,8 +592,7 @@ class Dataset(NodeData):
             if edge_labels is not None:
                 raise ValueError("edge_labels: not allowed with a file; it has a key of its own")
             return Dataset(_core.with_given_sheaf(self._core, os.fspath(sheaf)), self._classes)
-        if sheaf.data.node_count != self.node_count or not np.array_equal(sheaf.data.edges, self.edges):
-            raise ValueError("sheaf: it is on another graph")
+        _edges.check_same_graph("sheaf", sheaf.data, self.node_count, self.edges)
         labels = np.empty(0, np.int64)
         if edge_labels is not None:
             labels = _edges.labels_of("edge_labels", _masks.plain(edge_labels), self.edge_count)

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "given_arrays.hpp"
 #include "graph_arrays.hpp"
 #include "interpreter.hpp"
 #include "module.hpp"
@@ -109,22 +110,12 @@ nb::object types_array(std::span<const std::int32_t> types, Index count) {
   return nb::cast(to_numpy(std::vector<std::int32_t>(types.begin(), types.end()), {types.size()}));
 }
 
-/// A copy of the data with the maps of a sheaf that is given.
-///
-/// \param maps         2m × map_size numbers, of the arcs in the order of the graph
-/// \param weights      m, or empty: all 1
-/// \param labels       m labels of the edges, or empty
-/// \param label_count  where there are more labels than edges have
-/// \throws std::invalid_argument  a label out of range; networks check the maps, whose family they know
+/// A copy of the data with the maps of a sheaf that is given; see given_arrays().
 Dataset with_given_sheaf(const Dataset& data, const Input<double>& maps, const Input<double>& weights,
                          const Input<std::int64_t>& labels, Index label_count) {
-  sheafnn::GivenMapArrays given;
-  given.maps = vector_of(maps);
-  given.edge_weights = vector_of(weights);
-  given.set_edge_labels(span_of(labels));
-  given.label_count = std::max(given.label_count, label_count);
   Dataset r = data;
-  r.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(std::move(given));
+  r.given_sheaf =
+      std::make_shared<const sheafnn::GivenMapArrays>(given_arrays(maps, weights, labels, label_count));
   return r;
 }
 /// The arguments of with_given_sheaf(), or None.

@@ -25,17 +25,21 @@ from sheafnn.torch import (  # noqa: E402
     BconnNsd,
     Bcsnn,
     Bsnn,
+    BsnnAround,
+    BsnnGiven,
     Bunn,
     ConnNsd,
     CooperativeSheafConv,
     Csnn,
     Graph,
     Nsd,
+    NsdGiven,
     PolynomialSheafConv,
     SheafConv,
     SheafDiffusion,
     SheafFlow,
     SheafLearner,
+    Snn,
 )
 
 FAMILIES = [("special-orthogonal", 3), ("special-orthogonal", 2), ("diagonal", 2), ("general-linear", 2), ("identity", 1)]
@@ -298,6 +302,14 @@ NETWORKS += [
     (BconnNsd, None, 2, {}),
     (Bunn, None, 2, {"bundles": 2, "terms": 3}),
     (BayesianBunn, None, 2, {"bundles": 2, "terms": 3}),
+    (Snn, "diagonal", 2, {}),
+    (Snn, "special-orthogonal", 2, {"activation": "gelu", "bias": False}),
+    (BsnnGiven, "diagonal", 2, {"deviation": "arcs-and-means"}),
+    (BsnnGiven, "special-orthogonal", 2, {"label_count": 3}),
+    (NsdGiven, "diagonal", 2, {"add_lp": True}),
+    (NsdGiven, "diagonal", 2, {"layer": "directed"}),
+    (BsnnAround, "diagonal", 2, {"layer": "wave"}),
+    (BsnnAround, "diagonal", 2, {"label_count": 3}),
 ]
 
 
@@ -305,6 +317,23 @@ def network(kind, maps, d, options, dtype=torch.float64, features=4, classes=3, 
     place = {"stalk_dim": d} if maps is None else {"maps": maps, "stalk_dim": d}
     sizes = {"channels": 3} if kind in (SheafFlow, BayesianSheafFlow) else {"channels": 3, "layers": 2}
     return kind(features, classes, **place, **sizes, **{"seed": 1, "dtype": dtype, **options, **more})
+
+
+def with_maps(net, data):
+    """The data with a sheaf whose maps are a network's, and labels of its edges if it has spreads of labels."""
+    of = net._architecture
+    sheaf = sheafnn.CellularSheaf(data, random_maps(of.maps, of.stalk_dim, 2 * data.edge_count), family=of.maps)
+    labels = np.arange(data.edge_count) % 3 if getattr(net, "label_count", 0) else None
+    return data.with_sheaf(sheaf, edge_labels=labels)
+
+
+def over(net, e, data=None):
+    """What a network goes over: a graph with a sheaf where its maps are given, else the columns."""
+    if not net._architecture.given_sheaf:
+        return e
+    if data is None:
+        data = with_maps(net, sheafnn.Dataset.from_numpy(e.T.numpy(), np.zeros((int(e.max()) + 1, 1))))
+    return Graph(e, directed=net._architecture.relations == "directed", sheaf=data)
 
 
 def some_directions(e, options):
@@ -317,6 +346,7 @@ def some_directions(e, options):
 def test_gradients_of_networks(kind, maps, d, options, training):
     e, x = some_directions(edges(), options), features(7, 4, grad=False)
     net = moved(network(kind, maps, d, options, dropout=0.2, input_dropout=0.2), 0.1).train(training)
+    e = over(net, e)
 
     def call(x):
         output = net(x, e)
@@ -333,7 +363,7 @@ def test_checkpoints_to_the_bit(kind, maps, d, options, tmp_path):
     assert list(other.state_dict()) == list(net.state_dict())
     for name, value in net.state_dict().items():
         assert torch.equal(value, other.state_dict()[name]), name
-    e, x = edges(), features(7, 4, grad=False).float()
+    e, x = over(net, edges()), features(7, 4, grad=False).float()
     assert torch.equal(net(x, e), other(x, e))
     other.save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
@@ -354,6 +384,9 @@ def test_predictions_of_the_library(kind, maps, d, options, tmp_path):
     net = network(kind, maps, d, options, torch.float32, x.shape[1], data.class_count, seed=7).eval()
     moved(net, 0.1)
     net.step = 0
+    if net._architecture.given_sheaf:
+        data = with_maps(net, data)
+    e = over(net, e, data)
     model = net.to_model()
     theirs = model.predict(data._core, 1, 7, 0, 1)["probabilities"]
     with torch.no_grad():

@@ -10,14 +10,16 @@ from sheafnn.torch import (  # noqa: E402
     BayesianSheafFlow,
     BconnNsd,
     Bsnn,
+    BsnnAround,
     Bunn,
     ConnNsd,
     Graph,
     Nsd,
     SheafConv,
     SheafFlow,
+    Snn,
 )
-from test_torch import LAYERS, check_gradient, edges, features, moved, network, refused, some_directions  # noqa: E402
+from test_torch import LAYERS, check_gradient, edges, features, moved, network, over, refused, some_directions  # noqa: E402
 
 PLAIN = [options for options in LAYERS if not any(name.startswith("random") for name in options)]
 
@@ -70,14 +72,16 @@ COMPILED = [
     (BconnNsd, None, 2, {}),
     (Bunn, None, 2, {"bundles": 2}),
     (BayesianBunn, None, 2, {"bundles": 2}),
+    (Snn, "special-orthogonal", 2, {}),
+    (BsnnAround, "diagonal", 2, {"label_count": 3}),
 ]
 
 
 @pytest.mark.parametrize("kind, maps, d, options", COMPILED)
 def test_compiled_networks(kind, maps, d, options):
     """The same numbers, drawn by seed and step, and the same derivatives."""
-    e, x = edges(), features(7, 4, grad=False).float()
     net = network(kind, maps, d, options, torch.float32, dropout=0.2)
+    e, x = over(net, edges()), features(7, 4, grad=False).float()
 
     def loss(x):
         return net(x, e).square().sum() + net.kl()

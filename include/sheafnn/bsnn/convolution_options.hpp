@@ -30,7 +30,7 @@ struct ConvolutionOptions {
                                     .title = "Sheaf convolutions",
                                     .maps = "given maps",
                                     .learned_maps = false,
-                                    .modules = "SheafDiffusion"};
+                                    .modules = "Snn, BsnnGiven"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< c_l, feature channels per stalk coordinate, where `widths` is empty

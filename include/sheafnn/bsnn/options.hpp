@@ -46,7 +46,7 @@ struct ModelOptions {
                                           .title = "Networks of layers on a given sheaf",
                                           .maps = "given maps of incident pairs",
                                           .learned_maps = false,
-                                          .modules = "SheafDiffusion"};
+                                          .modules = "NsdGiven, BsnnAround, SheafDiffusion"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate

@@ -37,12 +37,16 @@ from .networks import (
     BconnNsd,
     Bcsnn,
     Bsnn,
+    BsnnAround,
+    BsnnGiven,
     Bunn,
     ConnNsd,
     Csnn,
     Nsd,
+    NsdGiven,
     SheafFlow,
     SheafHyperGnn,
+    Snn,
 )
 
 __all__ = [
@@ -55,6 +59,8 @@ __all__ = [
     "BconnNsd",
     "Bcsnn",
     "Bsnn",
+    "BsnnAround",
+    "BsnnGiven",
     "Bunn",
     "ConnNsd",
     "CooperativeSheafConv",
@@ -62,6 +68,7 @@ __all__ = [
     "Graph",
     "Hypergraph",
     "Nsd",
+    "NsdGiven",
     "PolynomialSheafConv",
     "SheafConv",
     "SheafDiffusion",
@@ -69,5 +76,6 @@ __all__ = [
     "SheafHyperGnn",
     "SheafHypergraphConv",
     "SheafLearner",
+    "Snn",
     "rotations",
 ]

@@ -103,6 +103,11 @@ class Architecture:
         return self.options.get("learner") == "sage-projected"
 
     @functools.cached_property
+    def given_sheaf(self) -> bool:
+        """Whether the maps come with the graph. The operator takes the tensors of ``Graph._sheaf`` behind the parameters."""
+        return bool(self.narrow.has_given_sheaf)
+
+    @functools.cached_property
     def relations(self) -> str:
         """What a pass goes over: a ``"graph"``, a ``"directed"`` one, whose edges may be there in one direction only, or a
         ``"hypergraph"``.

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any
+from typing import Any, Sequence
 
+import numpy as np
 import torch
 
-from .. import _torch
+from .. import _checks, _torch
 from .._checks import one_type, whole
+from .._edges import check_same_graph, labels_of
+from .._masks import plain
+from ..dataset import Dataset
+from ..rotations import rounded_rotations
+from ..sheaf import CellularSheaf
 from ._architectures import Architecture, describe
 
 
@@ -43,6 +49,7 @@ _graphs = _ByTensor()  #: edge_index: (version, nodes, _Entry)
 _directed = _ByTensor()  #: the same, of graphs whose edges may be there in one direction only
 _hypergraphs = _ByTensor()  #: hyperedge_index: (version, nodes, _Entry)
 _tables = {"graph": _graphs, "directed": _directed, "hypergraph": _hypergraphs}
+_sheaves = {rotations: _ByTensor() for rotations in (False, True)}  #: maps: (version, entry of the graph, _Entry)
 _features = _ByTensor()  #: x: (version, C++ features, key)
 _sparse = _ByTensor()  #: x: (version, entries that are not 0, plans of linear layers by their width)
 
@@ -136,11 +143,33 @@ def features_of(x: torch.Tensor) -> tuple[Any, Any]:
         return features, key
 
 
-def plan_of(of: Architecture, columns: torch.Tensor, x: torch.Tensor) -> Any:
-    """Where passes over this graph or hypergraph come from."""
+def _with_sheaf(entry: _Entry, sheaf: Sequence[torch.Tensor], rotations: bool) -> _Entry:
+    """The graph with a given sheaf, built where it is not the one of the last call.
+
+    :param sheaf: the tensors of ``Graph._sheaf``, which come and go together
+    :param rotations: whether maps of less than double precision are rounded rotations
+    """
+    maps, weights, labels = (one.detach().numpy() for one in sheaf)
+    version, found = _version(sheaf[0]), _sheaves[rotations].get(sheaf[0])
+    if found is not None and version is not None and found[:2] == (version, entry):
+        return found[2]
+    table = _checks.real("sheaf", rounded_rotations("sheaf", maps) if rotations else maps)
+    made = _Entry(_torch.sheaf(entry.graph, table, weights, labels.astype(np.int64)))
+    if version is not None:
+        _sheaves[rotations][sheaf[0]] = (version, entry, made)
+    return made
+
+
+def plan_of(of: Architecture, columns: torch.Tensor, x: torch.Tensor, sheaf: Sequence[torch.Tensor] = ()) -> Any:
+    """Where passes over this graph or hypergraph come from.
+
+    :param sheaf: of a network with given maps, the tensors of ``Graph._sheaf``
+    """
     wide = x.dtype == torch.float64
     entry = entry_of(columns, x.shape[0], of.relations)
     with _lock:
+        if of.given_sheaf:
+            entry = _with_sheaf(entry, sheaf, of.maps == "special-orthogonal")
         features, key = (None, None) if of.layer else features_of(x)
         plan = entry.plans.get((of.text, wide))
         if plan is None or plan[0] is not key:
@@ -220,14 +249,91 @@ class Graph(Relations):
         once
     :param num_nodes: number of nodes n; None: the largest node number plus 1
     :param directed: whether an edge may have one direction only, for layers with the option of that name
+    :param sheaf: the maps for :class:`Snn`, :class:`BsnnGiven`, :class:`NsdGiven` and :class:`BsnnAround`; other modules ignore
+        it. A :class:`sheafnn.CellularSheaf` on this graph, a :class:`sheafnn.Dataset` of this graph with a sheaf, an array or a
+        tensor. An array has the map of u into the edge for every column (u, v) of ``edge_index``: m x d x d, or m x d for
+        diagonal maps. Loops and repeated columns are not allowed then. Sheaf and ``edge_index`` are copied. Networks normalise
+        the sheaf themselves
+    :param edge_weights: of rotations, with an array of maps: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v;
+        None: 1
+    :param edge_labels: (m / 2) labels from 0 on, in the same order, for networks with a ``label_count``; a Dataset has its own
     :raises ValueError: an argument is not allowed; the message names the argument, its value and the limit
     """
 
     _argument, _count = "edge_index", "m"
+    _sheaf: tuple[torch.Tensor, ...]  #: maps in the order of arcs, weights and labels of edges; nothing without a sheaf
 
-    def __init__(self, edge_index: torch.Tensor, num_nodes: int | None = None, *, directed: bool = False) -> None:
-        self.num_edges = int(self._take(edge_index, num_nodes, "directed" if directed else "graph").edge_count)
+    def __init__(
+        self,
+        edge_index: torch.Tensor,
+        num_nodes: int | None = None,
+        *,
+        directed: bool = False,
+        sheaf: Any = None,
+        edge_weights: Any = None,
+        edge_labels: Any = None,
+    ) -> None:
+        data = sheaf.data if isinstance(sheaf, CellularSheaf) else sheaf
+        if num_nodes is None and isinstance(data, Dataset):
+            num_nodes = data.node_count
+        if sheaf is not None and isinstance(edge_index, torch.Tensor):
+            edge_index = edge_index.clone()  # changes of the tensor would leave maps for other edges
+        built = self._take(edge_index, num_nodes, "directed" if directed else "graph")
+        self.num_edges = int(built.edge_count)
         self.edge_index = edge_index
+        self._sheaf = () if sheaf is None else self._checked(built, sheaf, edge_weights, edge_labels)
+        for name, value in (("edge_weights", edge_weights), ("edge_labels", edge_labels)):
+            if sheaf is None and value is not None:
+                raise ValueError(f"{name}: not allowed without a sheaf")
+
+    def _checked(self, built: Any, sheaf: Any, edge_weights: Any, edge_labels: Any) -> tuple[torch.Tensor, ...]:
+        """Maps in the order of arcs, sorted by source and target, in their own precision; weights and labels of edges, or none."""
+        columns = self.edge_index.detach().numpy()
+        weights, labels = np.empty(0), np.empty(0)
+        if isinstance(sheaf, (CellularSheaf, Dataset)):
+            what = type(sheaf).__name__
+            if edge_weights is not None:
+                raise ValueError(f"edge_weights: not allowed with a {what}, which has its own")
+            data = sheaf.data if isinstance(sheaf, CellularSheaf) else sheaf
+            ends = np.sort(columns[:, columns[0] != columns[1]], axis=0)
+            check_same_graph("sheaf", data, self.num_nodes, np.unique(ends, axis=1).T)
+            if isinstance(sheaf, CellularSheaf):
+                maps, weights = sheaf.maps, sheaf.edge_weights
+            else:
+                if edge_labels is not None:
+                    raise ValueError(f"edge_labels: not allowed with a {what}, which has its own")
+                if sheaf._core.given_sheaf is None:
+                    raise ValueError("sheaf: a Dataset without a sheaf is not allowed; Dataset.with_sheaf gives it one")
+                maps, weights, labels, _ = sheaf._core.given_sheaf
+        else:
+            maps, weights = self._arrays(built, columns, sheaf, edge_weights)
+        if edge_labels is not None:
+            labels = labels_of("edge_labels", plain(edge_labels), self.num_edges)
+        # Labels as numbers of the kind that may have derivatives: the operators treat them as parameters.
+        return torch.from_numpy(maps.copy()), torch.from_numpy(weights.copy()), torch.from_numpy(labels.astype(np.float64))
+
+    def _arrays(self, built: Any, columns: np.ndarray, sheaf: Any, edge_weights: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Maps in the order of arcs, and weights, from arrays or tensors."""
+        for name, value in (("sheaf", sheaf), ("edge_weights", edge_weights)):
+            if isinstance(value, torch.Tensor) and value.requires_grad:
+                raise ValueError(f"{name}: a tensor with gradient is not allowed; given maps are data, use SheafDiffusion")
+        built.require_one_column_each()
+        count, own = columns.shape[1], plain(sheaf)
+        maps = _checks.real("sheaf", own)
+        if maps.ndim not in (2, 3) or len(maps) != count or maps.shape[1] != maps.shape[-1]:
+            raise ValueError(
+                f"sheaf: shape {maps.shape} is not allowed; must be {count} x d x d, a map for each column of "
+                f"edge_index. Diagonal maps are {count} x d"
+            )
+        bad = np.argwhere(~np.isfinite(maps))
+        if len(bad):
+            raise ValueError(f"sheaf[{', '.join(map(str, bad[0]))}]: {maps[tuple(bad[0])]} is not allowed; must be finite")
+        if getattr(own, "dtype", None) in (np.float32, np.float16):
+            maps = maps.astype(own.dtype)  # of rotations, it says how well they are known
+        weights = _checks.real("edge_weights", [] if edge_weights is None else edge_weights)
+        if edge_weights is not None and weights.shape != (self.num_edges,):
+            raise ValueError(f"edge_weights: shape {weights.shape} is not allowed; must be ({self.num_edges},), a weight for each edge")
+        return maps[np.lexsort((columns[1], columns[0]))], weights
 
     def __repr__(self) -> str:
         return f"Graph(num_nodes={self.num_nodes}, num_edges={self.num_edges})"

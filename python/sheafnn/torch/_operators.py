@@ -102,7 +102,7 @@ def _check_parameters(of: Architecture, x: Tensor, parameters: Sequence[Tensor])
         raise ValueError(f"lin1.weight: {x.shape[1]} rows are not allowed; must be {of.width}")
     for (name, shape), value in zip(of.expected, parameters):
         _check_parameter(name, value, shape, x.dtype)
-    for value in parameters[len(of.expected) :]:  # maps and edge weights
+    for value in parameters[len(of.expected) :]:  # maps, edge weights and edge labels
         _graphs.check_storage("maps, edge_weights", value)
 
 
@@ -125,7 +125,7 @@ def _forward(
     :param stays: the caller keeps x, which is contiguous, until the last backward pass
     """
     of = architecture(name)
-    plan = _graphs.plan_of(of, edge_index, x)
+    plan = _graphs.plan_of(of, edge_index, x, parameters[len(of.expected) :] if of.given_sheaf else ())
     _check_parameters(of, x, parameters)
     output = torch.empty(_output_shape(of, edge_index, x), dtype=x.dtype)
     rows = x.contiguous()

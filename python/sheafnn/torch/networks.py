@@ -21,12 +21,16 @@ __all__ = [
     "BconnNsd",
     "Bcsnn",
     "Bsnn",
+    "BsnnAround",
+    "BsnnGiven",
     "Bunn",
     "ConnNsd",
     "Csnn",
     "Nsd",
+    "NsdGiven",
     "SheafFlow",
     "SheafHyperGnn",
+    "Snn",
 ]
 
 #: what checkpoints say of a model beside its options
@@ -94,8 +98,12 @@ class _Network(KlModule):
         if x.requires_grad:
             layer = "SheafHypergraphConv" if self._architecture.relations == "hypergraph" else "SheafConv"
             raise ValueError(f"x: a tensor with gradient is not allowed; features of networks are data, use {layer}")
-        output, self._last_kl = self._run(x, relations, (), self.dropout, self.input_dropout)
+        output, self._last_kl = self._run(x, relations, self._sheaf(relations), self.dropout, self.input_dropout)
         return output
+
+    def _sheaf(self, relations: Tensor | Relations) -> tuple[Tensor, ...]:
+        """The tensors of the maps, where they are given."""
+        return ()
 
     def to_model(self) -> Any:
         """The trained model as an object of the library, for ``predict``, ``save`` and pickle."""
@@ -116,6 +124,11 @@ class _Network(KlModule):
         self.to_model().save(os.fspath(path), {})
 
     @classmethod
+    def _more(cls, tensors: list[Any]) -> dict[str, Any]:
+        """Arguments that the shapes of a checkpoint's tensors say."""
+        return {}
+
+    @classmethod
     def load(cls, path: str | os.PathLike[str], **arguments: Any) -> Any:
         """A network from a checkpoint of the library.
 
@@ -130,7 +143,7 @@ class _Network(KlModule):
         known = set(describe_options(cls._kind, model))
         options = {key: text for key, text in metadata.items() if key in known}
         first = tensors[0][1]
-        place: dict[str, Any] = dict(stalk_dim=model.stalk_dimension)
+        place: dict[str, Any] = dict(stalk_dim=model.stalk_dimension, **cls._more(tensors))
         if not _core.own_maps(cls._kind):
             place["maps"] = model.maps
         features, classes = int(options.pop("features")), int(options.pop("classes"))
@@ -170,6 +183,49 @@ class _PairNetwork(_Network):
         self._start(in_channels, classes, maps, stalk_dim, options, dropout, input_dropout, seed, dtype)
 
 
+class _GivenNetwork(_PairNetwork):
+    """Its maps are given with the graph."""
+
+    def forward(self, x: Tensor, edge_index: Graph) -> Tensor:  # type: ignore[override]
+        """
+        :param x: as in :class:`Nsd`
+        :param edge_index: a :class:`Graph` with a sheaf of the network's maps and stalk dimension. A further graph has a sheaf of its
+            own
+        :returns: n x classes, raw outputs
+        """
+        return self._outputs(x, edge_index)
+
+    def _sheaf(self, relations: Any) -> tuple[Tensor, ...]:
+        if isinstance(relations, Graph) and relations._sheaf:
+            return relations._sheaf
+        what = "a Graph without a sheaf" if isinstance(relations, Graph) else f"a {type(relations).__name__}"
+        raise ValueError(
+            f"edge_index: {what} is not allowed; the maps of {self._kind} are given: sheafnn.torch.Graph(edge_index, sheaf=...)"
+        )
+
+
+class _AroundNetwork(_GivenNetwork):
+    """Its maps are drawn around given ones."""
+
+    @property
+    def label_count(self) -> int:
+        """The number of labels of edges, each of which has a spread; 0: a learner predicts the spreads."""
+        return int(self._architecture.options.get("label_count", 0))
+
+    def _sheaf(self, relations: Any) -> tuple[Tensor, ...]:
+        r = super()._sheaf(relations)
+        if r[2].numel() and self.label_count == 0 and "deviation" not in self._architecture.options:
+            count = int(r[2].max()) + 1
+            raise ValueError(
+                f"label_count: 0 is not allowed; the graph has edge_labels: give the network label_count={count}, or leave them out"
+            )
+        return r
+
+    @classmethod
+    def _more(cls, tensors: list[Any]) -> dict[str, Any]:
+        return {"label_count": shape[0] for name, _, shape, _ in tensors if name == "sheaf.dispersion"}
+
+
 class _HypergraphNetwork(_PairNetwork):
     """It works on a hypergraph."""
 
@@ -203,8 +259,14 @@ class _OwnMapsNetwork(_Network):
         self._start(in_channels, classes, _core.own_maps(self._kind), stalk_dim, options, dropout, input_dropout, seed, dtype)
 
 
-def _documented(what: str) -> str:
-    return what + "\n\n    " + (_Network.__doc__ or "")
+def _documented(what: str, more: str = "") -> str:
+    """:param more: the text of a parameter before the seed"""
+    return what + "\n\n    " + (_Network.__doc__ or "").replace(":param seed:", more + ":param seed:")
+
+
+_LABELS = """:param label_count: number of labels of edges, 0 to 1048576: edges of one label have one spread, and the graph has
+        ``edge_labels``. 0: a learner predicts the spreads
+    """
 
 
 class Nsd(_PairNetwork):
@@ -234,6 +296,37 @@ class SheafFlow(_PairNetwork):
 class BayesianSheafFlow(_PairNetwork):
     __doc__ = _documented("Continuous-time diffusion over a sheaf that is drawn in every call.")
     _kind = "bflow"
+
+
+class Snn(_GivenNetwork):
+    __doc__ = _documented(
+        "Sheaf neural network: convolutions on a sheaf that comes with the :class:`Graph` (math: \"Convolutions on given sheaves\"). "
+        "Checkpoints\n    have no given maps."
+    )
+    _kind = "snn"
+
+
+class NsdGiven(_GivenNetwork):
+    __doc__ = _documented("The layers of Nsd on a sheaf that comes with the :class:`Graph`. Checkpoints have no given maps.")
+    _kind = "nsd-given"
+
+
+class BsnnGiven(_AroundNetwork):
+    __doc__ = _documented(
+        "The convolutions of Snn on sheaves that are drawn around a given one in every call. The option ``deviation`` says what "
+        "decides their\n    distributions. Checkpoints have no given maps.",
+        _LABELS,
+    )
+    _kind = "bsnn-given"
+
+
+class BsnnAround(_AroundNetwork):
+    __doc__ = _documented(
+        "The layers of Nsd on sheaves that are drawn around a given one in every call (math: \"Around given maps\"). Checkpoints have no "
+        "given\n    maps.",
+        _LABELS,
+    )
+    _kind = "bsnn-around"
 
 
 class SheafHyperGnn(_HypergraphNetwork):

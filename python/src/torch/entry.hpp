@@ -1,6 +1,6 @@
 /// \file
-/// torch_entry(): what sheafnn.torch has of a model. The two networks of any model of the library. If the maps per incident
-/// pair are of a chosen family, also the single layers.
+/// torch_entry(): what sheafnn.torch has of a model. The two networks of any model of the library. If the model learns maps per
+/// incident pair, of a family that the user chooses, also the single layers.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ template <class Bayesian, class Deterministic>
   if (setting.kind == Bayesian::kind) return std::make_shared<NetworkArchitecture<Bayesian>>(setting);
   if (setting.kind == Deterministic::kind) return std::make_shared<NetworkArchitecture<Deterministic>>(setting);
   using Family = typename Deterministic::Family;
-  if constexpr (std::is_same_v<typename Deterministic::Options, sheafnn::ModelOptions>) {
+  if constexpr (std::is_same_v<typename Deterministic::Options, sheafnn::ModelOptions> &&
+                !programs::reads_given_sheaf<Deterministic>) {
     using S = typename Deterministic::Scalar;
     if (setting.kind == diffusion_kind) return std::make_shared<DiffusionArchitecture<Family, S>>(setting);
     if constexpr (sheafnn::sheaf::is_learned<Family>) {

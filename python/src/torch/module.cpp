@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "../arrays.hpp"
+#include "../given_arrays.hpp"
 #include "../interpreter.hpp"
 #include "pass.hpp"
 #include "rotations.hpp"
@@ -255,7 +256,8 @@ void bind_torch(nb::module_& core) {
   nb::class_<ColumnGraph, Relations>(module, "Graph")
       .def_prop_ro("node_count", [](const ColumnGraph& graph) { return graph.graph.node_count(); })
       .def_prop_ro("edge_count", [](const ColumnGraph& graph) { return graph.graph.edge_count(); })
-      .def_prop_ro("one_column_each", &ColumnGraph::one_column_each);
+      .def("require_one_column_each", &ColumnGraph::require_one_column_each);
+  nb::class_<ColumnSheaf, Relations>(module, "Sheaf");
   nb::class_<sheafnn::NodeFeatures>(module, "Features");
   nb::class_<Architecture>(module, "Architecture")
       .def_prop_ro("names", [](const Architecture& of) { return of.parameters().names; })
@@ -265,6 +267,7 @@ void bind_torch(nb::module_& core) {
       .def_prop_ro("row", &Architecture::row)
       .def_prop_ro("bayesian", &Architecture::bayesian)
       .def_prop_ro("on_hypergraphs", &Architecture::on_hypergraphs)
+      .def_prop_ro("has_given_sheaf", &Architecture::has_given_sheaf)
       .def_prop_ro("metadata", &Architecture::metadata);
   nb::class_<Plan>(module, "Plan");
   nb::class_<Ticket>(module, "Ticket").def("array", &ticket_array);
@@ -278,6 +281,10 @@ void bind_torch(nb::module_& core) {
   });
   module.def("graph", [](Index nodes, Index columns, std::uintptr_t address, bool directed) {
     return std::const_pointer_cast<ColumnGraph>(make_graph(nodes, columns, address, directed));
+  });
+  module.def("sheaf", [](const std::shared_ptr<ColumnGraph>& graph, const Input<double>& maps,
+                         const Input<double>& weights, const Input<std::int64_t>& labels) {
+    return std::make_shared<ColumnSheaf>(graph, given_arrays(maps, weights, labels));
   });
   module.def("hypergraph", [](Index nodes, Index columns, std::uintptr_t address) {
     return std::const_pointer_cast<ColumnHypergraph>(make_hypergraph(nodes, columns, address));

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <sheafnn/bsnn/forward_pass.hpp>
+#include <sheafnn/bsnn/given_posterior.hpp>
 #include <sheafnn/bsnn/network.hpp>
 #include <sheafnn/core/buffer.hpp>
+#include <sheafnn/graph/dataset.hpp>
+#include <sheafnn/graph/given_map_arrays.hpp>
 #include <sheafnn/graph/graph_of.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/io/option_text.hpp>
@@ -17,15 +21,26 @@
 #include <utility>
 
 #include "../options.hpp"
+#include "models/model_on.hpp"
 #include "pass.hpp"
 
 namespace python {
 
 /// The model of these options, with parameters that are to be set.
+///
+/// \param graph, given  where maps are given; without edges the model serves for its parameters
+/// \throws std::invalid_argument  maps of another size or that the family refuses, or missing labels
 template <class Model, class Options>
-[[nodiscard]] Model bare_model(const Options& options) {
+[[nodiscard]] Model bare_model(const Options& options, const sheafnn::Graph& graph = {},
+                               sheafnn::GivenMapArrays given = {}) {
   const auto make = [&] {
-    if constexpr (std::is_constructible_v<Model, sheafnn::detail::LayoutOnly, const Options&>) {
+    if constexpr (programs::reads_given_sheaf<Model>) {
+      sheafnn::Dataset data;
+      data.graph = graph;
+      data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(std::move(given));
+      return Model(sheafnn::detail::LayoutOnly{}, options,
+                   sheafnn::given_posterior<typename Model::Posterior>(data, programs::deviation_of(options)));
+    } else if constexpr (std::is_constructible_v<Model, sheafnn::detail::LayoutOnly, const Options&>) {
       return Model(sheafnn::detail::LayoutOnly{}, options);
     } else {
       return Model(sheafnn::detail::LayoutOnly{}, options, typename Model::Posterior{});
@@ -48,7 +63,9 @@ inline constexpr bool on_hypergraphs_v = std::is_same_v<sheafnn::GraphOf<Model>,
 
 /// What came as columns for a network to go over.
 template <class Model>
-using ColumnsOf = std::conditional_t<on_hypergraphs_v<Model>, ColumnHypergraph, ColumnGraph>;
+using ColumnsOf =
+    std::conditional_t<on_hypergraphs_v<Model>, ColumnHypergraph,
+                       std::conditional_t<programs::reads_given_sheaf<Model>, ColumnSheaf, ColumnGraph>>;
 
 template <class Model>
 class NetworkPass final : public Pass {
@@ -186,7 +203,9 @@ class NetworkArchitecture final : public Architecture {
  public:
   using Options = typename Model::Options;
 
-  explicit NetworkArchitecture(const Setting& setting) : model_(bare_model<Model>(options_of(setting))) {}
+  explicit NetworkArchitecture(Setting setting)
+      : no_maps_(take_label_count(setting.options)),
+        model_(bare_model<Model>(options_of(setting), {}, no_maps_)) {}
 
   [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] Shapes parameters() const override { return shapes_of(model_.parameters()); }
@@ -195,8 +214,9 @@ class NetworkArchitecture final : public Architecture {
   }
   [[nodiscard]] Index width() const override { return model_.hidden_width(); }
   [[nodiscard]] Index row() const override { return row_of(model_); }
-  [[nodiscard]] bool bayesian() const override { return Model::kind == Options::kind.bayesian; }
+  [[nodiscard]] bool bayesian() const override { return Model::bayesian; }
   [[nodiscard]] bool on_hypergraphs() const override { return on_hypergraphs_v<Model>; }
+  [[nodiscard]] bool has_given_sheaf() const override { return programs::reads_given_sheaf<Model>; }
   [[nodiscard]] std::map<std::string, std::string> metadata() const override {
     return sheafnn::io::to_tensors(model_).metadata;
   }
@@ -204,6 +224,12 @@ class NetworkArchitecture final : public Architecture {
       const std::shared_ptr<const Relations>& relations,
       std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
     auto graph = columns_of<ColumnsOf<Model>>(relations);
+    if constexpr (programs::reads_given_sheaf<Model>) {
+      sheafnn::GivenMapArrays given = graph->given;
+      given.label_count = no_maps_.label_count;
+      Model model = bare_model<Model>(model_.options(), graph->graph, std::move(given));
+      return std::make_unique<NetworkPass<Model>>(std::move(model), std::move(graph), std::move(features));
+    }
     if (features) return std::make_unique<NetworkPass<Model>>(model_, std::move(graph), std::move(features));
     Options options = model_.options();
     options.features = 1;  // of a layer: PyTorch has the weights of the encoder, which are not read
@@ -211,6 +237,18 @@ class NetworkArchitecture final : public Architecture {
   }
 
  private:
+  /// Takes the number of labels of edges out of the texts: the posterior has it, and the options have not. 0: a learner predicts
+  /// spreads.
+  static sheafnn::GivenMapArrays take_label_count(std::map<std::string, std::string>& texts) {
+    sheafnn::GivenMapArrays r;
+    if constexpr (programs::reads_given_sheaf<Model> && Model::bayesian) {
+      if (const auto found = texts.extract("label_count"); !found.empty()) {
+        sheafnn::io::parse_option("label_count", found.mapped(), r.label_count);
+        sheafnn::require_between("label_count", r.label_count, 0, sheafnn::GivenMapArrays::largest_label + 1);
+      }
+    }
+    return r;
+  }
   static Options options_of(const Setting& setting) {
     Options options;
     options.features = setting.features;
@@ -223,6 +261,7 @@ class NetworkArchitecture final : public Architecture {
     return options;
   }
 
+  sheafnn::GivenMapArrays no_maps_;  ///< of a graph without edges, with the number of labels
   Model model_;
 };
 

@@ -11,13 +11,13 @@
 #include <sheafnn/core/config.hpp>
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/features.hpp>
+#include <sheafnn/graph/given_map_arrays.hpp>
 #include <sheafnn/graph/graph.hpp>
 #include <sheafnn/graph/hypergraph.hpp>
 #include <sheafnn/nn/activation.hpp>
 #include <sheafnn/nn/parameters.hpp>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,28 +25,35 @@ namespace python {
 
 using sheafnn::Index;
 
-/// What a pass goes over: a graph, or a hypergraph.
+/// What a pass goes over: a graph, a graph with a given sheaf, or a hypergraph.
 struct Relations {
   Relations() = default;
   Relations(const Relations&) = delete;
   Relations& operator=(const Relations&) = delete;
   virtual ~Relations() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
 };
 
 /// A hypergraph that came as the columns of hyperedge_index.
 struct ColumnHypergraph final : Relations {
+  static constexpr std::string_view names = "hypergraphs";
   explicit ColumnHypergraph(sheafnn::Hypergraph of) : graph(std::move(of)) {}
+
+  [[nodiscard]] std::string_view name() const override { return "a hypergraph"; }
 
   sheafnn::Hypergraph graph;
 };
 
 /// A graph that came as the columns of edge_index, each edge in both directions.
 struct ColumnGraph final : Relations {
+  static constexpr std::string_view names = "graphs";
+
   sheafnn::Graph graph;
   /// Per arc: a column that has it.
   std::vector<Index> column_of_arc;
   Index columns = 0;
 
+  [[nodiscard]] std::string_view name() const override { return "a graph"; }
   /// Whether every column is an arc of its own.
   [[nodiscard]] bool one_column_each() const { return columns == graph.arc_count(); }
   /// For layers whose maps come one for each column.
@@ -60,14 +67,26 @@ struct ColumnGraph final : Relations {
   }
 };
 
-/// \tparam Columns  ColumnGraph, or ColumnHypergraph
+/// A graph that came as columns, with the maps of a sheaf that is given.
+struct ColumnSheaf final : Relations {
+  static constexpr std::string_view names = "graphs with a given sheaf";
+
+  ColumnSheaf(std::shared_ptr<const ColumnGraph> of, sheafnn::GivenMapArrays maps)
+      : columns(std::move(of)), graph(columns->graph), given(std::move(maps)) {}
+  [[nodiscard]] std::string_view name() const override { return "a graph with a given sheaf"; }
+
+  std::shared_ptr<const ColumnGraph> columns;
+  const sheafnn::Graph& graph;
+  sheafnn::GivenMapArrays given;
+};
+
+/// \tparam Columns  ColumnGraph, ColumnSheaf or ColumnHypergraph
 /// \throws std::invalid_argument  the others
 template <class Columns>
 [[nodiscard]] std::shared_ptr<const Columns> columns_of(const std::shared_ptr<const Relations>& relations) {
   auto r = std::dynamic_pointer_cast<const Columns>(relations);
-  constexpr bool graph = std::is_same_v<Columns, ColumnGraph>;
-  sheafnn::require(r != nullptr, "relations", graph ? "a hypergraph" : "a graph",
-                   graph ? "the network works on graphs" : "the network works on hypergraphs");
+  sheafnn::require(r != nullptr, "relations", relations->name(),
+                   sheafnn::detail::concat("the network works on ", Columns::names));
   return r;
 }
 
@@ -163,9 +182,11 @@ class Architecture {
   [[nodiscard]] virtual bool bayesian() const { return false; }
   /// Does it go over a hypergraph? Otherwise over a graph.
   [[nodiscard]] virtual bool on_hypergraphs() const { return false; }
+  /// Are its maps given with the graph?
+  [[nodiscard]] virtual bool has_given_sheaf() const { return false; }
   /// What checkpoints say of the model.
   [[nodiscard]] virtual std::map<std::string, std::string> metadata() const = 0;
-  /// \param relations  a graph, or the hypergraph of a network on hypergraphs
+  /// \param relations  a graph, with a sheaf where the network's maps are given; or the hypergraph of a network on hypergraphs
   /// \param features   for networks; null for layers
   [[nodiscard]] virtual std::unique_ptr<Pass> make_pass(
       const std::shared_ptr<const Relations>& relations,
