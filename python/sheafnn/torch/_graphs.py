@@ -251,8 +251,8 @@ class Graph(Relations):
     :param directed: whether an edge may have one direction only, for layers with the option of that name
     :param sheaf: the maps for :class:`Snn`, :class:`BsnnGiven`, :class:`NsdGiven` and :class:`BsnnAround`; other modules ignore
         it. A :class:`sheafnn.CellularSheaf` on this graph, a :class:`sheafnn.Dataset` of this graph with a sheaf, an array or a
-        tensor. An array is m x d x d, or m x d for diagonal maps: for every column (u, v) the map of u into the edge. Loops and repeated columns are not allowed then. Sheaf and ``edge_index`` are copied. Networks normalise
-        the sheaf themselves
+        tensor. An array has the map of u into the edge for every column (u, v), and is m x d x d. Diagonal maps are m x d. Loops
+        and repeated columns are not allowed then. Sheaf and ``edge_index`` are copied. Networks normalise the sheaf themselves
     :param edge_weights: of rotations, with an array of maps: (m / 2), one for each edge {u, v}, sorted by (u, v) with u < v;
         None: 1
     :param edge_labels: (m / 2) labels from 0 on, in the same order, for networks with a ``label_count``; a Dataset has its own
