@@ -69,7 +69,7 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
     store_kl(kl);
   }
 
-  /// Enqueues the backward pass of the last forward(); may be called again.
+  /// Enqueues the backward pass of the last forward(); may be called again. Unchecked: that there was one.
   ///
   /// \param outputs_bar    of the shape of the outputs
   /// \param kl_bar         the derivative of the KL term; null: 0
