@@ -19,7 +19,7 @@ settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large
 if [ "$models" != all ]; then
   settings+=("SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi
-settings+=("SHEAFNN_PYTHON_MODELS=$models")
+settings+=("SHEAFNN_PYTHON_MODELS=$models" SHEAFNN_TORCH_STAND_IN=ON SHEAFNN_TORCH_DEVICE_MODELS=SpecialOrthogonal_2)
 if [ -n "${SHEAFNN_PYTHON_MODELS:-}" ]; then
   settings+=(SHEAFNN_TORCH_MODELS=all)
 else  # on hypergraphs, the two networks that the tests of sheafnn.torch use

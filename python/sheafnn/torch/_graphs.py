@@ -10,6 +10,7 @@ import torch
 
 from .. import _torch
 from .._checks import one_type, whole
+from .._estimator import WITHOUT_CUDA
 from ._architectures import Architecture, describe
 
 
@@ -90,14 +91,35 @@ def columns_of(given: Any, relations: str) -> torch.Tensor:
     return columns
 
 
-def check_storage(name: str, tensor: torch.Tensor) -> None:
-    """:raises ValueError: another device than the CPU, or a sparse layout"""
-    if not tensor.is_cpu:
-        raise ValueError(
-            f"{name}: a tensor on {tensor.device} is not allowed; this build computes on the CPU: call .cpu() first"
-        )
+def check_storage(name: str, tensor: torch.Tensor, devices: bool = True) -> None:
+    """
+    :param devices: whether CUDA devices compute what the tensor is for
+    :raises ValueError: another device than the CPU and, in builds for them, CUDA devices, or a sparse layout
+    """
+    if not tensor.is_cpu and not (tensor.is_cuda and devices and _torch.device_kind == "cuda"):
+        why = "must be on the CPU: call .cpu() first"
+        if tensor.is_cuda and devices:
+            why = f"{WITHOUT_CUDA}, and .cpu() moves the tensor"
+        raise ValueError(f"{name}: a tensor on {tensor.device} is not allowed; {why}")
     if tensor.layout != torch.strided:
         raise ValueError(f"{name}: a tensor of layout {tensor.layout} is not allowed; call .to_dense() first")
+
+
+#: whether passes over CPU tensors are those of CUDA devices: a switch for tests, in builds with SHEAFNN_TORCH_STAND_IN
+stand_in = False
+
+#: networks that CUDA devices compute, and whose layers
+_ON_DEVICES = ("nsd", "bsnn")
+
+
+def device_of(x: torch.Tensor) -> int:
+    """The number of the CUDA device that computes a pass over x; -1: the CPU."""
+    return x.get_device() if x.is_cuda else 0 if stand_in else -1
+
+
+def stream_of(x: torch.Tensor) -> int:
+    """The address of the current stream of the CUDA device of a tensor; 0 where there is none."""
+    return torch.cuda.current_stream(x.device).cuda_stream if x.is_cuda else 0
 
 
 def entry_of(columns: torch.Tensor, nodes: int, relations: str = "graph") -> _Entry:
@@ -112,7 +134,7 @@ def entry_of(columns: torch.Tensor, nodes: int, relations: str = "graph") -> _En
         if found is not None and version is not None and found[:2] == (version, nodes):
             return found[2]
         check_columns(columns, relations)
-        own = columns.detach().to(torch.int64).contiguous()
+        own = columns.detach().to("cpu", torch.int64).contiguous()
         numbers = (nodes, own.shape[1], own.data_ptr())
         hypergraph = relations == "hypergraph"
         entry = _Entry(_torch.hypergraph(*numbers) if hypergraph else _torch.graph(*numbers, relations == "directed"))
@@ -128,7 +150,7 @@ def features_of(x: torch.Tensor) -> tuple[Any, Any]:
         found = _features.get(x)
         if found is not None and version is not None and found[0] == version:
             return found[1], found[2]
-        rows = x.detach().contiguous()
+        rows = x.detach().cpu().contiguous()
         features = _torch.features(rows.data_ptr(), rows.dtype == torch.float64, *rows.shape)
         key = object()
         if version is not None:
@@ -137,17 +159,24 @@ def features_of(x: torch.Tensor) -> tuple[Any, Any]:
 
 
 def plan_of(of: Architecture, columns: torch.Tensor, x: torch.Tensor) -> Any:
-    """Where passes over this graph or hypergraph come from."""
-    wide = x.dtype == torch.float64
+    """Where passes over this graph or hypergraph come from.
+
+    :raises ValueError: x is on a CUDA device that does not compute such passes
+    """
+    wide, device = x.dtype == torch.float64, device_of(x)
+    if device >= 0 and of.kind not in _ON_DEVICES:
+        raise ValueError(
+            f"x: a tensor on {x.device} is not allowed; {of.kind} is computed on the CPU: call .cpu() first"
+        )
     entry = entry_of(columns, x.shape[0], of.relations)
     with _lock:
         features, key = (None, None) if of.layer else features_of(x)
-        plan = entry.plans.get((of.text, wide))
+        plan = entry.plans.get((of.text, wide, device))
         if plan is None or plan[0] is not key:
             if not of.layer and not of.planned:
                 _refuse_missing(x)
-            plan = (key, _torch.plan(of.core(wide), entry.graph, features))
-            entry.plans[of.text, wide] = plan
+            plan = (key, _torch.plan(of.core(wide, device), entry.graph, features))
+            entry.plans[of.text, wide, device] = plan
         return plan[1]
 
 
@@ -167,10 +196,12 @@ def _count(x: torch.Tensor, every: int) -> int:
 
 def linear_plan_of(x: torch.Tensor, width: int, share: float) -> Any:
     """Where products of sparse features with matrices of this width come from; None where more than this share of the
-    entries is not 0, or one is not finite. They are counted once for every tensor.
+    entries is not 0, or one is not finite, and on CUDA devices. They are counted once for every tensor.
 
     A tensor of which some rows have far more entries is not counted: hidden features are another tensor in every call.
     """
+    if device_of(x) >= 0:
+        return None
     with _lock:
         version = _version(x)
         found = _sparse.get(x)
