@@ -96,6 +96,8 @@ def test_devices_give_the_numbers_of_the_cpu(name, training, dtype, device):
     for one in expected:  # of one step after another
         agree(numbers(other, x, graph), one, dtype)
     assert other.step == module.step
+    plans = _graphs.entry_of(graph.edge_index, nodes, module._architecture.relations).plans
+    assert {number for _, _, number in plans} == {-1, 0}
 
 
 @stand_in
