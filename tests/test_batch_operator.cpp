@@ -7,9 +7,15 @@
 #include <vector>
 
 #include "operator_checks.hpp"
+#include "sheafnn/batch/connection_layers.hpp"
+#include "sheafnn/batch/flow_layer.hpp"
 #include "sheafnn/batch/host_executor.hpp"
+#include "sheafnn/batch/hypergraph_layer.hpp"
+#include "sheafnn/bsnn/connection_model.hpp"
 #include "sheafnn/bsnn/network.hpp"
 #include "sheafnn/every_layer.hpp"
+#include "sheafnn/flow.hpp"
+#include "sheafnn/hypergraph.hpp"
 
 namespace test_batch_operator {
 namespace {
@@ -26,50 +32,68 @@ using operator_checks::Outcome;
 // As of batches: sums of some dozens of terms through two or three layers, in another order than on the CPU.
 constexpr double bound = 1e-11;
 
-/// The same by the CPU's network. Its KL weight is not negative: of a negative one all derivatives are those of the negatives.
+/// Numbers of the derivative of the outputs, times a sign.
+template <class S>
+[[nodiscard]] std::vector<S> bar_of(Index count, S sign) {
+  std::vector<S> bar = operator_checks::numbers<S>(32, count);
+  for (S& x : bar) x *= sign;
+  return bar;
+}
+/// Outputs of a layer that reads embeddings, and their derivatives, by the CPU's network.
+template <class Model>
+Outcome layer_on_cpu(Network<Model>& network, const Model& model, Index nodes, const Call& call) {
+  using S = typename Model::Scalar;
+  const S sign = call.kl_bar < 0 ? S(-1) : S(1);
+  Outcome r;
+  const std::vector<S> embedding = operator_checks::numbers<S>(31, nodes * model.hidden_width());
+  network.begin(call.pass<S>(), MatrixView<const S>(embedding.data(), nodes, model.hidden_width()));
+  const auto x = network.diffuse(0).rows();
+  std::vector<S> slopes;
+  for (Index u = 0; u < x.rows(); ++u) {
+    for (const S value : x.row(u)) {
+      S& slope = slopes.emplace_back();
+      r.outputs.push_back(static_cast<double>(layers::activate_with_slope(*call.layer, value, slope)));
+    }
+  }
+  const std::vector<S> bar = bar_of(static_cast<Index>(slopes.size()), sign);
+  network.begin_backward({.kl_weight = std::abs(call.kl_bar)});
+  const FeatureView<S> features_bar = network.features_bar();
+  for (std::size_t i = 0; i < bar.size(); ++i) features_bar.data()[i] = bar[i] * slopes[i];
+  network.accumulate_features(features_bar);
+  std::vector<S> embedding_bar(embedding.size());
+  network.finish_backward(MatrixView<S>(embedding_bar.data(), nodes, model.hidden_width()));
+  for (S& x_bar : embedding_bar) x_bar *= sign;
+  r.embedding_bar = operator_checks::in_doubles(embedding_bar);
+  return r;
+}
+/// The same of a network.
+template <class Model>
+Outcome network_on_cpu(Network<Model>& network, const Model& model, Index nodes, const Call& call) {
+  using S = typename Model::Scalar;
+  Outcome r;
+  const MatrixView<S> outputs = network.forward(call.pass<S>());
+  for (Index u = 0; u < nodes; ++u) {
+    for (const S value : outputs.row(u)) r.outputs.push_back(static_cast<double>(value));
+  }
+  const std::vector<S> bar = bar_of(nodes * model.options().classes, call.kl_bar < 0 ? S(-1) : S(1));
+  network.backward(MatrixView<const S>(bar.data(), nodes, model.options().classes),
+                   {.kl_weight = std::abs(call.kl_bar)});
+  return r;
+}
+/// What an operator gives, by the CPU's network. Its KL weight is not negative: of a negative one all derivatives are the
+/// negatives'.
 template <class Model>
 Outcome on_cpu(const Model& model, const Problem& problem, const Call& call) {
   using S = typename Model::Scalar;
   Network<Model> network(model, batch_checks::graph_of<Model>(problem), problem.features);
   const Index nodes = problem.graph.node_count();
-  const ForwardPass<S> pass = call.pass<S>();
-  const S sign = call.kl_bar < 0 ? S(-1) : S(1);
-  const BackwardOptions options{.kl_weight = std::abs(call.kl_bar)};
   Outcome r;
-  const auto signed_bar = [&](Index count) {
-    std::vector<S> bar = operator_checks::numbers<S>(32, count);
-    for (S& x : bar) x *= sign;
-    return bar;
-  };
-  if (call.layer) {
-    const std::vector<S> embedding = operator_checks::numbers<S>(31, nodes * model.hidden_width());
-    network.begin(pass, MatrixView<const S>(embedding.data(), nodes, model.hidden_width()));
-    const auto x = network.diffuse(0).rows();
-    std::vector<S> slopes;
-    for (Index u = 0; u < x.rows(); ++u) {
-      for (const S value : x.row(u)) {
-        S& slope = slopes.emplace_back();
-        r.outputs.push_back(static_cast<double>(layers::activate_with_slope(*call.layer, value, slope)));
-      }
-    }
-    const std::vector<S> bar = signed_bar(static_cast<Index>(slopes.size()));
-    network.begin_backward(options);
-    const FeatureView<S> features_bar = network.features_bar();
-    for (std::size_t i = 0; i < bar.size(); ++i) features_bar.data()[i] = bar[i] * slopes[i];
-    network.accumulate_features(features_bar);
-    std::vector<S> embedding_bar(embedding.size());
-    network.finish_backward(MatrixView<S>(embedding_bar.data(), nodes, model.hidden_width()));
-    for (S& x_bar : embedding_bar) x_bar *= sign;
-    r.embedding_bar = operator_checks::in_doubles(embedding_bar);
-  } else {
-    const MatrixView<S> outputs = network.forward(pass);
-    for (Index u = 0; u < nodes; ++u) {
-      for (const S value : outputs.row(u)) r.outputs.push_back(static_cast<double>(value));
-    }
-    const std::vector<S> bar = signed_bar(nodes * model.options().classes);
-    network.backward(MatrixView<const S>(bar.data(), nodes, model.options().classes), options);
+  if constexpr (requires { network.features_bar(); }) {
+    if (call.layer) r = layer_on_cpu(network, model, nodes, call);
   }
+  if (!call.layer) r = network_on_cpu(network, model, nodes, call);
   r.kl = {network.kl() + network.kl_of_layers()};
+  const S sign = call.kl_bar < 0 ? S(-1) : S(1);
   for (std::size_t i = 0; i < model.parameters().info().size(); ++i) {
     for (const S value : model.parameters().get(static_cast<layers::ParameterId>(i), network.gradient()))
       r.gradient.push_back(static_cast<double>(sign * value));
@@ -145,6 +169,27 @@ TEST_CASE("operators agree with the CPU: every equation of a layer") {
     layer.directed.random = form == layers::LayerForm::directed;
     compare<AnyNsd<SpecialOrthogonal<2>, double>>(layer, {.layer = Activation::gelu});
   }
+}
+
+TEST_CASE_TEMPLATE("operators agree with the CPU: continuous time", Model, SheafFlow<Diagonal<2>, double>,
+                   BayesianSheafFlow<SpecialOrthogonal<2>, double>) {
+  compare<Model>(batch_checks::small_flow_options());
+  compare<Model>(batch_checks::small_flow_options(), {.training = false});
+}
+
+TEST_CASE_TEMPLATE("operators agree with the CPU: hypergraphs", Model, SheafHyperGnn<Diagonal<2>, double>,
+                   BayesianSheafHyperGnn<SpecialOrthogonal<2>, double>) {
+  HypergraphOptions o = batch_checks::small_hypergraph_options();
+  compare<Model>(o, {}, bound, batch_checks::hypergraph_problem());
+  o.layers = 1;
+  o.separate_encoder = false;
+  compare<Model>(o, {.layer = Activation::elu}, bound, batch_checks::hypergraph_problem());
+}
+
+TEST_CASE_TEMPLATE("operators agree with the CPU: connections", Model, ConnNsd<2, double>, BconnNsd<2, double>) {
+  ConnectionModelOptions o;
+  static_cast<ModelOptions&>(o) = small_options();
+  compare<Model>(o);
 }
 
 TEST_CASE("operators agree with the CPU in single precision") {

@@ -12,13 +12,18 @@ from sheafnn import _torch  # noqa: E402
 from sheafnn._estimator import WITHOUT_CUDA  # noqa: E402
 from sheafnn.torch import (  # noqa: E402
     BayesianSheafConv,
+    BayesianSheafFlow,
+    BayesianSheafHypergraphConv,
+    BconnNsd,
     Bsnn,
     CooperativeSheafConv,
     Graph,
+    Hypergraph,
     Nsd,
     PolynomialSheafConv,
     SheafConv,
     SheafDiffusion,
+    SheafHyperGnn,
     SheafLearner,
     _graphs,
     rotations,
@@ -72,13 +77,26 @@ NETWORKS = {
     "attention": lambda dtype: Nsd(
         5, 3, "special-orthogonal", 2, channels=3, layers=2, layer="attention", random_attention=True, seed=2, dtype=dtype
     ),
+    "continuous time": lambda dtype: BayesianSheafFlow(
+        5, 3, "diagonal", 2, channels=3, method="runge-kutta", fixed_steps=2, dropout=0.3, seed=2, dtype=dtype
+    ),
+    "connection": lambda dtype: BconnNsd(5, 3, 2, channels=3, layers=2, seed=2, dtype=dtype),
+    "hypergraph": lambda dtype: SheafHyperGnn(5, 3, "diagonal", 2, channels=3, layers=2, dropout=0.3, seed=2, dtype=dtype),
 }
 LAYERS = {
     "convolution": lambda dtype: SheafConv(5, 8, "special-orthogonal", 2, act="elu", dropout=0.3, seed=1, dtype=dtype),
     "Bayesian": lambda dtype: BayesianSheafConv(5, 8, "special-orthogonal", 2, act="gelu", seed=1, dtype=dtype),
     "polynomial": lambda dtype: PolynomialSheafConv(5, 8, "special-orthogonal", 2, filter_degree=3, seed=1, dtype=dtype),
     "directed": lambda dtype: SheafConv(5, 8, "special-orthogonal", 2, layer="directed", seed=1, dtype=dtype),
+    "hypergraph convolution": lambda dtype: BayesianSheafHypergraphConv(5, 8, "diagonal", 2, act="elu", seed=1, dtype=dtype),
 }
+
+
+def relations(name, edge_index, nodes):
+    """What the module goes over."""
+    if not name.startswith("hypergraph"):
+        return Graph(edge_index, nodes, directed=name == "directed")
+    return Hypergraph(torch.unique(torch.stack([edge_index[0], edge_index[1] // 3]), dim=1), nodes)
 
 
 @stand_in
@@ -88,15 +106,18 @@ LAYERS = {
 def test_devices_give_the_numbers_of_the_cpu(name, training, dtype, device):
     edge_index, nodes = ring()
     module = {**NETWORKS, **LAYERS}[name](dtype).train(training)
+    if module._architecture.kind not in _torch.device_networks:
+        pytest.skip("SHEAFNN_TORCH_DEVICE_MODELS leaves its network out")
     other = copy.deepcopy(module)
     x = features(nodes, 5, dtype).requires_grad_(name in LAYERS)
-    graph = Graph(edge_index, nodes, directed=name == "directed")
+    graph = relations(name, edge_index, nodes)
     expected = [numbers(module, x, graph) for _ in range(2)]
     device()
     for one in expected:  # of one step after another
         agree(numbers(other, x, graph), one, dtype)
     assert other.step == module.step
-    plans = _graphs.entry_of(graph.edge_index, nodes, module._architecture.relations).plans
+    columns = _graphs.columns_of(graph, module._architecture.relations)
+    plans = _graphs.entry_of(columns, nodes, module._architecture.relations).plans
     assert {number for _, _, number in plans} == {-1, 0}
 
 
@@ -168,7 +189,7 @@ def test_what_devices_do_not_compute_is_refused_by_name(device):
     }
     device()
     for kind, call in calls.items():
-        with pytest.raises(ValueError, match=f"x: a tensor on cpu is not allowed; {kind} is computed on the CPU: call .cpu"):
+        with pytest.raises(ValueError, match=f"x: a tensor on cpu is not allowed; this build computes {kind} on the CPU: call .cpu"):
             call()
 
 

@@ -108,9 +108,6 @@ def check_storage(name: str, tensor: torch.Tensor, devices: bool = True) -> None
 #: whether passes over CPU tensors are those of CUDA devices: a switch for tests, in builds with SHEAFNN_TORCH_STAND_IN
 stand_in = False
 
-#: networks that CUDA devices compute, and whose layers
-_ON_DEVICES = ("nsd", "bsnn")
-
 
 def device_of(x: torch.Tensor) -> int:
     """The number of the CUDA device that computes a pass over x; -1: the CPU."""
@@ -164,9 +161,9 @@ def plan_of(of: Architecture, columns: torch.Tensor, x: torch.Tensor) -> Any:
     :raises ValueError: x is on a CUDA device that does not compute such passes
     """
     wide, device = x.dtype == torch.float64, device_of(x)
-    if device >= 0 and of.kind not in _ON_DEVICES:
+    if device >= 0 and of.kind not in _torch.device_networks:
         raise ValueError(
-            f"x: a tensor on {x.device} is not allowed; {of.kind} is computed on the CPU: call .cpu() first"
+            f"x: a tensor on {x.device} is not allowed; this build computes {of.kind} on the CPU: call .cpu() first"
         )
     entry = entry_of(columns, x.shape[0], of.relations)
     with _lock:

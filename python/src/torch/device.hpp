@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "pass.hpp"
 
@@ -14,6 +16,8 @@ namespace python {
 
 /// What computes there: "cuda", "host" in tests, or nothing.
 [[nodiscard]] SHEAFNN_TORCH_DEVICE std::string_view device_kind();
+/// The networks that are there, as checkpoints name them.
+[[nodiscard]] SHEAFNN_TORCH_DEVICE std::vector<std::string> device_networks();
 /// \param setting  of a device
 /// \throws std::invalid_argument  not in this build, an option that devices do not have, or out of range
 /// \throws std::runtime_error     the device cannot be used

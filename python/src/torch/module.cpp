@@ -306,6 +306,7 @@ void bind_torch(nb::module_& core) {
   module.def("backward", &backward);
   module.attr("activations") = activation_texts();
   module.attr("device_kind") = std::string(device_kind());
+  module.attr("device_networks") = nb::cast(device_networks());
   bind_torch_rotations(module);
 }
 

@@ -8,6 +8,8 @@ namespace python {
 
 std::string_view device_kind() { return ""; }
 
+std::vector<std::string> device_networks() { return {}; }
+
 std::shared_ptr<const Architecture> make_device_architecture(const Setting&) {
   throw std::logic_error("this build has no code for CUDA devices");
 }
