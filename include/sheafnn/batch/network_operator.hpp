@@ -49,11 +49,11 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
   void set_parameter(layers::ParameterId id, const S* values) {
     given_.push_back({const_cast<S*>(values), info_[static_cast<std::size_t>(id)]});  // which is read only
   }
-  /// Enqueues a pass with the first sample of `pass`. backward() may follow, whatever pass.keep says.
+  /// Enqueues a pass with the first sample of `pass`. backward() may follow, whatever pass.keep says. Unchecked: rates in
+  /// [0, 1); sample, nodes and noise, which are not read.
   ///
-  /// \param outputs    n × C, overwritten
-  /// \param kl         the KL term per incident pair, plus the layers' own, 0 without a closed form; null: not wanted
-  /// Unchecked: rates in [0, 1); nodes and noise, which are not read
+  /// \param outputs  n × C, overwritten
+  /// \param kl       the KL term per incident pair, plus the layers' own, 0 without a closed form; null: not wanted
   void forward(const ForwardPass<S>& pass, S* outputs, S* kl) {
     begin(pass, nullptr);
     compute(outputs, Activation::identity);
@@ -75,8 +75,7 @@ class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
   /// \param kl_bar         the derivative of the KL term; null: 0
   /// \param embedding_bar  n × h, overwritten, after a pass from embeddings; null: not wanted
   void backward(const S* outputs_bar, const S* kl_bar, S* embedding_bar = nullptr) {
-    if (!std::exchange(ready_, false))
-      compute(nullptr, activation_);  // what is kept of a pass, it is computed from
+    if (!std::exchange(ready_, false)) compute(nullptr, activation_);  // parameters, run and embeddings are there
     executor_.launch(1, 1, detail::SetKlWeight<S>{kl_bar, parts_.runs.data()});
     if (outside_ == nullptr) {
       parts_.output->set_bar(executor_, pass_, outputs_bar);

@@ -137,12 +137,7 @@ template <class Executor, class Bayesian, class Deterministic>
 /// \param maps  what find_model() calls the maps
 template <class Executor, class Bayesian, class Deterministic>
 [[nodiscard]] constexpr TorchEntry device_entry(std::string_view maps) {
-  return {Bayesian::kind,
-          Deterministic::kind,
-          maps,
-          Deterministic::stalk_dimension,
-          std::is_same_v<typename Deterministic::Scalar, double>,
-          make_on_device<Executor, Bayesian, Deterministic>};
+  return entry_of<Bayesian, Deterministic>(maps, make_on_device<Executor, Bayesian, Deterministic>);
 }
 
 }  // namespace python

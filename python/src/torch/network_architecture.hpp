@@ -6,8 +6,8 @@
 #include <sheafnn/graph/graph_of.hpp>
 #include <sheafnn/io/model_tensors.hpp>
 #include <sheafnn/io/option_text.hpp>
+#include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "../options.hpp"
@@ -105,5 +105,16 @@ class ModelArchitecture : public Architecture {
 
   Model model_;
 };
+
+/// What a registry has of a model's two networks. \param maps  what find_model() calls the maps
+template <class Bayesian, class Deterministic>
+[[nodiscard]] constexpr TorchEntry entry_of(std::string_view maps, decltype(TorchEntry::make) make) {
+  return {Bayesian::kind,
+          Deterministic::kind,
+          maps,
+          Deterministic::stalk_dimension,
+          std::is_same_v<typename Deterministic::Scalar, double>,
+          make};
+}
 
 }  // namespace python
