@@ -467,6 +467,13 @@ def check_known(targets: np.ndarray, train: np.ndarray) -> None:
         raise ValueError(f"y: target {without[0]} is not known of any node to train on")
 
 
+#: what messages say where a device is asked for
+WITHOUT_CUDA = (
+    "this package was built without CUDA, where nvcc is "
+    "'pip install . --config-settings=cmake.define.SHEAFNN_CUDA=ON' builds it with CUDA"
+)
+
+
 def device_number(device: Any) -> int:
     """The number of a CUDA device, -1: the CPU."""
     if device == "cpu":
@@ -475,10 +482,7 @@ def device_number(device: Any) -> int:
     if not (number.isascii() and number.isdigit() and int(number) < 2**31):
         raise ValueError(f"device: {device!r} is not allowed; choose cpu, cuda or cuda:NUMBER")
     if not _core.has_device_models:
-        raise ValueError(
-            f"device: {device!r} is not allowed; this package was built without CUDA, where nvcc is "
-            "'pip install . --config-settings=cmake.define.SHEAFNN_CUDA=ON' builds it with CUDA"
-        )
+        raise ValueError(f"device: {device!r} is not allowed; {WITHOUT_CUDA}")
     return int(number)
 
 

@@ -19,11 +19,12 @@ settings=(SHEAFNN_BUILD_EXAMPLES=ON "SHEAFNN_PROGRAMS=train;predict;graphs;large
 if [ "$models" != all ]; then
   settings+=("SHEAFNN_EXAMPLE_MODELS=$models" SHEAFNN_GRAPH_MODELS=Diagonal_3)
 fi
-settings+=("SHEAFNN_PYTHON_MODELS=$models")
+settings+=("SHEAFNN_PYTHON_MODELS=$models" SHEAFNN_TORCH_STAND_IN=ON)
 if [ -n "${SHEAFNN_PYTHON_MODELS:-}" ]; then
   settings+=(SHEAFNN_TORCH_MODELS=all)
 else  # on hypergraphs, the two networks that the tests of sheafnn.torch use
-  settings+=("SHEAFNN_TORCH_MODELS=$models;HypergraphDiagonal_2;HypergraphSpecialOrthogonal_2")
+  settings+=("SHEAFNN_TORCH_MODELS=$models;HypergraphDiagonal_2;HypergraphSpecialOrthogonal_2"
+    "SHEAFNN_TORCH_DEVICE_MODELS=SpecialOrthogonal_2;FlowDiagonal_2;Connection_2;HypergraphDiagonal_2")
 fi
 
 environment=build/python-environment

@@ -292,4 +292,4 @@ def _with_graph(net, x):
 
     graph = _graphs.entry_of(torch.tensor([[0, 1], [1, 0]]), 7).graph
     plan = _torch.plan(net._architecture.core(False), graph, _graphs.features_of(x)[0])
-    _torch.forward(plan, 0, 0, 0.0, 0.0, False, False, 1, 0, False, [], 0, torch.empty(7, 3).data_ptr())
+    _torch.forward(plan, 0, 0, 0.0, 0.0, False, False, 1, 0, False, [], 0, torch.empty(7, 3).data_ptr(), 0, 0)

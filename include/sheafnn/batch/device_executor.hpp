@@ -264,6 +264,22 @@ class DeviceExecutor : public SingleLaunches<DeviceExecutor> {
     main_->wait_for(*beside_);
   }
 
+  /// What `work` enqueues comes after all that the caller's stream holds, and before all that this stream takes later.
+  ///
+  /// \param stream  a cudaStream_t of this device; null: its default stream
+  template <class Work>
+  void in_order_of(void* stream, const Work& work) {
+    const cudaStream_t other = static_cast<cudaStream_t>(stream);
+    main_->wait_for(other);
+    try {
+      work();
+    } catch (...) {
+      main_->precede(other);
+      throw;
+    }
+    main_->precede(other);
+  }
+
   /// Records the launches and products of `work` as a CUDA graph instead of running them.
   template <class Work>
   void record(const Work& work) {

@@ -96,17 +96,28 @@ class DeviceQueue {
 
   /// Later work in this queue waits for all work that the other queue already holds.
   void wait_for(const DeviceQueue& other) {
-    const CurrentDevice current(device_);
-    check(cudaEventRecord(other.reached_, other.stream_), "cudaEventRecord", device_);
-    check(cudaStreamWaitEvent(stream_, other.reached_, 0), "cudaStreamWaitEvent", device_);
+    let_wait(other.stream_, other.reached_, stream_);
     waits_ = true;
   }
+  /// The same for a stream of the caller's on this device.
+  void wait_for(cudaStream_t other) {
+    let_wait(other, reached_, stream_);
+    waits_ = true;
+  }
+  /// Later work in that stream waits for all work that this queue already holds.
+  void precede(cudaStream_t other) { let_wait(stream_, reached_, other); }
   /// Has there been no kernel since wait_for()? Such a kernel waits for more than the kernel before it in its stream.
   [[nodiscard]] bool take_wait() noexcept { return std::exchange(waits_, false); }
 
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
+  /// Later work in `second` waits for what `first` holds. \param event  of any use until now
+  void let_wait(cudaStream_t first, cudaEvent_t event, cudaStream_t second) {
+    const CurrentDevice current(device_);
+    check(cudaEventRecord(event, first), "cudaEventRecord", device_);
+    check(cudaStreamWaitEvent(second, event, 0), "cudaStreamWaitEvent", device_);
+  }
   /// Ignores errors: there is nothing left to do about them.
   void close() noexcept {
     int before = device_;

@@ -20,6 +20,7 @@
 #include "sheafnn/batch/linear.hpp"
 #include "sheafnn/batch/output_kernels.hpp"
 #include "sheafnn/batch/run.hpp"
+#include "sheafnn/batch/second_linear.hpp"
 #include "sheafnn/core/errors.hpp"
 #include "sheafnn/core/views.hpp"
 
@@ -139,6 +140,23 @@ class BatchOutput {
   [[nodiscard]] Items<RowProducts<S>> weight_products(const Pass& pass, const ParameterView<S>& parameters) const {
     if (!linear_) return {};
     return linear_->weight_products(parameters, pass.copies * nodes_, input_, logits_bar_.data());
+  }
+
+  /// X W + b, for a loss that is computed elsewhere, which gives the derivatives to set_bar().
+  ///
+  /// \param x    as forward()
+  /// \param out  n × C per instance
+  void outputs(Executor& executor, const Pass& pass, const ParameterView<S>& parameters, const S* x, S* out) {
+    input_ = x;
+    if (!linear_) return copy(executor, pass, x, out);
+    linear_->forward(executor, parameters, pass.copies * nodes_, x, out);
+    const Index size = pass.copies * nodes_ * classes_;
+    executor.launch(size, pass.runs,
+                    AddBias<S>{linear_->bias(parameters), parameters.stride, classes_, size, out});
+  }
+  /// In the place of loss(). \param bar  derivatives of outputs()
+  void set_bar(Executor& executor, const Pass& pass, const S* bar) {
+    copy(executor, pass, bar, logits_bar_.data());
   }
 
   /// Evaluates `total` samples, as many at a time as fit: their logits without bias by forward(pass), log-probabilities and

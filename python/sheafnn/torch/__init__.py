@@ -1,4 +1,6 @@
-"""Sheaf layers and networks as modules of PyTorch, with gradients, on CPU tensors in single and double precision.
+"""Sheaf layers and networks as modules of PyTorch, with gradients, in single and double precision.
+
+They take CPU tensors, and CUDA tensors in builds with SHEAFNN_CUDA.
 
 ``x`` is n x p. ``edge_index`` is 2 x m with both directions of every edge, as in PyTorch Geometric, or a :class:`Graph`.
 ``hyperedge_index`` is 2 x nnz with a node and a hyperedge in every column, or a :class:`Hypergraph`.

@@ -36,9 +36,9 @@ class Architecture:
     def narrow(self) -> Any:
         return self.core(False)
 
-    def core(self, wide: bool) -> Any:
-        """The C++ object of a precision."""
-        return _core(self.text, wide)
+    def core(self, wide: bool, device: int = -1) -> Any:
+        """The C++ object of a precision, for the CPU or a CUDA device of this number."""
+        return _core(self.text, wide, device)
 
     @functools.cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -141,9 +141,9 @@ def architecture(text: str) -> Architecture:
 
 
 @functools.lru_cache(maxsize=4096)
-def _core(text: str, wide: bool) -> Any:
+def _core(text: str, wide: bool, device: int) -> Any:
     kind, maps, stalk_dim, layer, features, classes, options = json.loads(text)
-    return _torch.architecture(kind, maps, stalk_dim, wide, features, classes, options)
+    return _torch.architecture(kind, maps, stalk_dim, wide, features, classes, options, device)
 
 
 def initial_values(of: Architecture, seed: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:

@@ -12,6 +12,7 @@ import torch
 from .. import _checks, _torch
 from .._checks import one_type, whole
 from .._edges import check_same_graph, labels_of
+from .._estimator import WITHOUT_CUDA
 from .._masks import plain
 from ..dataset import Dataset
 from ..rotations import rounded_rotations
@@ -97,14 +98,32 @@ def columns_of(given: Any, relations: str) -> torch.Tensor:
     return columns
 
 
-def check_storage(name: str, tensor: torch.Tensor) -> None:
-    """:raises ValueError: another device than the CPU, or a sparse layout"""
-    if not tensor.is_cpu:
-        raise ValueError(
-            f"{name}: a tensor on {tensor.device} is not allowed; this build computes on the CPU: call .cpu() first"
-        )
+def check_storage(name: str, tensor: torch.Tensor, devices: bool = True) -> None:
+    """
+    :param devices: whether CUDA devices compute what the tensor is for
+    :raises ValueError: another device than the CPU and, in builds for them, CUDA devices, or a sparse layout
+    """
+    if not tensor.is_cpu and not (tensor.is_cuda and devices and _torch.device_kind == "cuda"):
+        why = "must be on the CPU: call .cpu() first"
+        if tensor.is_cuda and devices:
+            why = f"{WITHOUT_CUDA}, and .cpu() moves the tensor"
+        raise ValueError(f"{name}: a tensor on {tensor.device} is not allowed; {why}")
     if tensor.layout != torch.strided:
         raise ValueError(f"{name}: a tensor of layout {tensor.layout} is not allowed; call .to_dense() first")
+
+
+#: whether CPU tensors take the passes of CUDA devices: a switch for tests, in builds with SHEAFNN_TORCH_STAND_IN
+stand_in = False
+
+
+def device_of(x: torch.Tensor) -> int:
+    """The number of the CUDA device that computes a pass over x; -1: the CPU."""
+    return x.get_device() if x.is_cuda else 0 if stand_in else -1
+
+
+def stream_of(x: torch.Tensor) -> int:
+    """The address of the current stream of the CUDA device of a tensor; 0 where there is none."""
+    return torch.cuda.current_stream(x.device).cuda_stream if x.is_cuda else 0
 
 
 def entry_of(columns: torch.Tensor, nodes: int, relations: str = "graph") -> _Entry:
@@ -119,7 +138,7 @@ def entry_of(columns: torch.Tensor, nodes: int, relations: str = "graph") -> _En
         if found is not None and version is not None and found[:2] == (version, nodes):
             return found[2]
         check_columns(columns, relations)
-        own = columns.detach().to(torch.int64).contiguous()
+        own = columns.detach().to("cpu", torch.int64).contiguous()
         numbers = (nodes, own.shape[1], own.data_ptr())
         hypergraph = relations == "hypergraph"
         entry = _Entry(_torch.hypergraph(*numbers) if hypergraph else _torch.graph(*numbers, relations == "directed"))
@@ -135,7 +154,7 @@ def features_of(x: torch.Tensor) -> tuple[Any, Any]:
         found = _features.get(x)
         if found is not None and version is not None and found[0] == version:
             return found[1], found[2]
-        rows = x.detach().contiguous()
+        rows = x.detach().cpu().contiguous()
         features = _torch.features(rows.data_ptr(), rows.dtype == torch.float64, *rows.shape)
         key = object()
         if version is not None:
@@ -164,19 +183,24 @@ def plan_of(of: Architecture, columns: torch.Tensor, x: torch.Tensor, sheaf: Seq
     """Where passes over this graph or hypergraph come from.
 
     :param sheaf: of a network with given maps, the tensors of ``Graph._sheaf``
+    :raises ValueError: x is on a CUDA device that does not compute such passes
     """
-    wide = x.dtype == torch.float64
+    wide, device = x.dtype == torch.float64, device_of(x)
+    if device >= 0 and of.kind not in _torch.device_networks:
+        raise ValueError(
+            f"x: a tensor on {x.device} is not allowed; this build computes {of.kind} on the CPU: call .cpu() first"
+        )
     entry = entry_of(columns, x.shape[0], of.relations)
     with _lock:
         if of.given_sheaf:
             entry = _with_sheaf(entry, sheaf, of.maps == "special-orthogonal")
         features, key = (None, None) if of.layer else features_of(x)
-        plan = entry.plans.get((of.text, wide))
+        plan = entry.plans.get((of.text, wide, device))
         if plan is None or plan[0] is not key:
             if not of.layer and not of.planned:
                 _refuse_missing(x)
-            plan = (key, _torch.plan(of.core(wide), entry.graph, features))
-            entry.plans[of.text, wide] = plan
+            plan = (key, _torch.plan(of.core(wide, device), entry.graph, features))
+            entry.plans[of.text, wide, device] = plan
         return plan[1]
 
 
@@ -195,11 +219,13 @@ def _count(x: torch.Tensor, every: int) -> int:
 
 
 def linear_plan_of(x: torch.Tensor, width: int, share: float) -> Any:
-    """The plan of products of sparse features with matrices of this width. None where more than this share of the entries is not
-    0, or an entry is not finite. Entries are counted once for every tensor.
+    """The plan of products of sparse features with matrices of this width. None on CUDA devices, where more than this share of the
+    entries is not 0, and where an entry is not finite. Entries are counted once for every tensor.
 
     A tensor of which some rows have far more entries is not counted: hidden features are another tensor in every call.
     """
+    if device_of(x) >= 0:
+        return None
     with _lock:
         version = _version(x)
         found = _sparse.get(x)

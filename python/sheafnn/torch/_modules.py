@@ -53,13 +53,21 @@ class Module(_Modes):
         dtype = torch.get_default_dtype() if dtype is None else dtype
         check_dtype("dtype", dtype)
         self._draws = seed is None
-        own = int(torch.randint(2**62, ())) if seed is None else _checks.seed(seed)
+        own = int(torch.randint(2**62, (), device="cpu")) if seed is None else _checks.seed(seed)
         for name, value in initial_values(of, own, dtype).items():
             if name not in left_out:
                 self._place(name, torch.nn.Parameter(value))
         self._first = next(name for name in of.shapes if name not in left_out)
         signed = own - 2**64 if own >= 2**63 else own
-        self.register_buffer("_noise", torch.tensor([signed, 0]), persistent=False)
+        self.register_buffer("_noise", torch.tensor([signed, 0], device="cpu"), persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """As in PyTorch, but seed and step stay on the CPU, where every pass reads them."""
+        noise = self._noise
+        super()._apply(fn, recurse)
+        if not self._noise.is_cpu:
+            self._noise = noise
+        return self
 
     def _place(self, name: str, value: torch.nn.Parameter) -> None:
         path, last = _places(name)
@@ -98,7 +106,7 @@ class Module(_Modes):
         if not random:
             return self._noise if traced else (0, 0)
         if self._draws:
-            return torch.randint(-(2**63), 2**63 - 1, (2,))
+            return torch.randint(-(2**63), 2**63 - 1, (2,), device="cpu")
         noise = self._noise
         if not traced and type(noise) is Tensor and noise.is_cpu:
             return _torch.next_step(noise.data_ptr())
@@ -151,7 +159,7 @@ def check_dtype(name: str, dtype: torch.dtype) -> None:
 
 def own_precision(x: Any, dtype: torch.dtype) -> Any:
     """What other modules give in the lower precision of autocast, in the precision of the parameters; all else as it is."""
-    if torch.is_autocast_enabled("cpu") and isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16):
+    if isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16) and torch.is_autocast_enabled(x.device.type):
         return x.to(dtype)
     return x
 

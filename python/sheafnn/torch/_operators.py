@@ -83,27 +83,39 @@ def check_transforms(tensors: Iterable[Tensor], batches: bool = False) -> None:
             raise NotImplementedError("torch.vmap of sheafnn.torch is not available; call the module for each graph, or join the graphs")
 
 
-def _check_parameter(name: str, value: Tensor, shape: Tuple[int, ...], dtype: torch.dtype) -> None:
+def _check_parameter(name: str, value: Tensor, shape: Tuple[int, ...], x: Tensor) -> None:
     """C++ reads numbers from an address: nothing else would say that they are others.
 
-    :raises ValueError: another dtype or shape, as assignments may leave it, or another device
+    :raises ValueError: another dtype or shape, as assignments may leave it, or another device than x
     """
-    if value.dtype == dtype and value.shape == shape and value.is_cpu and value.layout == torch.strided:
+    if (
+        value.dtype == x.dtype
+        and value.shape == shape
+        and value.device == x.device
+        and value.layout == torch.strided
+    ):
         return
-    if value.dtype != dtype:
-        raise ValueError(f"{name}: {value.dtype} is not allowed; all parameters of a module must be {dtype}")
+    if value.dtype != x.dtype:
+        raise ValueError(f"{name}: {value.dtype} is not allowed; all parameters of a module must be {x.dtype}")
     if tuple(value.shape) != shape:
         raise ValueError(f"{name}: shape {tuple(value.shape)} is not allowed; must be {' x '.join(map(str, shape))}")
+    _check_place(name, value, x)
+
+
+def _check_place(name: str, value: Tensor, x: Tensor) -> None:
+    """:raises ValueError: another device than x, or a sparse layout"""
     _graphs.check_storage(name, value)
+    if value.device != x.device:
+        raise ValueError(f"{name}: a tensor on {value.device} is not allowed; x is on {x.device}")
 
 
 def _check_parameters(of: Architecture, x: Tensor, parameters: Sequence[Tensor]) -> None:
     if of.layer and x.shape[1] != of.width:
         raise ValueError(f"lin1.weight: {x.shape[1]} rows are not allowed; must be {of.width}")
     for (name, shape), value in zip(of.expected, parameters):
-        _check_parameter(name, value, shape, x.dtype)
+        _check_parameter(name, value, shape, x)
     for value in parameters[len(of.expected) :]:  # maps, edge weights and edge labels
-        _graphs.check_storage("maps, edge_weights", value)
+        _check_place("maps, edge_weights", value, x)
 
 
 def _forward(
@@ -118,8 +130,9 @@ def _forward(
     keep: bool,
     activation: int = _IDENTITY,
     stays: bool = False,
-) -> Tuple[Tensor, float, Any]:
-    """Output, KL term, and what owns what the backward pass reads; None without "keep".
+) -> Tuple[Tensor, Any, Any]:
+    """Output, KL term, and what owns what the backward pass reads; None without "keep". The KL term is a number; on CUDA
+    devices it is a tensor, so that nobody waits for it.
 
     :param activation: of layers, after all their steps
     :param stays: the caller keeps x, which is contiguous, until the last backward pass
@@ -127,11 +140,12 @@ def _forward(
     of = architecture(name)
     plan = _graphs.plan_of(of, edge_index, x, parameters[len(of.expected) :] if of.given_sheaf else ())
     _check_parameters(of, x, parameters)
-    output = torch.empty(_output_shape(of, edge_index, x), dtype=x.dtype)
+    output = x.new_empty(_output_shape(of, edge_index, x))
+    kl = x.new_empty(()) if _graphs.device_of(x) >= 0 else None
     rows = x.contiguous()
     values = [parameter.contiguous() for parameter in parameters]
     seed, step = noise.tolist() if isinstance(noise, Tensor) else noise
-    kl, ticket = _torch.forward(
+    value, ticket = _torch.forward(
         plan,
         seed % 2**64,
         step % 2**32,
@@ -145,16 +159,28 @@ def _forward(
         [(number, value.data_ptr()) for number, value in zip(of.used, values)],
         rows.data_ptr() if of.layer else 0,
         output.data_ptr(),
+        _graphs.stream_of(x),
+        0 if kl is None else kl.data_ptr(),
     )
-    return output, kl, ticket
+    return output, value if kl is None else kl, ticket
+
+
+def _scalar(x: Tensor, kl: Any) -> Tensor:
+    """A KL term of :func:`_forward` as a tensor."""
+    return kl if isinstance(kl, Tensor) else x.new_full((), kl)
 
 
 def _ticket_tensor(ticket: Any) -> Tensor:
     """A number that owns the ticket."""
-    return torch.zeros(1, dtype=torch.int64) if ticket is None else torch.from_numpy(ticket.array())
+    return torch.zeros(1, dtype=torch.int64, device="cpu") if ticket is None else torch.from_numpy(ticket.array())
 
 
-@torch.library.custom_op("sheafnn::forward", mutates_args=(), device_types="cpu")
+def _no_ticket() -> Tensor:
+    """What a compiler knows of a ticket."""
+    return torch.empty((1,), dtype=torch.int64, device="cpu")
+
+
+@torch.library.custom_op("sheafnn::forward", mutates_args=(), device_types=("cpu", "cuda"))
 def forward(
     name: str,
     edge_index: Tensor,
@@ -170,7 +196,7 @@ def forward(
     output, kl, ticket = _forward(
         name, edge_index, x, parameters, noise, dropout, input_dropout, training, keep, activation
     )
-    return output, x.new_full((), kl), _ticket_tensor(ticket)
+    return output, _scalar(x, kl), _ticket_tensor(ticket)
 
 
 @forward.register_fake
@@ -187,14 +213,14 @@ def _(
     activation: int,
 ) -> Tuple[Tensor, Tensor, Tensor]:
     output = x.new_empty(_output_shape(architecture(name), edge_index, x))
-    return output, x.new_empty(()), x.new_empty((1,), dtype=torch.int64)
+    return output, x.new_empty(()), _no_ticket()
 
 
 def _backward(
     name: str,
     ticket: Any,
     output_bar: Tensor,
-    kl_bar: float,
+    kl_bar: Tensor | None,
     rows: int,
     columns: int,
     shapes: Sequence[Any],
@@ -202,22 +228,26 @@ def _backward(
 ) -> List[Tensor]:
     """The derivative of x, then one for each parameter; empty where it is not wanted. "wanted" says so of x, then
     of each.
+
+    :param kl_bar: None: 0
     """
-    dtype = output_bar.dtype
-    x_bar = torch.empty((rows, columns) if wanted[0] else (0,), dtype=dtype)
-    bars = [torch.empty(shape if want else (0,), dtype=dtype) for shape, want in zip(shapes, wanted[1:])]
+    x_bar = output_bar.new_empty((rows, columns) if wanted[0] else (0,))
+    bars = [output_bar.new_empty(shape if want else (0,)) for shape, want in zip(shapes, wanted[1:])]
     own = output_bar.contiguous()
+    on_device = _graphs.device_of(output_bar) >= 0
     _torch.backward(
         ticket,
         own.data_ptr(),
-        kl_bar,
+        0.0 if kl_bar is None or on_device else float(kl_bar),
         x_bar.data_ptr() if wanted[0] else 0,
         [(n, bar.data_ptr()) for n, bar, want in zip(architecture(name).used, bars, wanted[1:]) if want],
+        _graphs.stream_of(output_bar),
+        kl_bar.data_ptr() if kl_bar is not None and on_device else 0,
     )
     return [x_bar, *bars]
 
 
-@torch.library.custom_op("sheafnn::backward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("sheafnn::backward", mutates_args=(), device_types=("cpu", "cuda"))
 def backward(
     name: str,
     ticket: Tensor,
@@ -229,7 +259,7 @@ def backward(
     wanted: Sequence[bool],
 ) -> List[Tensor]:
     shapes = [parameter.shape for parameter in parameters]
-    return _backward(name, _torch.ticket(int(ticket)), output_bar, float(kl_bar), rows, columns, shapes, wanted)
+    return _backward(name, _torch.ticket(int(ticket)), output_bar, kl_bar, rows, columns, shapes, wanted)
 
 
 @backward.register_fake
@@ -277,20 +307,19 @@ class _Pass(torch.autograd.Function):
             name, edge_index, x, parameters, noise, dropout, input_dropout, training, True
         )
         ctx.name, ctx.rows, ctx.columns = name, x.shape[0], x.shape[1]
-        ctx.shapes, ctx.like = [parameter.shape for parameter in parameters], (output.shape, output.dtype)
+        ctx.shapes, ctx.like = [parameter.shape for parameter in parameters], (output.shape, output.dtype, output.device)
         ctx.roots = parameters
         ctx.set_materialize_grads(False)
-        return output, x.new_full((), kl)
+        return output, _scalar(x, kl)
 
     @staticmethod
     @_once
     def backward(ctx: Any, output_bar: Tensor | None, kl_bar: Tensor | None) -> Any:
         wanted = [ctx.needs_input_grad[2], *ctx.needs_input_grad[7:]]
         if output_bar is None:  # the loss has the KL term alone
-            output_bar = torch.zeros(ctx.like[0], dtype=ctx.like[1])
-        weight = 0.0 if kl_bar is None else float(kl_bar)
+            output_bar = torch.zeros(ctx.like[0], dtype=ctx.like[1], device=ctx.like[2])
         bars: List[Any] = _backward(
-            ctx.name, ctx.ticket, output_bar, weight, ctx.rows, ctx.columns, ctx.shapes, wanted
+            ctx.name, ctx.ticket, output_bar, kl_bar, ctx.rows, ctx.columns, ctx.shapes, wanted
         )
         own = [bar if want else None for bar, want in zip(bars, wanted)]
         return None, None, own[0], None, None, None, None, *own[1:]
@@ -321,8 +350,8 @@ def run(
         return output, kl
     if keep:
         return _Pass.apply(name, edge_index, x, noise, dropout, input_dropout, training, *parameters)
-    output, value, _ = _forward(name, edge_index, x, parameters, noise, dropout, input_dropout, training, False)
-    return output, x.new_full((), value)
+    output, kl, _ = _forward(name, edge_index, x, parameters, noise, dropout, input_dropout, training, False)
+    return output, _scalar(x, kl)
 
 
 #: share of entries that are not 0 up to which products read them alone
@@ -330,8 +359,8 @@ _SPARSE = 0.1
 
 
 def _check_linear(x: Tensor, weight: Tensor, bias: Tensor) -> None:
-    _check_parameter("lin1.weight", weight, (weight.shape[0], x.shape[1]), x.dtype)
-    _check_parameter("lin1.bias", bias, (weight.shape[0],), x.dtype)
+    _check_parameter("lin1.weight", weight, (weight.shape[0], x.shape[1]), x)
+    _check_parameter("lin1.bias", bias, (weight.shape[0],), x)
 
 
 def _dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -346,11 +375,11 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor
     plan = _graphs.linear_plan_of(x, weight.shape[0], _SPARSE)
     if plan is None:
         return torch.nn.functional.linear(x, weight, bias), None
-    output = torch.empty((x.shape[0], weight.shape[0]), dtype=x.dtype)
+    output = x.new_empty((x.shape[0], weight.shape[0]))
     values = [weight.contiguous(), bias.contiguous()]
     _, ticket = _torch.forward(
         plan, 0, 0, 0.0, 0.0, False, keep, torch.get_num_threads(), _IDENTITY, False,
-        [(number, value.data_ptr()) for number, value in enumerate(values)], 0, output.data_ptr(),
+        [(number, value.data_ptr()) for number, value in enumerate(values)], 0, output.data_ptr(), 0, 0,
     )
     return output, ticket
 
@@ -361,11 +390,11 @@ def _linear_backward(x: Tensor, ticket: Any, output_bar: Tensor) -> Tuple[Tensor
     weight_bar = x.new_empty((output_bar.shape[1], x.shape[1]))
     bias_bar = x.new_empty((output_bar.shape[1],))
     own = output_bar.contiguous()
-    _torch.backward(ticket, own.data_ptr(), 0.0, 0, [(0, weight_bar.data_ptr()), (1, bias_bar.data_ptr())])
+    _torch.backward(ticket, own.data_ptr(), 0.0, 0, [(0, weight_bar.data_ptr()), (1, bias_bar.data_ptr())], 0, 0)
     return weight_bar, bias_bar
 
 
-@torch.library.custom_op("sheafnn::linear", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("sheafnn::linear", mutates_args=(), device_types=("cpu", "cuda"))
 def linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Tensor]:
     output, ticket = _linear(x, weight, bias, keep)
     return output, _ticket_tensor(ticket)
@@ -373,10 +402,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor,
 
 @linear.register_fake
 def _(x: Tensor, weight: Tensor, bias: Tensor, keep: bool) -> Tuple[Tensor, Tensor]:
-    return x.new_empty((x.shape[0], weight.shape[0])), x.new_empty((1,), dtype=torch.int64)
+    return x.new_empty((x.shape[0], weight.shape[0])), _no_ticket()
 
 
-@torch.library.custom_op("sheafnn::linear_backward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("sheafnn::linear_backward", mutates_args=(), device_types=("cpu", "cuda"))
 def linear_backward(x: Tensor, ticket: Tensor, output_bar: Tensor) -> Tuple[Tensor, Tensor]:
     number = int(ticket)
     return _linear_backward(x, _torch.ticket(number) if number else None, output_bar)
@@ -419,7 +448,7 @@ class _Convolution(torch.autograd.Function):
         if not architecture(name).draws:
             return output
         ctx.set_materialize_grads(False)
-        return output, x.new_full((), kl)
+        return output, _scalar(x, kl)
 
     @staticmethod
     @_once
@@ -431,10 +460,7 @@ class _Convolution(torch.autograd.Function):
         if output_bar is None:  # the loss has the KL term alone
             output_bar = ctx.h.new_zeros(ctx.h.shape[0], architecture(ctx.name).row)
         rows, columns = ctx.h.shape
-        weight_of_kl = 0.0 if kl_bar is None else float(kl_bar)
-        bars: List[Any] = _backward(
-            ctx.name, ctx.ticket, output_bar, weight_of_kl, rows, columns, ctx.shapes, wanted
-        )
+        bars: List[Any] = _backward(ctx.name, ctx.ticket, output_bar, kl_bar, rows, columns, ctx.shapes, wanted)
         own = [bar if want else None for bar, want in zip(bars, wanted)]
         x_bar = weight_bar = bias_bar = None
         if before:
@@ -459,8 +485,8 @@ def run_convolution(
     """act(layer(x Wᵀ + b)) and the KL term, with gradients; None where nothing is drawn. The product of features without
     gradient that are mostly 0 reads the entries that are not. Autocast does not change the precision.
     """
-    if torch.is_autocast_enabled("cpu"):
-        with torch.autocast("cpu", enabled=False):
+    if torch.is_autocast_enabled(x.device.type):
+        with torch.autocast(x.device.type, enabled=False):
             return run_convolution(
                 name, edge_index, x, weight, bias, parameters, noise, dropout, training, activation
             )
@@ -488,4 +514,4 @@ def run_convolution(
     output, value, _ = _forward(
         name, edge_index, h, parameters, noise, dropout, 0.0, training, False, number, True
     )
-    return output, x.new_full((), value) if draws else None
+    return output, _scalar(x, value) if draws else None

@@ -112,7 +112,7 @@ class _Network(KlModule):
         metadata = self._architecture.core(dtype == torch.float64).metadata
         text = "F64" if dtype == torch.float64 else "F32"
         tensors = [
-            (name, text, list(value.shape), value.detach().contiguous().numpy().tobytes())
+            (name, text, list(value.shape), value.detach().cpu().contiguous().numpy().tobytes())
             for name, value in ((name, self._named(name)) for name in self._architecture.shapes)
         ]
         model = self._model.__new__(self._model)

@@ -142,7 +142,7 @@ def _matrices(name: str, value: Any) -> Tensor:
     if value.dim() < 2 or value.shape[-1] != value.shape[-2]:
         raise ValueError(f"{name}: shape {tuple(value.shape)} is not allowed; the last two axes must have the same length")
     check_dtype(name, value.dtype)
-    check_storage(name, value)
+    check_storage(name, value, devices=False)
     return value
 
 
@@ -250,7 +250,7 @@ class _Located(_Distribution):
         if isinstance(concentration, Tensor) and concentration.is_complex():
             raise ValueError(f"concentration: {concentration.dtype} is not allowed; must be real numbers")
         own = torch.as_tensor(concentration, dtype=matrices.dtype)
-        check_storage("concentration", own)
+        check_storage("concentration", own, devices=False)
         shape = torch.broadcast_shapes(matrices.shape[:-2], own.shape)
         self._parameter = matrices.expand(*shape, *matrices.shape[-2:])
         self._concentration = own.expand(shape)

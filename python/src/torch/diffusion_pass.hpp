@@ -27,7 +27,7 @@ void for_diffusion_options(sheafnn::layers::SheafDiffusionOptions& options, cons
 }
 
 template <class Family, class S>
-class DiffusionPass final : public Pass {
+class DiffusionPass final : public HostPass {
  public:
   enum Part : std::size_t { left, right, epsilon, maps, edge_weights, parts };
 

@@ -35,12 +35,7 @@ template <class Bayesian, class Deterministic>
 /// \param maps  what find_model() calls the maps
 template <class Bayesian, class Deterministic>
 [[nodiscard]] constexpr TorchEntry torch_entry(std::string_view maps) {
-  return {Bayesian::kind,
-          Deterministic::kind,
-          maps,
-          Deterministic::stalk_dimension,
-          std::is_same_v<typename Deterministic::Scalar, double>,
-          make_of<Bayesian, Deterministic>};
+  return entry_of<Bayesian, Deterministic>(maps, make_of<Bayesian, Deterministic>);
 }
 
 }  // namespace python

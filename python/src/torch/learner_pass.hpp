@@ -29,7 +29,7 @@ struct LearnerSetting {
 /// Output: 2m maps, one for each column of edge_index, matrices row by row. Then m edge weights where there are some, in the
 /// order of the graph's edges.
 template <class Model>
-class LearnerPass final : public Pass {
+class LearnerPass final : public HostPass {
   using Family = typename Model::Family;
   using S = typename Model::Scalar;
   using P = sheafnn::math::Pack<S, sheafnn::lanes<S>>;

@@ -16,7 +16,7 @@ namespace python {
 namespace {
 
 template <class S>
-class LinearPass final : public Pass {
+class LinearPass final : public HostPass {
  public:
   LinearPass(const sheafnn::layers::ParameterTable& table, Index width, const sheafnn::NodeFeatures& features)
       : width_(width), input_(features), output_(input_.rows() * width), work_(input_.work_size(width, 1)) {

@@ -22,6 +22,7 @@
 #include "../arrays.hpp"
 #include "../given_arrays.hpp"
 #include "../interpreter.hpp"
+#include "device.hpp"
 #include "pass.hpp"
 #include "rotations.hpp"
 
@@ -172,41 +173,48 @@ struct Ticket {
 /// \param activation     of a layer, by its number in the enumeration
 /// \param features_stay  the features of a layer stay where they are until the last backward pass
 /// \param parameters     number and address of each
-/// \returns the KL term, and what owns what backward() reads; None where it will not be called
+/// \param stream, kl     of a device: its stream, and where the KL term goes; 0: none
+/// \returns the KL term of the CPU, and what owns what backward() reads; None where it will not be called
 nb::tuple forward(const std::shared_ptr<Plan>& plan, std::uint64_t seed, std::uint32_t epoch, double dropout,
                   double input_dropout, bool training, bool keep, int threads, int activation, bool features_stay,
-                  const std::vector<std::pair<std::size_t, std::uintptr_t>>& parameters, std::uintptr_t features,
-                  std::uintptr_t output) {
+                  const std::vector<NumberedArray>& parameters, std::uintptr_t features, std::uintptr_t output,
+                  std::uintptr_t stream, std::uintptr_t kl) {
   auto lease = std::make_shared<Lease>();
-  double kl = 0;
+  double value = 0;
   {
     const GilRelease release;
     lease->plan = plan;
     lease->pass = plan->take();
-    for (const auto& [number, address] : parameters) lease->pass->set_parameter(number, at<const void>(address));
-    kl = lease->pass->forward({seed, epoch, dropout, input_dropout, training, keep, threads,
+    value = lease->pass->run({{seed, epoch, dropout, input_dropout, training, keep, threads,
                                static_cast<sheafnn::layers::Activation>(activation), features_stay},
-                              features == 0 ? nullptr : at<const void>(features), at<void>(output));
+                              parameters,
+                              at<const void>(features),
+                              at<void>(output),
+                              at<void>(stream),
+                              at<void>(kl)});
     if (!keep) {
       lease.reset();
     } else if (lease->pass->keeps_nothing()) {
       lease->give_back();
     }
   }
-  if (!lease) return nb::make_tuple(kl, nb::none());
-  return nb::make_tuple(kl, std::make_shared<Ticket>(std::move(lease)));
+  if (!lease) return nb::make_tuple(value, nb::none());
+  return nb::make_tuple(value, std::make_shared<Ticket>(std::move(lease)));
 }
 
 /// \param features_bar   0: not wanted
 /// \param gradients      number and address of the wanted gradients
+/// \param stream         of a device
+/// \param kl_bar_at      on a device, in the place of kl_bar; 0: none
 void backward(const std::shared_ptr<Ticket>& ticket, std::uintptr_t output_bar, double kl_bar,
-              std::uintptr_t features_bar, const std::vector<std::pair<std::size_t, std::uintptr_t>>& gradients) {
+              std::uintptr_t features_bar, const std::vector<NumberedArray>& gradients, std::uintptr_t stream,
+              std::uintptr_t kl_bar_at) {
   const GilRelease release;
   Lease& lease = *ticket->lease;
   const std::lock_guard lock(lease.mutex);
   if (!lease.pass) lease.pass = lease.plan->take();
-  lease.pass->backward(at<const void>(output_bar), kl_bar, features_bar == 0 ? nullptr : at<void>(features_bar));
-  for (const auto& [parameter, address] : gradients) lease.pass->gradient(parameter, at<void>(address));
+  lease.pass->differentiate({at<const void>(output_bar), kl_bar, at<void>(features_bar), gradients,
+                             at<void>(stream), at<const void>(kl_bar_at)});
   if (lease.pass->keeps_nothing()) lease.give_back();
 }
 
@@ -275,9 +283,11 @@ void bind_torch(nb::module_& core) {
   module.def("next_step", &next_step);
   module.def("count_in_rows", &count_in_rows);
   module.def("architecture", [](const std::string& kind, const std::string& maps, Index stalk_dim, bool wide,
-                                Index features, Index classes, const std::map<std::string, std::string>& options) {
-    return std::const_pointer_cast<Architecture>(
-        make_architecture({kind, maps, stalk_dim, wide, features, classes, options}));
+                                Index features, Index classes, const std::map<std::string, std::string>& options,
+                                int device) {
+    const Setting setting{kind, maps, stalk_dim, wide, features, classes, options, device};
+    return std::const_pointer_cast<Architecture>(device < 0 ? make_architecture(setting)
+                                                            : make_device_architecture(setting));
   });
   module.def("graph", [](Index nodes, Index columns, std::uintptr_t address, bool directed) {
     return std::const_pointer_cast<ColumnGraph>(make_graph(nodes, columns, address, directed));
@@ -302,6 +312,8 @@ void bind_torch(nb::module_& core) {
   module.def("forward", &forward);
   module.def("backward", &backward);
   module.attr("activations") = activation_texts();
+  module.attr("device_kind") = std::string(device_kind());
+  module.attr("device_networks") = nb::cast(device_networks());
   bind_torch_rotations(module);
 }
 

@@ -6,69 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <memory>
-#include <sheafnn/bsnn/forward_pass.hpp>
-#include <sheafnn/bsnn/given_posterior.hpp>
 #include <sheafnn/bsnn/network.hpp>
 #include <sheafnn/core/buffer.hpp>
-#include <sheafnn/graph/dataset.hpp>
-#include <sheafnn/graph/given_map_arrays.hpp>
-#include <sheafnn/graph/graph_of.hpp>
-#include <sheafnn/io/model_tensors.hpp>
-#include <sheafnn/io/option_text.hpp>
 #include <span>
-#include <type_traits>
 #include <utility>
 
-#include "../options.hpp"
-#include "models/model_on.hpp"
+#include "network_architecture.hpp"
 #include "pass.hpp"
 
 namespace python {
 
-/// The model of these options, with parameters that are to be set.
-///
-/// \param graph, given  where maps are given; without edges the model serves for its parameters
-/// \throws std::invalid_argument  maps of another size or that the family refuses, or missing labels
-template <class Model, class Options>
-[[nodiscard]] Model bare_model(const Options& options, const sheafnn::Graph& graph = {},
-                               sheafnn::GivenMapArrays given = {}) {
-  const auto make = [&] {
-    if constexpr (programs::reads_given_sheaf<Model>) {
-      sheafnn::Dataset data;
-      data.graph = graph;
-      data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(std::move(given));
-      return Model(sheafnn::detail::LayoutOnly{}, options,
-                   sheafnn::given_posterior<typename Model::Posterior>(data, programs::deviation_of(options)));
-    } else if constexpr (std::is_constructible_v<Model, sheafnn::detail::LayoutOnly, const Options&>) {
-      return Model(sheafnn::detail::LayoutOnly{}, options);
-    } else {
-      return Model(sheafnn::detail::LayoutOnly{}, options, typename Model::Posterior{});
-    }
-  };
-  Model model = make();
-  model.parameters().finish();
-  return model;
-}
-
-/// Numbers of a node between layers.
 template <class Model>
-[[nodiscard]] Index row_of(const Model& model) {
-  if constexpr (requires { model.row(); }) return model.row();
-  return model.hidden_width();
-}
-
-template <class Model>
-inline constexpr bool on_hypergraphs_v = std::is_same_v<sheafnn::GraphOf<Model>, sheafnn::Hypergraph>;
-
-/// What came as columns for a network to go over.
-template <class Model>
-using ColumnsOf =
-    std::conditional_t<on_hypergraphs_v<Model>, ColumnHypergraph,
-                       std::conditional_t<programs::reads_given_sheaf<Model>, ColumnSheaf, ColumnGraph>>;
-
-template <class Model>
-class NetworkPass final : public Pass {
+class NetworkPass final : public HostPass {
   using S = typename Model::Scalar;
 
  public:
@@ -79,7 +28,7 @@ class NetworkPass final : public Pass {
         features_(std::move(features)),
         model_(std::move(model)),
         network_(model_, graph_->graph,
-                 features_ ? *features_ : none(model_.options().features, graph_->graph.node_count())) {}
+                 features_ ? *features_ : no_features(model_.options().features, graph_->graph.node_count())) {}
 
   void set_parameter(std::size_t number, const void* values) override {
     const auto id = static_cast<sheafnn::layers::ParameterId>(number);
@@ -148,11 +97,6 @@ class NetworkPass final : public Pass {
     network.finish_backward(rows);
   };
 
-  /// Node features for layers, which do not read any.
-  [[nodiscard]] static sheafnn::NodeFeatures none(Index columns, Index nodes) {
-    return sheafnn::NodeFeatures::from_csr(std::vector<Index>(static_cast<std::size_t>(nodes + 1)), {}, {},
-                                           columns);
-  }
   [[nodiscard]] std::size_t count_of(sheafnn::layers::ParameterId id) const {
     return static_cast<std::size_t>(model_.parameters().info(id).size);
   }
@@ -163,12 +107,7 @@ class NetworkPass final : public Pass {
   /// \param output  null: not wanted
   void compute(S* output) {
     network_.set_execution(options_.threads);
-    const sheafnn::ForwardPass<S> pass{.seed = options_.seed,
-                                       .epoch = options_.epoch,
-                                       .training = options_.training,
-                                       .keep = options_.keep,
-                                       .input_dropout = options_.training ? options_.input_dropout : 0.0,
-                                       .dropout = options_.training ? options_.dropout : 0.0};
+    const sheafnn::ForwardPass<S> pass = forward_pass<S>(options_);
     result_ = {};
     if constexpr (takes_embeddings) {
       if (from_outside_) {
@@ -199,70 +138,17 @@ class NetworkPass final : public Pass {
 };
 
 template <class Model>
-class NetworkArchitecture final : public Architecture {
+class NetworkArchitecture final : public ModelArchitecture<Model> {
  public:
-  using Options = typename Model::Options;
+  using ModelArchitecture<Model>::ModelArchitecture;
 
-  explicit NetworkArchitecture(Setting setting)
-      : no_maps_(take_label_count(setting.options)),
-        model_(bare_model<Model>(options_of(setting), {}, no_maps_)) {}
-
-  [[nodiscard]] const Model& model() const { return model_; }
-  [[nodiscard]] Shapes parameters() const override { return shapes_of(model_.parameters()); }
-  [[nodiscard]] std::vector<std::vector<double>> initial(std::uint64_t seed) const override {
-    return initial_of(model_.parameters(), seed);
-  }
-  [[nodiscard]] Index width() const override { return model_.hidden_width(); }
-  [[nodiscard]] Index row() const override { return row_of(model_); }
-  [[nodiscard]] bool bayesian() const override { return Model::bayesian; }
-  [[nodiscard]] bool on_hypergraphs() const override { return on_hypergraphs_v<Model>; }
-  [[nodiscard]] bool has_given_sheaf() const override { return programs::reads_given_sheaf<Model>; }
-  [[nodiscard]] std::map<std::string, std::string> metadata() const override {
-    return sheafnn::io::to_tensors(model_).metadata;
-  }
   [[nodiscard]] std::unique_ptr<Pass> make_pass(
       const std::shared_ptr<const Relations>& relations,
       std::shared_ptr<const sheafnn::NodeFeatures> features) const override {
     auto graph = columns_of<ColumnsOf<Model>>(relations);
-    if constexpr (programs::reads_given_sheaf<Model>) {
-      sheafnn::GivenMapArrays given = graph->given;
-      given.label_count = no_maps_.label_count;
-      Model model = bare_model<Model>(model_.options(), graph->graph, std::move(given));
-      return std::make_unique<NetworkPass<Model>>(std::move(model), std::move(graph), std::move(features));
-    }
-    if (features) return std::make_unique<NetworkPass<Model>>(model_, std::move(graph), std::move(features));
-    Options options = model_.options();
-    options.features = 1;  // of a layer: PyTorch has the weights of the encoder, which are not read
-    return std::make_unique<NetworkPass<Model>>(bare_model<Model>(options), std::move(graph), nullptr);
+    Model model = this->model_of_pass(*graph, features != nullptr);
+    return std::make_unique<NetworkPass<Model>>(std::move(model), std::move(graph), std::move(features));
   }
-
- private:
-  /// Takes the number of labels of edges out of the texts: the posterior has it, and the options have not. 0: a learner predicts
-  /// spreads.
-  static sheafnn::GivenMapArrays take_label_count(std::map<std::string, std::string>& texts) {
-    sheafnn::GivenMapArrays r;
-    if constexpr (programs::reads_given_sheaf<Model> && Model::bayesian) {
-      if (const auto found = texts.extract("label_count"); !found.empty()) {
-        sheafnn::io::parse_option("label_count", found.mapped(), r.label_count);
-        sheafnn::require_between("label_count", r.label_count, 0, sheafnn::GivenMapArrays::largest_label + 1);
-      }
-    }
-    return r;
-  }
-  static Options options_of(const Setting& setting) {
-    Options options;
-    options.features = setting.features;
-    options.classes = setting.classes;
-    Texts texts(setting.options.begin(), setting.options.end());
-    if (const auto plan = texts.extract("feature_plan"); !plan.empty()) {
-      sheafnn::io::parse_option("feature_plan", plan.mapped(), options.feature_plan);
-    }
-    set_options(texts, options, "options", setting.kind);
-    return options;
-  }
-
-  sheafnn::GivenMapArrays no_maps_;  ///< of a graph without edges, with the number of labels
-  Model model_;
 };
 
 }  // namespace python

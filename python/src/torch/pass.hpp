@@ -16,6 +16,7 @@
 #include <sheafnn/graph/hypergraph.hpp>
 #include <sheafnn/nn/activation.hpp>
 #include <sheafnn/nn/parameters.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -103,6 +104,28 @@ struct PassOptions {
   bool features_stay = false;  ///< the features of a layer stay where they are until the last backward pass
 };
 
+/// A parameter or its gradient: position among the architecture's parameters, and address.
+using NumberedArray = std::pair<std::size_t, std::uintptr_t>;
+
+/// A forward pass as callers ask for it. On a device, all addresses are of its memory.
+struct ForwardCall {
+  PassOptions options;
+  std::span<const NumberedArray> parameters;
+  const void* features = nullptr;  ///< of layers; null: networks read the features that the pass was made for
+  void* output = nullptr;          ///< overwritten
+  void* stream = nullptr;          ///< of a device, in whose order the pass takes its place
+  void* kl = nullptr;              ///< of a device: where the KL term goes; null: not wanted
+};
+/// A backward pass: derivatives of ⟨output_bar, output⟩ + kl_bar · KL. All but output_bar may be left out.
+struct BackwardCall {
+  const void* output_bar = nullptr;
+  double kl_bar = 0;
+  void* features_bar = nullptr;              ///< overwritten
+  std::span<const NumberedArray> gradients;  ///< overwritten
+  void* stream = nullptr;                    ///< of a device
+  const void* kl_bar_at = nullptr;           ///< on a device, in the place of kl_bar
+};
+
 /// y = act(z), for numbers of arrays.
 template <class S>
 void activate_numbers(int threads, sheafnn::layers::Activation activation, Index count, const S* z, S* y);
@@ -147,20 +170,35 @@ class Pass {
   Pass& operator=(const Pass&) = delete;
   virtual ~Pass() = default;
 
-  /// Copies a parameter. \param number  position among the architecture's parameters
+  /// \returns the KL term, 0 without one and on devices
+  virtual double run(const ForwardCall& call) = 0;
+  /// May be called again.
+  virtual void differentiate(const BackwardCall& call) = 0;
+  /// Whether differentiate() reads nothing of run(), so that any pass over the same graph and features can do it.
+  [[nodiscard]] virtual bool keeps_nothing() const { return false; }
+};
+
+/// A pass on the CPU, step by step.
+class HostPass : public Pass {
+ public:
+  double run(const ForwardCall& call) final {
+    for (const auto& [number, address] : call.parameters) {
+      set_parameter(number, reinterpret_cast<const void*>(address));
+    }
+    return forward(call.options, call.features, call.output);
+  }
+  void differentiate(const BackwardCall& call) final {
+    backward(call.output_bar, call.kl_bar, call.features_bar);
+    for (const auto& [number, address] : call.gradients) gradient(number, reinterpret_cast<void*>(address));
+  }
+
+ protected:
+  /// Copies a parameter.
   virtual void set_parameter(std::size_t number, const void* values) = 0;
-  /// \param features  of layers; null: networks read the features that the pass was made for
-  /// \param output    overwritten
-  /// \returns the KL term, 0 without one
   virtual double forward(const PassOptions& options, const void* features, void* output) = 0;
-  /// Derivatives of ⟨output_bar, output⟩ + kl_bar · KL. May be called again.
-  ///
-  /// \param features_bar  overwritten; null: not wanted
   virtual void backward(const void* output_bar, double kl_bar, void* features_bar) = 0;
   /// Of the last backward(). \param values  overwritten
   virtual void gradient(std::size_t number, void* values) const = 0;
-  /// Whether backward() reads nothing of forward(), so that any pass over the same graph and features can do it.
-  [[nodiscard]] virtual bool keeps_nothing() const { return false; }
 };
 
 /// A layer or a network in one precision, without its parameters' values.
@@ -235,6 +273,7 @@ struct Setting {
   bool wide = false;  ///< double, else float
   Index features = 1, classes = 1;
   std::map<std::string, std::string> options;
+  int device = -1;  ///< number of a CUDA device; -1: the CPU
 };
 
 /// The architectures of one model in one precision.

@@ -1,0 +1,180 @@
+/// \file
+/// NetworkOperator: one network on one graph in an executor's memory, for a caller with a loss and an optimiser of its own,
+/// whose arrays lie in the same memory (on the CPU bsnn/network.hpp). A pass is a sequence of launches: the host waits for
+/// nothing.
+///
+///     NetworkOperator<DeviceExecutor, Model> network(executor, model, graph, features);
+///     for (ParameterId id = 0; …) network.set_parameter(id, parameter[id]);
+///     network.forward({.epoch = epoch, .training = true}, outputs, kl);
+///     …                                                                      // outputs_bar, kl_bar: own loss
+///     network.backward(outputs_bar, kl_bar);
+///     for (ParameterId id = 0; …) network.add_gradient(id, gradient[id]);
+///     network.store_gradients();
+///
+/// Source: math: "The model", "Backward pass of one diffusion step".
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sheafnn/batch/activated_linear.hpp"
+#include "sheafnn/batch/network_steps.hpp"
+#include "sheafnn/batch/operator_kernels.hpp"
+#include "sheafnn/bsnn/forward_pass.hpp"
+#include "sheafnn/nn/activation.hpp"
+
+namespace sheafnn::batch {
+
+/// See the file comment. Neither copied nor moved.
+template <class Executor, detail::LayeredModel<Executor> Model>
+class NetworkOperator : private detail::BatchNetworkSteps<Executor, Model> {
+  using Steps = detail::BatchNetworkSteps<Executor, Model>;
+  using Steps::executor_, Steps::parts_, Steps::outside_, Steps::sampled;
+
+ public:
+  using typename Steps::S;
+
+  /// \param model     its parameters are not read
+  /// \param features  n × p; of passes from embeddings they are not read
+  /// \throws std::invalid_argument  features that do not fit, a graph without nodes, an option that batches lack; as Array
+  NetworkOperator(Executor& executor, const Model& model, const GraphOf<Model>& graph,
+                  const NodeFeatures& features)
+      : NetworkOperator(executor, model, graph, features, NoTargets(graph.node_count())) {}
+
+  /// Numbers of a node that forward() gives from embeddings.
+  [[nodiscard]] Index row() const noexcept { return parts_.shape.row(); }
+
+  /// The next pass reads a parameter from there, in the user-visible shape. Unchecked: the id, the size of the array.
+  void set_parameter(layers::ParameterId id, const S* values) {
+    given_.push_back({const_cast<S*>(values), info_[static_cast<std::size_t>(id)]});  // which is read only
+  }
+  /// Enqueues a pass with the first sample of `pass`. backward() may follow, whatever pass.keep says. Unchecked: rates in
+  /// [0, 1); sample, nodes and noise, which are not read.
+  ///
+  /// \param outputs  n × C, overwritten
+  /// \param kl       the KL term per incident pair, plus the layers' own, 0 without a closed form; null: not wanted
+  void forward(const ForwardPass<S>& pass, S* outputs, S* kl) {
+    begin(pass, nullptr);
+    compute(outputs, Activation::identity);
+    store_kl(kl);
+  }
+  /// The same for layers: act(X_{L+1}) from embeddings H that were computed elsewhere.
+  ///
+  /// \param embedding  n × h; stays in place until the last backward()
+  /// \param outputs    n × row()
+  void forward(const ForwardPass<S>& pass, const S* embedding, Activation activation, S* outputs, S* kl) {
+    begin(pass, embedding);
+    compute(outputs, activation);
+    store_kl(kl);
+  }
+
+  /// Enqueues the backward pass of the last forward(); may be called again. Unchecked: that there was one.
+  ///
+  /// \param outputs_bar    of the shape of the outputs
+  /// \param kl_bar         the derivative of the KL term; null: 0
+  /// \param embedding_bar  n × h, overwritten, after a pass from embeddings; null: not wanted
+  void backward(const S* outputs_bar, const S* kl_bar, S* embedding_bar = nullptr) {
+    if (!std::exchange(ready_, false)) compute(nullptr, activation_);  // parameters, run and embeddings are there
+    executor_.launch(1, 1, detail::SetKlWeight<S>{kl_bar, parts_.runs.data()});
+    if (outside_ == nullptr) {
+      parts_.output->set_bar(executor_, pass_, outputs_bar);
+      Steps::backward(pass_, closed_form, drop_);
+      return this->sum_gradients(sampled && !closed_form);
+    }
+    parts_.clear_bars(executor_, pass_);
+    copy(parts_.shape.size(), outputs_bar, parts_.x_bar.data());
+    if (activation_ != Activation::identity) {
+      executor_.launch(parts_.shape.size(), 1,
+                       detail::ActivationSlopes<S>{activation_, result_, parts_.x_bar.data()});
+    }
+    const S* bar = this->diffuse_backward(pass_, closed_form, drop_, false, Items<detail::RowProducts<S>>{});
+    if (embedding_bar != nullptr) copy(parts_.shape.nodes * parts_.layout.hidden_width, bar, embedding_bar);
+    this->sum_gradients(sampled && !closed_form);
+  }
+  /// store_gradients() writes the gradient of a parameter there, in the user-visible shape. Unchecked: as set_parameter().
+  void add_gradient(layers::ParameterId id, S* values) {
+    wanted_.push_back({values, info_[static_cast<std::size_t>(id)]});
+  }
+  /// Enqueues the copies of the gradients of the last backward().
+  void store_gradients() {
+    detail::copy_parameters(executor_, std::exchange(wanted_, {}), parts_.gradient.data(), true);
+  }
+
+ private:
+  using Activation = layers::Activation;
+  using typename Steps::Common;
+  /// The KL term, where the posterior has one.
+  static constexpr bool closed_form = [] {
+    if constexpr (is_point_mass<typename Model::Posterior>) {
+      return true;
+    } else {
+      return Model::Posterior::closed_form_kl;
+    }
+  }();
+
+  /// A node's label and role are those of no training.
+  struct NoTargets {
+    std::vector<std::int32_t> labels;
+    std::vector<std::uint8_t> roles;
+    explicit NoTargets(Index nodes)
+        : labels(static_cast<std::size_t>(nodes), -1), roles(static_cast<std::size_t>(nodes)) {}
+  };
+  NetworkOperator(Executor& executor, const Model& model, const GraphOf<Model>& graph,
+                  const NodeFeatures& features, const NoTargets& none)
+      : Steps(executor, model, std::make_shared<Common>(executor, model, graph, features, 1),
+              NodeTargetLists{none.labels, none.roles}, BatchSize{}, true),
+        info_(model.parameters().info()) {}
+
+  /// Parameters and the record of the run.
+  void begin(const ForwardPass<S>& pass, const S* embedding) {
+    outside_ = embedding;
+    const auto rate = [&](double of) { return pass.training ? of : 0.0; };
+    Run run;
+    run.seed = pass.seed;
+    run.epoch = pass.epoch;
+    run.input_dropout = DropoutRule(rate(pass.input_dropout));
+    run.dropout = DropoutRule(rate(pass.dropout));
+    drop_ = rate(pass.dropout) > 0;
+    drop_entries_ = drop_ || rate(pass.input_dropout) > 0;
+    // It keeps what backward() reads, as passes of trainings do. Evaluations draw from the upper half of the samples.
+    pass_ = {1, 1, true, pass.training ? 0U : 0x8000U};
+    executor_.launch(1, 1, detail::SetRun{run, parts_.runs.data()});
+    detail::copy_parameters(executor_, std::exchange(given_, {}), parts_.parameters.data(), false);
+  }
+  /// \param outputs  null: not wanted
+  void compute(S* outputs, Activation activation) {
+    activation_ = activation;
+    this->encode(drop_entries_);
+    result_ = this->diffuse(pass_, drop_ && Steps::Parts::Layer::drops, sampled && closed_form);
+    if (parts_.kl_rows.count() > 0) parts_.kl_of_layers_tree.run(executor_, parts_.kl_of_layers.data(), true);
+    ready_ = true;
+    if (outside_ == nullptr) {
+      result_ = parts_.hidden_readout.forward(executor_, pass_, parts_.view, result_);
+      if (outputs != nullptr) parts_.output->outputs(executor_, pass_, parts_.view, result_, outputs);
+    } else if (outputs != nullptr) {
+      executor_.launch(parts_.shape.size(), 1, detail::Activate<S>{activation, result_, outputs});
+    }
+  }
+  void store_kl(S* kl) {
+    if (kl == nullptr) return;
+    detail::PartialRows of_pairs;
+    if constexpr (sampled && closed_form) of_pairs = parts_.posterior->kl().partial();
+    executor_.launch_teams(1, 1, max_lanes,
+                           detail::KlTerm<S>{of_pairs, parts_.kl_of_layers_tree.partial(),
+                                             parts_.graph.view().pairs(), kl});
+  }
+  void copy(Index size, const S* from, S* to) {
+    executor_.launch(size, 1, detail::CopyToInstances<S>{from, size, 1, to});
+  }
+
+  std::vector<layers::ParameterInfo> info_;
+  std::vector<detail::VisibleParameter<S>> given_, wanted_;  ///< of the next pass, of store_gradients()
+  Pass pass_;
+  Activation activation_ = Activation::identity;
+  bool drop_ = false, drop_entries_ = false;
+  bool ready_ = false;         ///< do the arrays hold what a backward pass reads?
+  const S* result_ = nullptr;  ///< X_{L+1}
+};
+
+}  // namespace sheafnn::batch
