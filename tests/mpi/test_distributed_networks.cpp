@@ -217,8 +217,8 @@ TEST_CASE("a training of bundle networks with eigenpairs, and in the limit, is t
   check_training<sheafnn::Bunn<2, double>>(options);
 }
 
-/// A ring of 12 nodes whose neighbours lie 5 apart in a partition by remainders, a path of 5, two triangles, a pair and isolated
-/// nodes: components of one part and of several.
+/// A ring of 12 nodes whose numbers are 3 apart, a path of 5, two triangles, a pair and isolated nodes: components of one part
+/// and of several.
 sheafnn::Graph scattered_components() {
   std::vector<sheafnn::Edge> edges;
   for (std::int32_t u = 0; u < 12; ++u) edges.push_back({3 * u, 3 * ((u + 1) % 12)});
