@@ -19,6 +19,10 @@ TEST_CASE("batches on the GPU agree with the host: flows") {
   o.method = FlowMethod::euler;
   o.left_weights = false;
   compare_executors<SheafFlow<Diagonal<2>, double>>(o, {});
+  o.method = FlowMethod::dormand_prince;
+  o.absolute_tolerance = o.relative_tolerance = 1e-6;
+  o.first_step = o.time;  // which is rejected
+  compare_executors<BayesianSheafFlow<SpecialOrthogonal<3>, double>>(o, {.samples = 2});
 }
 
 TEST_CASE("flows train on the GPU as on the host, and side by side to the bits of single trainings") {

@@ -61,6 +61,8 @@ network=(--layers 2)
 train_both cooperative --model bcsnn --directed --batch-norm --node-learner sage
 train_both connection --model bconn-nsd
 train_both bundle --model bbunn --bundles 2 --expansion taylor --terms 3
+train_both eigenpairs --model bbunn --bundles 2 --expansion spectral --terms 5
+train_both limit --model bbunn --bundles 2 --expansion limit
 # Types of edges and nodes, from the columns of a folder.
 mkdir "$work/typed"
 awk 'BEGIN { print "source,target,type"; for (i = 0; i < 60; ++i) print i "," (i + 1) % 60 "," (i % 3 ? "knows" : "helps") }' > "$work/typed/edges.csv"
@@ -96,7 +98,7 @@ with open(f"{sys.argv[1]}/again.safetensors", "rb") as file:
     header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
 saved = json.loads(header["__metadata__"]["sheaf_use"])
 assert saved == {key: value for key, value in reports["three"]["splits"][0]["sheaf"].items() if key != "warning"}
-for kind in ("flow", "cooperative", "attention", "convolution", "wave", "copresheaf", "directed", "typed", "connection", "bundle", "given"):
+for kind in ("flow", "cooperative", "attention", "convolution", "wave", "copresheaf", "directed", "typed", "connection", "bundle", "eigenpairs", "limit", "given"):
     one, three = (json.load(open(f"{sys.argv[1]}/{kind}_{ranks}.json")) for ranks in ("one", "three"))
     assert three["bytes_per_epoch"] > 0
     if kind not in ("typed", "connection", "given"):  # such networks have no scores of other maps

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,8 @@
 #include "sheafnn/bsnn/trainer.hpp"
 #include "sheafnn/bundle.hpp"
 #include "sheafnn/convolution.hpp"
+#include "sheafnn/graph/part_components.hpp"
+#include "sheafnn/layers/heat_operator.hpp"
 #include "sheafnn/sheaf/random_sheaf.hpp"
 
 namespace test_distributed_networks {
@@ -28,6 +32,7 @@ using sheafnn::BundleOptions;
 using sheafnn::ConnectionModelOptions;
 using sheafnn::ConvolutionOptions;
 using sheafnn::GeneralLinear;
+using sheafnn::HeatExpansion;
 using sheafnn::SpecialOrthogonal;
 
 /// Another map for every arc and, of rotations, another weight for every edge.
@@ -167,33 +172,180 @@ TEST_CASE("steps of bundle networks are those of one process") {
           o.normalisation = sheafnn::AdjacencyNormalisation::random_walk;
           o.readout_layers = 2;
         }},
-       {"sage of two layers, two channels, linear mixing, self-loops", [](auto& o) {
+       {"sage of two layers, two channels, linear mixing, self-loops",
+        [](auto& o) {
           o.learner_layers = 2;
           o.channels = 2;
           o.mixing = sheafnn::BundleMixing::linear;
           o.self_loops = true;
           o.layer_norm = o.residual = false;
+        }},
+       {"eigenpairs", [](auto& o) { o.expansion = HeatExpansion::spectral; }},
+       {"all eigenpairs, random walk, linear mixing, one time for all",
+        [](auto& o) {
+          o.expansion = HeatExpansion::spectral;
+          o.terms = 200;
+          o.normalisation = sheafnn::AdjacencyNormalisation::random_walk;
+          o.mixing = sheafnn::BundleMixing::linear;
+          o.learned_time = false;
+        }},
+       {"limit", [](auto& o) { o.expansion = HeatExpansion::limit; }},
+       {"limit of a random walk with self-loops, two channels", [](auto& o) {
+          o.expansion = HeatExpansion::limit;
+          o.normalisation = sheafnn::AdjacencyNormalisation::random_walk;
+          o.self_loops = true;
+          o.channels = 2;
         }}});
   check_steps<sheafnn::Bunn<2, double>>(settings);
   check_steps<sheafnn::BayesianBunn<2, double>>(settings);
   check_faults(sheafnn::BayesianBunn<2, double>(settings[0].model, 7), settings[0], test::cooperative_faults);
+  for (const std::size_t projected : {3, 5}) {
+    BundleOptions options = settings[projected].model;
+    options.feature_treatment = sheafnn::FeatureTreatment::none;  // whose sums the exchange leaves out otherwise
+    check_faults(sheafnn::Bunn<2, double>(options, 7), settings[projected], test::projection_faults);
+  }
 }
 TEST_CASE("a training of bundle networks is the training of one process") {
   check_training<sheafnn::BayesianBunn<2, double>>(
       {.features = 20, .bundles = 3, .layers = 2, .classes = 3, .terms = 3});
 }
-TEST_CASE("heat by eigenpairs or in the limit is refused on a part of a graph") {
-  const sheafnn::Dataset data = dataset();
-  mpi::DistributedData part(ranks(), data, mpi::contiguous_partition(data.graph, ranks().size()));
-  for (const sheafnn::HeatExpansion expansion :
-       {sheafnn::HeatExpansion::spectral, sheafnn::HeatExpansion::limit}) {
-    BundleOptions options{.features = 20, .bundles = 2, .layers = 1, .classes = 3};
-    options.expansion = expansion;
-    options.learned_time = false;
-    const sheafnn::Bunn<2, double> model(options, 1);
-    CHECK_THROWS_WITH_AS((sheafnn::Network<sheafnn::Bunn<2, double>>(model, part.graph(), part.features())),
-                         doctest::Contains("is not allowed; needs a whole graph: ranks have parts of one"),
-                         std::invalid_argument);
+TEST_CASE("a training of bundle networks with eigenpairs, and in the limit, is the training of one process") {
+  BundleOptions options{.features = 20, .bundles = 3, .layers = 2, .classes = 3, .terms = 7};
+  options.expansion = HeatExpansion::spectral;
+  check_training<sheafnn::BayesianBunn<2, double>>(options);
+  options.expansion = HeatExpansion::limit;
+  check_training<sheafnn::Bunn<2, double>>(options);
+}
+
+/// A ring of 12 nodes whose numbers are 3 apart, a path of 5, two triangles, a pair and isolated nodes: components of one part
+/// and of several.
+sheafnn::Graph scattered_components() {
+  std::vector<sheafnn::Edge> edges;
+  for (std::int32_t u = 0; u < 12; ++u) edges.push_back({3 * u, 3 * ((u + 1) % 12)});
+  for (std::int32_t u = 36; u < 40; ++u) edges.push_back({u, u + 1});
+  for (const std::int32_t u : {1, 11}) {
+    edges.insert(edges.end(), {{u, u + 3}, {u + 3, u + 6}, {u + 6, u}});
+  }
+  edges.push_back({44, 48});
+  return sheafnn::Graph(50, edges);
+}
+/// This rank's part of a graph: of ranges of nodes, or of nodes of random owners.
+class PartOf {
+ public:
+  PartOf(const sheafnn::Graph& graph, std::uint64_t seed)
+      : part_(mpi::local_part(graph,
+                              seed == 0 ? mpi::contiguous_partition(graph, ranks().size())
+                                        : random_partition(graph.node_count(), seed),
+                              ranks().rank())),
+        exchange_(ranks(), part_.numbers, part_.neighbours) {
+    part_.graph.set_part(&exchange_);
+  }
+  const sheafnn::Graph& graph() const { return part_.graph; }
+  const sheafnn::PartNumbers& numbers() const { return exchange_.numbers(); }
+
+ private:
+  mpi::LocalPart part_;
+  mpi::RowExchange exchange_;
+};
+/// As a part has them: rows of its owned nodes.
+using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+Rows owned_rows(const sheafnn::PartNumbers& numbers, const Rows& whole) {
+  Rows r(numbers.own, whole.cols());
+  for (Index u = 0; u < numbers.own; ++u) r.row(u) = whole.row(numbers.node[static_cast<std::size_t>(u)]);
+  return r;
+}
+
+TEST_CASE("components of the whole graph on its parts") {
+  const sheafnn::Graph graph = scattered_components();
+  const sheafnn::Components whole = sheafnn::connected_components(graph);
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const PartOf part(graph, seed);
+    const sheafnn::detail::PartComponents found = sheafnn::detail::part_components(part.graph());
+    // Of every component of the whole: its number here, and how many parts have nodes of it.
+    bool same = true;
+    std::vector<double> owners(static_cast<std::size_t>(whole.count)), number(owners.size(), -1.0);
+    for (std::size_t u = 0; u < static_cast<std::size_t>(part.numbers().own); ++u) {
+      const auto of_whole =
+          static_cast<std::size_t>(whole.component_of[static_cast<std::size_t>(part.numbers().node[u])]);
+      const double here = found.component_of[u];
+      same = same && (number[of_whole] < 0 || number[of_whole] == here) && here < static_cast<double>(found.count);
+      number[of_whole] = here;
+      owners[of_whole] = 1;
+    }
+    ranks().sum(std::span<double>(owners));
+    std::vector<double> largest = number;
+    ranks().largest(largest);
+    Index shared = 0, expected_count = 0;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      if (owners[i] > 1) ++shared;
+      if (owners[i] > 1 || number[i] >= 0) ++expected_count;
+      if (number[i] < 0) continue;
+      same = same && (owners[i] > 1) == (number[i] < static_cast<double>(found.shared));
+      if (owners[i] > 1) same = same && number[i] == largest[i];
+    }
+    CHECK(everywhere(same && found.shared == shared && found.count == expected_count));
+    if (ranks().size() > 1) CHECK(shared > 0);
+  }
+}
+
+TEST_CASE("heat by eigenpairs and in the limit on parts is the whole graph's") {
+  const sheafnn::Graph graph = scattered_components();
+  const Index bundles = 2, row = 3;
+  Rows x(graph.node_count(), bundles * row), y_bar(x.rows(), x.cols());
+  for (Index i = 0; i < x.size(); ++i) {
+    x.data()[i] = tiny::number(31, i);
+    y_bar.data()[i] = tiny::number(32, i);
+  }
+  const std::vector<double> time = {0.7, 1.9};
+  for (const auto expansion : {HeatExpansion::spectral, HeatExpansion::limit}) {
+    for (const auto normalisation :
+         {sheafnn::AdjacencyNormalisation::symmetric, sheafnn::AdjacencyNormalisation::random_walk}) {
+      for (const bool self_loops : {false, true}) {
+        const sheafnn::layers::HeatOptions options{expansion, normalisation, self_loops, 9};
+        const auto apply = [&](const sheafnn::Graph& on, const Rows& x_here, const Rows& bar_here) {
+          sheafnn::layers::HeatOperator<double> heat(1, on, options, bundles, row);
+          std::vector<double> time_bar = {0.25, -0.5};
+          sheafnn::layers::HeatWeights<const double> weights;
+          sheafnn::layers::HeatWeights<double> weights_bar;
+          if (options.timed()) {
+            weights.time = time;
+            weights_bar.time = time_bar;
+          }
+          Rows y(x_here.rows(), x_here.cols()), x_bar = y;
+          heat.forward(1, weights, sheafnn::MatrixView<const double>(x_here), sheafnn::MatrixView<double>(y));
+          heat.backward(1, weights, sheafnn::MatrixView<const double>(x_here),
+                        sheafnn::MatrixView<const double>(bar_here), sheafnn::MatrixView<double>(x_bar),
+                        weights_bar);
+          for (std::size_t b = 0; b < time_bar.size(); ++b) time_bar[b] -= b == 0 ? 0.25 : -0.5;  // added to
+          return std::tuple(y, x_bar, time_bar);
+        };
+        const auto [y, x_bar, time_bar] = apply(graph, x, y_bar);
+        for (std::uint64_t seed = 0; seed < 3; ++seed) {
+          const PartOf part(graph, seed);
+          const auto rows = [&](const Rows& whole) { return owned_rows(part.numbers(), whole); };
+          auto [y_here, x_bar_here, share] = apply(part.graph(), rows(x), rows(y_bar));
+          ranks().sum(std::span<double>(share));
+          double apart =
+              std::max((y_here - rows(y)).cwiseAbs().maxCoeff(), (x_bar_here - rows(x_bar)).cwiseAbs().maxCoeff());
+          for (std::size_t b = 0; b < share.size(); ++b) apart = std::max(apart, std::abs(share[b] - time_bar[b]));
+          CAPTURE(apart);
+          CHECK(everywhere(apart < 1e-13));
+          if (expansion != HeatExpansion::spectral) continue;
+          // Eigenvectors have the bits of one process.
+          const sheafnn::layers::HeatSpectrum<double> whole(1, graph, options, 9),
+              here(1, part.graph(), options, 9);
+          bool same = here.values == whole.values;
+          for (Index u = 0; u < part.numbers().own; ++u) {
+            const Index v = part.numbers().node[static_cast<std::size_t>(u)];
+            for (Index j = 0; j < 9; ++j) {
+              same =
+                  same && here.in[u * 9 + j] == whole.in[v * 9 + j] && here.out[u * 9 + j] == whole.out[v * 9 + j];
+            }
+          }
+          CHECK(everywhere(same));
+        }
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 /// \file
-/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T) by equal steps, in the place of a network's layers.
-/// Formulas: flow_kernels.hpp. For one network: layers/flow_layer.hpp. With it BatchNetwork takes FlowModel.
+/// BatchFlowLayer: the flow of all instances of a batch, X(0) ↦ X(T), in the place of a network's layers. Formulas:
+/// flow_kernels.hpp; steps that tolerances choose: flow_control.hpp; for one network: layers/flow_layer.hpp. With it BatchNetwork
+/// takes FlowModel.
 ///
 /// Unchecked: numbers of items, runs, instances and lanes, and the sizes of arrays behind pointers and views.
 /// BatchNetwork and BatchTrainer check their arguments.
@@ -9,9 +10,12 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "sheafnn/batch/block_gradient_kernels.hpp"
+#include "sheafnn/batch/flow_control.hpp"
 #include "sheafnn/batch/flow_kernels.hpp"
 #include "sheafnn/batch/layer_call.hpp"
 #include "sheafnn/batch/layer_setting.hpp"
@@ -24,6 +28,8 @@ namespace sheafnn::batch::detail {
 
 /// The only layer of its network. As on the CPU, the first steps of a training pass keep the stages that the backward pass
 /// reads, as many as the memory allows. The backward pass computes the stages of the other steps again, with the same bits.
+/// Of steps that tolerances choose it computes all stages again: an instance whose step was rejected has other stages then, of
+/// length 0.
 template <class Executor, class Family, class S>
 class BatchFlowLayer {
   using Call = BatchLayerCall<Executor, Family, S>;
@@ -31,7 +37,7 @@ class BatchFlowLayer {
  public:
   static constexpr bool reads_first = false, reads_before = false, reads_maps = false, drops = false;
 
-  /// \throws std::invalid_argument  steps that are chosen by tolerances, or options out of range
+  /// \throws std::invalid_argument  options out of range
   template <class Model>
   BatchFlowLayer(const Model& model, const BatchLayerSetting<Executor, S>& of)
       : graph_(of.graph),
@@ -40,15 +46,21 @@ class BatchFlowLayer {
         mixing_(of.layout.layers[of.number], of.parameters, of.shape, of.batch, of.sums) {
     const BatchSize& batch = of.batch;
     const layers::FlowIntegration steps = sheafnn::detail::checked_for<S>(model.options().integration());
-    require(steps.method != FlowMethod::dormand_prince, "method", to_string(steps.method),
-            "its steps depend on the features, but a batch needs equal steps. Choose runge-kutta or euler, or "
-            "train the models one by one");
+    const bool chosen = steps.method == FlowMethod::dormand_prince;
     method_ = sheafnn::detail::tableau(steps.method);
-    h_ = static_cast<S>(steps.equal_step());
-    steps_ = steps.fixed_steps;
-    for (int i = 0; i < method_.stages; ++i) slopes_.push_back(of.features(batch.instances()));
+    if (chosen) {
+      control_.emplace(of.executor, steps, of.shape.size(), batch.instances());
+      state_ = [&executor = of.executor, size = batch.training_instances() * of.shape.size()] {
+        return Array<Executor, S>(executor, "layers", size);
+      };
+    } else {
+      h_ = static_cast<S>(steps.equal_step());
+      steps_ = steps.fixed_steps;
+    }
+    for (int i = 0; i < method_.stages + (chosen ? 1 : 0); ++i) slopes_.push_back(of.features(batch.instances()));
     for (Array<Executor, S>& turn : turns_) turn = of.features(batch.instances());
-    if (batch.trains()) states_ = of.features(batch.training_instances() * steps_);
+    for (Index k = 0; batch.trains() && k < steps_; ++k)
+      states_.push_back(of.features(batch.training_instances()));
     const auto add_step = [&](Index instances) {
       for (int i = 0; i < method_.stages; ++i) {
         Stage& stage = stages_.emplace_back();
@@ -60,7 +72,7 @@ class BatchFlowLayer {
       }
     };
     add_step(batch.instances());
-    if (!batch.trains()) return;
+    if (!batch.trains() || chosen) return;
     constexpr Index arrays = 5;  // of a stage
     const Index of_step =
         method_.stages * arrays * static_cast<Index>(sizeof(S)) * batch.training_copies * of.shape.size();
@@ -80,9 +92,14 @@ class BatchFlowLayer {
   }
 
   /// See BatchDiffusionLayer. \param x  X(0)
+  /// \throws FlowError  tolerances that ask for more than max_steps steps
   bool forward(const Call& call, const S* x, const S*, bool, S*) {
     start_ = x;
-    for (Index k = 0; k < steps_; ++k) step(call, k);
+    if (control_) {
+      choose_steps(call);
+    } else {
+      for (Index k = 0; k < steps_; ++k) step(call, k, nullptr);
+    }
     end_ = state(call.pass, steps_);
     return false;
   }
@@ -105,7 +122,7 @@ class BatchFlowLayer {
     for (Index k = steps_; k-- > 0;) {
       if (k >= kept_) {
         launch();
-        step(call, k);
+        step(call, k, sizes_of(k));
       }
       for (int i = method_.stages; i-- > 0;) {
         const Stage& here = stage(call.pass, k, i);
@@ -117,8 +134,8 @@ class BatchFlowLayer {
             StageBackward<Family, S>{{graph_, call.range, call.sheaf.view(), shape_, function_.activation,
                                       here.diffused.data(), nullptr, z_bar, r_bar},
                                      function_,
-                                     sheafnn::detail::slope_bar_sum<S>(method_, static_cast<double>(h_), i, x_bar,
-                                                                       stage_bar)}};
+                                     sheafnn::detail::slope_bar_sum<S>(method_, unit(), i, x_bar, stage_bar),
+                                     sizes_of(k)}};
         if (begun) {
           launch(first);
         } else {
@@ -172,34 +189,81 @@ class BatchFlowLayer {
   /// X at the beginning of step k: in evaluations one of two arrays in turn.
   [[nodiscard]] const S* state(const Pass& pass, Index k) { return k == 0 ? start_ : state_after(pass, k - 1); }
   [[nodiscard]] S* state_after(const Pass& pass, Index k) {
-    return pass.training ? states_.data() + k * pass.instances() * shape_.size() : turns_[k % 2].data();
+    return pass.training ? states_[static_cast<std::size_t>(k)].data() : turns_[k % 2].data();
   }
   [[nodiscard]] Diffusion<Family, S> diffusion_of(const Call& call, const S* features) const {
     return begin_diffusion(call.executor, call.pass.instances(), graph_, call.range, call.sheaf.view(), shape_,
                            features, call.scratch.segments.data());
   }
 
-  /// The stages of step k, and X at its end.
-  void step(const Call& call, Index k) {
-    const auto slope = [&](int j) { return slopes_[static_cast<std::size_t>(j)].data(); };
+  /// What the factors of a step are multiples of: its length, or 1 where every instance has a length of its own.
+  [[nodiscard]] double unit() const noexcept { return control_ ? 1.0 : static_cast<double>(h_); }
+  /// The lengths of step k of every instance; null: all are equal.
+  [[nodiscard]] const S* sizes_of(Index k) const noexcept {
+    return control_ ? chosen_[static_cast<std::size_t>(k)].data() : nullptr;
+  }
+  [[nodiscard]] S* slope(int i) noexcept { return slopes_[static_cast<std::size_t>(i)].data(); }
+
+  /// The stages of step k, and X at its end. \param sizes  lengths of every instance; null: all are equal
+  void step(const Call& call, Index k, const S* sizes) {
     const S* const start = state(call.pass, k);
     for (int i = 0; i < method_.stages; ++i) {
-      Stage& here = stage(call.pass, k, i);
-      call.executor.launch(shape_.items(), call.pass.instances(),
-                           MixForward<Family, S>{{graph_, call.range, call.sheaf.view()}, shape_, call.pass.copies,
-                                                 call.right.layer(0), call.right.run_stride(),
-                                                 mixing_.left(call.parameters), call.parameters.stride,
-                                                 i == 0 ? start : here.x.data(), here.product.data(),
-                                                 here.mixed.data(), here.scaled.data()});
       const bool last = i + 1 == method_.stages;
-      launch_diffusion(call.executor, call.pass.instances(),
-                       DiffuseForward<Family, S, StageOutput<S>>{
-                           {diffusion_of(call, here.scaled.data())},
-                           here.diffused.data(),
-                           {function_, slope(i),
-                            sheafnn::detail::stage_sum<S>(method_, static_cast<double>(h_), i + 1, slope), start,
-                            last ? state_after(call.pass, k) : stage(call.pass, k, i + 1).x.data()}});
+      Stage& here = stage(call.pass, k, i);
+      evaluate(call, here, i == 0 ? start : here.x.data(), slope(i),
+               sheafnn::detail::stage_sum<S>(method_, unit(), i + 1, [&](int j) { return slope(j); }), sizes,
+               start, last ? state_after(call.pass, k) : stage(call.pass, k, i + 1).x.data());
     }
+  }
+  /// K = f(at), and start + sum in `next`; null: nothing follows K.
+  void evaluate(const Call& call, Stage& here, const S* at, S* k, const kernels::StageSum<S>& sum, const S* sizes,
+                const S* start, S* next) {
+    call.executor.launch(shape_.items(), call.pass.instances(),
+                         MixForward<Family, S>{{graph_, call.range, call.sheaf.view()},
+                                               shape_,
+                                               call.pass.copies,
+                                               call.right.layer(0),
+                                               call.right.run_stride(),
+                                               mixing_.left(call.parameters),
+                                               call.parameters.stride,
+                                               at,
+                                               here.product.data(),
+                                               here.mixed.data(),
+                                               here.scaled.data()});
+    launch_diffusion(call.executor, call.pass.instances(),
+                     DiffuseForward<Family, S, StageOutput<S>>{{diffusion_of(call, here.scaled.data())},
+                                                               here.diffused.data(),
+                                                               {function_, k, sum, sizes, start, next}});
+  }
+  /// Steps of all instances until all are at T. The steps that any instance accepts are kept.
+  void choose_steps(const Call& call) {
+    const Index instances = call.pass.instances();
+    control_->begin(call.executor, instances, start_);
+    steps_ = 0;
+    while (!control_->ended()) {
+      const S* const tried = control_->propose();
+      if (call.pass.training && static_cast<Index>(states_.size()) == steps_) states_.push_back(state_());
+      step(call, steps_, tried);
+      const S* const x = state(call.pass, steps_);
+      S* const next = state_after(call.pass, steps_);
+      Stage& last = stage(call.pass, steps_, 0);  // of which nothing is read any more
+      evaluate(call, last, next, slope(method_.stages), {}, tried, x, nullptr);
+      if (!control_->decide(call.executor, x, slope(0),
+                            sheafnn::detail::error_sum<S>(method_, [&](int j) { return slope(j); }))) {
+        continue;
+      }
+      call.executor.launch(shape_.size(), instances, StayInPlace<S>{shape_.size(), control_->accepted(), x, next});
+      if (call.pass.training) keep_sizes(call.executor);
+      ++steps_;
+    }
+  }
+  /// Of step steps_.
+  void keep_sizes(Executor& executor) {
+    const std::vector<S>& sizes = control_->accepted_sizes();
+    if (static_cast<Index>(chosen_.size()) == steps_) {
+      chosen_.emplace_back(executor, "layers", static_cast<Index>(sizes.size()));
+    }
+    chosen_[static_cast<std::size_t>(steps_)].upload(sizes);
   }
 
   GraphView<S> graph_{};
@@ -210,9 +274,12 @@ class BatchFlowLayer {
   S h_ = 0;
   Index steps_ = 0, kept_ = 0;              ///< all steps, and the steps that keep their stages
   std::vector<Stage> stages_;               ///< shared ones, then one set for each step that keeps them
-  std::vector<Array<Executor, S>> slopes_;  ///< K_i, or X̄_i
-  Array<Executor, S> states_;               ///< X after each step of a training pass
+  std::vector<Array<Executor, S>> slopes_;  ///< K_i, or X̄_i; of chosen steps also f(X⁺)
+  std::vector<Array<Executor, S>> states_;  ///< X after each step of a training pass
   Array<Executor, S> turns_[2];             ///< the same for an evaluation, alternating
+  std::optional<FlowControl<Executor, S>> control_;  ///< of steps that tolerances choose
+  std::function<Array<Executor, S>()> state_;        ///< one more of states_
+  std::vector<Array<Executor, S>> chosen_;           ///< lengths of every step of a training pass, by instance
   const S *start_ = nullptr, *end_ = nullptr;
   LayerProducts<S> last_{};  ///< of the last stage that the backward pass reached
 };
@@ -224,6 +291,10 @@ struct ModelLayers<Executor, Model> {
   using Layer = BatchFlowLayer<Executor, typename Model::Family, typename Model::Scalar>;
   [[nodiscard]] static ModelOptions options(const Model& model) {
     return sheafnn::detail::one_layer(model.options());
+  }
+  /// Is a pass one sequence of launches that does not depend on their results?
+  [[nodiscard]] static bool recordable(const Model& model) {
+    return model.options().method != FlowMethod::dormand_prince;
   }
 };
 

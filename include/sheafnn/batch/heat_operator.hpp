@@ -45,7 +45,7 @@ struct BatchAdjacency {
         right(executor, "graph", of.right().view()),
         self_loops(of.self_loops()) {
     if (options.expansion == HeatExpansion::spectral) spectrum.emplace(executor, graph, options);
-    if (options.expansion == HeatExpansion::limit) limit.emplace(executor, of, options.normalisation);
+    if (options.expansion == HeatExpansion::limit) limit.emplace(executor, graph, of, options.normalisation);
   }
 };
 

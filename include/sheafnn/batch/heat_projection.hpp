@@ -151,9 +151,9 @@ struct SpreadComponent {
 template <class Executor, class S>
 class BatchLimit {
  public:
-  BatchLimit(Executor& executor, const layers::NormalisedAdjacency<S>& adjacency,
+  BatchLimit(Executor& executor, const Graph& graph, const layers::NormalisedAdjacency<S>& adjacency,
              layers::AdjacencyNormalisation normalisation)
-      : BatchLimit(executor, layers::HeatLimit<S>(adjacency, normalisation)) {}
+      : BatchLimit(executor, layers::HeatLimit<S>(graph, adjacency, normalisation)) {}
 
   /// Of one operator, with b in the place of a for its transpose.
   [[nodiscard]] ComponentView<S> view(bool transposed) const noexcept {

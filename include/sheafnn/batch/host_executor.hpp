@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
+#include <stdexcept>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -36,8 +37,10 @@ class HostExecutor : public SingleLaunches<HostExecutor> {
   void upload(const T* from, Index count, T* to) {
     std::copy_n(from, count, to);
   }
+  /// \throws std::logic_error  within record(), where nothing runs
   template <class T>
   void download(const T* from, Index count, T* to) {
+    if (recording_) throw std::logic_error("download: a recording has no results to read");
     std::copy_n(from, count, to);
   }
   /// to[0 … count) = 0. Part of a recording, as launches and products are.

@@ -1,6 +1,6 @@
 /// \file
 /// BatchNetwork: the networks of a batch of trainings on one graph, in an executor's memory (for one: bsnn/network.hpp). All
-/// passes are one sequence of launches that does not depend on their results: it can be recorded once and replayed.
+/// passes, but for flow_control.hpp, are one sequence of launches that does not depend on results: it can be recorded and replayed.
 #pragma once
 
 #include <algorithm>

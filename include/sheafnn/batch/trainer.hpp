@@ -62,7 +62,9 @@ class BatchTrainer {
         roles_(detail::checked_roles(nodes_, loss, trainings)),
         first_(*trainings.front().model),
         count_(static_cast<Index>(trainings.size())),
-        beside_(order == EvaluationOrder::automatic ? small(graph) : order == EvaluationOrder::beside),
+        recordable_(recordable(first_)),
+        beside_(recordable_ &&
+                (order == EvaluationOrder::automatic ? small(graph) : order == EvaluationOrder::beside)),
         network_(executor, first_, graph, features, targets(), batch_size(graph), any_dropout()),
         adam_(executor, first_.parameters(), count_),
         progress_(executor, "progress", std::vector<detail::Progress>(trainings.size())),
@@ -103,12 +105,12 @@ class BatchTrainer {
     for (const Training<Model>& t : trainings_) longest = std::max(longest, t.options.epochs + 1);
     const auto start = Clock::now();
     Clock::duration callbacks{};
-    executor_.replay();  // which ends no epoch
+    next_epoch();  // which ends no epoch
     Index replays = 1, step = 1;
     for (bool active = true; active;) {
       const auto before = Clock::now();
       const Index todo = std::min(step, longest - replays);
-      for (Index k = 0; k < todo; ++k) executor_.replay();
+      for (Index k = 0; k < todo; ++k) next_epoch();
       replays += todo;
       std::vector<detail::Progress> progress = progress_.download();
       const std::vector<EpochReport> reports = history_.download();
@@ -136,16 +138,18 @@ class BatchTrainer {
   }
 
   /// Records epoch() for executor.replay(), after a trial with all runs at rest. So whatever the executor loads at its first
-  /// use is there before the recording.
+  /// use is there before the recording. Nothing is recorded of networks that read results of their launches.
   void record_epoch() {
-    std::vector<detail::Progress> resting(trainings_.size());
-    for (detail::Progress& p : resting) p.active = 0;
-    progress_.upload(resting);
-    epoch();
-    executor_.synchronise();
+    if (recordable_) {
+      std::vector<detail::Progress> resting(trainings_.size());
+      for (detail::Progress& p : resting) p.active = 0;
+      progress_.upload(resting);
+      epoch();
+      executor_.synchronise();
+    }
     progress_.upload(std::vector<detail::Progress>(trainings_.size()));
     executor_.launch(1, count_, detail::BeginTraining{network_.runs().data(), weighs_kl()});
-    executor_.record([this] { epoch(); });
+    if (recordable_) executor_.record([this] { epoch(); });
   }
 
   /// Enqueues the end of the last epoch of all runs and the beginning of the next epoch. These are evaluation and training
@@ -170,6 +174,21 @@ class BatchTrainer {
  private:
   using Network = BatchNetwork<Executor, Model>;
 
+  /// Are passes of its networks sequences of launches that do not depend on their results?
+  [[nodiscard]] static bool recordable(const Model& model) {
+    if constexpr (requires { detail::ModelLayers<Executor, Model>::recordable(model); }) {
+      return detail::ModelLayers<Executor, Model>::recordable(model);
+    } else {
+      return true;
+    }
+  }
+  void next_epoch() {
+    if (recordable_) {
+      executor_.replay();
+    } else {
+      epoch();
+    }
+  }
   void train_pass() {
     network_.train_pass(any(&TrainOptions::input_dropout), any(&TrainOptions::dropout),
                         trainings_.front().options.kl_estimator);
@@ -328,6 +347,7 @@ class BatchTrainer {
   detail::SplitRoles roles_;
   const Model& first_;
   Index count_;
+  bool recordable_;
   bool beside_;  ///< evaluations run beside training passes, in a network of their own
   BatchNetwork<Executor, Model> network_;
   std::optional<BatchNetwork<Executor, Model>> evaluation_;

@@ -32,11 +32,10 @@ class Network<BundleModel<D, Bayesian, Scalar>>
   using typename Base::Model;
   using S = Scalar;
 
-  /// Computes the eigenpairs if the expansion is `spectral`.
+  /// Computes the eigenpairs if the expansion is `spectral`. On a part of a graph all parts make their networks.
   ///
   /// \param features  n × p
-  /// \throws std::invalid_argument  features that do not fit the model or the graph, a graph without nodes, or a part of a graph if
-  ///                                the expansion is `spectral` or `limit`
+  /// \throws std::invalid_argument  features that do not fit the model or the graph, or a graph without nodes
   /// \throws std::runtime_error     eigenpairs that do not converge
   Network(const Model& model, const Graph& graph, const NodeFeatures& features, Execution execution = {})
       : Base(model, graph, features, execution) {}

@@ -178,7 +178,6 @@ class FlowLayer {
   /// \param evaluate  evaluate(k, i, x, slope): slope = f(x), x the X_i of stage i of step k
   template <class Evaluate>
   void integrate(const Evaluate& evaluate, std::span<const S> replay);
-  [[noreturn]] void throw_too_many(double t, S h) const;
   /// From X(0) = x to X(T), by the method of the options.
   void integrate_from(Execution execution, const DiffusionWeights<const S>& weights,
                       const SheafBlocks<Family, S>& sheaf, const S* x, std::span<const S> replay);
@@ -206,10 +205,8 @@ FlowLayer<Family, S>::FlowLayer(const Graph& graph, const DiffusionShape<S>& sha
       shape_(&shape),
       integration_(detail::checked_for<S>(integration)),
       field_(field),
-      // Not 0: the error of a number that is and stays 0 would be 0/0.
-      stepper_(detail::FlowErrorChecker<S>(std::max(static_cast<S>(integration.absolute_tolerance),
-                                                    std::numeric_limits<S>::min()),
-                                           static_cast<S>(integration.relative_tolerance))),
+      stepper_(
+          detail::FlowErrorChecker<S>(integration.absolute<S>(), static_cast<S>(integration.relative_tolerance))),
       slope_(size()),
       next_slope_(size()),
       stages_(graph, shape, field, detail::tableau(integration.method).stages, stage_memory) {
@@ -308,9 +305,9 @@ void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S
   double t = 0;
   S h = static_cast<S>(integration_.first_step);
   for (Index tried = 0; t < integration_.time; ++tried) {
-    if (tried == integration_.max_steps) throw_too_many(t, h);
-    // A step that ends just before T would be followed by one of no use.
-    const bool last = static_cast<double>(h) >= 0.999 * (integration_.time - t);
+    if (tried == integration_.max_steps)
+      throw detail::too_many_steps(integration_, t, static_cast<Index>(steps_.size()), rejected_, h);
+    const bool last = integration_.ends(t, static_cast<double>(h));
     if (last) h = static_cast<S>(integration_.time - t);
     const S taken = h;
     const Index k = static_cast<Index>(steps_.size());
@@ -324,15 +321,6 @@ void FlowLayer<Family, S>::integrate(const Evaluate& evaluate, std::span<const S
     t = last ? integration_.time : t + static_cast<double>(taken);
     accept(taken);
   }
-}
-
-template <RestrictionMapFamily Family, class S>
-void FlowLayer<Family, S>::throw_too_many(double t, S h) const {
-  throw FlowError(detail::concat("the flow to time ", integration_.time, " needs more than max_steps = ",
-                                 integration_.max_steps, " steps. It is at ", t, " after ", steps_.size(),
-                                 " accepted and ", rejected_, " rejected steps; the next step would be ", h,
-                                 ". absolute_tolerance is ", integration_.absolute_tolerance,
-                                 ", relative_tolerance ", integration_.relative_tolerance));
 }
 
 template <RestrictionMapFamily Family, class S>

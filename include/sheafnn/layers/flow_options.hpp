@@ -2,6 +2,7 @@
 /// The flow of a continuous-time sheaf network: its right-hand side, and how it is integrated from t = 0 to T.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -59,6 +60,14 @@ struct FlowIntegration {
 
   /// Size of a step of the other methods.
   [[nodiscard]] double equal_step() const noexcept { return time / static_cast<double>(fixed_steps); }
+  /// Dormand–Prince: does a step of size h from time t end the flow? A step that ends just before T would be followed by one
+  /// of no use. Takes any numbers.
+  [[nodiscard]] bool ends(double t, double h) const noexcept { return h >= 0.999 * (time - t); }
+  /// The absolute tolerance, but not 0: the error of a number that is and stays 0 would be 0/0.
+  template <class S>
+  [[nodiscard]] S absolute() const noexcept {
+    return std::max(static_cast<S>(absolute_tolerance), std::numeric_limits<S>::min());
+  }
   friend bool operator==(const FlowIntegration&, const FlowIntegration&) = default;
 };
 
@@ -108,6 +117,16 @@ inline void validate(const FlowIntegration& options) {
 }  // namespace sheafnn::layers
 
 namespace sheafnn::detail {
+
+/// Of a flow that is at time t when max_steps steps have been tried. \param h  the next step
+template <class S>
+[[nodiscard]] FlowError too_many_steps(const FlowIntegration& options, double t, Index accepted, Index rejected,
+                                       S h) {
+  return FlowError(concat("the flow to time ", options.time, " needs more than max_steps = ", options.max_steps,
+                          " steps. It is at ", t, " after ", accepted, " accepted and ", rejected,
+                          " rejected steps; the next step would be ", h, ". absolute_tolerance is ",
+                          options.absolute_tolerance, ", relative_tolerance ", options.relative_tolerance));
+}
 
 /// The options, if they fit numbers of type S.
 ///

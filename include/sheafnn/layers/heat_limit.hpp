@@ -4,18 +4,22 @@
 ///     Y_u = a_u Σ_{v ∈ component of u} b_v X_v,    a_u = b_u = √(d_u / Σd) for Â = D^{-1/2} A D^{-1/2},
 ///                                                a_u = 1, b_u = d_u / Σd for Â = D^{-1} A,
 ///
-/// with the sum Σd of the degrees of the component; 0 at nodes with degree 0.
+/// with the sum Σd of the degrees of the component; 0 at nodes with degree 0. On a part of a graph there are rows of the owned
+/// nodes, and the sums over components that lie in several parts are added up over all parts.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sheafnn/core/buffer.hpp"
 #include "sheafnn/core/parallel.hpp"
 #include "sheafnn/core/tile.hpp"
 #include "sheafnn/core/views.hpp"
+#include "sheafnn/graph/part_components.hpp"
 #include "sheafnn/layers/normalised_adjacency.hpp"
 
 namespace sheafnn::layers {
@@ -24,31 +28,17 @@ namespace sheafnn::layers {
 template <class S>
 class HeatLimit {
  public:
-  HeatLimit(const NormalisedAdjacency<S>& adjacency, AdjacencyNormalisation normalisation)
-      : component_(adjacency.nodes()), own_(adjacency.nodes()), other_(adjacency.nodes()) {
+  /// \param adjacency  of the graph
+  HeatLimit(const Graph& graph, const NormalisedAdjacency<S>& adjacency, AdjacencyNormalisation normalisation)
+      : part_(graph.part()), component_(adjacency.nodes()), own_(adjacency.nodes()), other_(adjacency.nodes()) {
     const Index n = adjacency.nodes();
-    component_.fill(-1);
-    std::vector<double> total;
-    std::vector<std::int32_t> open;
-    for (Index start = 0; start < n; ++start) {
-      if (component_[start] >= 0) continue;
-      const auto number = static_cast<std::int32_t>(total.size());
-      total.push_back(0);
-      component_[start] = number;
-      open.push_back(static_cast<std::int32_t>(start));
-      while (!open.empty()) {
-        const std::int32_t u = open.back();
-        open.pop_back();
-        total.back() += adjacency.degree(u);
-        for (const std::int32_t v : adjacency.neighbours().of(u)) {
-          if (component_[v] < 0) {
-            component_[v] = number;
-            open.push_back(v);
-          }
-        }
-      }
-    }
-    components_ = static_cast<Index>(total.size());
+    const detail::PartComponents found = sheafnn::detail::part_components(graph);
+    components_ = found.count;
+    shared_ = found.shared;
+    std::copy_n(found.component_of.begin(), n, component_.data());
+    std::vector<double> total(static_cast<std::size_t>(components_));
+    for (Index u = 0; u < n; ++u) total[static_cast<std::size_t>(component_[u])] += adjacency.degree(u);
+    if (shared_ > 0) part_->sum(std::span<double>(total).first(static_cast<std::size_t>(shared_)), {});
     for (Index u = 0; u < n; ++u) {
       const double sum = total[static_cast<std::size_t>(component_[u])];
       const double share = sum > 0 ? adjacency.degree(u) / sum : 0;
@@ -65,7 +55,7 @@ class HeatLimit {
   [[nodiscard]] const Buffer<S>& own() const noexcept { return own_; }
   [[nodiscard]] const Buffer<S>& other() const noexcept { return other_; }
 
-  /// y = P x, or Pᵀ x. \param x, y  n rows of as many numbers
+  /// y = P x, or Pᵀ x. On a part of a graph all parts call it. \param x, y  n rows of as many numbers
   void multiply(Execution execution, bool transposed, const MatrixView<const S>& x, const MatrixView<S>& y) {
     const Index n = component_.size(), width = x.columns();
     const S* own = transposed ? other_.data() : own_.data();
@@ -80,6 +70,9 @@ class HeatLimit {
           c.store(sum + c, c.load(sum + c) + T(other[u]) * c.load(from + c));
         });
       }
+    });
+    if (shared_ > 0) part_->sum(sums_.view().first(static_cast<std::size_t>(shared_ * width)), {});
+    parallel_for(execution, width, 64, [&](Index begin, Index end) {
       for (Index u = 0; u < n; ++u) {
         const S* sum = sums_.data() + component_[u] * width;
         S* to = y.data() + u * y.stride();
@@ -89,8 +82,9 @@ class HeatLimit {
   }
 
  private:
+  GraphPart* part_;
   Buffer<std::int32_t> component_;
-  Index components_ = 0;
+  Index components_ = 0, shared_ = 0;  ///< of these [0, shared_) lie in several parts
   Buffer<S> own_, other_;  ///< a and b
   Buffer<S> sums_;         ///< per component
 };

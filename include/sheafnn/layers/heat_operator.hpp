@@ -6,8 +6,9 @@
 ///
 /// A series is a sum over powers that has one buffer, term ← M term (heat_coefficients.hpp), and goes over strips of channels
 /// whose rows of all nodes stay near; eigenpairs are two dense products (heat_spectrum.hpp). X, Y are n × (B · row), the
-/// numbers of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes, and a series fetches the
-/// rows of the halo before every power. Source: math: "Heat on a flat bundle" (9.4), (9.7).
+/// numbers of bundle b at [b · row, (b + 1) · row). On a part of a graph they have the rows of owned nodes. A series fetches the
+/// rows of the halo before every power, and projections on eigenvectors are added up over all parts.
+/// Source: math: "Heat on a flat bundle" (9.4), (9.7).
 #pragma once
 
 #include <algorithm>
@@ -35,8 +36,7 @@ class HeatOperator {
  public:
   /// \param graph  must outlive it
   /// \param row    numbers of a bundle at a node, d · f
-  /// \throws std::invalid_argument  eigenpairs or a limit on a part of a graph
-  /// \throws std::runtime_error     eigenpairs that do not converge
+  /// \throws std::runtime_error  eigenpairs that do not converge
   HeatOperator(Execution execution, const Graph& graph, const HeatOptions& options, Index bundles, Index row)
       : options_(options),
         bundles_(bundles),
@@ -44,13 +44,11 @@ class HeatOperator {
         adjacency_(graph, options.normalisation, options.self_loops),
         coefficients_(options_of_series(options), bundles),
         chunks_{graph.own_node_count(), std::clamp<Index>(graph.own_node_count() / 64, 1, 64)} {
-    require(options.is_polynomial() || graph.part() == nullptr, "expansion", to_string(options.expansion),
-            "needs a whole graph: ranks have parts of one");
     if (options.expansion == HeatExpansion::spectral) {
       spectrum_.emplace(execution, graph, options, options.terms);
       for (Buffer<S>* one : {&projected_, &projected_bar_}) one->resize(pairs() * width());
     } else if (options.expansion == HeatExpansion::limit) {
-      limit_.emplace(adjacency_, options.normalisation);
+      limit_.emplace(graph, adjacency_, options.normalisation);
     } else {
       for (Buffer<S>* one : {&term_, &next_}) one->resize(adjacency_.rows() * strip);
       partial_.resize(chunks_.count * strip);
@@ -67,6 +65,7 @@ class HeatOperator {
                const MatrixView<S>& y) {
     if (spectrum_) {
       project(execution, spectrum_->in, x, projected_);
+      sum_over_parts(projected_);
       damp(weights, projected_);
       lift(execution, spectrum_->out, projected_, y);
     } else if (limit_) {
@@ -83,6 +82,7 @@ class HeatOperator {
                 const MatrixView<const S>& y_bar, const MatrixView<S>& x_bar, const HeatWeights<S>& weights_bar) {
     if (spectrum_) {
       project(execution, spectrum_->out, y_bar, projected_bar_);
+      sum_over_parts(projected_bar_);
       if (!weights.time.empty()) {
         project(execution, spectrum_->in, x, projected_);
         add_time_bar(weights, weights_bar);
@@ -199,11 +199,14 @@ class HeatOperator {
   }
 
   [[nodiscard]] Index pairs() const noexcept { return static_cast<Index>(spectrum_->values.size()); }
-  /// to = basisᵀ x, K × width().
+  /// to = basisᵀ x, K × width(), on a part of a graph over its rows.
   void project(Execution execution, const Buffer<S>& basis, const MatrixView<const S>& x, Buffer<S>& to) const {
     const MatrixView<const S> vectors(basis.data(), chunks_.nodes, pairs());
     detail::multiply_dense(execution, detail::transposed(vectors), x, MatrixView<S>(to.data(), pairs(), width()),
                            false);
+  }
+  void sum_over_parts(Buffer<S>& projected) const {
+    if (adjacency_.part() != nullptr) adjacency_.part()->sum(projected.view(), {});
   }
   /// y = basis · from.
   void lift(Execution execution, const Buffer<S>& basis, const Buffer<S>& from, const MatrixView<S>& y) const {
@@ -222,7 +225,7 @@ class HeatOperator {
       }
     }
   }
-  /// Adds t̄_b, with c̄_j = ⟨(inᵀ X)_j, (outᵀ Ȳ)_j⟩_b.
+  /// Adds t̄_b, with c̄_j = ⟨(inᵀ X)_j, (outᵀ Ȳ)_j⟩_b: a part's share, of its rows of X.
   void add_time_bar(const HeatWeights<const S>& weights, const HeatWeights<S>& weights_bar) const {
     for (Index b = 0; b < bundles_; ++b) {
       if (!HeatCoefficients::is_positive(weights.time, b)) continue;

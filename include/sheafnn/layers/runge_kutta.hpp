@@ -20,6 +20,7 @@ struct RungeKuttaTableau {
   int stages = 0;
   double a[kernels::max_stages][kernels::max_stages] = {};  ///< a_ij, j < i
   double b[kernels::max_stages] = {};
+  double error[kernels::max_stages + 1] = {};  ///< of an error estimate, h Σ_i error_i K_i with K_{s+1} = f(X⁺)
 };
 
 /// The coefficients of a method.
@@ -34,7 +35,9 @@ struct RungeKuttaTableau {
        {44.0 / 45, -56.0 / 15, 32.0 / 9},
        {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
        {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656}},
-      {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
+      {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84},
+      {35.0 / 384 - 5179.0 / 57600, 0, 500.0 / 1113 - 7571.0 / 16695, 125.0 / 192 - 393.0 / 640,
+       -2187.0 / 6784 + 92097.0 / 339200, 11.0 / 84 - 187.0 / 2100, -1.0 / 40}};
   static const RungeKuttaTableau runge_kutta{4,
                                              {{}, {1.0 / 2}, {0, 1.0 / 2}, {0, 0, 1}},
                                              {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6}};
@@ -66,6 +69,13 @@ template <class S, class Slope>
 [[nodiscard]] ArraySum<S> stage_sum(const RungeKuttaTableau& method, double h, int i, const Slope& slope) {
   ArraySum<S> r;
   for (int j = 0; j < i; ++j) r.add(h * (i < method.stages ? method.a[i][j] : method.b[j]), slope(j));
+  return r;
+}
+/// The error estimate of a step of length 1 from the slopes.
+template <class S, class Slope>
+[[nodiscard]] ArraySum<S> error_sum(const RungeKuttaTableau& method, const Slope& slope) {
+  ArraySum<S> r;
+  for (int j = 0; j <= method.stages; ++j) r.add(method.error[j], slope(j));
   return r;
 }
 /// K̄_i from x̄⁺ and X̄_l = stage_bar(l), l > i (3.34).
