@@ -146,9 +146,8 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   app.add_option(
          "--dataset", dataset,
          "karate, synthetic, " + joined(sheafnn::planted_names) +
-             ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder; for --model " +
-             hypergraph_models() +
-             " synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv; see docs/data.md")
+             ", an .npz file, a folder with nodes.csv and edges.csv (or hyperedges.csv), or a Geom-GCN or OGB "
+             "folder")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
                  ".npz file with the maps of the models " + given_sheaf_models() + "; see docs/given_sheaves.md");
@@ -169,7 +168,7 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
         ->each([&of_hypergraph](const std::string& value) { CLI::detail::lexical_cast(value, of_hypergraph); });
   };
   sheafnn::SyntheticHypergraphOptions& hypergraph = data.hypergraph;
-  add("--synthetic-nodes", synthetic.nodes, hypergraph.nodes, "nodes");
+  add("--synthetic-nodes", synthetic.nodes, hypergraph.nodes, "number of nodes");
   add("--synthetic-classes", synthetic.classes, hypergraph.classes, "number of classes, 2 to 1000");
   add("--synthetic-features", synthetic.features, hypergraph.features,
       "number of features, the size of the vocabulary");

@@ -81,7 +81,7 @@ void for_each_option(const Visit& visit, Options&... options) {
   visit({"update", "how a layer ends: it replaces its input (plain), or subtracts from its input (residual)"},
         options.update...);
   visit({.key = "learner",
-         .summary = "what the sheaf learner reads of a node and a hyperedge",
+         .summary = "how the sheaf learner combines the embeddings of a node and a hyperedge",
          .flag = "--hypergraph-learner"},
         options.learner...);
   visit({"static_sheaf", "all layers share one sheaf"}, options.static_sheaf...);
