@@ -2,7 +2,7 @@
 # Searches every network at one budget, and renews the tables of docs/notebook/one_budget.md and docs/results/README.md.
 # usage: benchmarks/one_budget.sh DATA FOLDER
 # DATA: the folder of the public graphs. FOLDER: of the studies; a search that was interrupted goes on.
-# TRAIN, HYPERGRAPH: the programs (default: in build/release/examples). PYTHON: with numpy, scipy and optuna.
+# TRAIN: the program (default: in build/release/examples). PYTHON: with numpy, scipy and optuna.
 set -euo pipefail
 [ $# = 2 ] || { sed -n '3s/^# //p' "$0" >&2; exit 2; }
 data=$(cd "$1" && pwd)
@@ -39,6 +39,6 @@ bash "$root/docs/results/reports.sh" unpack
 measure texas 10 "$data" "$train"
 for graph in wisconsin cornell; do measure $graph "5 10" "$data" "$train"; done
 measure planted-frames "5 10" "$folder/given" "$train" --networks identity,nsd,bsnn,snn-trivial,snn,bsnn-given-trivial,bsnn-given
-measure hypergraph "5 10" "$folder/given" "${HYPERGRAPH:-$root/build/release/examples/hypergraph}"
+measure hypergraph "5 10" "$folder/given" "$train"
 bash "$root/docs/results/reports.sh" pack
 "$python" "$root/docs/results/tables.py"

@@ -17,8 +17,8 @@ FOLDER  of the results: NAME-NETWORK.db (the study, SQLite; a search that was in
 --train PROGRAM   default: build/release/examples/train
 --spaces FILE     default: search_spaces.json beside this program
 --kind NAME       which networks of that file, by default "networks"; "one budget": every network, from ranges of equal size, with
-                  one stalk dimension and no start. Its datasets are files as well as "generated" ones of that file: for hypergraph,
-                  --train names the program hypergraph; planted-frames needs the two files of given sheaves in DATA
+                  one stalk dimension and no start. Its datasets are files as well as "generated" ones of that file; planted-frames
+                  needs the two files of given sheaves in DATA
 --rules NAME,...  which epoch of a training `final` takes as the best: by loss, accuracy (the default is both)
 --seed N          of Optuna's sampler
 
@@ -84,7 +84,7 @@ from metrics import test_figure
 
 SPLITS = 10
 RULES = ("loss", "accuracy")
-HYPERGRAPH = "--hypergraph"  # the option of the program hypergraph
+HYPERGRAPH = "hypergraph"  # the dataset of the networks on hypergraphs
 PROGRAM = os.path.basename(sys.argv[0])
 FOLDER_OF_THIS = os.path.dirname(os.path.abspath(__file__))
 
@@ -121,7 +121,7 @@ class Spaces:
     def trains_on(self, dataset, network):
         """Whether the network belongs to this dataset: some belong to a few, and those without such a list to graphs."""
         datasets = self.network(network).get("datasets")
-        return dataset in datasets if datasets else HYPERGRAPH not in self.data(dataset)
+        return dataset in datasets if datasets else dataset != HYPERGRAPH
 
     def generated(self, dataset):
         """Options that make a dataset which is no file; None of a file."""
@@ -263,11 +263,6 @@ def predictions_folder(arguments, dataset, network):
 def train_split(arguments, options, split):
     """Trains a setting on one split: its row of the report, and the class probabilities of all nodes."""
     import numpy
-    if HYPERGRAPH in options:
-        with tempfile.TemporaryDirectory() as folder:
-            report = train(arguments.train, [*command_line(options), "--threads", "1", "--split", str(split)],
-                           os.path.join(folder, "report.json"))
-        return report["splits"][0], numpy.empty(0)
     with tempfile.TemporaryDirectory() as folder:
         predicted = os.path.join(folder, "predictions.npz")
         report = train(arguments.train, [*command_line(options), "--threads", "1", "--splits", str(split),
@@ -411,26 +406,11 @@ def train_with_seeds(arguments, words, rule, path, *more):
     words = [located(word, arguments.data) for word in words[:words.index("--threads")]]
     words[words.index("--stop-on") + 1] = rule
     # Processor time, as in baselines.py: other programs on the machine hardly change it.
-    if HYPERGRAPH in words:
-        report, seconds = train_hypergraphs(arguments, words, path + ".new")
-    else:
-        report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
-                                                        "--threads", str(arguments.jobs), *more], path + ".new")
+    report, seconds = train_timed(arguments.train, [*words, "--seeds", arguments.seeds, "--parallel", "splits",
+                                                    "--threads", str(arguments.jobs), *more], path + ".new")
     report["seconds_per_epoch"]["processor"] = seconds / sum(one["epochs"] for one in report["splits"])
     write_json(path, report, indent=1)
     return report
-
-
-def train_hypergraphs(arguments, words, path):
-    """The program hypergraph takes one seed: one report of all seeds, and the processor seconds."""
-    runs = []
-    for seed in numbers_of("--seeds", arguments.seeds):
-        report, seconds = train_timed(arguments.train, [*words, "--seed", str(seed), "--threads", str(arguments.jobs)], path)
-        runs.append(({**report, "splits": [{**one, "seed": seed} for one in report["splits"]]}, seconds))
-    splits = [one for report, _ in runs for one in report["splits"]]
-    test = [one["test_accuracy"] for one in splits]
-    return {**runs[0][0], "splits": splits, "test_accuracy": {"mean": statistics.fmean(test), "std": statistics.pstdev(test)},
-            **{key: statistics.fmean(one[key] for one in splits) for key in ("nll", "ece")}}, sum(seconds for _, seconds in runs)
 
 
 def train_chosen(arguments, spaces, dataset, network, words, folder):

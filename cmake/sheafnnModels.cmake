@@ -43,14 +43,19 @@ foreach(d RANGE 2 5)
   list(APPEND sheafnn_batch_models Bundle_${d})
   list(APPEND sheafnn_usual_batch_models Bundle_${d})
 endforeach()
-set(sheafnn_mpi_models ${sheafnn_all_models})  # what the ranks of MPI know
-# On hypergraphs: examples/hypergraph compiles the networks, whatever models are chosen.
+# On hypergraphs. The batch engine has the library's families of maps, to which the identity does not belong.
 set(sheafnn_hypergraph_models "")
 foreach(d RANGE 2 4)
   foreach(family Diagonal SpecialOrthogonal GeneralLinear)
     list(APPEND sheafnn_hypergraph_models Hypergraph${family}_${d})
   endforeach()
+  list(APPEND sheafnn_all_models HypergraphIdentity_${d})
+  list(APPEND sheafnn_usual_models HypergraphIdentity_${d})
 endforeach()
+foreach(list all usual batch usual_batch)
+  list(APPEND sheafnn_${list}_models ${sheafnn_hypergraph_models})
+endforeach()
+set(sheafnn_mpi_models ${sheafnn_all_models})  # what the ranks of MPI know
 set(SHEAFNN_EXAMPLE_MODELS "${sheafnn_usual_models}" CACHE STRING
     "Models the programs contain, as FAMILY:D or FAMILY_D")
 string(REPLACE ":" "_" SHEAFNN_EXAMPLE_MODELS "${SHEAFNN_EXAMPLE_MODELS}")
@@ -113,6 +118,11 @@ macro(sheafnn_model_types model)
     set(BAYESIAN_MODEL BayesianBunn<${D}>)
     set(DETERMINISTIC_MODEL Bunn<${D}>)
     set(MAPS_NAME sheafnn::BundleOptions::kind.own_maps)
+  elseif(FAMILY STREQUAL "HypergraphIdentity")  # nothing that could have a distribution
+    set(NETWORK_HEADER models/identity_hypergraph.hpp)
+    set(BAYESIAN_MODEL "SheafHyperGnn<programs::IdentityMaps<${D}>>")
+    set(DETERMINISTIC_MODEL ${BAYESIAN_MODEL})
+    set(MAPS_NAME IdentityMaps<${D}>::name)
   elseif(FAMILY MATCHES "^Hypergraph(.*)$")
     set(NETWORK_HEADER sheafnn/bsnn/hypergraph_network.hpp)
     set(BAYESIAN_MODEL "BayesianSheafHyperGnn<sheafnn::${CMAKE_MATCH_1}<${D}>>")

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "models/class_names.hpp"
@@ -42,6 +43,22 @@ struct Settings {
       posterior_coverage;  ///< of intervals of the posterior; none: the conformal intervals of the model
 };
 
+/// The dataset, on a graph of the model's type.
+programs::AnyDataset load(const Settings& s, const std::string& model, const programs::DataOptions& options) {
+  return programs::load_for(model, [&]<class GraphType>() {
+    return programs::load<GraphType>(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, options);
+  });
+}
+/// sheafnn::renumber_types(), of a graph. Hypergraphs have no types.
+void renumber_types(programs::AnyDataset& data, const std::vector<std::string>& edge_types,
+                    const std::vector<std::string>& node_types) {
+  if (auto* const graph = std::get_if<sheafnn::Dataset>(&data))
+    sheafnn::renumber_types(*graph, edge_types, node_types);
+}
+void print_dropped_pairs(const programs::NodeData& data) {
+  data.visit([](const auto& whole) { programs::print_dropped_pairs(whole); });
+}
+
 /// Predicts numbers, several labels or ordered classes.
 void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoint,
                      const sheafnn::io::CheckpointInfo& info, const programs::ModelEntry& entry,
@@ -63,9 +80,10 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   }
   programs::DataOptions data_options = s.data;
   data_options.text.targets = kind.names();
-  sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, data_options);
+  programs::AnyDataset loaded = load(s, info.model, data_options);
   const auto [edge_types, node_types] = programs::types_of(info.model, info.networks);
-  sheafnn::renumber_types(data, edge_types, node_types);
+  renumber_types(loaded, edge_types, node_types);
+  const programs::NodeData data = loaded;
   sheafnn::io::detail::naming_file(data.name,
                                    [&] { programs::check_columns(data, s.model, checkpoint.metadata); });
   const sheafnn::AnyTargetLoss loss = kind.unknown(data.node_count());
@@ -84,7 +102,7 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   if (!s.output.empty()) {
     sheafnn::io::write_text(s.output, programs::target_csv(kind, prediction, intervals, data.node_names));
   }
-  programs::print_dropped_pairs(data);
+  print_dropped_pairs(data);
   std::printf("%s: %td nodes, %s with %s maps, stalk dimension %d, %s targets: %s\n", data.name.c_str(),
               data.node_count(), info.model.c_str(), std::string(programs::maps_of(info.model, info.maps)).c_str(),
               info.stalk_dimension, std::string(to_string(kind.loss())).c_str(),
@@ -104,7 +122,8 @@ void predict_numbers(const Settings& s, const sheafnn::io::TensorFile& checkpoin
   }
 }
 
-void run(Settings s) {
+/// \param app  after parsing
+void run(const CLI::App& app, Settings s) {
   programs::require_writable("--output", s.output);
   programs::require_writable("--sheaf", s.sheaf);
   programs::require_apart({{"--output", s.output}, {"--sheaf", s.sheaf}},
@@ -112,6 +131,10 @@ void run(Settings s) {
   const int device = programs::parse_device(s.device);
   const sheafnn::io::TensorFile checkpoint = sheafnn::io::read_safetensors(s.model);
   const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(s.model, checkpoint);
+  const bool hypergraph = sheafnn::is_on_hypergraphs(info.model);
+  programs::refuse_idle_dataset_options(app, s.dataset, hypergraph);
+  sheafnn::require(!hypergraph || s.sheaf.empty(), "--sheaf", s.sheaf,
+                   "the file holds maps of edges; networks on hypergraphs have none");
   sheafnn::require(s.data.given_sheaf.empty() || sheafnn::has_given_sheaf(info.model), "--given-sheaf",
                    s.data.given_sheaf,
                    sheafnn::detail::concat("belongs to the networks ", programs::given_sheaf_models(),
@@ -137,11 +160,13 @@ void run(Settings s) {
   }
   sheafnn::require(!s.posterior_coverage, "--posterior-coverage", s.posterior_coverage.value_or(0),
                    "the network was trained on classes, which have no intervals");
-  sheafnn::Dataset data = programs::load(s.dataset, s.synthetic, sheafnn::DatasetUse::prediction, s.data);
+  programs::AnyDataset loaded = load(s, info.model, s.data);
   const std::vector<std::string> class_names =
       programs::checkpoint_class_names(s.model, checkpoint.metadata, classes);
-  programs::take_class_names(data, class_names, classes);
-  sheafnn::renumber_types(data, edge_types, node_types);
+  const sheafnn::Index known_classes = classes;
+  std::visit([&](auto& whole) { programs::take_class_names(whole, class_names, known_classes); }, loaded);
+  renumber_types(loaded, edge_types, node_types);
+  const programs::NodeData data = loaded;
   sheafnn::io::detail::naming_file(data.name,
                                    [&] { programs::check_columns(data, s.model, checkpoint.metadata); });
   const bool bayesian = programs::is_bayesian(info.model);
@@ -150,7 +175,11 @@ void run(Settings s) {
   const sheafnn::Prediction p = device >= 0 ? programs::find_device_model(info.model, maps, info.stalk_dimension)
                                                   .predict(s.model, checkpoint, bayesian, data, s.options, device)
                                             : entry.predict(s.model, checkpoint, bayesian, data, s.options);
-  if (data.class_names.empty()) data.class_names = class_names;  // for --sheaf
+  std::visit(
+      [&](auto& whole) {
+        if (whole.class_names.empty()) whole.class_names = class_names;  // for --sheaf
+      },
+      loaded);
   programs::Attempts attempts;
   if (!s.output.empty()) {
     attempts.make(
@@ -162,7 +191,7 @@ void run(Settings s) {
         [&] { entry.learned(s.model, checkpoint, bayesian, data, s.options, s.sheaf_layer).write(s.sheaf); });
   }
   attempts.rethrow();
-  programs::print_dropped_pairs(data);
+  print_dropped_pairs(data);
   const double n = static_cast<double>(data.node_count());
   std::printf("%s: %td nodes, %s with %s maps%s, stalk dimension %d\n", data.name.c_str(), data.node_count(),
               info.model.c_str(), maps.c_str(),
@@ -214,8 +243,5 @@ int main(int argc, char** argv) {
                  "with deterministic models and bcsnn: layer whose sheaf is written")
       ->capture_default_str()
       ->needs(sheaf);
-  return programs::run_program(app, argc, argv, [&] {
-    programs::refuse_idle_dataset_options(app, s.dataset);
-    run(s);
-  });
+  return programs::run_program(app, argc, argv, [&] { run(app, s); });
 }

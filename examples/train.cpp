@@ -50,7 +50,7 @@ using sheafnn::Index;
 /// What all trainings of a call share.
 struct Task {
   const TrainSettings& settings;
-  const sheafnn::Dataset& data;
+  programs::NodeData data;
   std::vector<Run> runs;
   const programs::ModelEntry* entry;
   const programs::TrainingFolder* folder;  ///< null: no checkpoints
@@ -68,8 +68,9 @@ struct Task {
     return has_targets() && !programs::has_accuracy(loss()) ? programs::Score::r_squared
                                                             : programs::Score::accuracy;
   }
-  [[nodiscard]] programs::NetworkOptions network() const {
-    programs::NetworkOptions r = settings.networks;
+  /// \param seed  of the training
+  [[nodiscard]] programs::NetworkOptions network(std::uint64_t seed) const {
+    programs::NetworkOptions r = programs::networks_of(settings, seed);
     if (folder != nullptr) {
       programs::with_options_of(settings.model, r, [&](auto& options) {
         if constexpr (requires { sheafnn::detail::use_conventions(sheafnn::Index(), options); }) {
@@ -110,8 +111,8 @@ Training train_run(const Task& task, std::size_t i, sheafnn::TrainOptions option
   }
   const sheafnn::Split& split = task.data.splits[run.split];
   const auto train = [&](const programs::TargetLoss* loss) {
-    r.outcome = task.entry->train({task.data, split, task.network(), options, task.bayesian(), options.seed,
-                                   task.keep(), loss},
+    r.outcome = task.entry->train({task.data, split, task.network(options.seed), options, task.bayesian(),
+                                   options.seed, task.keep(), loss},
                                   r.result);
   };
   if (!task.has_targets()) {
@@ -193,7 +194,7 @@ void train_on_device(const Task& task, int device, const Use& use) {
   keep.model = true;  // whose figures are computed on the CPU
   std::vector<programs::DeviceOutcome> outcomes =
       programs::find_device_model(task.settings.model, task.settings.maps, task.settings.stalk_dimension)
-          .train({task.data, jobs, task.network(), options, task.bayesian(), keep, device});
+          .train({task.data, jobs, task.network(runs.front().seed), options, task.bayesian(), keep, device});
   bar.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!outcomes[i].error.empty()) throw std::runtime_error(outcomes[i].error);
@@ -208,7 +209,7 @@ void train_on_device(const Task& task, int device, const Use& use) {
 }
 
 /// Splits × seeds of --splits and --seeds.
-std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
+std::vector<Run> runs_of(const TrainSettings& s, const programs::NodeData& data) {
   std::vector<std::size_t> all(data.splits.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   const std::vector<std::size_t> splits = programs::parse_numbers("--splits", s.splits, data.splits.size(), all);
@@ -236,7 +237,7 @@ std::vector<sheafnn::Split> chosen_splits(const Task& task) {
 }
 
 /// The folder of --checkpoint or --resume, if any.
-std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, const sheafnn::Dataset& data,
+std::optional<programs::TrainingFolder> training_folder(const TrainSettings& s, const programs::NodeData& data,
                                                         const std::vector<std::string>& arguments) {
   if (s.resume.empty() && s.checkpoint.empty()) return {};
   sheafnn::require(s.resume.empty() || s.checkpoint.empty(), "--checkpoint", s.checkpoint,
@@ -290,16 +291,25 @@ void write_models(const Task& task, std::size_t i, const Training& training) {
       .write(task.file_of(s.sheaf, i));
 }
 
-void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optional<sheafnn::Preset> preset) {
+/// What joins the nodes, up to the homophily of classes.
+void print_graph(const sheafnn::Dataset& data) {
   programs::print_dropped_pairs(data);
   const sheafnn::DegreeSummary degrees = sheafnn::degree_summary(data.graph);
   std::printf("%s: %td nodes, %td edges, mean degree %.1f, ", data.name.c_str(), data.node_count(),
               data.graph.edge_count(), degrees.mean);
+  if (!data.target_names.empty()) return;
+  const std::optional<double> homophily = sheafnn::seen_homophily(data, data.splits.front());
+  std::printf("homophily %s, ", homophily ? programs::text("%.2f", *homophily).c_str() : "unknown");
+}
+void print_graph(const sheafnn::HypergraphDataset& data) {
+  std::printf("%s: %td nodes, %td hyperedges of at most %td nodes, ", data.name.c_str(), data.node_count(),
+              data.graph.hyperedge_count(), data.graph.largest_size());
+}
+
+void print_task(const TrainSettings& s, const programs::NodeData& data, std::optional<sheafnn::Preset> preset) {
+  data.visit([](const auto& whole) { print_graph(whole); });
   if (data.target_names.empty()) {
-    const std::optional<double> homophily = sheafnn::seen_homophily(data, data.splits.front());
-    const std::string share = homophily ? programs::text("%.2f", *homophily) : "unknown";
-    std::printf("homophily %s, %td features, %td classes\n", share.c_str(), data.features.given_columns(),
-                data.class_count);
+    std::printf("%td features, %td classes\n", data.features.given_columns(), data.class_count);
   } else {
     std::printf("%td features, %s targets: %s\n", data.features.given_columns(), s.loss.c_str(),
                 programs::joined(data.target_names).c_str());
@@ -322,7 +332,8 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
         t.dropout, t.kl_maximum, t.epochs, t.patience, programs::shown(t.stop_on).c_str(), parts.c_str());
   }
   if (is_directed(s)) {
-    std::printf("directed: %td arcs as listed\n", sheafnn::listed_arcs(data.graph).arc_count());
+    std::printf("directed: %td arcs as listed\n",
+                sheafnn::listed_arcs(data.on<sheafnn::Graph>().graph).arc_count());
   }
   std::printf("features: %s\n",
               programs::with_network(s, [](const auto& o) { return o.feature_plan.describe(); }).c_str());
@@ -338,7 +349,7 @@ void print_task(const TrainSettings& s, const sheafnn::Dataset& data, std::optio
 }
 
 std::unique_ptr<programs::Results> results_of(const TrainSettings& s, std::optional<sheafnn::Preset> preset,
-                                              const sheafnn::Dataset& data) {
+                                              const programs::NodeData& data) {
   if (data.target_names.empty()) return std::make_unique<programs::TrainResults>(s, preset);
   return std::make_unique<programs::TargetResults>(s, preset, data);
 }
@@ -357,6 +368,13 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
                    "a CUDA device always trains everything side by side");
   sheafnn::require(device < 0 || sheafnn::kind_of(s.model).batched, "--device", s.device,
                    sheafnn::detail::concat(s.model, " is trained on the CPU only"));
+  const bool hypergraph = sheafnn::is_on_hypergraphs(s.model);
+  sheafnn::require(!hypergraph || !searches, "--search", s.search,
+                   sheafnn::detail::concat("it has no networks on hypergraphs; leave out --model ", s.model));
+  sheafnn::require(!hypergraph || s.sheaf.empty(), "--sheaf", s.sheaf,
+                   "the file holds maps of edges; networks on hypergraphs have none");
+  sheafnn::require(device < 0 || !s.projection || s.seeds.empty(), "--projection", "true",
+                   "its numbers belong to a seed; with --seeds it is trained on the CPU only");
   sheafnn::require(device < 0 || (s.checkpoint.empty() && s.resume.empty()), "--device", s.device,
                    "checkpoints are written on the CPU only");
   sheafnn::require(app.get_option("--every")->count() == 0 || !s.checkpoint.empty() || !s.resume.empty(),
@@ -374,20 +392,23 @@ int run(const CLI::App& app, TrainSettings& s, const std::vector<std::string>& a
   sheafnn::require(!targets || device < 0, "--device", s.device, "targets (--target) are trained on the CPU only");
   sheafnn::require(!targets || s.sheaf.empty(), "--sheaf", s.sheaf, "the file holds classes; leave out --target");
   sheafnn::require(s.coverage > 0 && s.coverage < 1, "--coverage", s.coverage, "must be above 0 and below 1");
-  const sheafnn::Dataset data = programs::load_training_data(s.dataset, s.synthetic, s.data);
+  const programs::AnyDataset loaded = programs::load_for(s.model, [&]<class GraphType>() {
+    return programs::load_training_data<GraphType>(s.dataset, s.synthetic, s.data);
+  });
+  const programs::NodeData data = loaded;
   Task task{s, data, runs_of(s, data), entry, nullptr};
   require_writable_files(task);
   const Interruption interruption;
   nlohmann::ordered_json search;
   if (searches) {
-    search = programs::run_search(app, s, data, chosen_splits(task));
+    search = programs::run_search(app, s, data.on<sheafnn::Graph>(), chosen_splits(task));
     task.entry = &programs::find_model(s.model, s.maps, s.stalk_dimension);
   }
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
   programs::set_sizes(s, data.feature_count(),
                       targets ? task.targets(task.runs.front()).outputs() : data.class_count);
   programs::set_types(s, data);
-  task.entry->check(task.network(), task.bayesian());
+  task.entry->check(task.network(s.train.seed), task.bayesian());
   for (const Run& one : task.runs) {
     programs::require_trainable(data, one.split, s.train.stop_on);
     if (targets) static_cast<void>(task.targets(one));  // throws what is wrong with them

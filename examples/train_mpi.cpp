@@ -17,6 +17,8 @@
 #include <sheafnn/io/safetensors.hpp>
 #include <sheafnn/io/training_state.hpp>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "models/mpi_program.hpp"
@@ -59,7 +61,7 @@ const programs::MpiModel& model_of(const TrainSettings& s) {
 #undef SHEAFNN_NAME
 }
 
-std::vector<Run> runs_of(const TrainSettings& s, const sheafnn::Dataset& data) {
+std::vector<Run> runs_of(const TrainSettings& s, const programs::NodeData& data) {
   std::vector<std::size_t> all(data.splits.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<std::uint64_t> seeds = {s.train.seed};
@@ -110,13 +112,18 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   s.device = "mpi";
   programs::resolve_options(app, s);
   s.data.text.node_types = !s.data.stalks.empty();
+  const bool hypergraph = sheafnn::is_on_hypergraphs(s.model);
   const bool folder = is_folder(s.dataset);
-  sheafnn::Dataset data;
-  mpi::DataPiece piece;
+  programs::AnyDataset loaded;
+  std::optional<mpi::DistributedData> of_graph;
+  std::optional<mpi::DistributedHypergraph> of_hypergraph;
   std::optional<sheafnn::Split> own;
   bool by_parts = false;
   std::optional<mpi::PartitionReport> report;
+  std::string cut;
   if (folder) {
+    sheafnn::require(!hypergraph, "--model", s.model,
+                     "it works on hypergraphs; a folder of .npy arrays is a graph");
     sheafnn::require(
         app.get_option("--partition")->count() == 0 || partition_choice == "contiguous", "--partition",
         partition_choice,
@@ -129,21 +136,37 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     }
     if (s.preset == "auto") s.preset = "large";
     mpi::FolderPiece read = mpi::read_folder(ranks, s.dataset);
-    piece = std::move(read.piece);
     own = std::move(read.own);
     by_parts = read.by_parts;
-    data.name = sheafnn::io::folder_name(s.dataset);
-    data.class_count = std::max<Index>(2, piece.class_count);
-    data.splits.resize(1);
+    sheafnn::Dataset of_folder;
+    of_folder.name = sheafnn::io::folder_name(s.dataset);
+    of_folder.class_count = std::max<Index>(2, read.piece.class_count);
+    of_folder.splits.resize(1);
+    loaded = std::move(of_folder);
+    of_graph.emplace(ranks, std::move(read.piece));
   } else {
-    data = programs::load_training_data(s.dataset, s.synthetic, s.data);
-    mpi::require_agreement(ranks, data);
-    const mpi::Partition partition = programs::partition_of(ranks, partition_choice, data.graph);
-    report = mpi::describe(data.graph, partition);
-    piece = mpi::cut(data, partition, ranks.rank());
+    loaded = programs::load_for(s.model, [&]<class GraphType>() {
+      return programs::load_training_data<GraphType>(s.dataset, s.synthetic, s.data);
+    });
+    const auto take = [&]<class GraphType>(const sheafnn::NodeDataset<GraphType>& whole) {
+      mpi::require_agreement(ranks, whole);
+      const mpi::Partition partition = programs::partition_of(ranks, partition_choice, whole.graph);
+      const auto described = mpi::describe(whole.graph, partition);
+      report = described;
+      if constexpr (std::is_same_v<GraphType, sheafnn::Hypergraph>) {
+        cut = mpi::to_string(described, whole.graph.hyperedge_count());
+        of_hypergraph.emplace(ranks, whole, partition);
+      } else {
+        cut = mpi::to_string(described, whole.node_count(), whole.graph.edge_count());
+        of_graph.emplace(ranks, whole, partition);
+      }
+    };
+    std::visit(take, loaded);
   }
+  const programs::NodeData data = loaded;
+  mpi::DistributedNodes& part = of_graph ? static_cast<mpi::DistributedNodes&>(*of_graph) : *of_hypergraph;
   const std::optional<sheafnn::Preset> preset = programs::apply_preset(app, s, data);
-  programs::set_sizes(s, piece.features.columns(), data.class_count);
+  programs::set_sizes(s, part.features().columns(), data.class_count);
   programs::set_types(s, data);
   const programs::MpiModel& model = model_of(s);
   if (ranks.is_root()) {
@@ -164,43 +187,44 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
     sheafnn::require(ranks.size() == 1 && !folder && s.save.empty() && s.checkpoint.empty() && s.resume.empty(),
                      "--clusters", options.clusters,
                      "needs one rank and a data set that is not a folder, and excludes --save and checkpoints");
+    sheafnn::require(!hypergraph, "--clusters", options.clusters,
+                     "it cuts graphs; " + s.model + " works on hypergraphs");
     sheafnn::require_between("--clusters", options.clusters, 1, data.node_count());
     sheafnn::require_between("--clusters-per-step", options.clusters_per_step, 1, options.clusters);
-    clusters = mpi::metis_partition(data.graph, static_cast<int>(options.clusters));
+    clusters = mpi::metis_partition(data.on<sheafnn::Graph>().graph, static_cast<int>(options.clusters));
   }
-  mpi::DistributedData part(ranks, std::move(piece));
   const sheafnn::PartNumbers& numbers = part.numbers();
   const std::string of_data =
       folder ? sheafnn::detail::concat(data.name, " ", numbers.total_nodes, " ", numbers.total_edges)
              : data.name + " " + programs::fingerprint(data, programs::is_directed(s));
-  const programs::MpiTask task{.models = s.networks,
-                               .train = s.train,
-                               .bayesian = programs::is_bayesian(s.model),
-                               .keeps_model = !s.save.empty(),
-                               .checkpoint = s.checkpoint,
-                               .resume = s.resume,
-                               .shard_above = options.shard_above * (1 << 20),
-                               .whole = data,
-                               .part = part,
-                               .own = own,
-                               .clusters = clusters,
-                               .clusters_per_step = options.clusters_per_step,
-                               .decisive = programs::decisive_settings(s, of_data)};
+  programs::MpiTask task{.models = s.networks,
+                         .train = s.train,
+                         .bayesian = programs::is_bayesian(s.model),
+                         .keeps_model = !s.save.empty(),
+                         .checkpoint = s.checkpoint,
+                         .resume = s.resume,
+                         .shard_above = options.shard_above * (1 << 20),
+                         .whole = data,
+                         .part = part,
+                         .own = own,
+                         .clusters = clusters,
+                         .clusters_per_step = options.clusters_per_step,
+                         .decisive = programs::decisive_settings(s, of_data)};
 
-  std::string cut = report ? mpi::to_string(*report, numbers.total_nodes, numbers.total_edges) : "";
   if (!report) {
     double sums[] = {static_cast<double>(numbers.cut.size()),
-                     static_cast<double>(part.graph().node_count() - numbers.own)};
+                     static_cast<double>(part.node_count() - numbers.own)};
     ranks.sum(std::span<double>(sums));
     cut = sheafnn::detail::concat(ranks.size(), " parts: ", sums[0] / 2, " edges cut, halo ", sums[1], " rows",
                                   by_parts ? ", ranges of parts.npy\n" : "\n");
   }
   if (ranks.is_root()) {
+    const Index edges = of_graph ? numbers.total_edges : data.on<sheafnn::Hypergraph>().graph.hyperedge_count();
     std::printf(
-        "%s: %td nodes, %td edges, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
+        "%s: %td nodes, %td %s, %td features, %td classes\n%s%s, %s maps, stalk dimension %d, %td channels, "
         "%s\n\n",
-        data.name.c_str(), numbers.total_nodes, numbers.total_edges, s.pairs().features, s.pairs().classes,
-        cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, programs::channels(s),
+        data.name.c_str(), numbers.total_nodes, edges, of_graph ? "edges" : "hyperedges", s.pairs().features,
+        s.pairs().classes, cut.c_str(), s.model.c_str(), s.maps.c_str(), s.stalk_dimension, programs::channels(s),
         programs::depth(s).c_str());
     std::fflush(stdout);
   }
@@ -210,6 +234,7 @@ int run(const CLI::App& app, TrainSettings& s, const OwnOptions& options,
   for (const Run& run : runs) {
     const mpi::Traffic before = ranks.traffic();
     Training training;
+    task.models = programs::networks_of(s, run.seed);
     training.outcome = model.train(task, run.split, run.seed, training.result);
     const mpi::Traffic sent = ranks.traffic() - before;
     const Index trained = static_cast<Index>(training.result.history.size()) - training.outcome.epochs_before;

@@ -211,6 +211,8 @@ void run(const CLI::App& app, ProgramSettings& s, const std::vector<std::string>
   sheafnn::require_between("--draws", s.draws, 1, 32768);
   sheafnn::require(s.at_a_time >= 0, "--threads", s.at_a_time, "must be at least 0 (0: one for each processor)");
   s.figures.halve_test_nodes = s.calibrate_on == "test";
+  sheafnn::require(!sheafnn::is_on_hypergraphs(t.model), "--model", t.model,
+                   "the program works on graphs; train and predict take hypergraphs");
   sheafnn::Dataset data = programs::load_training_data(t.dataset, t.synthetic, t.data);
   std::vector<Nodes> unseen(data.splits.size());
   if (!s.leave_out.empty()) unseen = leave_out(data, left_out_class(data, s.leave_out));

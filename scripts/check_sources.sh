@@ -43,7 +43,7 @@ moved=0
 for file in "${files[@]}"; do
   case $(basename "$file") in
     train_mpi.cpp) continue ;;  # includes what CMake writes
-    minimal_mpi.cpp | graph_folder.cpp | hypergraph_mpi.cpp) [ ${#mpi_flags[@]} -gt 0 ] || continue ;;
+    minimal_mpi.cpp | graph_folder.cpp) [ ${#mpi_flags[@]} -gt 0 ] || continue ;;
   esac
   "$tidy" --quiet '--checks=-*,bugprone-use-after-move' '--header-filter=.*' "$file" -- -std=c++20 -Iinclude -Iexamples -Ipython/src \
     '-DSHEAFNN_BUILT_FOR=""' \

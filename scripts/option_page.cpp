@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <map>
 #include <optional>
-#include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/presets.hpp>
 #include <sheafnn/bsnn/sampling_options.hpp>
@@ -101,8 +100,6 @@ void print_engines() {
   for (const sheafnn::NetworkKind& kind : sheafnn::network_kinds) {
     if (kind.deterministic != sheafnn::ModelOptions::kind.deterministic) print_kind(kind);
   }
-  print_kind(sheafnn::HypergraphOptions::kind);
-  print_kind(sheafnn::PooledOptions::kind);
 }
 
 /// The options of a network and of its training by their names on the command line, with the values of a preset, or
@@ -165,7 +162,9 @@ void print_presets() {
                 is_new ? table.c_str() : ("The same as of `" + place->second + "`.\n").c_str());
   };
   const sheafnn::NetworkOptions networks;
-  sheafnn::for_each_kind(networks, print_kind);
+  sheafnn::for_each_kind(networks, [&]<class Options>(const Options& options) {
+    if constexpr (!Options::kind.on_hypergraphs) print_kind(options);
+  });
 }
 
 }  // namespace
@@ -211,12 +210,11 @@ int main(int argc, char** argv) {
       about += " On the command line, `--layer-norm` and `--batch-norm` choose the `norm`.";
     }
     if constexpr (std::same_as<Options, sheafnn::HypergraphOptions>) {
-      about += " The program `hypergraph` has them on its command line.";
+      about += " They have no presets. On the command line, `--projection` draws the numbers of `projection`.";
     }
     print_table(options, kind.title, about);
   };
   sheafnn::for_each_kind(networks, print_kind);
-  print_kind(sheafnn::HypergraphOptions());
   print_table(sheafnn::TrainOptions(), "Training",
               "`TrainOptions`, of all models. Python has `random_state` for `seed`.");
   print_table(

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs train and predict with --device cuda against the same commands on the CPU: a hundred trainings side by side,
 # models that go from one side to the other, errors. Their models: special orthogonal maps, diagonal ones in continuous
-# time and given ones, cooperative networks, connections and bundles, stalk dimension 2.
+# time, given and on hypergraphs, cooperative networks, connections and bundles, stalk dimension 2.
 # usage: check_device_programs.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 bin=$(cd "$1" && pwd)
@@ -70,6 +70,12 @@ with zipfile.ZipFile("signs.npz", "w") as file:
     file.writestr("maps.npy", npy("<f8", "d", (156, 2), [-1.0 if i % 7 == 0 else 1.0 for i in range(312)]))
     file.writestr("edge_labels.npy", npy("<i8", "q", (78,), [e % 3 for e in range(78)]))
 END
+# usage: near_rows NAME: NAME-cpu.txt and NAME.txt differ by rounding only
+near_rows() {
+  paste -d ' ' <(rows $1-cpu.txt) <(rows $1.txt) | awk '
+    { for (i = 6; i <= 7; ++i) if ($i - $(i + 7) > 0.002 || $(i + 7) - $i > 0.002) bad = 1 }
+    END { exit bad }' || fail "another training of $1 on the device: $(cat $1-cpu.txt $1.txt)"
+}
 for model in csnn bcsnn conn-nsd bconn-nsd bunn bbunn snn bsnn-given; do
   other=("$bin/train" --dataset karate --model $model --stalk-dim 2 --channels 4 --layers 2 --epochs 20 --patience 8)
   if [[ $model == *bunn ]]; then other+=(--bundles 2); fi
@@ -77,11 +83,25 @@ for model in csnn bcsnn conn-nsd bconn-nsd bunn bbunn snn bsnn-given; do
   "${other[@]}" --splits 0-2 --seeds 0-1 --report $model-cpu.json > $model-cpu.txt
   "${other[@]}" --splits 0-2 --seeds 0-1 --device cuda --report $model.json --save $model.safetensors > $model.txt
   [ "$(rows $model.txt | wc -l)" -eq 6 ] || fail "not six rows of $model"
-  paste -d ' ' <(rows $model-cpu.txt) <(rows $model.txt) | awk '
-    { for (i = 6; i <= 7; ++i) if ($i - $(i + 7) > 0.002 || $(i + 7) - $i > 0.002) bad = 1 }
-    END { exit bad }' || fail "another training of $model on the device: $(cat $model-cpu.txt $model.txt)"
+  near_rows $model
   cp $model-1-1.safetensors $model-trained.safetensors
 done
+
+# A hypergraph.
+made=(--dataset synthetic --synthetic-nodes 60 --synthetic-hyperedges 40)
+hyper=("$bin/train" "${made[@]}" --model bshgnn --maps diagonal --stalk-dim 2 --channels 4 --epochs 20 --splits 0-1)
+"${hyper[@]}" --seeds 0-1 > bshgnn-cpu.txt
+"${hyper[@]}" --seeds 0-1 --device cuda --save bshgnn.safetensors > bshgnn.txt
+[ "$(rows bshgnn.txt | wc -l)" -eq 4 ] || fail "not four rows of bshgnn"
+near_rows bshgnn
+for device in cpu cuda; do
+  "$bin/predict" --model bshgnn-1-1.safetensors "${made[@]}" --device $device --output bshgnn-$device.csv > /dev/null ||
+    fail "predict bshgnn --device $device"
+done
+paste -d , bshgnn-cpu.csv bshgnn-cuda.csv | awk -F , '
+  NR > 1 { n++; for (i = 3; i <= 7; ++i) if ($i - $(i + 9) > 1e-4 || $(i + 9) - $i > 1e-4) bad = 1 }
+  END { exit bad || n != 60 }' || fail "another prediction of a hypergraph on the device"
+refuse '--projection: true is not allowed; its numbers belong to a seed' "${hyper[@]}" --laplacian nonlinear --projection --seeds 0-1 --device cuda
 
 # Twice the same command gives the same bits.
 for run in once twice; do

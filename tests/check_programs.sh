@@ -378,30 +378,6 @@ if [ -x "$bin/synchronisation" ]; then
   refuse 'concentration: 1 ' "$bin/synchronisation" --kappa 1
   refuse '--degree: nan is not allowed' "$bin/synchronisation" --degree nan
 fi
-if [ -x "$bin/hypergraph" ]; then
-  "$bin/hypergraph" --split 0 --epochs 30 --channels 4 --save hyper.safetensors > hypergraph.txt || fail "hypergraph"
-  grep -q '1000 nodes, 1000 hyperedges of at most 6 nodes' hypergraph.txt || fail "hypergraph: $(cat hypergraph.txt)"
-  "$bin/hypergraph" --load hyper.safetensors --output hyper.csv | grep -q 'labelled nodes have the class' || fail "hypergraph --load"
-  [ "$(wc -l < hyper.csv)" = 1001 ] || fail "hypergraph --output"
-  "$bin/hypergraph" --split 0 --epochs 2 --model bshgnn --maps special-orthogonal --stalk-dim 3 --laplacian nonlinear --mediators \
-    --projection > /dev/null || fail "hypergraph --laplacian nonlinear"
-  "$bin/hypergraph" --split 0 --epochs 30 --channels 4 --maps identity --report hyper.json > /dev/null || fail "hypergraph --maps identity"
-  python3 -c 'import json
-report = json.load(open("hyper.json"))
-one, = report["splits"]
-assert report["maps"] == "identity" and one["split"] == 0 and one["epochs"] == 30, report
-assert one["validation_accuracy"] > 0.3 and report["test_accuracy"]["mean"] == one["test_accuracy"], report' || fail "hypergraph --report"
-  refuse 'model: bshgnn is not allowed; identity maps have no distribution' "$bin/hypergraph" --model bshgnn --maps identity
-  refuse '--report' "$bin/hypergraph" --load hyper.safetensors --report hyper.json
-  refuse 'stalk dimension: 9' "$bin/hypergraph" --stalk-dim 9
-  refuse '--mediators: true is not allowed; an option of the nonlinear Laplacian' "$bin/hypergraph" --mediators
-  refuse 'nothing: no such hypergraph' "$bin/hypergraph" --hypergraph nothing
-  refuse '^hypergraph: --epochs: 3 is not allowed; the network of --load is trained already' \
-    "$bin/hypergraph" --load hyper.safetensors --epochs 3
-  refuse '^hypergraph: --split: -1 is not allowed; must be at least 0' "$bin/hypergraph" --split -1
-  refuse '--output: .* is the file of --load' "$bin/hypergraph" --load hyper.safetensors --output hyper.safetensors
-  refuse 'works on a hypergraph' "$bin/predict" --model hyper.safetensors
-fi
 if [ -x "$bin/graphs" ]; then
   # 60 chains of four to seven atoms; every second one is closed to a ring.
   mkdir rings

@@ -259,6 +259,15 @@ TEST_CASE("hypergraphs: text files") {
   says(load, "hyperedges.csv:2: node 'q' is not in");
   folder.write("hyperedges.csv", "x,y,x\n");
   says(load, "hyperedges.csv:1: lists node 'x' twice");
+  for (const char* none : {"", "# nobody\n", ",,\n"}) {
+    folder.write("hyperedges.csv", none);
+    says(load, "hyperedges.csv: lists no hyperedge; at least one with a member is needed");
+  }
+  CHECK(sheafnn::io::joined_by(folder.path()).hyperedges);
+  CHECK_FALSE(sheafnn::io::joined_by(folder.path()).edges);
+  folder.write("edges.csv", "x,y\n");
+  CHECK(sheafnn::io::joined_by(folder.path()).edges);
+  CHECK_FALSE(sheafnn::io::joined_by("nothing").hyperedges);
   says([] { static_cast<void>(sheafnn::io::load_hypergraph("nothing")); }, "no such hypergraph");
 }
 
@@ -295,4 +304,14 @@ TEST_CASE("hypergraphs: .npz files") {
   says(load, "node 0 twice in hyperedge 0");
   write({0, 0, 1}, 3, 1);
   says(load, "expected incident pairs x 2");
+  CHECK(sheafnn::io::joined_by(path).hyperedges);
+  CHECK_FALSE(sheafnn::io::joined_by(path).edges);
+  const std::vector<std::string> targets = {"labels"};
+  write({0, 0, 1, 0, 2, 1}, 3, 2);
+  const auto numbers =
+      sheafnn::io::load_hypergraph_npz(path, sheafnn::DatasetUse::training, sheafnn::MissingLabels(), targets);
+  CHECK(numbers.targets == std::vector<double>{0, 1, 1});
+  CHECK(numbers.labels.empty());
+  write({}, 0, 2);
+  says(load, "incidence: has shape (0, 2); at least one pair is needed");
 }

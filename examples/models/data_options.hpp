@@ -14,18 +14,22 @@
 #include <sheafnn/core/errors.hpp>
 #include <sheafnn/graph/splits.hpp>
 #include <sheafnn/graph/synthetic.hpp>
+#include <sheafnn/graph/synthetic_hypergraph.hpp>
 #include <sheafnn/io/csv.hpp>
 #include <sheafnn/io/datasets.hpp>
 #include <sheafnn/io/given_sheaf_file.hpp>
+#include <sheafnn/io/hypergraph.hpp>
 #include <sheafnn/io/lines.hpp>
 #include <sheafnn/sheaf/planted_options.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "models/node_data.hpp"
 #include "models/planted_data.hpp"
 #include "models/program.hpp"
 #include "models/registry.hpp"
@@ -41,7 +45,14 @@ struct DataOptions {
   std::string given_sheaf;          ///< a file with the maps of networks with given maps
   std::string stalks, edge_stalks;  ///< "author=1,paper=3": stalk dimensions of types
   PlantedSettings planted;
+  sheafnn::SyntheticHypergraphOptions hypergraph;  ///< of --dataset synthetic for networks on hypergraphs
 };
+
+/// The networks that work on hypergraphs: "shgnn or bshgnn".
+[[nodiscard]] inline std::string hypergraph_models() {
+  constexpr const sheafnn::NetworkKind& kind = sheafnn::HypergraphOptions::kind;
+  return sheafnn::detail::concat(kind.deterministic, " or ", kind.bayesian);
+}
 
 /// Comma-separated words, as a record of a CSV file; an empty text has no words.
 ///
@@ -132,9 +143,11 @@ inline void add_planted_options(CLI::App& app, PlantedSettings& planted) {
 /// --dataset and the options of the generated graph.
 inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::SyntheticOptions& synthetic,
                                 DataOptions& data) {
-  app.add_option("--dataset", dataset,
-                 "karate, synthetic, " + joined(sheafnn::planted_names) +
-                     ", an .npz file, a folder with edges.csv and nodes.csv, or a Geom-GCN or OGB folder")
+  app.add_option(
+         "--dataset", dataset,
+         "karate, synthetic, " + joined(sheafnn::planted_names) +
+             ", an .npz file, a folder with nodes.csv and edges.csv (or hyperedges.csv), or a Geom-GCN or OGB "
+             "folder")
       ->capture_default_str();
   app.add_option("--given-sheaf", data.given_sheaf,
                  ".npz file with the restriction maps of the data's edges, for the models " +
@@ -149,29 +162,46 @@ inline void add_dataset_options(CLI::App& app, std::string& dataset, sheafnn::Sy
   text->add_flag("--identity-features", data.text.identity_features,
                  "use one-hot node numbers as features, instead of the files' features (default: off)");
   const auto group = app.add_option_group(synthetic_group, "used with --dataset synthetic");
-  group->add_option("--synthetic-nodes", synthetic.nodes, "number of nodes")->capture_default_str();
-  group->add_option("--synthetic-classes", synthetic.classes, "number of classes, 2 to 1000")
-      ->capture_default_str();
-  group->add_option("--synthetic-features", synthetic.features, "number of features, the size of the vocabulary")
-      ->capture_default_str();
-  group->add_option("--synthetic-words", synthetic.words, "number of words per node, 1 to 1000")
-      ->capture_default_str();
+  // Graphs and hypergraphs have defaults of their own.
+  const auto add = [&](const char* name, auto& of_graph, auto& of_hypergraph, const std::string& text) {
+    group->add_option(name, of_graph, text)
+        ->capture_default_str()
+        ->each([&of_hypergraph](const std::string& value) { CLI::detail::lexical_cast(value, of_hypergraph); });
+  };
+  sheafnn::SyntheticHypergraphOptions& hypergraph = data.hypergraph;
+  add("--synthetic-nodes", synthetic.nodes, hypergraph.nodes, "number of nodes");
+  add("--synthetic-classes", synthetic.classes, hypergraph.classes, "number of classes, 2 to 1000");
+  add("--synthetic-features", synthetic.features, hypergraph.features,
+      "number of features, the size of the vocabulary");
+  add("--synthetic-words", synthetic.words, hypergraph.words, "number of words per node, 1 to 1000");
   group->add_option("--synthetic-degree", synthetic.degree, "mean degree")->capture_default_str();
-  group->add_option("--synthetic-homophily", synthetic.homophily, "share of edges within a class, 0 to 1")
+  group
+      ->add_option("--synthetic-hyperedges", hypergraph.hyperedges,
+                   "of a hypergraph: number of hyperedges, 0 to 2^30")
       ->capture_default_str();
+  group
+      ->add_option("--synthetic-least-size", hypergraph.least_size,
+                   "of a hypergraph: least number of members of a hyperedge, at least 1")
+      ->capture_default_str();
+  group
+      ->add_option("--synthetic-largest-size", hypergraph.largest_size,
+                   "of a hypergraph: largest number of members, at most half of a class")
+      ->capture_default_str();
+  add("--synthetic-homophily", synthetic.homophily, hypergraph.homophily,
+      sheafnn::detail::concat(
+          "share of edges within a class, 0 to 1; of a hypergraph share of members of its class, ",
+          hypergraph.homophily, " by default"));
   group
       ->add_option("--synthetic-class-cycle", synthetic.class_cycle,
                    "share of the edges between classes that join a class and the next class, 0 to 1")
       ->capture_default_str();
-  group
-      ->add_option("--synthetic-feature-noise", synthetic.feature_noise,
-                   "share of the words that belong to no class, 0 to 1")
-      ->capture_default_str();
+  add("--synthetic-feature-noise", synthetic.feature_noise, hypergraph.feature_noise,
+      "share of the words that belong to no class, 0 to 1");
   group
       ->add_option("--synthetic-degree-noise", synthetic.degree_noise,
                    "spread of the logarithms of the degrees, 0 to 2")
       ->capture_default_str();
-  group->add_option("--synthetic-seed", synthetic.seed, "seed of the graph")->capture_default_str();
+  add("--synthetic-seed", synthetic.seed, hypergraph.seed, "seed of the graph");
   add_planted_options(app, data.planted);
 }
 
@@ -229,13 +259,16 @@ inline void refuse_unknown_planted(const std::string& dataset) {
 
 /// Checks that no option of one kind of dataset was given with another.
 ///
-/// \param app  after parsing
+/// \param app         after parsing
+/// \param hypergraph  is the dataset for a network on hypergraphs?
 /// \throws std::invalid_argument  naming the option, its value and what it belongs to; no planted task of that name
-inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& dataset) {
+inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& dataset, bool hypergraph = false) {
   const bool planted = sheafnn::is_planted(dataset);
   refuse_unknown_planted(dataset);
   const bool made = dataset == "karate" || dataset == "synthetic" || planted;
-  const bool text = !made && sheafnn::io::is_text_folder(dataset);
+  const bool npz = std::filesystem::path(dataset).extension() == ".npz";
+  const sheafnn::io::JoinedBy joined = made || npz ? sheafnn::io::JoinedBy() : sheafnn::io::joined_by(dataset);
+  const bool text = joined.edges || joined.hyperedges;
   const auto refuse = [](const CLI::Option* option, const std::string& owner) {
     if (option->count() == 0) return;
     sheafnn::throw_invalid_argument(option->get_name(), option->as<std::string>(), "belongs to " + owner);
@@ -244,13 +277,19 @@ inline void refuse_idle_dataset_options(const CLI::App& app, const std::string& 
     for (const CLI::Option* option : app.get_option_group(group)->get_options()) refuse(option, owner);
   };
   if (!text) refuse_group(text_group, "a --dataset of text files");
-  const bool typed = text || std::filesystem::path(dataset).extension() == ".npz";
+  const bool typed = !hypergraph && (text || npz);
   for (const char* name : {"--edge-types", "--stalks", "--edge-stalks"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
-    if (!typed && option != nullptr) refuse(option, "a --dataset of text files or an .npz file");
+    if (!typed && option != nullptr) refuse(option, "a graph, whose --dataset is of text files or an .npz file");
   }
   if (made) refuse(app.get_option("--missing-labels"), "a --dataset of files");
   if (dataset != "synthetic") refuse_group(synthetic_group, "--dataset synthetic");
+  for (const char* name : {"--synthetic-degree", "--synthetic-class-cycle", "--synthetic-degree-noise"}) {
+    if (hypergraph) refuse(app.get_option(name), "a graph; the network works on hypergraphs");
+  }
+  for (const char* name : {"--synthetic-hyperedges", "--synthetic-least-size", "--synthetic-largest-size"}) {
+    if (!hypergraph) refuse(app.get_option(name), "a hypergraph, for --model " + hypergraph_models());
+  }
   if (!planted) refuse_group(planted_group, "a planted --dataset, such as planted-frames");
   for (const auto& [option, tasks] : planted_option_uses) {
     if (tasks.find(dataset) == std::string_view::npos)
@@ -297,23 +336,53 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
                    "expected three percentages that sum to 100, as in 60/20/20; only the first must not be 0");
 }
 
+/// Checks that a dataset is a graph, or a hypergraph.
+///
+/// \param hypergraph  what it must be
+/// \throws std::invalid_argument  it is the other
+/// \throws std::runtime_error     an .npz file that cannot be read
+inline void require_joined(const std::string& dataset, bool hypergraph) {
+  const sheafnn::io::JoinedBy joined = sheafnn::io::joined_by(dataset);
+  if (!hypergraph) {
+    sheafnn::require(!joined.hyperedges || joined.edges, "--dataset", dataset,
+                     sheafnn::detail::concat("it is a hypergraph; the networks on hypergraphs are ",
+                                             hypergraph_models()));
+    return;
+  }
+  std::error_code error;
+  const bool graph =
+      dataset == "karate" || sheafnn::is_planted(dataset) || std::filesystem::exists(dataset, error);
+  sheafnn::require(dataset == "synthetic" || joined.hyperedges || !graph, "--dataset", dataset,
+                   sheafnn::detail::concat("it has no hyperedges; ", hypergraph_models(),
+                                           " reads an .npz file with incidence, or a folder with hyperedges.csv"));
+}
+
 /// Loads a dataset; what is wrong with a generated graph is said of its options.
 ///
-/// \throws as io::load_dataset() and planted_data()
-[[nodiscard]] inline sheafnn::Dataset load(const std::string& dataset, const sheafnn::SyntheticOptions& synthetic,
-                                           sheafnn::DatasetUse use, const DataOptions& options) {
+/// \tparam GraphType  Graph, or Hypergraph
+/// \throws as io::load_dataset(), io::load_hypergraph(), planted_data() and require_joined()
+template <class GraphType = sheafnn::Graph>
+[[nodiscard]] sheafnn::NodeDataset<GraphType> load(const std::string& dataset,
+                                                   const sheafnn::SyntheticOptions& synthetic,
+                                                   sheafnn::DatasetUse use, const DataOptions& options) {
+  constexpr bool hypergraph = std::is_same_v<GraphType, sheafnn::Hypergraph>;
   refuse_unknown_planted(dataset);
+  require_joined(dataset, hypergraph);
   const bool planted = sheafnn::is_planted(dataset);
   sheafnn::require(!planted || options.text.targets.empty(), "--target", dataset,
                    "planted tasks have classes only");
   try {
-    sheafnn::Dataset data = planted ? planted_data(dataset, options.planted)
-                                    : sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
-    if (!options.given_sheaf.empty()) {
-      data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(
-          sheafnn::io::read_given_sheaf(options.given_sheaf, data.graph, data.edge_type_names));
+    if constexpr (hypergraph) {
+      return sheafnn::io::load_hypergraph(dataset, options.hypergraph, use, options.text);
+    } else {
+      sheafnn::Dataset data = planted ? planted_data(dataset, options.planted)
+                                      : sheafnn::io::load_dataset(dataset, synthetic, use, options.text);
+      if (!options.given_sheaf.empty()) {
+        data.given_sheaf = std::make_shared<const sheafnn::GivenMapArrays>(
+            sheafnn::io::read_given_sheaf(options.given_sheaf, data.graph, data.edge_type_names));
+      }
+      return data;
     }
-    return data;
   } catch (const std::invalid_argument& error) {
     if (!planted && dataset != "synthetic") throw;
     const std::string message = error.what();
@@ -326,15 +395,18 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
 
 /// Loads what a model is trained on.
 ///
+/// \tparam GraphType  Graph, or Hypergraph
 /// \throws std::runtime_error, std::invalid_argument  bad input, or a dataset without splits when none are to be made
-[[nodiscard]] inline sheafnn::Dataset load_training_data(const std::string& dataset,
-                                                         const sheafnn::SyntheticOptions& synthetic,
-                                                         DataOptions& options) {
+template <class GraphType = sheafnn::Graph>
+[[nodiscard]] sheafnn::NodeDataset<GraphType> load_training_data(const std::string& dataset,
+                                                                 const sheafnn::SyntheticOptions& synthetic,
+                                                                 DataOptions& options) {
   const bool make = !options.make_splits.empty();
   if (make) parse_shares(options.make_splits, options.splits);
   sheafnn::require_between("--split-count", options.splits.count, 1, 1000);
-  sheafnn::Dataset data =
-      load(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training, options);
+  sheafnn::NodeDataset<GraphType> data =
+      load<GraphType>(dataset, synthetic, make ? sheafnn::DatasetUse::own_splits : sheafnn::DatasetUse::training,
+                      options);
   if (make) data.splits = sheafnn::random_splits(data, options.splits);
   sheafnn::require(!data.splits.empty(), data.name + ": splits", 0,
                    "training needs a split; --make-splits 60/20/20 draws splits");
@@ -342,6 +414,13 @@ inline void parse_shares(const std::string& text, sheafnn::RandomSplitOptions& s
     data.splits = sheafnn::exchange_sets(std::move(data.splits), "--exchange-masks: " + data.name + ": splits");
   }
   return data;
+}
+
+/// Calls load() for the graph of a model: f.operator()<Graph>() or f.operator()<Hypergraph>().
+template <class F>
+[[nodiscard]] AnyDataset load_for(std::string_view model, const F& f) {
+  if (sheafnn::is_on_hypergraphs(model)) return f.template operator()<sheafnn::Hypergraph>();
+  return f.template operator()<sheafnn::Graph>();
 }
 
 /// One line about self-loops and repeated pairs in a list of pairs, if there are any.
@@ -364,5 +443,7 @@ inline void print_dropped_pairs(const sheafnn::Graph& graph, const std::string& 
 inline void print_dropped_pairs(const sheafnn::Dataset& data) {
   print_dropped_pairs(data.graph, data.name + ": edge list: ", "an edge");
 }
+/// The hyperedges of a dataset are as they were listed.
+inline void print_dropped_pairs(const sheafnn::HypergraphDataset&) {}
 
 }  // namespace programs

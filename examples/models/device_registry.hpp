@@ -21,7 +21,7 @@ struct DeviceJob {
     const sheafnn::Split* split;
     std::uint64_t seed;  ///< of weights, dropout and noise
   };
-  const sheafnn::Dataset& data;
+  NodeData data;
   const std::vector<Run>& runs;
   const NetworkOptions& model;
   const sheafnn::TrainOptions& train;
@@ -43,8 +43,8 @@ struct DeviceModelEntry {
   int stalk_dimension;
   std::vector<DeviceOutcome> (*train)(const DeviceJob& job);
   sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
-                                 bool bayesian, const sheafnn::Dataset& data,
-                                 const sheafnn::PredictOptions& options, int device);
+                                 bool bayesian, const NodeData& data, const sheafnn::PredictOptions& options,
+                                 int device);
 };
 
 /// Whether the program is linked with models for CUDA devices, or with no_device_models.cpp.

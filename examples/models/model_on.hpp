@@ -14,6 +14,8 @@
 #include <sheafnn/sheaf/cellular_sheaf.hpp>
 #include <string_view>
 
+#include "models/node_data.hpp"
+
 namespace programs {
 
 /// Has a model maps that are given with a dataset?
@@ -34,28 +36,38 @@ template <class Options>
       sheafnn::detail::concat("its maps are given for the edges of a whole graph, not for ", data));
 }
 
+/// Refuses a network on hypergraphs. \param what  that there is not for it
+[[noreturn]] inline void refuse_hypergraphs(std::string_view model, std::string_view what) {
+  sheafnn::throw_invalid_argument("model", model,
+                                  sheafnn::detail::concat("it works on hypergraphs, for which there are no ",
+                                                          what));
+}
+
 /// A new model.
 ///
 /// \param like  null, or a model of this dataset with the same options, whose given maps the new model shares
 template <class Model>
-[[nodiscard]] Model model_on(const sheafnn::Dataset& data, const typename Model::Options& options,
-                             std::uint64_t seed, const Model* like = nullptr) {
+[[nodiscard]] Model model_on(const NodeData& data, const typename Model::Options& options, std::uint64_t seed,
+                             const Model* like = nullptr) {
   if constexpr (reads_given_sheaf<Model>) {
     if (like != nullptr) return Model(options, seed, like->posterior());
-    return Model(options, seed, sheafnn::given_posterior<typename Model::Posterior>(data, deviation_of(options)));
+    return Model(options, seed,
+                 sheafnn::given_posterior<typename Model::Posterior>(data.on<sheafnn::Graph>(),
+                                                                     deviation_of(options)));
   } else {
     return Model(options, seed);
   }
 }
 /// The model of a checkpoint.
 template <class Model>
-[[nodiscard]] Model loaded_on(const sheafnn::Dataset& data, const std::filesystem::path& path,
+[[nodiscard]] Model loaded_on(const NodeData& data, const std::filesystem::path& path,
                               const sheafnn::io::TensorFile& checkpoint) {
   if constexpr (reads_given_sheaf<Model>) {
     const sheafnn::io::CheckpointInfo info = sheafnn::io::checkpoint_info(path, checkpoint);
     const auto& options = std::get<typename Model::Options>(info.networks);
     return sheafnn::io::from_tensors<Model>(
-        path, checkpoint, sheafnn::given_posterior<typename Model::Posterior>(data, deviation_of(options)));
+        path, checkpoint,
+        sheafnn::given_posterior<typename Model::Posterior>(data.on<sheafnn::Graph>(), deviation_of(options)));
   } else {
     return sheafnn::io::from_tensors<Model>(path, checkpoint);
   }

@@ -22,13 +22,13 @@ namespace programs {
 
 /// What is trained, on one rank.
 struct MpiTask {
-  NetworkOptions models;  ///< what is asked for, of each kind
+  NetworkOptions models;  ///< what is asked for, of each kind, for the training to come
   sheafnn::TrainOptions train;
   bool bayesian = false, keeps_model = false;
   std::string checkpoint, resume;  ///< files, or empty
   double shard_above = 0;          ///< distributed/checkpoint.hpp
-  const sheafnn::Dataset& whole;   ///< of a folder: without nodes, with one empty split
-  sheafnn::distributed::DistributedData& part;
+  NodeData whole;                  ///< of a folder: without nodes, with one empty split
+  sheafnn::distributed::DistributedNodes& part;             ///< on the same type of graph
   std::optional<sheafnn::Split> own;                        ///< of a folder: the owned nodes of its masks
   std::optional<sheafnn::distributed::Partition> clusters;  ///< of --clusters
   sheafnn::Index clusters_per_step;
@@ -72,6 +72,7 @@ TrainOutcome train_on_ranks(const MpiTask& task, std::size_t split_number, std::
   const sheafnn::Split& split = task.whole.splits[split_number];
   sheafnn::TrainOptions options = task.train;
   options.seed = seed;
+  auto& part = static_cast<mpi::DistributedDataOf<Model>&>(task.part);
   Model model = model_on<Model>(task.whole, std::get<Options>(task.models), seed);
   const sheafnn::Index outputs = model.options().classes;
   const std::optional<sheafnn::TrainingState> state = task.state(split_number, outputs);
@@ -87,20 +88,23 @@ TrainOutcome train_on_ranks(const MpiTask& task, std::size_t split_number, std::
     keep_sheaf_use(r, sheaf_use_of(model, task.whole, split.validation,
                                    best_epoch_options(options, result.best_epoch)));
   };
-  if (task.clusters) {
-    result = mpi::train_in_clusters(model, task.whole, *task.clusters, task.clusters_per_step, split, options);
-    r.parameters = model.parameters().size();
-    std::get<Options>(r.resolved) = model.options();
-    find_sheaf_use();
-    return r;
+  if constexpr (!sheafnn::is_on_hypergraphs(Model::kind)) {
+    if (task.clusters) {
+      result = mpi::train_in_clusters(model, task.whole.on<sheafnn::Graph>(), *task.clusters,
+                                      task.clusters_per_step, split, options);
+      r.parameters = model.parameters().size();
+      std::get<Options>(r.resolved) = model.options();
+      find_sheaf_use();
+      return r;
+    }
   }
-  result = task.own ? mpi::train_owned(model, task.part, *task.own, options, states)
-                    : mpi::train(model, task.part, split, options, states);
+  result = task.own ? mpi::train_owned(model, part, *task.own, options, states)
+                    : mpi::train(model, part, split, options, states);
   sheafnn::Prediction prediction;
   if (!task.own) {
-    prediction = mpi::predict(model, task.part, best_epoch_options(options, result.best_epoch));
+    prediction = mpi::predict(model, part, best_epoch_options(options, result.best_epoch));
   }
-  if (task.part.ranks().is_root()) {
+  if (part.ranks().is_root()) {
     r = outcome_of(model, result.best_epoch, [&] { return std::move(prediction); }, task.whole, split,
                    {.model = task.keeps_model});
     if (!task.own) find_sheaf_use();  // of the whole graph, which of a folder no rank has

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
-#include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/network_options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/core/names.hpp>
@@ -124,7 +123,6 @@ template <class Field>
     const auto add_all = [&](const auto& options) { for_each_option(add, options); };
     const sheafnn::NetworkOptions networks;
     sheafnn::for_each_kind(networks, add_all);
-    add_all(sheafnn::HypergraphOptions());
     add_all(sheafnn::TrainOptions());
     add_all(sheafnn::EdgeSplitOptions());
     return r;

@@ -42,8 +42,7 @@ template <class Model>
 ///                 where there are labelled test nodes or predictions are to be kept
 template <class Model, class Predict>
 [[nodiscard]] TrainOutcome outcome_of(const Model& model, sheafnn::Index best_epoch, const Predict& predict,
-                                      const sheafnn::Dataset& data, const sheafnn::Split& split,
-                                      const Keep& keep) {
+                                      const NodeData& data, const sheafnn::Split& split, const Keep& keep) {
   TrainOutcome r = outcome_of_model(model, keep, checkpoint_notes(data, best_epoch));
   const std::vector<std::int32_t> test = sheafnn::labelled_nodes(data.labels, split.test);
   if (test.empty() && !keep.prediction) return r;
@@ -59,8 +58,8 @@ template <class Model, class Predict>
 }
 /// The outcome of a training on targets, without their predictions.
 template <class Model>
-[[nodiscard]] TrainOutcome outcome_of_targets(const Model& model, sheafnn::Index best_epoch,
-                                              const sheafnn::Dataset& data, const Keep& keep) {
+[[nodiscard]] TrainOutcome outcome_of_targets(const Model& model, sheafnn::Index best_epoch, const NodeData& data,
+                                              const Keep& keep) {
   std::map<std::string, std::string> notes = checkpoint_notes(data, best_epoch);
   notes.erase("class_names");  // of labels that were not read
   return outcome_of_model(model, keep, notes);

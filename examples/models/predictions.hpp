@@ -41,7 +41,7 @@ namespace programs {
 /// See the file comment.
 class Predictions {
  public:
-  explicit Predictions(const sheafnn::Dataset& data) : data_(data) {}
+  explicit Predictions(const NodeData& data) : data_(data) {}
 
   /// \param training  a training that kept its prediction
   void add(const Run& run, const Training& training) {
@@ -121,7 +121,7 @@ class Predictions {
     to.insert(to.end(), values.begin(), values.end());
   }
 
-  const sheafnn::Dataset& data_;
+  NodeData data_;
   std::vector<std::int64_t> split_, best_epoch_;
   std::vector<std::uint64_t> seed_;
   std::vector<double> probabilities_, entropy_, epistemic_variance_, mutual_information_;

@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/node_data.hpp"
+
 namespace sheafnn {
 class GraphRows;
 struct TrainOptions;
@@ -59,6 +61,10 @@ inline constexpr std::array<std::string_view, 4> maps_names = {"diagonal", "spec
 [[nodiscard]] inline bool is_flow(std::string_view model) { return sheafnn::FlowOptions::kind.has(model); }
 /// Are the maps of a family that --maps chooses?
 [[nodiscard]] inline bool has_family(std::string_view model) { return sheafnn::kind_of(model).own_maps.empty(); }
+/// Are there figures of the sheaf that a network learns? On hypergraphs there are none.
+[[nodiscard]] constexpr bool has_sheaf_use(std::string_view model) {
+  return sheafnn::kind_of(model).learned_maps && !sheafnn::is_on_hypergraphs(model);
+}
 /// Has a network learners of its nodes' maps?
 template <class Options>
 inline constexpr bool has_node_learner = !Options::kind.own_maps.empty() && requires(const Options& o) {
@@ -94,7 +100,7 @@ struct NetworkOutcome;
 
 /// One training run.
 struct TrainJob {
-  const sheafnn::Dataset& data;
+  NodeData data;
   const sheafnn::Split& split;
   const NetworkOptions& model;
   const sheafnn::TrainOptions& train;
@@ -128,21 +134,20 @@ struct ModelEntry {
   TrainOutcome (*train)(const TrainJob& job, sheafnn::TrainResult& result);
   /// Predicts every node with the model of a checkpoint; `path` is where it comes from.
   sheafnn::Prediction (*predict)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
-                                 bool bayesian, const sheafnn::Dataset& data,
-                                 const sheafnn::PredictOptions& options);
+                                 bool bayesian, const NodeData& data, const sheafnn::PredictOptions& options);
   /// What the model of a checkpoint that was trained on targets predicts: n × outputs. `loss` need not know targets.
   std::vector<double> (*predict_targets)(const std::filesystem::path& path,
                                          const sheafnn::io::TensorFile& checkpoint, bool bayesian,
-                                         const sheafnn::Dataset& data, const TargetLoss& loss,
+                                         const NodeData& data, const TargetLoss& loss,
                                          const sheafnn::PredictOptions& options);
   /// What the model of a checkpoint has learned and predicts (io::learned_arrays), and the figures of its training
   /// where the checkpoint has them.
   sheafnn::io::NpzWriter (*learned)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
-                                    bool bayesian, const sheafnn::Dataset& data,
-                                    const sheafnn::PredictOptions& options, sheafnn::Index layer);
+                                    bool bayesian, const NodeData& data, const sheafnn::PredictOptions& options,
+                                    sheafnn::Index layer);
   /// Figures of the sheaf of a checkpoint's model, with the score of these nodes.
   sheafnn::SheafUse (*sheaf_use)(const std::filesystem::path& path, const sheafnn::io::TensorFile& checkpoint,
-                                 bool bayesian, const sheafnn::Dataset& data, std::span<const std::int32_t> nodes,
+                                 bool bayesian, const NodeData& data, std::span<const std::int32_t> nodes,
                                  const sheafnn::PredictOptions& options);
   /// Trains a model on drawn neighbours.
   ///

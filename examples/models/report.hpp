@@ -102,7 +102,7 @@ class RunFacts {
 };
 
 /// The first entries of a report: the dataset, and what was done to its splits.
-[[nodiscard]] inline nlohmann::ordered_json data_json(const sheafnn::Dataset& data, const DataOptions& options) {
+[[nodiscard]] inline nlohmann::ordered_json data_json(const NodeData& data, const DataOptions& options) {
   nlohmann::ordered_json r = {{"dataset", data.name}};
   if (!options.make_splits.empty()) {
     r["made_splits"] = {{"percentages", options.make_splits},

@@ -11,17 +11,19 @@
 #include <sheafnn/graph/dataset.hpp>
 #include <span>
 
+#include "models/registry.hpp"
+
 namespace programs {
 
-/// The figures; empty if maps are not learned. Their loss is the loss of a prediction with the same options.
+/// The figures; empty if maps are not learned, and on hypergraphs. Their loss is the loss of a prediction with the same options.
 template <class Model>
 [[nodiscard]] sheafnn::SheafUse sheaf_use_of([[maybe_unused]] const Model& model,
-                                             [[maybe_unused]] const sheafnn::Dataset& data,
+                                             [[maybe_unused]] const NodeData& data,
                                              [[maybe_unused]] std::span<const std::int32_t> nodes,
                                              [[maybe_unused]] const sheafnn::PredictOptions& options) {
-  if constexpr (sheafnn::kind_of(Model::kind).learned_maps) {
+  if constexpr (has_sheaf_use(Model::kind)) {
     return sheafnn::sheaf_use(
-        model, data, nodes,
+        model, data.on<sheafnn::Graph>(), nodes,
         {.samples = options.samples, .seed = options.seed, .epoch = options.epoch, .threads = options.threads});
   } else {
     return {};

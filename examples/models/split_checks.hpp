@@ -19,11 +19,12 @@ namespace programs {
 ///
 /// \throws std::invalid_argument  a set with nodes of which none has a known label, or validation nodes of a single class
 ///         where the best epoch is the one that ranks them best; names dataset, split and set
-inline void require_trainable(const sheafnn::Dataset& data, std::size_t i, sheafnn::StopOn stop_on) {
+inline void require_trainable(const NodeData& data, std::size_t i, sheafnn::StopOn stop_on) {
   const sheafnn::Split& split = data.splits[i];
   const std::string name = sheafnn::detail::concat(data.name, ": splits[", i, "].");
   const bool numbers = !data.target_names.empty();
-  const std::vector<std::int32_t> labels = numbers ? known_targets(data) : data.labels;
+  const std::vector<std::int32_t> labels =
+      numbers ? sheafnn::detail::known_rows(data.targets, data.node_count()) : data.labels;
   const auto labelled = [&](const std::vector<std::int32_t>& nodes, const char* set) {
     std::vector<std::int32_t> r = sheafnn::labelled_nodes(labels, nodes);
     sheafnn::require(!r.empty() || nodes.empty(), name + set, sheafnn::detail::concat(nodes.size(), " nodes"),

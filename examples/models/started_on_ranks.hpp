@@ -1,5 +1,5 @@
 /// \file
-/// What the programs train and hypergraph do under mpirun, where copies of them would train the same model side by side.
+/// What the program train does under mpirun, where copies of them would train the same model side by side.
 #pragma once
 
 #include <unistd.h>

@@ -30,8 +30,7 @@ struct TargetFigures {
 ///
 /// \param all    intervals, n × k, or empty
 /// \param nodes  such as the test nodes
-[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind,
-                                                               const sheafnn::Dataset& data,
+[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind, const NodeData& data,
                                                                const TargetPrediction& prediction,
                                                                const sheafnn::uncertainty::Intervals& all,
                                                                const std::vector<std::int32_t>& nodes) {
@@ -66,8 +65,7 @@ struct TargetFigures {
 }
 
 /// The same of all nodes.
-[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind,
-                                                               const sheafnn::Dataset& data,
+[[nodiscard]] inline std::vector<TargetFigures> target_figures(const TargetKind& kind, const NodeData& data,
                                                                const TargetPrediction& prediction,
                                                                const sheafnn::uncertainty::Intervals& all) {
   std::vector<std::int32_t> nodes(static_cast<std::size_t>(data.node_count()));

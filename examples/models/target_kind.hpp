@@ -68,7 +68,7 @@ class TargetKind {
   /// \param train  training nodes, which decide the scaling
   /// \throws std::invalid_argument  several columns of ordered classes, fewer than two of them, a target that no training node
   ///         knows, or targets that the loss does not take
-  TargetKind(sheafnn::TargetLoss loss, const sheafnn::Dataset& data, const std::vector<std::int32_t>& train)
+  TargetKind(sheafnn::TargetLoss loss, const NodeData& data, const std::vector<std::int32_t>& train)
       : loss_(loss), names_(data.target_names) {
     if (loss == sheafnn::TargetLoss::ordinal) {
       sheafnn::require(names_.size() == 1, "--target", names_.size(), "ordered classes are one column");
@@ -137,7 +137,7 @@ class TargetKind {
   [[nodiscard]] Index outputs() const { return unknown(0).outputs(); }
 
   /// The loss with the targets of a dataset. Values that are no ordered class of a checkpoint are unknown.
-  [[nodiscard]] sheafnn::AnyTargetLoss of(const sheafnn::Dataset& data) const {
+  [[nodiscard]] sheafnn::AnyTargetLoss of(const NodeData& data) const {
     std::vector<double> values = scaling_.scaled(data.targets);
     for (double& y : values) {
       if (classes_.empty() || std::isnan(y)) continue;
@@ -164,7 +164,7 @@ class TargetKind {
   /// Learns the thresholds of conformal intervals. math: "Intervals of numbers" (6.14).
   ///
   /// \param nodes  validation nodes; where there are none, or targets are no numbers, there are no intervals
-  void fit_intervals(const sheafnn::Dataset& data, const TargetPrediction& prediction,
+  void fit_intervals(const NodeData& data, const TargetPrediction& prediction,
                      const std::vector<std::int32_t>& nodes, double coverage) {
     coverage_ = coverage;
     thresholds_.clear();

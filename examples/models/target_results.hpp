@@ -21,7 +21,7 @@ namespace programs {
 class TargetResults final : public Results {
  public:
   /// \param data  with targets
-  TargetResults(const TrainSettings& settings, std::optional<sheafnn::Preset> preset, const sheafnn::Dataset& data)
+  TargetResults(const TrainSettings& settings, std::optional<sheafnn::Preset> preset, const NodeData& data)
       : Results(settings, preset), data_(data), errors_(data.target_names.size()) {}
 
   void print_header() const override {
@@ -68,9 +68,8 @@ class TargetResults final : public Results {
     std::printf("\n");
     for (std::size_t c = 0; c < errors_.size(); ++c) print_target(c);
   }
-  [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data,
-                                              const std::vector<std::string>& arguments, int signal,
-                                              const std::string& error = "") const override {
+  [[nodiscard]] nlohmann::ordered_json report(const NodeData& data, const std::vector<std::string>& arguments,
+                                              int signal, const std::string& error = "") const override {
     nlohmann::ordered_json report = first_json(data, arguments, signal, error);
     report["loss"] = settings_.loss;
     report["targets"] = data.target_names;
@@ -120,7 +119,7 @@ class TargetResults final : public Results {
     return training.targets->intervals(training.target_prediction);
   }
 
-  const sheafnn::Dataset& data_;
+  NodeData data_;
   Values validation_loss_, validation_score_, test_loss_, test_score_;
   std::vector<Errors> errors_;
 };

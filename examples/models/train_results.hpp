@@ -58,7 +58,7 @@ class Results {
   /// \param arguments  of the program
   /// \param signal     that interrupted it, or 0
   /// \param error      why a training failed, after which no training follows; empty: no training failed
-  [[nodiscard]] virtual nlohmann::ordered_json report(const sheafnn::Dataset& data,
+  [[nodiscard]] virtual nlohmann::ordered_json report(const NodeData& data,
                                                       const std::vector<std::string>& arguments, int signal,
                                                       const std::string& error = "") const = 0;
   /// Is there no row yet?
@@ -98,9 +98,8 @@ class Results {
     per_split_.push_back(std::move(one));
   }
   /// The beginning of a report: data, model and options.
-  [[nodiscard]] nlohmann::ordered_json first_json(const sheafnn::Dataset& data,
-                                                  const std::vector<std::string>& arguments, int signal,
-                                                  const std::string& error) const;
+  [[nodiscard]] nlohmann::ordered_json first_json(const NodeData& data, const std::vector<std::string>& arguments,
+                                                  int signal, const std::string& error) const;
   /// Its times and its number of parameters.
   void add_last(nlohmann::ordered_json& report) const {
     report["seconds_per_epoch"] = {{"all", summarise(epoch_seconds_).mean},
@@ -146,9 +145,8 @@ class TrainResults final : public Results {
   void add(const Run& run, const Training& training) override;
   /// Prints means and standard deviations, and what became of the sheaves.
   void print_summary() const override;
-  [[nodiscard]] nlohmann::ordered_json report(const sheafnn::Dataset& data,
-                                              const std::vector<std::string>& arguments, int signal,
-                                              const std::string& error = "") const override;
+  [[nodiscard]] nlohmann::ordered_json report(const NodeData& data, const std::vector<std::string>& arguments,
+                                              int signal, const std::string& error = "") const override;
 
  private:
   /// The two columns of the metric of --stop-on, if there is one, of validation and test nodes.
@@ -175,7 +173,7 @@ class TrainResults final : public Results {
   }
   /// Of all trainings: what is added to the loss by other maps, and how many trainings do not use their sheaf.
   [[nodiscard]] nlohmann::ordered_json sheaf_json() const;
-  void add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data, sheafnn::Index classes) const;
+  void add_classes(nlohmann::ordered_json& report, const NodeData& data, sheafnn::Index classes) const;
 
   bool show_permuted_;
   Values validation_, test_, nll_, ece_;
@@ -265,7 +263,7 @@ inline nlohmann::ordered_json Results::history_json(const std::vector<sheafnn::E
 }
 
 /// Names of the classes; of the test nodes confusion matrix (rows: labels, columns: predictions) and F1.
-inline void TrainResults::add_classes(nlohmann::ordered_json& report, const sheafnn::Dataset& data,
+inline void TrainResults::add_classes(nlohmann::ordered_json& report, const NodeData& data,
                                       sheafnn::Index classes) const {
   if (!data.class_names.empty()) report["classes"] = data.class_names;
   if (confusion_.empty()) return;
@@ -277,9 +275,8 @@ inline void TrainResults::add_classes(nlohmann::ordered_json& report, const shea
   }
 }
 
-inline nlohmann::ordered_json Results::first_json(const sheafnn::Dataset& data,
-                                                  const std::vector<std::string>& arguments, int signal,
-                                                  const std::string& error) const {
+inline nlohmann::ordered_json Results::first_json(const NodeData& data, const std::vector<std::string>& arguments,
+                                                  int signal, const std::string& error) const {
   nlohmann::ordered_json report = data_json(data, settings_.data);
   report["model"] = settings_.model;
   report["maps"] = settings_.maps;
@@ -296,9 +293,8 @@ inline nlohmann::ordered_json Results::first_json(const sheafnn::Dataset& data,
   return report;
 }
 
-inline nlohmann::ordered_json TrainResults::report(const sheafnn::Dataset& data,
-                                                   const std::vector<std::string>& arguments, int signal,
-                                                   const std::string& error) const {
+inline nlohmann::ordered_json TrainResults::report(const NodeData& data, const std::vector<std::string>& arguments,
+                                                   int signal, const std::string& error) const {
   nlohmann::ordered_json report = first_json(data, arguments, signal, error);
   if (empty()) return report;
   report["test_accuracy"] = summary_json(test_);

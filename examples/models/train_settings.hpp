@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -46,6 +47,7 @@ struct TrainSettings {
   NetworkOptions networks;  ///< of every kind
   sheafnn::TrainOptions train;
   bool batch_norm = false;       ///< --batch-norm
+  bool projection = false;       ///< --projection
   std::string loss = "squared";  ///< of --target
   double coverage = 0.9;         ///< of intervals for numbers
   std::string splits, seeds, parallel = "none", device = "cpu";
@@ -65,6 +67,16 @@ struct TrainSettings {
 template <class Settings, class F>
 decltype(auto) with_network(Settings& s, const F& f) {
   return with_options_of(s.model, s.networks, f);
+}
+
+/// The options of all kinds for one training. \param seed  of the training, which decides the numbers of --projection
+[[nodiscard]] inline NetworkOptions networks_of(const TrainSettings& s, std::uint64_t seed) {
+  NetworkOptions r = s.networks;
+  if (s.projection) {
+    auto& options = std::get<sheafnn::HypergraphOptions>(r);
+    options.projection = sheafnn::random_projection(options.channels, seed);
+  }
+  return r;
 }
 
 /// Where the command line has the options of every model, and the options of networks of layers.
@@ -140,6 +152,11 @@ inline void add_training_options(CLI::App& app, TrainSettings& s) {
       if constexpr (std::same_as<Options, sheafnn::CooperativeOptions>) {
         own->add_flag("--batch-norm", s.batch_norm,
                       "apply batch norm over the nodes after each layer (default: off)");
+      }
+      if constexpr (std::same_as<Options, sheafnn::HypergraphOptions>) {
+        own->add_flag(
+            "--projection", s.projection,
+            "with --laplacian nonlinear: project discrepancies on numbers that the seed draws (default: off)");
       }
     }
   });
@@ -220,7 +237,7 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
     model.features = features;
     if constexpr (std::same_as<Options, sheafnn::ModelOptions>)
       model.layer = mine.layer;  // some have no fixed filters
-    sheafnn::apply(preset, model, is_bayesian(s.model), train);
+    if constexpr (!Options::kind.on_hypergraphs) sheafnn::apply(preset, model, is_bayesian(s.model), train);
     if constexpr (has_node_learner<Options>) {
       const char* flag =
           std::same_as<Options, sheafnn::CooperativeOptions> ? "--node-learner" : "--bundle-learner";
@@ -247,9 +264,9 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
 [[nodiscard]] inline sheafnn::Index channels(const TrainSettings& s) {
   return with_network(s, [](const auto& o) { return o.channels; });
 }
-/// Does the network learn maps?
+/// Does the network learn maps of a graph?
 [[nodiscard]] inline bool has_learned_sheaf(const TrainSettings& s) {
-  if (!sheafnn::kind_of(s.model).learned_maps) return false;
+  if (!has_sheaf_use(s.model)) return false;
   return !has_family(s.model) || (s.maps != "identity" && s.pairs().use_edges);
 }
 /// Are the layers of this form?
@@ -261,13 +278,19 @@ inline void set_network(const CLI::App& app, TrainSettings& s, sheafnn::Preset p
   return has_layers(s, sheafnn::LayerForm::directed) || (is_cooperative(s.model) && s.cooperative().directed);
 }
 
-/// The preset of the settings for a graph, if there is one. Sets what the command line does not, after
+/// The preset of the settings for a graph, if there is one; hypergraphs have none. Sets what the command line does not, after
 /// resolve_options().
 ///
 /// \param app  after parsing
-inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s,
-                                                   const sheafnn::Dataset& data) {
+/// \throws std::invalid_argument  a preset for a hypergraph
+inline std::optional<sheafnn::Preset> apply_preset(const CLI::App& app, TrainSettings& s, const NodeData& nodes) {
+  if (sheafnn::is_on_hypergraphs(s.model)) {
+    sheafnn::require(s.preset == "none" || s.preset == "auto", "--preset", s.preset,
+                     "presets are for graphs; the model " + s.model + " has none");
+    return {};
+  }
   if (s.preset == "none") return {};
+  const sheafnn::Dataset& data = nodes.on<sheafnn::Graph>();
   const sheafnn::Preset preset = s.preset == "auto" ? sheafnn::choose_preset(data, data.splits.front())
                                                     : sheafnn::parse_name<sheafnn::Preset>("--preset", s.preset);
   sheafnn::TrainOptions train;
@@ -292,7 +315,7 @@ inline void set_sizes(TrainSettings& s, sheafnn::Index features, sheafnn::Index 
 ///
 /// \throws std::invalid_argument  a network without types whose given maps do not follow from types either, or stalks of types
 ///                                that the data do not have
-inline void set_types(TrainSettings& s, const sheafnn::Dataset& data) {
+inline void set_types(TrainSettings& s, const NodeData& data) {
   with_network(s, [&](auto& options) {
     if constexpr (requires { options.edge_types; }) {
       if (!sheafnn::has_given_sheaf(s.model)) {
@@ -328,11 +351,13 @@ inline HelpFormatter::Defaults preset_defaults(const std::string& model) {
     HelpFormatter::Defaults r;
     const auto add = [&](const sheafnn::Option& option, const auto& field) { r[flag_of(option)] = shown(field); };
     with_network(s, [&](auto& o) {
-      if (preset) sheafnn::apply(*preset, o, is_bayesian(model), s.train);
+      if constexpr (!std::remove_cvref_t<decltype(o)>::kind.on_hypergraphs) {
+        if (preset) sheafnn::apply(*preset, o, is_bayesian(model), s.train);
+      }
       for_each_option(add, o);
       if constexpr (requires { o.norm; }) r["--layer-norm"] = shown(o.norm == sheafnn::FeatureNorm::layer);
     });
-    if (preset) s.train.stop_on = sheafnn::choose_stop_on({}, *preset);
+    if (preset && !sheafnn::is_on_hypergraphs(model)) s.train.stop_on = sheafnn::choose_stop_on({}, *preset);
     for_each_option(add, s.train);
     return r;
   };
@@ -367,7 +392,10 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
   for_each_dependence(s.model, s.maps, s.networks, s.train, belongs);
   belongs({"--given-sheaf"}, sheafnn::has_given_sheaf(s.model),
           ("--model " + given_sheaf_models()).c_str());
-  refuse_idle_dataset_options(app, s.dataset);
+  belongs({"--projection"},
+          std::get<sheafnn::HypergraphOptions>(s.networks).laplacian == sheafnn::HypergraphLaplacian::nonlinear,
+          "--laplacian nonlinear");
+  refuse_idle_dataset_options(app, s.dataset, sheafnn::is_on_hypergraphs(s.model));
 }
 
 /// Checks that no option of another network was given.
@@ -377,6 +405,7 @@ inline void refuse_idle_options(const CLI::App& app, const TrainSettings& s) {
 inline void refuse_other_options(const CLI::App& app, const TrainSettings& s) {
   std::vector<std::string> allowed = {"--model", "--stalk-dim", "--normalise-features"};
   if (is_cooperative(s.model)) allowed.insert(allowed.end(), {"--layer-norm", "--batch-norm"});
+  if (sheafnn::is_on_hypergraphs(s.model)) allowed.emplace_back("--projection");
   if (has_family(s.model)) allowed.emplace_back("--maps");
   const auto allow = [&](const sheafnn::Option& option, const auto&) { allowed.push_back(flag_of(option)); };
   with_network(s, [&](const auto& o) { for_each_option(allow, o); });
@@ -449,6 +478,7 @@ inline void resolve_options(const CLI::App& app, TrainSettings& s) {
       if (is_bayesian(s.model)) r["spread"] = shown(options.spread);
     }
   });
+  if (s.projection) r["projection"] = true;
   r.update(options_json(s.train));
   r.erase("every");
   r["sheaf_lr"] = s.train.sheaf_rate();

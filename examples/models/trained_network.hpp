@@ -1,5 +1,5 @@
 /// \file
-/// What the functions of a compiled network return and read, whatever its outputs belong to: graphs, links, hypergraphs.
+/// What the functions of a compiled network return and read, whatever its outputs belong to: graphs, links, drawn nodes.
 #pragma once
 
 #include <sheafnn/bsnn/train_options.hpp>

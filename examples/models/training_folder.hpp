@@ -21,6 +21,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,28 +33,41 @@ namespace programs {
 /// FNV-1a over the bytes of everything in a dataset that a training reads.
 ///
 /// \param directed  it reads which arcs are listed
-[[nodiscard]] inline std::string fingerprint(const sheafnn::Dataset& data, bool directed = false) {
+[[nodiscard]] inline std::string fingerprint(const NodeData& data, bool directed = false) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto add = [&](const auto& values) {
     const std::span<const std::byte> bytes = std::as_bytes(std::span(values.data(), values.size()));
     for (const std::byte b : bytes) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3U;
   };
-  add(data.graph.sources());
-  add(data.graph.targets());
-  add(data.features.offsets());
-  add(data.features.column_of());
-  add(data.features.values());
-  add(data.graph.arc_features());
-  add(data.graph.edge_types());
-  add(data.graph.node_types());
-  if (data.given_sheaf != nullptr) {
-    add(data.given_sheaf->maps);
-    add(data.given_sheaf->edge_weights);
-    add(data.given_sheaf->edge_labels);
-  }
-  for (sheafnn::Index a = 0; directed && a < data.graph.arc_count(); ++a) {
-    add(std::array{static_cast<std::int8_t>(data.graph.listed(a))});
-  }
+  data.visit([&]<class GraphType>(const sheafnn::NodeDataset<GraphType>& whole) {
+    const GraphType& graph = whole.graph;
+    const auto add_features = [&] {
+      add(data.features.offsets());
+      add(data.features.column_of());
+      add(data.features.values());
+    };
+    if constexpr (std::is_same_v<GraphType, sheafnn::Hypergraph>) {
+      add(graph.member_offsets());
+      add(graph.offsets());
+      add(graph.hyperedges());
+      add_features();
+    } else {
+      add(graph.sources());
+      add(graph.targets());
+      add_features();
+      add(graph.arc_features());
+      add(graph.edge_types());
+      add(graph.node_types());
+      if (whole.given_sheaf != nullptr) {
+        add(whole.given_sheaf->maps);
+        add(whole.given_sheaf->edge_weights);
+        add(whole.given_sheaf->edge_labels);
+      }
+      for (sheafnn::Index a = 0; directed && a < graph.arc_count(); ++a) {
+        add(std::array{static_cast<std::int8_t>(graph.listed(a))});
+      }
+    }
+  });
   add(data.labels);
   add(data.targets);
   // Numbers increase within a set. Where that does not show where one begins, a mark says so: for an empty set, and where

@@ -286,7 +286,7 @@ class HypergraphClassifier(ClassifierMixin, BaseEstimator):
         return float(np.mean(probabilities.argmax(axis=1)[chosen] == same[X.codes[chosen]]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the network to a .safetensors file, which C++ and the program hypergraph read."""
+        """Writes the network to a .safetensors file, which C++ and the program predict read."""
         check_is_fitted(self, "model_")
         self.model_.save(os.fspath(path))
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <sheafnn/bsnn/any_target_loss.hpp>
 #include <sheafnn/bsnn/hypergraph_options.hpp>
 #include <sheafnn/bsnn/prediction.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
@@ -19,6 +20,7 @@
 #include <sheafnn/io/hypergraph.hpp>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,9 +28,10 @@
 #include "checkpoint.hpp"
 #include "checkpoint_class.hpp"
 #include "figures.hpp"
-#include "hypergraph/models.hpp"
 #include "interpreter.hpp"
 #include "models/class_names.hpp"
+#include "models/registry.hpp"
+#include "models/target_loss.hpp"
 #include "module.hpp"
 #include "node_arrays.hpp"
 #include "options.hpp"
@@ -59,20 +62,20 @@ class HypergraphModel : public Checkpoint {
   [[nodiscard]] sheafnn::Prediction predict(const HypergraphDataset& data,
                                             const sheafnn::PredictOptions& options) const {
     check_columns(data);
-    return models().predict(trained(), data, options);
+    return entry().predict(path(), file(), info().model == kind.bayesian, data, options);
   }
-  /// See hypergraph_program::Models.
+  /// Raw outputs of the first posterior sample, n × C.
   [[nodiscard]] std::vector<double> outputs(const HypergraphDataset& data, std::uint64_t seed) const {
     check_columns(data);
-    return models().outputs(trained(), data, seed);
+    // The loss that predicts the outputs themselves.
+    const sheafnn::AnyTargetLoss loss(sheafnn::TargetLoss::squared, {.columns = classes()}, data.node_count());
+    return entry().predict_targets(path(), file(), info().model == kind.bayesian, data, programs::TargetLoss(loss),
+                                   {.samples = 1, .seed = seed});
   }
 
  private:
-  [[nodiscard]] const hypergraph_program::Models& models() const {
-    return hypergraph_program::find_models(info().maps, info().stalk_dimension);
-  }
-  [[nodiscard]] hypergraph_program::Trained trained() const {
-    return {path().string(), file(), info().model == kind.bayesian};
+  [[nodiscard]] const programs::ModelEntry& entry() const {
+    return programs::find_model(info().model, info().maps, info().stalk_dimension);
   }
 };
 
@@ -120,7 +123,10 @@ nb::tuple train(const HypergraphDataset& data, std::size_t split, std::string_vi
                    sheafnn::detail::concat("the dataset has ", data.splits.size(), " splits"));
   sheafnn::require(kind.has(model), "model", model,
                    sheafnn::detail::concat("must be ", kind.deterministic, " or ", kind.bayesian));
-  sheafnn::HypergraphOptions options{.features = data.feature_count(), .classes = data.class_count};
+  programs::NetworkOptions networks;
+  auto& options = std::get<sheafnn::HypergraphOptions>(networks);
+  options.features = data.feature_count();
+  options.classes = data.class_count;
   for (const auto& [key, text] : network) sheafnn::require(!is_decided(key), "network", key, "the data decide it");
   set_options(std::move(network), options, "network", model);
   sheafnn::TrainOptions train;
@@ -128,13 +134,21 @@ nb::tuple train(const HypergraphDataset& data, std::size_t split, std::string_vi
   train.seed = seed;
   Supervisor supervisor(std::move(report), train.epochs, false);
   train.on_epoch = [&](const sheafnn::EpochReport& epoch) { return supervisor(epoch); };
-  hypergraph_program::Outcome outcome;
+  sheafnn::TrainResult result;
+  programs::TrainOutcome outcome;
   {
     const GilRelease release;
-    outcome = hypergraph_program::find_models(maps, stalk_dimension)
-                  .train({data, data.splits[split], options, train, model == kind.bayesian});
+    outcome = programs::find_model(model, maps, stalk_dimension)
+                  .train({.data = data,
+                          .split = data.splits[split],
+                          .model = networks,
+                          .train = train,
+                          .bayesian = model == kind.bayesian,
+                          .seed = seed,
+                          .keep = {.model = true}},
+                         result);
   }
-  const nb::dict figures = figures_of(outcome.result, outcome.parameters, false);
+  const nb::dict figures = figures_of(result, outcome.parameters, false);
   return nb::make_tuple(HypergraphModel("trained model", std::move(outcome.checkpoint)), figures);
 }
 

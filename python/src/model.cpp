@@ -411,8 +411,8 @@ nb::list search(const Dataset& data, std::size_t split_number, const std::string
 }
 
 /// Names of values of an option, as a tuple of Python.
-template <std::size_t N>
-nb::tuple names_of(const std::array<std::string_view, N>& names) {
+template <class Names>
+nb::tuple names_of(const Names& names) {
   nb::list r;
   for (const std::string_view name : names) r.append(std::string(name));
   return nb::tuple(r);
@@ -469,7 +469,9 @@ void bind_model(nb::module_& module) {
         }
         return nb::bytes(bytes.data(), bytes.size());
       });
-  module.attr("model_names") = names_of(programs::model_names);
+  std::vector<std::string_view> on_graphs(programs::model_names.begin(), programs::model_names.end());
+  std::erase_if(on_graphs, sheafnn::is_on_hypergraphs);
+  module.attr("model_names") = names_of(on_graphs);
   module.def("least_stalk_dim",
              [](std::string_view model) { return sheafnn::kind_of(model).least_stalk_dimension; });
   module.def("own_maps", [](std::string_view model) { return std::string(sheafnn::kind_of(model).own_maps); });

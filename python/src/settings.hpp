@@ -199,7 +199,9 @@ template <class Data>
       }
       s.training.stop_on = sheafnn::search_stop_on(data);
     } else if (chosen) {
-      sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
+      if constexpr (!Options::kind.on_hypergraphs) {
+        sheafnn::apply(*chosen, options, programs::is_bayesian(model), s.training);
+      }
     }
     set_network(options, data, network, model, maps);
   });

@@ -29,10 +29,10 @@ class Model : public Checkpoint {
  public:
   /// \param path  where the file comes from, for messages
   /// \throws std::runtime_error      it is no checkpoint
-  /// \throws std::invalid_argument   a model that this build does not contain
+  /// \throws std::invalid_argument   a model that this build does not contain, or a network on hypergraphs
   Model(std::filesystem::path path, sheafnn::io::TensorFile file)
       : Checkpoint(std::move(path), std::move(file)),
-        entry_(&programs::find_model(info().model, maps(), info().stalk_dimension)) {}
+        entry_(&programs::find_model(model_on_graphs(), maps(), info().stalk_dimension)) {}
 
   [[nodiscard]] bool bayesian() const { return programs::is_bayesian(info().model); }
   [[nodiscard]] std::string_view maps() const { return maps_of(info().model, info().maps); }
@@ -79,6 +79,11 @@ class Model : public Checkpoint {
   }
 
  private:
+  [[nodiscard]] const std::string& model_on_graphs() const {
+    sheafnn::require(!sheafnn::is_on_hypergraphs(info().model), "model", info().model,
+                     "it works on a hypergraph: HypergraphClassifier loads it");
+    return info().model;
+  }
   const programs::ModelEntry* entry_;
 };
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The program hypergraph_mpi: the same table on any number of ranks and with any partition, and what it says of wrong options.
+# The program train_mpi on a hypergraph: the same table on any number of ranks and with any partition, checkpoints, and what it
+# says of wrong options. Needed is the model HypergraphDiagonal_2.
 # usage: check_hypergraph_mpi.sh PROGRAM MPIEXEC...   (MPIEXEC ends with the option -n)
 set -euo pipefail
 program=$1
@@ -18,7 +19,7 @@ awk 'BEGIN { for (e = 0; e < 40; ++e) { line = e * 7 % 60
                print line } }' > "$work/data/hyperedges.csv"
 awk 'BEGIN { print "node,x,y,label,split"
              for (i = 0; i < 60; ++i) print i "," i % 7 "," i * i % 11 "," (i % 5 % 2 ? "b" : "a") "," (i % 3 ? "train" : i % 2 ? "val" : "test") }' > "$work/data/nodes.csv"
-options=(--hypergraph "$work/data" --channels 4 --epochs 6 --threads 1)
+options=(--dataset "$work/data" --maps diagonal --stalk-dim 2 --channels 4 --epochs 6 --threads 1)
 
 # usage: train RANKS NAME OPTION...
 train() {
@@ -27,9 +28,9 @@ train() {
   "${mpiexec[@]}" "$ranks" "$program" "${options[@]}" "$@" > "$work/$name.out" 2>&1
 }
 # The row of a table, without its time.
-row() { awk '/^ +0 /{ print $1, $2, $3, $4, $5 }' "$work/$1.out"; }
+row() { awk '/^ +0 /{ print $1, $2, $3, $4, $5, $6 }' "$work/$1.out"; }
 awk 'BEGIN { for (i = 0; i < 60; ++i) print i % 3 }' > "$work/parts"
-for network in "--model shgnn" "--model bshgnn --maps special-orthogonal --stalk-dim 3" "--laplacian nonlinear --mediators --projection"; do
+for network in "--model shgnn" "--model bshgnn" "--model shgnn --laplacian nonlinear --mediators --projection"; do
   # shellcheck disable=SC2086
   train 1 one $network || complain "$network on one rank: $(cat "$work/one.out")"
   # shellcheck disable=SC2086
@@ -45,6 +46,12 @@ done
 grep -q '^3 parts: [1-9][0-9]* of 40 hyperedges cut' "$work/file.out" || complain "no figures of the partition: $(cat "$work/file.out")"
 grep -q '^  part 2: 20 nodes, .* incident pairs, halo ' "$work/file.out" || complain "no figures of a part: $(cat "$work/file.out")"
 
+# A state that three ranks wrote, on two.
+train 3 begun --model bshgnn --epochs 3 --checkpoint "$work/state.safetensors" || complain "a checkpoint: $(cat "$work/begun.out")"
+train 2 gone_on --model bshgnn --resume "$work/state.safetensors" || complain "another number of ranks: $(cat "$work/gone_on.out")"
+train 1 whole --model bshgnn || complain "one rank: $(cat "$work/whole.out")"
+[ "$(row gone_on)" = "$(row whole)" ] || complain "resumed: $(row gone_on) in place of $(row whole)"
+
 # usage: refused TEXT OPTION...
 refused() {
   local text=$1
@@ -52,15 +59,18 @@ refused() {
   if train 2 refused "$@"; then complain "accepted: $*"; fi
   [ "$(grep -cF -- "$text" "$work/refused.out")" = 1 ] || complain "no '$text' for $*: $(cat "$work/refused.out")"
 }
-refused "rank 0 of 2: $work/none: cannot be opened" --partition "$work/none"
-refused "rank 0 of 2: --mediators: true is not allowed; an option of the nonlinear Laplacian" --mediators
-refused "rank 0 of 2: --split: -1 is not allowed; must be at least 0" --split -1
-refused "hypergraph_mpi: --load" --load "$work/three.safetensors"
-# hypergraph under mpirun is hypergraph_mpi.
-if [ -x "$(dirname "$program")/hypergraph" ]; then
-  "${mpiexec[@]}" 3 "$(dirname "$program")/hypergraph" "${options[@]}" --laplacian nonlinear --mediators --projection \
-    > "$work/become.out" 2>&1 || complain "hypergraph on three ranks: $(cat "$work/become.out")"
-  [ "$(row become)" = "$(row one)" ] || complain "hypergraph on three ranks: $(cat "$work/become.out")"
+refused "rank 0 of 2: $work/none: cannot be opened" --model shgnn --partition "$work/none"
+refused "rank 0 of 2: --mediators: true is not allowed; an option of the nonlinear Laplacian" --model shgnn --mediators
+refused "--dataset: $work/data is not allowed; it is a hypergraph" --model nsd
+# train under mpirun is train_mpi; in one process it computes the same.
+if [ -x "$(dirname "$program")/train" ]; then
+  network=(--model shgnn --laplacian nonlinear --mediators --projection)
+  "${mpiexec[@]}" 3 "$(dirname "$program")/train" "${options[@]}" "${network[@]}" > "$work/become.out" 2>&1 ||
+    complain "train on three ranks: $(cat "$work/become.out")"
+  "$(dirname "$program")/train" "${options[@]}" "${network[@]}" > "$work/alone.out" 2>&1 || complain "train: $(cat "$work/alone.out")"
+  for name in become alone; do
+    [ "$(row $name)" = "$(row one)" ] || complain "$name: $(cat "$work/$name.out")"
+  done
 fi
 echo "$failures complaints"
 [ "$failures" -eq 0 ]

@@ -24,10 +24,13 @@ struct HypergraphOptions {
                                     .options = "HypergraphOptions",
                                     .title = "Hypergraph networks",
                                     .maps = "maps per node and hyperedge",
-                                    .program = "hypergraph",
+                                    .least_stalk_dimension = 2,
+                                    .largest_stalk_dimension = 4,
+                                    .on_hypergraphs = true,
                                     .python = "HypergraphClassifier",
-                                    .modules = "SheafHyperGnn, BayesianSheafHyperGnn, SheafHypergraphConv, "
-                                               "BayesianSheafHypergraphConv"};
+                                    .modules =
+                                        "SheafHyperGnn, BayesianSheafHyperGnn, SheafHypergraphConv, "
+                                        "BayesianSheafHypergraphConv"};
 
   Index features = 0;   ///< p, number of input features
   Index channels = 16;  ///< f, feature channels per stalk coordinate
@@ -77,10 +80,12 @@ void for_each_option(const Visit& visit, Options&... options) {
         options.projection...);
   visit({"update", "how a layer ends: it replaces its input (plain), or subtracts from its input (residual)"},
         options.update...);
-  visit({"learner", "how the sheaf learner combines the embeddings of a node and a hyperedge"},
+  visit({.key = "learner",
+         .summary = "how the sheaf learner combines the embeddings of a node and a hyperedge",
+         .flag = "--hypergraph-learner"},
         options.learner...);
   visit({"static_sheaf", "all layers share one sheaf"}, options.static_sheaf...);
-  visit({"bias", "each layer has a bias"}, options.bias...);
+  visit({.key = "bias", .summary = "each layer has a bias", .flag = "!--no-bias"}, options.bias...);
   visit(detail::left_weights_option, options.left_weights...);
   visit(detail::right_weights_option, options.right_weights...);
   visit(detail::separate_encoder_option, options.separate_encoder...);

@@ -16,10 +16,11 @@ struct NetworkKind {
   /// The name for the maps of a kind that has its own type of maps: "cooperative". Empty: the user chooses the family
   /// of the maps.
   std::string_view own_maps = {};
-  int least_stalk_dimension = 1;
+  int least_stalk_dimension = 1, largest_stalk_dimension = 5;  ///< of the programs
   bool learned_maps = true;  ///< are the maps learned? Otherwise they are given, or computed before a training
   bool batched = true;      ///< does the batch engine train them, on the host and on CUDA devices?
   bool distributed = true;  ///< do the ranks of MPI train them?
+  bool on_hypergraphs = false;                  ///< do they work on hypergraphs, and not on graphs?
   std::string_view program = "train";           ///< the program that trains them
   std::string_view python = "SheafClassifier";  ///< the class of the Python package
   std::string_view modules = {};                ///< their classes in sheafnn.torch, separated by commas and spaces

@@ -1,7 +1,6 @@
 /// \file
 /// NetworkOptions: the options of all kinds of networks, for programs that choose the kind at run time. To add a kind,
-/// add its type to the tuple; checkpoints, programs and Python then know it. Networks on hypergraphs are not in the
-/// tuple, since their data have another type.
+/// add its type to the tuple; checkpoints, programs and Python then know it.
 #pragma once
 
 #include <array>
@@ -16,6 +15,7 @@
 #include "sheafnn/bsnn/convolution_options.hpp"
 #include "sheafnn/bsnn/cooperative_options.hpp"
 #include "sheafnn/bsnn/flow_model_options.hpp"
+#include "sheafnn/bsnn/hypergraph_options.hpp"
 #include "sheafnn/bsnn/network_kind.hpp"
 #include "sheafnn/bsnn/options.hpp"
 #include "sheafnn/bsnn/pooled_options.hpp"
@@ -24,7 +24,7 @@ namespace sheafnn {
 
 /// One struct of options for each kind; the first is also for networks of layers on given maps, and for models that have no kind.
 using NetworkOptions = std::tuple<ModelOptions, CooperativeOptions, FlowOptions, ConnectionModelOptions,
-                                  ConvolutionOptions, BundleOptions>;
+                                  ConvolutionOptions, BundleOptions, HypergraphOptions>;
 
 /// NetworkOptions and the options of networks with outputs per graph. Checkpoints know these networks, but programs for
 /// nodes do not choose them.
@@ -47,6 +47,9 @@ inline constexpr auto network_kinds = []<class... Options>(std::type_identity<st
 [[nodiscard]] constexpr bool is_bayesian(std::string_view model) {
   return !model.empty() && kind_of(model).bayesian == model;
 }
+
+/// Does a model of that name work on hypergraphs, and not on graphs? Takes any name.
+[[nodiscard]] constexpr bool is_on_hypergraphs(std::string_view model) { return kind_of(model).on_hypergraphs; }
 
 /// Are the maps of a model of that name given with the data? Takes any name.
 [[nodiscard]] constexpr bool has_given_sheaf(std::string_view model) {

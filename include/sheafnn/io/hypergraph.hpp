@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,6 +23,7 @@
 #include "sheafnn/io/csv_nodes.hpp"
 #include "sheafnn/io/npz.hpp"
 #include "sheafnn/io/npz_archive.hpp"
+#include "sheafnn/io/npz_keys.hpp"
 #include "sheafnn/io/text_dataset.hpp"
 
 namespace sheafnn::io {
@@ -47,6 +49,7 @@ namespace detail {
       pairs.push_back({node, hyperedge});
     }
   }
+  if (pairs.empty()) fail(csv.file(), "lists no hyperedge; at least one with a member is needed");
   return {nodes.count(), hyperedge, pairs};
 }
 
@@ -56,6 +59,7 @@ namespace detail {
   const std::vector<Index>& shape = array.shape();
   const bool by_pair = shape.size() == 2 && shape[1] == 2,
              by_part = !by_pair && shape.size() == 2 && shape[0] == 2;
+  if (array.size() == 0) fail(array.where(), "has shape ", array.shape_text(), "; at least one pair is needed");
   if (!by_pair && !by_part) fail(array.where(), "has shape ", array.shape_text(), "; expected incident pairs x 2");
   const std::vector<std::int64_t> values = array.numbers();
   const std::size_t count = values.size() / 2;
@@ -102,13 +106,37 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
 /// Loads a dataset from an .npz file with the keys of load_npz(), except edges. In place of edges, `incidence` (or
 /// hyperedge_index) holds the incident pairs (node, hyperedge), nnz × 2 or 2 × nnz.
 ///
-/// \param use  for prediction, labels may be missing
+/// \param use, targets  as for load_npz()
 /// \throws std::runtime_error  one line that names the file, the key, the index, the value and the limit
 [[nodiscard]] inline HypergraphDataset load_hypergraph_npz(const std::filesystem::path& path,
                                                            DatasetUse use = DatasetUse::training,
-                                                           const MissingLabels& missing = {}) {
+                                                           const MissingLabels& missing = {},
+                                                           std::span<const std::string> targets = {}) {
   return detail::read_tables<Hypergraph>(NpzArchive(path), path.stem().string(), use, missing,
-                                         detail::read_incidence);
+                                         detail::read_incidence, targets);
+}
+
+/// What joins the nodes of a dataset in files.
+struct JoinedBy {
+  bool edges = false, hyperedges = false;
+};
+/// What a folder of text files or an .npz file has: edges, hyperedges, both or neither. Takes any path.
+///
+/// \throws std::runtime_error  an .npz file that cannot be read
+[[nodiscard]] inline JoinedBy joined_by(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const bool hyperedges =
+        std::any_of(detail::hyperedge_files.begin(), detail::hyperedge_files.end(),
+                    [&](std::string_view name) { return std::filesystem::exists(path / name, error); });
+    return {is_text_folder(path), hyperedges};
+  }
+  if (path.extension() != ".npz" || !std::filesystem::exists(path, error)) return {};
+  const NpzArchive archive(path);
+  const auto has = [&](std::span<const std::string_view> keys) {
+    return !detail::find_key(archive, keys).empty();
+  };
+  return {has(detail::edge_keys), has(detail::incidence_keys)};
 }
 
 /// Loads a dataset on a hypergraph.
@@ -123,7 +151,16 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
                                                        const SyntheticHypergraphOptions& options = {},
                                                        DatasetUse use = DatasetUse::training,
                                                        const TextOptions& text = {}) {
-  if (name_or_path == "synthetic") return synthetic_hypergraph(options);
+  if (name_or_path == "synthetic") {
+    HypergraphDataset data = synthetic_hypergraph(options);
+    if (text.targets.empty()) return data;
+    if (use != DatasetUse::prediction) {
+      detail::fail(name_or_path, "has no targets '", detail::printable(text.targets.front()),
+                   "'; files have targets");
+    }
+    detail::set_unknown_targets(data, text.targets);
+    return data;
+  }
   const std::filesystem::path path(name_or_path);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -135,7 +172,7 @@ inline constexpr std::array<std::string_view, 3> hyperedge_files = {"hyperedges.
     data.name = folder_name(path);
     return data;
   }
-  if (path.extension() == ".npz") return load_hypergraph_npz(path, use, text.missing_labels);
+  if (path.extension() == ".npz") return load_hypergraph_npz(path, use, text.missing_labels, text.targets);
   detail::fail_to_open(
       path, "no such hypergraph; choose synthetic, an .npz file, or a folder with hyperedges.csv and nodes.csv");
 }

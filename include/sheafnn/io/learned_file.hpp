@@ -67,8 +67,12 @@ inline void add_names(NpzWriter& writer, std::string_view key, const std::vector
                                         reinterpret_cast<const unsigned char*>(text.data()) + text.size());
   writer.add<std::int32_t>(key, {static_cast<Index>(bytes.size())}, bytes);
 }
-/// Adds the labels of a dataset and their names. \throws std::invalid_argument  as above
-inline void add_labels(NpzWriter& writer, const Dataset& data) {
+/// Adds the labels of a dataset and their names.
+///
+/// \tparam Data  a NodeDataset, or what has its labels
+/// \throws std::invalid_argument  as above
+template <class Data>
+void add_labels(NpzWriter& writer, const Data& data) {
   if (!data.labels.empty()) writer.add<std::int32_t>("labels", {data.node_count()}, data.labels);
   if (!data.class_names.empty()) add_names(writer, "class_names", data.class_names);
 }

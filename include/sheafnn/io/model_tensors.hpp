@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "sheafnn/bsnn/conventions.hpp"
-#include "sheafnn/bsnn/hypergraph_options.hpp"
 #include "sheafnn/bsnn/model.hpp"
 #include "sheafnn/bsnn/network_options.hpp"
 #include "sheafnn/core/errors.hpp"
@@ -40,17 +39,12 @@ struct CheckpointInfo {
   std::string maps;              ///< name of the restriction-map family
   int stalk_dimension = 0;       ///< D
   StoredOptions networks;        ///< the options, in the struct of the model's kind
-  HypergraphOptions hypergraph;  ///< of a network on hypergraphs
   std::map<std::string, std::string> metadata;  ///< everything, also what the writer added
 
   /// The options of a kind: ModelOptions, CooperativeOptions, … They have their defaults where the model is of another kind.
   template <class Options>
   [[nodiscard]] const Options& options() const noexcept {
-    if constexpr (std::is_same_v<Options, HypergraphOptions>) {
-      return hypergraph;
-    } else {
-      return std::get<Options>(networks);
-    }
+    return std::get<Options>(networks);
   }
 };
 
@@ -128,11 +122,7 @@ void read_older_options(const std::map<std::string, std::string>& texts, Options
         sheafnn::detail::use_conventions(version, options);
       }
     };
-    if (HypergraphOptions::kind.has(info.model)) {
-      read_all(info.hypergraph);
-    } else {
-      with_options_of(info.model, info.networks, read_all);
-    }
+    with_options_of(info.model, info.networks, read_all);
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(sheafnn::detail::concat(path.string(), ": metadata: ", error.what()));
   }
