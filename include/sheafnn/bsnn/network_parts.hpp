@@ -82,7 +82,7 @@ struct NetworkParts {
     if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
     if (reads.own_arcs) source.stack().take_own_arcs();
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
-      buffer->resize(graph.node_count() * shape.row());
+      buffer->resize(graph.node_count() * shape.row(), to_be_written);
     }
     if constexpr (requires { of.options().directed; }) {
       if (parts_of(of.options().layer) == 2) {

@@ -59,7 +59,7 @@ class PooledPart {
     x_bar_.resize(graph.node_count() * width);
     pooled_bar_.resize(graph.graph_count() * width);
     if (model.options().pooling == Pooling::harmonic) {
-      for (Buffer<S>& scratch : scratch_) scratch.resize(x_bar_.size());
+      for (Buffer<S>& scratch : scratch_) scratch.resize(x_bar_.size(), to_be_written);
       harmonic_.emplace(graph, network_->shape(), model.options().pooling_steps);
     } else {
       pooling_.emplace(graph, width, model.options().pooling);
@@ -192,8 +192,9 @@ class Network<PooledModel<NodeModel>> {
     // Training passes and evaluations have separate parts, because the graphs of each stay the same from epoch to
     // epoch.
     std::unique_ptr<detail::PooledPart<NodeModel>>& part = parts_[pass.training ? 0 : 1];
+    std::optional<detail::KeptMemory::Use> use;
     if (part == nullptr || !part->is_of(graphs)) {
-      const detail::KeptMemory::Use use(memory_);  // mini-batches change with every step
+      use.emplace(memory_);  // mini-batches change with every step
       part.reset();
       part = std::make_unique<detail::PooledPart<NodeModel>>(model_, graph_, seen_, graphs);
     }

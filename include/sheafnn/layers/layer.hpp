@@ -161,7 +161,7 @@ class WeightedLayer : public Layer<Family, S> {
       : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
         diffusion_(&diffusion),
         setting_(setting),
-        output_(graph.node_count() * diffusion.row()) {
+        output_(graph.node_count() * diffusion.row(), to_be_written) {
     setting_.coordinates = diffusion.coordinates;
     setting_.channels = diffusion.channels;
   }

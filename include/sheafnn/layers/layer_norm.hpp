@@ -81,6 +81,11 @@ class LayerNorm {
   /// y of the last forward(), rows × h.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, width_}; }
 
+  /// Allocates what forward() writes, which the first forward() does otherwise.
+  void reserve() {
+    moments_.resize(max_rows_, to_be_written);
+    output_.resize(max_rows_ * width_, to_be_written);
+  }
   /// Computes output() from x (at most `rows` rows), which must not change until backward().
   ///
   /// \throws std::invalid_argument  x or weights of another shape
@@ -130,14 +135,11 @@ class LayerNorm {
     check(weights);
     require_array(x, std::min(x.rows(), max_rows_), width_, "x");
     rows_ = x.rows();
-    if (output_.empty()) {
-      moments_.resize(max_rows_);
-      output_.resize(max_rows_ * width_);
-    }
+    if (output_.empty()) reserve();
   }
 
   Index width_ = 0, rows_ = 0, max_rows_ = 0;
-  // Allocated by the first forward() and backward():
+  // Allocated by reserve(), or by the first forward() and backward():
   Buffer<S> output_;
   Buffer<detail::RowMoments<S>> moments_;
   Buffer<S> partial_;  ///< per chunk of rows: derivatives of w and b

@@ -298,14 +298,14 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       columns_(input_.columns()),
       half_(input_.half()),
       stride_(input_.stride()),
-      projection_(graph.node_count() * stride_),
-      raw_(blocks.block_count() * 2 * shape_.outputs() * W),
-      raw_bar_(raw_.size()),
+      projection_(graph.node_count() * stride_, to_be_written),
+      raw_(blocks.block_count() * 2 * shape_.outputs() * W, to_be_written),
+      raw_bar_(raw_.size(), to_be_written),
       hidden_(shape_.hidden_layers * blocks.block_count() * 2 * shape_.width * W),
       edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
       edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
       edge_weight_bar_(edge_weight_.size()),
-      arc_bar_(graph.arc_count() * half_),
+      arc_bar_(graph.arc_count() * half_, to_be_written),
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
       scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
 
