@@ -353,10 +353,11 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   detail::give_halo_back(*graph_, projection_.data(), stride_);
   if (!accumulate) detail::clear_halo(*graph_, z_bar.data(), shape_.inputs);
   const Index own = graph_->own_node_count();
-  detail::multiply_dense(execution, detail::transposed(z.middle_rows(0, own)), {projection_.data(), own, stride_},
-                         MatrixView<S>(input_.weight().data(), shape_.inputs, stride_), false);
+  const MatrixView<const S> bar(projection_.data(), own, 2 * columns_, stride_);
+  detail::multiply_dense(execution, detail::transposed(bar), z.middle_rows(0, own),
+                         MatrixView<S>(input_.weight().data(), 2 * columns_, shape_.inputs), false);
   input_.distribute(weights_bar);
-  detail::multiply_dense(execution, {projection_.data(), own, 2 * columns_, stride_, 1},
+  detail::multiply_dense(execution, bar,
                          {input_.weight_back().data(), 2 * columns_, shape_.inputs}, z_bar.middle_rows(0, own), accumulate);
 }
 
