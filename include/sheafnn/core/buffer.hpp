@@ -36,7 +36,9 @@ class Buffer {
   explicit Buffer(Index size) { resize(size); }
   /// \throws std::bad_alloc  as resize()
   Buffer(Index size, ToBeWritten) { resize(size, to_be_written); }
-  Buffer(const Buffer& other) : Buffer(other.size_, to_be_written) { std::copy_n(other.data_, other.size_, data_); }
+  Buffer(const Buffer& other) : Buffer(other.size_, to_be_written) {
+    std::copy_n(other.data_, other.size_, data_);
+  }
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),

@@ -106,7 +106,6 @@ class KeptMemory {
   /// The first class of at least these bytes. Unchecked: as above, and the size of this class can be counted.
   static constexpr std::size_t class_of(std::size_t bytes) noexcept { return class_within(bytes - 1) + 1; }
 
-
   [[nodiscard]] bool keep(MemoryBlock block) noexcept {
     if (block.bytes < least_bytes) return false;
     try {

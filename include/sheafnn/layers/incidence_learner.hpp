@@ -106,8 +106,8 @@ class IncidenceLearner {
     detail::multiply_dense(execution, detail::transposed(bar), z,
                            MatrixView<S>(input_.weight().data(), 2 * columns, shape_.inputs), false);
     input_.distribute(weights_bar);
-    detail::multiply_dense(execution, bar,
-                           {input_.weight_back().data(), 2 * columns, shape_.inputs}, z_bar, accumulate);
+    detail::multiply_dense(execution, bar, {input_.weight_back().data(), 2 * columns, shape_.inputs}, z_bar,
+                           accumulate);
   }
 
  private:

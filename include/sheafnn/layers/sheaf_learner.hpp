@@ -357,8 +357,8 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   detail::multiply_dense(execution, detail::transposed(bar), z.middle_rows(0, own),
                          MatrixView<S>(input_.weight().data(), 2 * columns_, shape_.inputs), false);
   input_.distribute(weights_bar);
-  detail::multiply_dense(execution, bar,
-                         {input_.weight_back().data(), 2 * columns_, shape_.inputs}, z_bar.middle_rows(0, own), accumulate);
+  detail::multiply_dense(execution, bar, {input_.weight_back().data(), 2 * columns_, shape_.inputs},
+                         z_bar.middle_rows(0, own), accumulate);
 }
 
 }  // namespace sheafnn::layers
