@@ -307,7 +307,9 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       edge_weight_bar_(edge_weight_.size()),
       arc_bar_(graph.arc_count() * half_, to_be_written),
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
-      scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
+      scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {
+  detail::clear_halo(graph, projection_.data(), stride_);
+}
 
 template <class S>
 void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<const S>& weights,
