@@ -524,6 +524,11 @@ TEST_CASE_TEMPLATE("buffer: aligned, zeroed, a value", T, float, double, std::in
     copy.resize(size + 1);
     CHECK(copy.size() == size + 1);
     for (const T value : copy) CHECK(value == T(0));
+    copy.resize(size, sheafnn::to_be_written);
+    CHECK(copy.size() == size);
+#if !defined(NDEBUG)
+    for (const T value : copy) CHECK((value != value || value == static_cast<T>(-1)));
+#endif
     copy.resize(0);
     CHECK(copy.empty());
     CHECK(copy.data() == nullptr);

@@ -103,6 +103,51 @@ TEST_CASE("Graph: the order of the pairs does not matter") {
   check_consistent(complete);
 }
 
+TEST_CASE("Graph: some graphs of a union are the graph of their pairs") {
+  // Graphs 0 … 4 with 4, 1, 3, 2 and 5 nodes, of which the second and the fourth have no edges.
+  const std::vector<std::int32_t> offsets = {0, 4, 5, 8, 10, 15};
+  const std::vector<Edge> pairs = {{1, 0}, {0, 3}, {3, 0}, {2, 3}, {7, 5}, {5, 6}, {14, 10}, {11, 10}, {12, 13}};
+  Graph whole(15, pairs);
+  whole.set_graphs(offsets);
+  const auto same = [](const auto& a, const auto& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  };
+  for (const std::vector<std::int32_t>& graphs :
+       std::vector<std::vector<std::int32_t>>{{0, 1, 2, 3, 4}, {0}, {1}, {4}, {0, 2}, {1, 2, 4}, {3, 4}, {}}) {
+    std::vector<Edge> moved;
+    std::int32_t nodes = 0;
+    std::vector<std::int32_t> first = {0};
+    for (const std::int32_t g : graphs) {
+      const std::size_t of = static_cast<std::size_t>(g);
+      for (const Edge& e : pairs) {
+        const std::int32_t by = nodes - offsets[of];
+        if (e.u >= offsets[of] && e.u < offsets[of + 1]) moved.push_back({e.u + by, e.v + by});
+      }
+      nodes += offsets[of + 1] - offsets[of];
+      first.push_back(nodes);
+    }
+    const Graph some = whole.of_graphs(graphs), expected(nodes, moved);
+    check_consistent(some);
+    CHECK(some.node_count() == nodes);
+    CHECK(some.graph_count() == static_cast<Index>(graphs.size()));
+    for (std::size_t g = 0; g < first.size(); ++g) CHECK(some.first_node(static_cast<Index>(g)) == first[g]);
+    CHECK(same(some.offsets(), expected.offsets()));
+    CHECK(same(some.sources(), expected.sources()));
+    CHECK(same(some.targets(), expected.targets()));
+    CHECK(same(some.reverses(), expected.reverses()));
+    CHECK(edges_of(some) == edges_of(expected));
+    for (Index a = 0; a < some.arc_count(); ++a) {
+      CHECK(some.edge_of(a) == expected.edge_of(a));
+      CHECK(some.listed(a) == expected.listed(a));
+    }
+    for (Index e = 0; e < some.edge_count(); ++e) CHECK(some.forward_arc(e) == expected.forward_arc(e));
+  }
+  for (const std::vector<std::int32_t>& graphs :
+       std::vector<std::vector<std::int32_t>>{{-1}, {5}, {1, 1}, {2, 0}}) {
+    CHECK_THROWS_AS(static_cast<void>(whole.of_graphs(graphs)), std::invalid_argument);
+  }
+}
+
 TEST_CASE("Graph: features of arcs") {
   const std::vector<Edge> edges = {{0, 1}, {1, 2}};
   Graph graph(3, edges);

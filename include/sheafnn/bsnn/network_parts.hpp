@@ -20,6 +20,7 @@
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/complex_start.hpp"
 #include "sheafnn/layers/given_source.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/node_embedding.hpp"
 #include "sheafnn/layers/point_source.hpp"
 #include "sheafnn/layers/readout_head.hpp"
@@ -82,7 +83,8 @@ struct NetworkParts {
     if (reads.maps || !reads.blocks) source.stack().choose_parts(graph, reads.maps, reads.blocks);
     if (reads.own_arcs) source.stack().take_own_arcs();
     for (Buffer<S>* buffer : {&x_bar, &embedding_bar, &scratch_[0], &scratch_[1]}) {
-      buffer->resize(graph.node_count() * shape.row());
+      buffer->resize(graph.node_count() * shape.row(), to_be_written);
+      clear_halo(graph, buffer->data(), shape.row());
     }
     if constexpr (requires { of.options().directed; }) {
       if (parts_of(of.options().layer) == 2) {

@@ -56,10 +56,9 @@ class PooledPart {
     const Graph& graph = all ? whole : selected_->graph();
     network_.emplace(model.node_model(), graph, all ? seen : own);
     const Index width = model.hidden_width();
-    x_bar_.resize(graph.node_count() * width);
     pooled_bar_.resize(graph.graph_count() * width);
     if (model.options().pooling == Pooling::harmonic) {
-      for (Buffer<S>& scratch : scratch_) scratch.resize(x_bar_.size());
+      for (Buffer<S>& scratch : scratch_) scratch.resize(graph.node_count() * width, to_be_written);
       harmonic_.emplace(graph, network_->shape(), model.options().pooling_steps);
     } else {
       pooling_.emplace(graph, width, model.options().pooling);
@@ -92,7 +91,7 @@ class PooledPart {
   }
   /// Adds the derivatives of the layers' weights, of Q's parameters and of H, from the derivative of r in pooled_bar().
   void accumulate(std::span<const S> attention, std::span<S> attention_bar) {
-    const FeatureView<S> bar = view(x_bar_);
+    const FeatureView<S> bar = network_->features_bar();
     if (!harmonic_) {
       pooling_->backward(network_->execution(), x_.rows(), attention, pooled_bar(), bar.rows(), attention_bar);
       network_->accumulate_features(bar);
@@ -134,7 +133,7 @@ class PooledPart {
   std::optional<GraphPooling<S>> pooling_;
   std::optional<HarmonicPooling<Family, S>> harmonic_;
   FeatureView<const S> x_;  ///< X_{L+1} of the last draw
-  Buffer<S> x_bar_, pooled_bar_, scratch_[2];
+  Buffer<S> pooled_bar_, scratch_[2];
 };
 
 }  // namespace detail
@@ -192,8 +191,9 @@ class Network<PooledModel<NodeModel>> {
     // Training passes and evaluations have separate parts, because the graphs of each stay the same from epoch to
     // epoch.
     std::unique_ptr<detail::PooledPart<NodeModel>>& part = parts_[pass.training ? 0 : 1];
+    std::optional<detail::KeptMemory::Use> use;
     if (part == nullptr || !part->is_of(graphs)) {
-      const detail::KeptMemory::Use use(memory_);  // mini-batches change with every step
+      use.emplace(memory_);  // mini-batches change with every step
       part.reset();
       part = std::make_unique<detail::PooledPart<NodeModel>>(model_, graph_, seen_, graphs);
     }

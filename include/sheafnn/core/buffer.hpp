@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <span>
@@ -16,7 +17,12 @@
 
 namespace sheafnn {
 
-/// Owning array, aligned to 64 bytes so that packs can be loaded from it. Value semantics; zero-initialised.
+/// Says that a Buffer's values are written before they are read, so that nothing clears them.
+struct ToBeWritten {};
+inline constexpr ToBeWritten to_be_written;
+
+/// Owning array, aligned to 64 bytes so that packs can be loaded from it. Value semantics; zero-initialised, unless its values are
+/// to be written: then every byte is 255 where assertions are on, so that numbers which are read too early are NaN.
 /// Throws std::bad_alloc when memory runs out. Unchecked: indices; assertions say so.
 template <class T>
 class Buffer {
@@ -28,7 +34,11 @@ class Buffer {
   Buffer() = default;
   /// \throws std::bad_alloc  as resize()
   explicit Buffer(Index size) { resize(size); }
-  Buffer(const Buffer& other) : Buffer(other.size_) { std::copy_n(other.data_, other.size_, data_); }
+  /// \throws std::bad_alloc  as resize()
+  Buffer(Index size, ToBeWritten) { resize(size, to_be_written); }
+  Buffer(const Buffer& other) : Buffer(other.size_, to_be_written) {
+    std::copy_n(other.data_, other.size_, data_);
+  }
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),
@@ -46,16 +56,15 @@ class Buffer {
   /// \throws std::bad_alloc  no such memory; std::bad_array_new_length, which is one, of a negative size or one whose
   ///                         bytes cannot be counted
   SHEAFNN_NOINLINE void resize(Index size) {
-    if (size < 0 || size > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T))) {
-      throw std::bad_array_new_length();
-    }
-    release();
-    if (size == 0) return;
-    const detail::MemoryBlock block = detail::KeptMemory::allocate(static_cast<std::size_t>(size) * sizeof(T));
-    data_ = static_cast<T*>(block.data);
-    size_ = size;
-    bytes_ = block.bytes;
+    allocate(size);
     fill(T{});
+  }
+  /// The same without the zeros. \throws std::bad_alloc  as above
+  void resize(Index size, ToBeWritten) {
+    allocate(size);
+#if !defined(NDEBUG)
+    if (size > 0) std::memset(static_cast<void*>(data_), 0xff, static_cast<std::size_t>(size) * sizeof(T));
+#endif
   }
   void fill(T value) { std::fill_n(data_, size_, value); }
 
@@ -79,6 +88,17 @@ class Buffer {
   [[nodiscard]] std::span<T> view() noexcept { return {data_, static_cast<std::size_t>(size_)}; }
 
  private:
+  SHEAFNN_NOINLINE void allocate(Index size) {
+    if (size < 0 || size > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T))) {
+      throw std::bad_array_new_length();
+    }
+    release();
+    if (size == 0) return;
+    const detail::MemoryBlock block = detail::KeptMemory::allocate(static_cast<std::size_t>(size) * sizeof(T));
+    data_ = static_cast<T*>(block.data);
+    size_ = size;
+    bytes_ = block.bytes;
+  }
   SHEAFNN_NOINLINE void release() noexcept {
     detail::KeptMemory::release({data_, bytes_});
     data_ = nullptr;

@@ -1,11 +1,15 @@
 /// \file
 /// KeptMemory: the memory of Buffers that were freed, for Buffers that are made next. The networks of mini-batches are made anew
-/// for every step. With fresh memory from the system, clearing its pages takes up to a fifth of a step.
+/// for every step. With fresh memory from the system, clearing its pages takes up to a fifth of a step. The sizes of mini-batches
+/// differ a little: memory is asked for in few sizes, and kept over some steps.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
-#include <map>
 #include <new>
+#include <vector>
 
 #include "sheafnn/core/large_pages.hpp"
 
@@ -20,8 +24,8 @@ struct MemoryBlock {
 /// See the file comment. Not copied.
 class KeptMemory {
  public:
-  /// While it exists, Buffers of its thread take memory from `of` and give it back there. What was free before it began and
-  /// was not taken goes back to the system at its end. A Buffer may outlive it, and be freed by any thread.
+  /// While it exists, Buffers of its thread take memory from `of` and give it back there. What `idle_uses` uses have not taken
+  /// goes back to the system at the end of the last of them. A Buffer may outlive it, and be freed by any thread.
   class Use {
    public:
     /// \param of  must outlive the Use, and has one Use at a time
@@ -33,11 +37,13 @@ class KeptMemory {
     Use& operator=(const Use&) = delete;
     ~Use() {
       current_ = before_;
-      std::erase_if(of_.free_, [&](const auto& entry) {
-        const bool unused = entry.second.use < of_.uses_;
-        if (unused) give_back(entry.second.data);
-        return unused;
-      });
+      for (std::vector<Block>& blocks : of_.free_) {
+        std::erase_if(blocks, [&](const Block& block) {
+          const bool unused = block.use + idle_uses <= of_.uses_;
+          if (unused) give_back(block.memory.data);
+          return unused;
+        });
+      }
     }
 
    private:
@@ -45,22 +51,30 @@ class KeptMemory {
     KeptMemory* before_;
   };
 
+  /// Uses after which memory that none of them took goes back to the system.
+  static constexpr std::size_t idle_uses = 8;
+
   KeptMemory() = default;
   KeptMemory(const KeptMemory&) = delete;
   KeptMemory& operator=(const KeptMemory&) = delete;
   ~KeptMemory() {
-    for (const auto& [bytes, block] : free_) give_back(block.data);
+    for (const std::vector<Block>& blocks : free_) {
+      for (const Block& block : blocks) give_back(block.memory.data);
+    }
   }
 
   /// At least `bytes`, at most twice as many, with any content. \throws std::bad_alloc  no such memory
   [[nodiscard]] static MemoryBlock allocate(std::size_t bytes) {
     if (current_ != nullptr) {
-      const auto found = current_->free_.lower_bound(bytes);
-      if (found != current_->free_.end() && found->first / 2 <= bytes) {
-        const MemoryBlock r = {found->second.data, found->first};
-        current_->free_.erase(found);
+      const std::size_t size = std::max(bytes, least_bytes + 1), first = class_of(size);
+      for (std::size_t i = first; i < first + near_classes; ++i) {
+        std::vector<Block>& blocks = current_->free_[i];
+        if (blocks.empty()) continue;
+        const MemoryBlock r = blocks.back().memory;
+        blocks.pop_back();
         return r;
       }
+      bytes = std::max(bytes, bytes_of(first));  // or bytes that cannot be counted
     }
     void* const data = ::operator new (bytes, std::align_val_t{64});
     wish_large_pages(data, bytes);
@@ -74,13 +88,28 @@ class KeptMemory {
 
  private:
   struct Block {
-    void* data;
+    MemoryBlock memory;
     std::size_t use;  ///< number of the Use that it was freed in
   };
 
+  // Memory is asked for in sizes (8 + i mod 8) · 2^⌊i / 8⌋ of classes i. A block is in the last class whose size it has, and serves
+  // for near_classes classes: at most twice the size that is needed.
+  static constexpr std::size_t least_bytes = 64, near_classes = 6;
+  static constexpr std::size_t bytes_of(std::size_t size_class) noexcept {
+    return (8 + size_class % 8) << size_class / 8;
+  }
+  /// The last class of at most these bytes. Unchecked: at least least_bytes.
+  static constexpr std::size_t class_within(std::size_t bytes) noexcept {
+    const std::size_t shift = static_cast<std::size_t>(std::bit_width(bytes)) - 4;
+    return 8 * shift + (bytes >> shift) - 8;
+  }
+  /// The first class of at least these bytes. Unchecked: as above, and the size of this class can be counted.
+  static constexpr std::size_t class_of(std::size_t bytes) noexcept { return class_within(bytes - 1) + 1; }
+
   [[nodiscard]] bool keep(MemoryBlock block) noexcept {
+    if (block.bytes < least_bytes) return false;
     try {
-      free_.insert({block.bytes, {block.data, uses_}});
+      free_[class_within(block.bytes)].push_back({block, uses_});
       return true;
     } catch (const std::bad_alloc&) {
       return false;
@@ -88,7 +117,7 @@ class KeptMemory {
   }
   static void give_back(void* data) noexcept { ::operator delete (data, std::align_val_t{64}); }
 
-  std::multimap<std::size_t, Block> free_;  ///< by bytes
+  std::array<std::vector<Block>, 8 * 8 * sizeof(std::size_t)> free_;  ///< by size
   std::size_t uses_ = 0;
   static inline thread_local KeptMemory* current_ = nullptr;
 };

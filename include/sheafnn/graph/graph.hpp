@@ -178,6 +178,51 @@ class Graph {
     return graph_offsets_.empty() ? g * node_count_ : graph_offsets_[static_cast<std::size_t>(g)];
   }
 
+  /// The disjoint union of some of these graphs, without features and types.
+  ///
+  /// \param graphs  increasing numbers
+  /// \throws std::invalid_argument  a number out of range, or not larger than the one before
+  [[nodiscard]] Graph of_graphs(std::span<const std::int32_t> graphs) const {
+    Index arcs = 0;
+    Graph r;
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      const Index g = graphs[i];
+      require(g >= 0 && g < graph_count(), ArgumentName({}, "graphs", i), g, "the union has no such graph");
+      require(i == 0 || graphs[i - 1] < g, ArgumentName({}, "graphs", i), g, "graph numbers must increase");
+      r.node_count_ += first_node(g + 1) - first_node(g);
+      arcs += first_arc(first_node(g + 1)) - first_arc(first_node(g));
+    }
+    r.offset_.resize(r.node_count_ + 1);
+    for (Buffer<std::int32_t>* one : {&r.source_, &r.target_, &r.reverse_, &r.edge_of_}) {
+      one->resize(arcs, to_be_written);
+    }
+    r.forward_arc_.resize(arcs / 2, to_be_written);
+    r.edges_.resize(arcs / 2, to_be_written);
+    r.directions_.resize(arcs / 2, to_be_written);
+    r.graph_offsets_ = {0};
+    for (const std::int32_t g : graphs) {
+      // A graph's nodes, arcs and edges are consecutive in the union.
+      const Index begin = first_node(g), end = first_node(g + 1), node = r.graph_offsets_.back();
+      const Index from = first_arc(begin), to = first_arc(end), arc = r.offset_[node];
+      const auto moved = [](const auto& of, Index first, Index last, Index by, auto& into, Index at) {
+        for (Index k = first; k < last; ++k) into[at + k - first] = of[k] + static_cast<std::int32_t>(by);
+      };
+      moved(offset_, begin + 1, end + 1, arc - from, r.offset_, node + 1);
+      moved(source_, from, to, node - begin, r.source_, arc);
+      moved(target_, from, to, node - begin, r.target_, arc);
+      moved(reverse_, from, to, arc - from, r.reverse_, arc);
+      moved(edge_of_, from, to, (arc - from) / 2, r.edge_of_, arc);
+      moved(forward_arc_, from / 2, to / 2, arc - from, r.forward_arc_, arc / 2);
+      for (Index e = from / 2; e < to / 2; ++e) {
+        const std::int32_t by = static_cast<std::int32_t>(node - begin);
+        r.edges_[arc / 2 + e - from / 2] = {edges_[e].u + by, edges_[e].v + by};
+      }
+      std::copy(directions_.data() + from / 2, directions_.data() + to / 2, r.directions_.data() + arc / 2);
+      r.graph_offsets_.push_back(static_cast<std::int32_t>(node + end - begin));
+    }
+    return r;
+  }
+
   /// Makes the graph one of several parts of a whole (null: it is a whole). The part must outlive the graph and its
   /// copies. Unchecked: its numbers are of this graph.
   void set_part(GraphPart* part) noexcept { part_ = part; }

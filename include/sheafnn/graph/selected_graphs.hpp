@@ -34,15 +34,22 @@ class AloneGraphPart final : public GraphPart {
 
 /// Rows of features. Unchecked: their numbers.
 [[nodiscard]] inline NodeFeatures rows_of(const NodeFeatures& features, std::span<const Index> rows) {
+  const std::span<const Index> offset = features.offsets();
   std::vector<Index> offsets = {0};
   std::vector<std::int32_t> columns;
   std::vector<double> values;
-  for (const Index u : rows) {
-    const Index begin = features.offsets()[static_cast<std::size_t>(u)],
-                end = features.offsets()[static_cast<std::size_t>(u) + 1];
+  offsets.reserve(rows.size() + 1);
+  for (std::size_t i = 0; i < rows.size();) {
+    const std::size_t first = static_cast<std::size_t>(rows[i]);
+    const Index begin = offset[first], shift = offsets.back() - begin;
+    std::size_t row = first;
+    while (i < rows.size() && rows[i] == static_cast<Index>(row)) {  // rows that follow each other
+      ++i;
+      offsets.push_back(offset[++row] + shift);
+    }
+    const Index end = offset[row];
     columns.insert(columns.end(), features.column_of().begin() + begin, features.column_of().begin() + end);
     values.insert(values.end(), features.values().begin() + begin, features.values().begin() + end);
-    offsets.push_back(static_cast<Index>(values.size()));
   }
   NodeFeatures r =
       NodeFeatures::from_csr(std::move(offsets), std::move(columns), std::move(values), features.columns());
@@ -60,7 +67,15 @@ class SelectedGraphs {
   /// \throws std::invalid_argument  a number out of range or not larger than the one before
   SelectedGraphs(const Graph& whole, const NodeFeatures& features, std::span<const std::int32_t> graphs,
                  bool as_a_part = true)
-      : SelectedGraphs(whole, features, graphs, as_a_part, numbers_of(whole, features, graphs)) {}
+      : graph_(whole.of_graphs(graphs)),
+        part_(numbers_of(whole, features, graphs, graph_)),
+        features_(rows_of(features, part_.numbers().node)) {
+    const PartNumbers& of_whole = part_.numbers();
+    take_attributes(
+        graph_, whole, [&](Index arc) { return of_whole.arc[static_cast<std::size_t>(arc)]; },
+        [&](Index u) { return of_whole.node[static_cast<std::size_t>(u)]; });
+    if (as_a_part) graph_.set_part(&part_);
+  }
   SelectedGraphs(const SelectedGraphs&) = delete;
   SelectedGraphs& operator=(const SelectedGraphs&) = delete;
 
@@ -70,55 +85,41 @@ class SelectedGraphs {
   [[nodiscard]] const PartNumbers& numbers() const noexcept { return part_.numbers(); }
 
  private:
-  SelectedGraphs(const Graph& whole, const NodeFeatures& features, std::span<const std::int32_t> graphs,
-                 bool as_a_part, PartNumbers numbers)
-      : features_(rows_of(features, numbers.node)), part_(std::move(numbers)) {
-    std::vector<std::int32_t> offsets = {0};
-    std::vector<Edge> pairs;
-    for (const std::int32_t g : graphs) {
-      const Index begin = whole.first_node(g), end = whole.first_node(g + 1), shift = offsets.back() - begin;
-      for (Index a = whole.first_arc(begin); a < whole.first_arc(end); ++a) {
-        if (!whole.listed(a)) continue;
-        pairs.push_back({static_cast<std::int32_t>(whole.source(a) + shift),
-                         static_cast<std::int32_t>(whole.target(a) + shift)});
-      }
-      offsets.push_back(static_cast<std::int32_t>(end + shift));
-    }
-    graph_ = Graph(offsets.back(), pairs);
-    graph_.set_graphs(std::move(offsets));
-    const PartNumbers& of_whole = part_.numbers();
-    take_attributes(
-        graph_, whole, [&](Index arc) { return of_whole.arc[static_cast<std::size_t>(arc)]; },
-        [&](Index u) { return of_whole.node[static_cast<std::size_t>(u)]; });
-    if (as_a_part) graph_.set_part(&part_);
-  }
+  /// \param selected  the graphs as a union of their own
   [[nodiscard]] static PartNumbers numbers_of(const Graph& whole, const NodeFeatures& features,
-                                              std::span<const std::int32_t> graphs) {
+                                              std::span<const std::int32_t> graphs, const Graph& selected) {
+    const std::size_t nodes = static_cast<std::size_t>(selected.node_count()),
+                      arcs = static_cast<std::size_t>(selected.arc_count());
     PartNumbers r;
+    r.own = r.interior = selected.node_count();
     r.total_nodes = whole.node_count();
-    for (std::size_t i = 0; i < graphs.size(); ++i) {
-      const Index g = graphs[i];
-      require(g >= 0 && g < whole.graph_count(), ArgumentName({}, "graphs", i), g, "the union has no such graph");
-      require(i == 0 || graphs[i - 1] < g, ArgumentName({}, "graphs", i), g, "graph numbers must increase");
-      for (Index u = whole.first_node(g); u < whole.first_node(g + 1); ++u) {
-        r.node.push_back(u);
-        r.first_entry.push_back(features.offsets()[static_cast<std::size_t>(u)]);
-        r.degree.push_back(whole.degree(u));
-        r.in_degree.push_back(0);
-        for (Index a = whole.first_arc(u); a < whole.first_arc(u + 1); ++a) {
-          r.arc.push_back(static_cast<std::uint32_t>(a));
-          r.in_degree.back() += whole.listed(whole.reverse(a)) ? 1 : 0;
-        }
+    r.total_edges = selected.edge_count();
+    r.node.resize(nodes);
+    r.first_entry.resize(nodes);
+    r.degree.resize(nodes);
+    r.in_degree.resize(nodes);
+    r.arc.resize(arcs);
+    std::size_t node = 0, arc = 0;
+    for (const std::int32_t g : graphs) {
+      const Index begin = whole.first_node(g), end = whole.first_node(g + 1);
+      for (Index u = begin; u < end; ++u, ++node) {
+        r.node[node] = u;
+        r.first_entry[node] = features.offsets()[static_cast<std::size_t>(u)];
+        r.degree[node] = whole.degree(u);
+      }
+      for (Index a = whole.first_arc(begin); a < whole.first_arc(end); ++a, ++arc) {
+        r.arc[arc] = static_cast<std::uint32_t>(a);
       }
     }
-    r.own = r.interior = static_cast<Index>(r.node.size());
-    r.total_edges = static_cast<Index>(r.arc.size() / 2);
+    for (Index a = 0; a < selected.arc_count(); ++a) {
+      r.in_degree[static_cast<std::size_t>(selected.target(a))] += selected.listed(a) ? 1 : 0;
+    }
     return r;
   }
 
-  NodeFeatures features_;
-  AloneGraphPart part_;
   Graph graph_;
+  AloneGraphPart part_;
+  NodeFeatures features_;
 };
 
 }  // namespace sheafnn::detail

@@ -49,8 +49,8 @@ class DenseLayer {
       : inputs_(checked_extent("inputs", inputs)),
         outputs_(checked_extent("outputs", outputs)),
         activation_(activation),
-        linear_(checked_extent("rows", rows, 0) * outputs),
-        output_(activation == Activation::identity ? 0 : rows * outputs),
+        linear_(checked_extent("rows", rows, 0) * outputs, to_be_written),
+        output_(activation == Activation::identity ? 0 : rows * outputs, to_be_written),
         transposed_(inputs * outputs) {}
 
   [[nodiscard]] Index inputs() const noexcept { return inputs_; }

@@ -81,8 +81,8 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
       block_count_((graph.edge_count() + width - 1) / width),
       pair_count_(graph.arc_count()) {
   for (int side = 0; side < 2; ++side) {
-    node_[side].resize(block_count_ * width);
-    arc_[side].resize(block_count_ * width);
+    node_[side].resize(block_count_ * width, to_be_written);
+    arc_[side].resize(block_count_ * width, to_be_written);
   }
   for (Index i = 0; i < block_count_ * width; ++i) {
     const Index e = std::min(i, edge_count_ - 1);
@@ -97,7 +97,7 @@ EdgeBlocks<S>::EdgeBlocks(const Graph& graph)
   pair_count_ = 2 * part.total_edges;
   own_nodes_ = part.own;
   for (int side = 0; side < 2; ++side) {
-    address_[side].resize(block_count_ * width);
+    address_[side].resize(block_count_ * width, to_be_written);
     for (Index i = 0; i < block_count_ * width; ++i) {
       address_[side][i] = part.arc[static_cast<std::size_t>(arc_[side][i])];
     }

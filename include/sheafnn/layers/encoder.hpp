@@ -96,9 +96,9 @@ Encoder<S>::Encoder(const SparseInput<S>& input, const GraphType& graph, const E
     : input_(&input),
       options_{checked_extent("width", options.width), options.activation, options.degrees, options.rectified},
       entries_(input.entries()),
-      activated_(input.rows() * options.width),
+      activated_(input.rows() * options.width, to_be_written),
       mask_(input.rows() * options.width),
-      output_(input.rows() * options.width) {
+      output_(input.rows() * options.width, to_be_written) {
   if (graph.node_count() != input.rows()) {
     throw_invalid_argument("nodes of the graph", graph.node_count(),
                            detail::concat("the features have ", input.rows(), " rows"));
@@ -138,7 +138,7 @@ void Encoder<S>::forward(Execution execution, const LinearWeights<const S>& weig
       i.store(output_.data() + i, detail::dropped(i.load(activated_.data() + i), mask_.bits(), i, factor_));
     });
   };
-  if (clean_apart && clean_.empty()) clean_.resize(n * width);
+  if (clean_apart && clean_.empty()) clean_.resize(n * width, to_be_written);
   const Index work_size = input_->work_size(width, clean_apart ? 2 : 1);
   if (work_.size() < work_size) work_.resize(work_size);
   if (!entries_dropped_) {

@@ -276,7 +276,7 @@ FeatureMixing<S>::FeatureMixing(Index nodes, Index coordinates, Index channels, 
       right_(right),
       group_(std::clamp<Index>(1024 / (coordinates * channels), 1, 16)),
       mask_(nodes * coordinates * channels),
-      mixed_(nodes * coordinates * channels),
+      mixed_(nodes * coordinates * channels, to_be_written),
       right_transposed_(right ? channels * channels : 0) {
   chunks_ = {nodes, std::clamp<Index>(std::min(nodes / 64, nodes * coordinates / channels), 1, 64)};
   partial_.resize(chunks_.count * partial_size());

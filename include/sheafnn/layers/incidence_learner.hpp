@@ -102,11 +102,12 @@ class IncidenceLearner {
       }
     });
     gather(execution);
-    detail::multiply_dense(execution, detail::transposed(z), {projection_.data(), n, stride_},
-                           MatrixView<S>(input_.weight().data(), shape_.inputs, stride_), false);
+    const MatrixView<const S> bar(projection_.data(), n, 2 * columns, stride_);
+    detail::multiply_dense(execution, detail::transposed(bar), z,
+                           MatrixView<S>(input_.weight().data(), 2 * columns, shape_.inputs), false);
     input_.distribute(weights_bar);
-    detail::multiply_dense(execution, {projection_.data(), n, 2 * columns, stride_, 1},
-                           {input_.weight_back().data(), 2 * columns, shape_.inputs}, z_bar, accumulate);
+    detail::multiply_dense(execution, bar, {input_.weight_back().data(), 2 * columns, shape_.inputs}, z_bar,
+                           accumulate);
   }
 
  private:

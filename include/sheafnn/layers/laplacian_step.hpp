@@ -42,8 +42,11 @@ class LaplacianStep {
       : graph_(&graph),
         shape_(&shape),
         keep_(is_learned<Family> || gives_z),
-        scaled_(graph.node_count() * shape.row()),
-        diffused_(keep_ ? scaled_.size() : 0) {}
+        scaled_(graph.node_count() * shape.row(), to_be_written),
+        diffused_(keep_ ? scaled_.size() : 0, to_be_written) {
+    detail::clear_halo(graph, scaled_.data(), shape.row());
+    if (keep_) detail::clear_halo(graph, diffused_.data(), shape.row());
+  }
 
   /// z = Δ x at the nodes of the call, one row each. An evaluation overwrites call.scratch.
   ///

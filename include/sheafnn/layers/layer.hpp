@@ -21,6 +21,7 @@
 #include "sheafnn/graph/graph.hpp"
 #include "sheafnn/graph/node_selection.hpp"
 #include "sheafnn/layers/diffusion.hpp"
+#include "sheafnn/layers/halo_rows.hpp"
 #include "sheafnn/layers/layer_setting.hpp"
 #include "sheafnn/layers/noise.hpp"
 #include "sheafnn/layers/polynomial_activation.hpp"
@@ -161,9 +162,10 @@ class WeightedLayer : public Layer<Family, S> {
       : graph_((detail::require_fits(diffusion, graph, Family::stalk_dimension), &graph)),
         diffusion_(&diffusion),
         setting_(setting),
-        output_(graph.node_count() * diffusion.row()) {
+        output_(graph.node_count() * diffusion.row(), to_be_written) {
     setting_.coordinates = diffusion.coordinates;
     setting_.channels = diffusion.channels;
+    detail::clear_halo(graph, output_.data(), diffusion.row());
   }
 
   /// \throws std::invalid_argument  fixed filters, naming a form of layers that does not support them

@@ -21,14 +21,40 @@
 
 namespace sheafnn::detail {
 
+/// Calls body.template operator()<Packs>() with the number of packs in a row, as a constant where they fill it and it is a usual
+/// one (0: not).
+template <class S, class Body>
+SHEAFNN_INLINE void with_packs(Index width, const Body& body) {
+  constexpr Index W = row_lanes<S>;
+  if (width == 2 * W) {
+    body.template operator()<2>();
+  } else if (width == 3 * W) {
+    body.template operator()<3>();
+  } else if (width == 4 * W) {
+    body.template operator()<4>();
+  } else {
+    body.template operator()<0>();
+  }
+}
+/// for_tiles() over a row, without a loop where the number of packs is a constant.
+template <class S, int Packs, class Body>
+SHEAFNN_INLINE void for_row_tiles(Index width, const Body& body) {
+  if constexpr (Packs > 0) {
+    using P = Pack<S, row_lanes<S>>;
+    SHEAFNN_UNROLL for (int i = 0; i < Packs; ++i) body.template operator()<P>(TileAt<P>(i * P::width));
+  } else {
+    for_tiles<S>(0, width, body);
+  }
+}
+
 /// sum[k] = Σ_c terms(c)[k] over the columns of a row: terms(c, T (&out)[Count]) for tiles c of packs T.
-template <int Count, class S, class Terms>
+template <int Packs, int Count, class S, class Terms>
 SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
   using P = Pack<S, row_lanes<S>>;
   P total[Count];
   for (int k = 0; k < Count; ++k) total[k] = P(S(0));
   for (int k = 0; k < Count; ++k) sum[k] = S(0);
-  for_tiles<S>(0, width, [&]<class T>(auto c) {
+  for_row_tiles<S, Packs>(width, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
     T term[Count];
     terms(c, term);
     for (int k = 0; k < Count; ++k) {
@@ -46,16 +72,16 @@ SHEAFNN_INLINE void row_sums(Index width, const Terms& terms, S (&sum)[Count]) {
 /// the spread. A row of equal numbers therefore has x̂ = 0, however large they are.
 template <class S>
 using RowMoments = kernels::Moments<S>;
-template <class S>
+template <int Packs, class S>
 [[nodiscard]] SHEAFNN_INLINE RowMoments<S> row_moments(Index width, const S* x, double epsilon) {
   const S share = S(1) / static_cast<S>(width);
   S sum[1], squares[1];
-  row_sums<1>(
-      width, [&]<class T>(auto c, T(&term)[1]) { term[0] = c.load(x + c) - T(x[0]); }, sum);
+  row_sums<Packs, 1>(
+      width, [&]<class T>(auto c, T(&term)[1]) SHEAFNN_INLINE_LAMBDA { term[0] = c.load(x + c) - T(x[0]); }, sum);
   const S mean = x[0] + sum[0] * share;
-  row_sums<1>(
+  row_sums<Packs, 1>(
       width,
-      [&]<class T>(auto c, T(&term)[1]) {
+      [&]<class T>(auto c, T(&term)[1]) SHEAFNN_INLINE_LAMBDA {
         const T centred = c.load(x + c) - T(mean);
         term[0] = centred * centred;
       },
@@ -81,6 +107,11 @@ class LayerNorm {
   /// y of the last forward(), rows × h.
   [[nodiscard]] MatrixView<const S> output() const noexcept { return {output_.data(), rows_, width_}; }
 
+  /// Allocates what forward() writes, which the first forward() does otherwise.
+  void reserve() {
+    moments_.resize(max_rows_, to_be_written);
+    output_.resize(max_rows_ * width_, to_be_written);
+  }
   /// Computes output() from x (at most `rows` rows), which must not change until backward().
   ///
   /// \throws std::invalid_argument  x or weights of another shape
@@ -130,14 +161,11 @@ class LayerNorm {
     check(weights);
     require_array(x, std::min(x.rows(), max_rows_), width_, "x");
     rows_ = x.rows();
-    if (output_.empty()) {
-      moments_.resize(max_rows_);
-      output_.resize(max_rows_ * width_);
-    }
+    if (output_.empty()) reserve();
   }
 
   Index width_ = 0, rows_ = 0, max_rows_ = 0;
-  // Allocated by the first forward() and backward():
+  // Allocated by reserve(), or by the first forward() and backward():
   Buffer<S> output_;
   Buffer<detail::RowMoments<S>> moments_;
   Buffer<S> partial_;  ///< per chunk of rows: derivatives of w and b
@@ -148,42 +176,48 @@ void LayerNorm<S>::forward_rows(const NormWeights<const S>& weights, Index count
                                 detail::RowMoments<S>* moments) const {
   const S* scale = weights.scale.data();
   const S* shift = weights.shift.data();
-  for (Index u = 0; u < count; ++u, x += width_, y += width_) {
-    const detail::RowMoments<S> of_row = detail::row_moments(width_, x, epsilon);
-    if (moments != nullptr) moments[u] = of_row;
-    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
-      const kernels::Moments<T> norm{T(of_row.mean), T(of_row.inverse)};
-      c.store(y + c, norm.forward(c.load(scale + c), c.load(shift + c), c.load(x + c)));
-    });
-  }
+  detail::with_packs<S>(width_, [&]<int Packs>() {
+    const Index width = Packs > 0 ? Packs * row_lanes<S> : width_;
+    for (Index u = 0; u < count; ++u, x += width, y += width) {
+      const detail::RowMoments<S> of_row = detail::row_moments<Packs>(width, x, epsilon);
+      if (moments != nullptr) moments[u] = of_row;
+      detail::for_row_tiles<S, Packs>(width, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
+        const kernels::Moments<T> norm{T(of_row.mean), T(of_row.inverse)};
+        c.store(y + c, norm.forward(c.load(scale + c), c.load(shift + c), c.load(x + c)));
+      });
+    }
+  });
 }
 
 template <class S>
 void LayerNorm<S>::backward_rows(const NormWeights<const S>& weights, Index count, const S* x,
                                  const detail::RowMoments<S>* moments, const S* bar, S* x_bar, S* partial) const {
   const S* scale = weights.scale.data();
-  const S share = S(1) / static_cast<S>(width_);
-  S* shift_sum = partial + width_;
-  for (Index u = 0; u < count; ++u, x += width_, bar += width_, x_bar += width_) {
-    const S mean = moments[u].mean, inverse = moments[u].inverse;
-    S sum[2];
-    detail::row_sums<2>(
-        width_,
-        [&]<class T>(auto c, T(&term)[2]) {
-          const T hat = kernels::Moments<T>{T(mean), T(inverse)}.hat(c.load(x + c));
-          const T one = c.load(bar + c);
-          term[0] = c.load(scale + c) * one;
-          term[1] = term[0] * hat;
-          c.store(partial + c, c.load(partial + c) + one * hat);
-          c.store(shift_sum + c, c.load(shift_sum + c) + one);
-        },
-        sum);
-    detail::for_tiles<S>(0, width_, [&]<class T>(auto c) {
-      const kernels::Moments<T> norm{T(mean), T(inverse)};
-      const T g = c.load(scale + c) * c.load(bar + c);
-      c.store(x_bar + c, norm.backward(g, c.load(x + c), T(sum[0] * share), T(sum[1] * share)));
-    });
-  }
+  detail::with_packs<S>(width_, [&]<int Packs>() {
+    const Index width = Packs > 0 ? Packs * row_lanes<S> : width_;
+    const S share = S(1) / static_cast<S>(width);
+    S* shift_sum = partial + width;
+    for (Index u = 0; u < count; ++u, x += width, bar += width, x_bar += width) {
+      const S mean = moments[u].mean, inverse = moments[u].inverse;
+      S sum[2];
+      detail::row_sums<Packs, 2>(
+          width,
+          [&]<class T>(auto c, T(&term)[2]) SHEAFNN_INLINE_LAMBDA {
+            const T hat = kernels::Moments<T>{T(mean), T(inverse)}.hat(c.load(x + c));
+            const T one = c.load(bar + c);
+            term[0] = c.load(scale + c) * one;
+            term[1] = term[0] * hat;
+            c.store(partial + c, c.load(partial + c) + one * hat);
+            c.store(shift_sum + c, c.load(shift_sum + c) + one);
+          },
+          sum);
+      detail::for_row_tiles<S, Packs>(width, [&]<class T>(auto c) SHEAFNN_INLINE_LAMBDA {
+        const kernels::Moments<T> norm{T(mean), T(inverse)};
+        const T g = c.load(scale + c) * c.load(bar + c);
+        c.store(x_bar + c, norm.backward(g, c.load(x + c), T(sum[0] * share), T(sum[1] * share)));
+      });
+    }
+  });
 }
 
 template <class S>

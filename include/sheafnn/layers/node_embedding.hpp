@@ -55,13 +55,13 @@ class NodeEmbedding {
     require_array(weights.weight, width_, width_, "second weight");
     require_size(weights.bias, width_, "second bias");
   }
-  /// \returns x without a second layer, otherwise its product, in `out`, which is allocated when first needed
+  /// \returns x without a second layer, otherwise its product, in `out`, which is allocated where it is not
   [[nodiscard]] MatrixView<const S> second_layer(Execution execution, const LinearWeights<const S>& weights,
                                                  const MatrixView<const S>& x, Buffer<S>& out) {
     if (!second_) return x;
     const Index n = nodes_, h = width_;
     require_second(weights);
-    if (out.empty()) out.resize(n * h);
+    if (out.empty()) out.resize(n * h, to_be_written);
     for (Index u = 0; u < n; ++u) std::copy_n(weights.bias.data(), h, out.data() + u * h);
     detail::multiply_dense(execution, x, weights.weight, MatrixView<S>(out.data(), n, h), true);
     return {out.data(), n, h};
@@ -81,6 +81,7 @@ NodeEmbedding<S>::NodeEmbedding(const SparseInput<S>& input, const Graph& graph,
       nodes_(graph.node_count()),
       width_(options.width),
       second_(second_layer),
+      product_(second_layer ? nodes_ * width_ : 0, to_be_written),
       transposed_(second_layer ? width_ * width_ : 0) {}
 
 template <class S>

@@ -18,7 +18,9 @@ class NormedLayer final : public Layer<Family, S> {
   /// \param rows, width  of the other layer's output, all nodes counted
   /// \throws std::invalid_argument  see LayerNorm
   NormedLayer(std::unique_ptr<Layer<Family, S>> other, Index rows, Index width)
-      : other_(std::move(other)), norm_(rows, width), width_(width) {}
+      : other_(std::move(other)), norm_(rows, width), width_(width) {
+    norm_.reserve();  // with the other buffers of the network
+  }
 
   [[nodiscard]] FeatureView<const S> output() const noexcept override {
     const FeatureView<const S> of = other_->output();

@@ -27,7 +27,7 @@ class ReadoutHead {
   ReadoutHead(Index rows, Index inputs, Index outputs, Index hidden_layers) : last_(rows, inputs, outputs) {
     hidden_.reserve(static_cast<std::size_t>(checked_extent("hidden_layers", hidden_layers, 0)));
     for (Index i = 0; i < hidden_layers; ++i) hidden_.emplace_back(rows, inputs, inputs, Activation::gelu);
-    if (hidden_layers > 0) bar_.resize(rows * inputs);
+    if (hidden_layers > 0) bar_.resize(rows * inputs, to_be_written);
   }
 
   /// Y of the last forward(), rows × C. A loss may work in it.

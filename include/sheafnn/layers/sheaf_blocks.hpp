@@ -259,9 +259,9 @@ SheafBlocks<Family, S>::SheafBlocks(const Graph& graph, const EdgeBlocks<S>& blo
     : graph_(&graph),
       blocks_(&blocks),
       scalings_(graph.node_count(), normalisation),
-      map_(blocks.block_count() * 2 * Sizes::map * W),
+      map_(blocks.block_count() * 2 * Sizes::map * W, to_be_written),
       arc_grams_(arc_grams != nullptr ? std::move(arc_grams) : std::make_shared<ArcGrams>()),
-      transport_(graph.edge_count() * Sizes::transport) {
+      transport_(graph.edge_count() * Sizes::transport, to_be_written) {
   if (arc_grams_->empty()) arc_grams_->resize(graph.arc_count() * arc_stride);
 }
 

@@ -298,16 +298,18 @@ SheafLearner<S>::SheafLearner(const Graph& graph, const EdgeBlocks<S>& blocks, c
       columns_(input_.columns()),
       half_(input_.half()),
       stride_(input_.stride()),
-      projection_(graph.node_count() * stride_),
-      raw_(blocks.block_count() * 2 * shape_.outputs() * W),
-      raw_bar_(raw_.size()),
+      projection_(graph.node_count() * stride_, to_be_written),
+      raw_(blocks.block_count() * 2 * shape_.outputs() * W, to_be_written),
+      raw_bar_(raw_.size(), to_be_written),
       hidden_(shape_.hidden_layers * blocks.block_count() * 2 * shape_.width * W),
       edge_factor_(has_edge_weights() ? blocks.block_count() * 2 * W : 0),
       edge_weight_(has_edge_weights() ? blocks.block_count() * W : 0),
       edge_weight_bar_(edge_weight_.size()),
-      arc_bar_(graph.arc_count() * half_),
+      arc_bar_(graph.arc_count() * half_, to_be_written),
       partial_(shape_.hidden_layers == 0 ? 0 : chunks_ * deep_weights()),
-      scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {}
+      scratch_(chunks_ * 2 * std::max({shape_.width, shape_.outputs(), Index{1}}) * W) {
+  detail::clear_halo(graph, projection_.data(), stride_);
+}
 
 template <class S>
 void SheafLearner<S>::forward(Execution execution, const SheafLearnerWeights<const S>& weights,
@@ -353,11 +355,12 @@ void SheafLearner<S>::backward(Execution execution, const SheafLearnerWeights<co
   detail::give_halo_back(*graph_, projection_.data(), stride_);
   if (!accumulate) detail::clear_halo(*graph_, z_bar.data(), shape_.inputs);
   const Index own = graph_->own_node_count();
-  detail::multiply_dense(execution, detail::transposed(z.middle_rows(0, own)), {projection_.data(), own, stride_},
-                         MatrixView<S>(input_.weight().data(), shape_.inputs, stride_), false);
+  const MatrixView<const S> bar(projection_.data(), own, 2 * columns_, stride_);
+  detail::multiply_dense(execution, detail::transposed(bar), z.middle_rows(0, own),
+                         MatrixView<S>(input_.weight().data(), 2 * columns_, shape_.inputs), false);
   input_.distribute(weights_bar);
-  detail::multiply_dense(execution, {projection_.data(), own, 2 * columns_, stride_, 1},
-                         {input_.weight_back().data(), 2 * columns_, shape_.inputs}, z_bar.middle_rows(0, own), accumulate);
+  detail::multiply_dense(execution, bar, {input_.weight_back().data(), 2 * columns_, shape_.inputs},
+                         z_bar.middle_rows(0, own), accumulate);
 }
 
 }  // namespace sheafnn::layers

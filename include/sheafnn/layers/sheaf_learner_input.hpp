@@ -82,8 +82,8 @@ class SheafLearnerInput {
       }
     });
   }
-  /// The caller has put the derivative of the product's weights into weight(), with the columns of targets right behind
-  /// the columns of sources, at columns(). Adds it, and the derivatives of the edge features' weights, to weights_bar.
+  /// The caller has put the derivative of the product's weights into weight(), as a 2 columns() × h matrix like
+  /// weight_back(). Adds it, and the derivatives of the edge features' weights, to weights_bar.
   /// \throws std::invalid_argument  weights or derivatives of the first layer of another shape
   template <class T>
   void require_weights(const SheafLearnerWeights<T>& weights) const {
@@ -95,8 +95,8 @@ class SheafLearnerInput {
       for (Index r = 0; r < matrix.rows(); ++r) {
         S* out = matrix.data() + r * matrix.stride();
         for (Index half = 0; half < 2; ++half) {
-          const S* in = weight_.data() + half * columns_ + column + r;
-          for (Index i = 0; i < h; ++i) out[column_of(half * h + i, whole_pair)] += factor_ * in[i * stride()];
+          const S* in = weight_.data() + (half * columns_ + column + r) * h;
+          for (Index i = 0; i < h; ++i) out[column_of(half * h + i, whole_pair)] += factor_ * in[i];
         }
         if (whole_pair) continue;
         for (Index chunk = 0; chunk < chunks_; ++chunk) {

@@ -65,10 +65,12 @@ namespace sheafnn::detail {
 /// \param type  of edges, where each type has weights; else −1
 [[nodiscard]] SHEAFNN_NOINLINE inline std::string learner_weight_name(std::string_view part, Index number,
                                                                       Index layer, Index type = -1) {
-  const std::string of = (number < 0 ? "" : concat(".", number)) + (type < 0 ? "" : concat(".type", type));
-  if (part == "edge") return concat(part, of, ".weight");
-  if (part == "mean" && number >= 0) return concat("sheaf", of, ".weight");
-  return concat("sheaf", of, ".", part, part == "hidden" ? concat(".", layer) : "", ".weight");
+  // Without concat(), whose streams take longer than the rest of declaring the weights of a mini-batch's network.
+  const auto numbered = [](const char* text, Index i) { return i < 0 ? std::string() : text + std::to_string(i); };
+  const std::string of = numbered(".", number) + numbered(".type", type), name(part);
+  if (part == "edge") return name + of + ".weight";
+  if (part == "mean" && number >= 0) return "sheaf" + of + ".weight";
+  return "sheaf" + of + "." + name + numbered(".", part == "hidden" ? layer : -1) + ".weight";
 }
 
 }  // namespace sheafnn::detail

@@ -120,7 +120,14 @@ SHEAFNN_NOINLINE void multiply_block_from(const StridedMatrix<std::type_identity
     // As many sums as leave registers for what they are made of.
     constexpr int most = register_bytes == 64 ? 8 : 6;
     Index row = 0;
+    if (c.columns() <= register_bytes / static_cast<Index>(sizeof(S))) {  // one register for each row
+      for (; row + 2 * most <= a.rows; row += 2 * most) strip.template rows<2 * most>(row);
+    }
     for (; row + most <= a.rows; row += most) strip.template rows<most>(row);
+    if (most > 6 && row + 6 <= a.rows) {
+      strip.template rows<6>(row);
+      row += 6;
+    }
     if (row + 4 <= a.rows) {
       strip.template rows<4>(row);
       row += 4;

@@ -80,7 +80,11 @@ class ElementRuns {
 /// width.
 [[nodiscard]] inline std::shared_ptr<const ElementRuns> runs_of_rows(const PartNumbers& part, Index width) {
   const auto r = std::make_shared<ElementRuns>();
-  for (Index u = 0; u < part.own; ++u) r->add(part.node[static_cast<std::size_t>(u)] * width, width);
+  for (Index u = 0; u < part.own;) {
+    const Index first = u, number = part.node[static_cast<std::size_t>(u)];
+    while (u < part.own && part.node[static_cast<std::size_t>(u)] - number == u - first) ++u;
+    r->add(number * width, (u - first) * width);
+  }
   return r;
 }
 /// The stored features of these nodes, in the stored features of the whole. Unchecked: sizes of the arguments.
