@@ -1,5 +1,6 @@
 // A network composed of the library's layers in a way of your own: the first layer is a polynomial filter, which sees four
-// edges far, the second one diffuses along one edge. Both diffuse on one Bayesian sheaf of rotations.
+// edges far, the second one diffuses along one edge. Each diffuses on its own draw of one posterior of
+// rotations (`.linear = true`: on the same draw).
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/layers.hpp>
