@@ -83,7 +83,7 @@ struct ModelOptions {
   SpreadRange spread = SpreadRange::concentrated;
 
   bool second_linear = false;  ///< a second linear layer in the encoder
-  bool linear = false;         ///< keep the first layer's sheaf for all layers
+  bool linear = false;         ///< one sheaf, the first layer's, for all layers: the published code's name
   bool left_weights = true;    ///< A_l, mixing stalk coordinates
   bool right_weights = true;   ///< B_l, mixing channels
   bool activation = true;      ///< ELU in the encoder and after each diffusion

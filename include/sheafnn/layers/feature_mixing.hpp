@@ -25,7 +25,7 @@
 
 namespace sheafnn::detail {
 
-/// For features that are there already.
+/// FeatureMixing::forward() without a `prepare`.
 struct NothingToPrepare {
   void operator()(Index, Index) const noexcept {}
 };
