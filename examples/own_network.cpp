@@ -9,6 +9,7 @@
 template <class Family, class S>
 using Far = sheafnn::LayerWhere<sheafnn::layers::PolynomialDiffusionLayer<Family, S>,
                                 [](const sheafnn::layers::LayerSetting& of) { return of.number == 0; }>;
+// Without LayerWhere a DiffusionLayer suits no network with a filter.
 template <class Family, class S>
 using Near = sheafnn::LayerWhere<sheafnn::layers::DiffusionLayer<Family, S>,
                                  [](const sheafnn::layers::LayerSetting& of) { return of.number != 0; }>;

@@ -177,6 +177,7 @@ void check_loss_of(const Network<Model>& network, const LossType& loss, std::spa
 
 }  // namespace detail
 
+/// \throws  as declared above
 template <class Model, LossOf<Model> LossType>
 Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
           std::span<const std::int32_t> nodes, const BackwardOptions& options) {

@@ -14,7 +14,6 @@
 ///     Y = X_{L+1} W_outᵀ + 1 b_outᵀ                         n × C        readout_head.hpp
 ///
 /// with X n × p, h = d' f and l = 1 … L. In code l counts from 0: layer l computes X_{l+2} from X_{l+1}.
-///
 /// Source: math: "The model", "Backward pass of one diffusion step". The objective is in elbo.hpp.
 #pragma once
 
@@ -78,7 +77,6 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       steps_.take(shared->steps_);
     }
   }
-
   /// Draws the sheaves of a sample and computes X_{L+1} at nodes(), valid until the next pass.
   ///
   /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
@@ -93,9 +91,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     this->end_draw();
     return x;
   }
-  /// Draws the sheaves of a sample and computes its outputs.
-  ///
-  /// \throws  as diffuse()
+  /// The same, and then computes the outputs Y from X_{L+1}.
   MatrixView<S> draw(Index sample) {
     const FeatureView<const S> x = diffuse(sample);                                                    // X_{L+1}
     steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
@@ -140,8 +136,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   }
 
   // For schedules, and for losses of pairs of nodes:
-
-  /// As NetworkPasses::draw_samples(); the first layer mixes H once for all samples.
+  /// As NetworkPasses::draw_samples(), \throws included; the first layer mixes H once for all samples.
   template <class Use>
   void draw_samples(Index count, const Use& use) {
     require_between("samples", count, 1, 32768);
@@ -153,8 +148,8 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     }
     steps_.first_mixing = layers::MixedFeatures::compute;
   }
-  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not read.
-  /// The last step backwards is then finish_backward(embedding_bar).
+  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not
+  /// read. The last step backwards is then finish_backward(embedding_bar).
   ///
   /// \param embedding  n × h without gaps; has to stay in place until the backward pass
   /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
@@ -170,9 +165,8 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
   ///
   /// \param embedding_bar  n × h, overwritten
-  /// \returns as finish_backward()
+  /// \returns and \throws std::logic_error  as finish_backward()
   /// \throws std::invalid_argument  embedding_bar of another shape
-  /// \throws std::logic_error       no begin_backward() or no accumulate() came before
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.embedding_width(), "embedding_bar");
     this->check_finish();

@@ -165,8 +165,8 @@ struct NetworkSteps : NetworkParts<ModelType> {
     embed(true);
     if (shares_posterior()) infer({});
   }
-  /// Takes H and Q(F | H) of a pass from the results of share(). \param shared  steps whose share() was called; may be
-  /// these steps
+  /// Takes H and Q(F | H) of a pass from the results of share(). \param shared  steps whose share() was called;
+  /// may be these steps
   void take(NetworkSteps& shared) {
     const MatrixView<const S> from = pass.training ? shared.embedding.output() : shared.embedding.clean();
     if constexpr (Parts::is_sampled) {

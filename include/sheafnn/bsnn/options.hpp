@@ -1,6 +1,7 @@
 /// \file
-/// ModelOptions: a network's architecture, and resolve(), which fills in defaults and checks it. Also how the KL term
-/// and samples enter the loss: KlSchedule, SampleLoss, KlEstimator. Dropout rates: forward_pass.hpp, train_options.hpp.
+/// ModelOptions: a network's architecture, and resolve(), which fills in defaults and checks it. Also how the KL
+/// term and samples enter the loss: KlSchedule, SampleLoss, KlEstimator. Dropout rates: forward_pass.hpp,
+/// train_options.hpp.
 #pragma once
 
 #include <array>

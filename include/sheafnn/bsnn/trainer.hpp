@@ -1,6 +1,9 @@
 /// \file
-/// train(): Adam with two weight decays, cyclical KL annealing, early stopping on validation nodes. It is a composition
-/// of elbo() (elbo.hpp), Adam (nn/adam.hpp) and a loss (losses.hpp), which your own loops can use as well.
+/// train(): epochs of θ ← Adam(θ, ∇L(θ)), with two weight decays, cyclical KL annealing and early stopping on
+/// validation nodes. L: elbo.hpp; Adam: nn/adam.hpp; losses: losses.hpp. Your own loops can use them as well.
+///
+/// \throws std::invalid_argument  options, data or targets that do not fit
+/// \throws std::runtime_error     a training that diverged
 ///
 /// Source: math: "The model", "Loss", "Optimiser"; paper, experiments.
 #pragma once

@@ -1,5 +1,5 @@
 /// \file
-/// check_targets(), check_state(), check_evaluated(): do a loss, a split and a state to resume from fit a training?
+/// check_targets(), check_state(), check_evaluated(): do a loss, a split and a state to resume fit a training?
 #pragma once
 
 #include <algorithm>
@@ -80,8 +80,8 @@ inline void check_state(const TrainingState& state, const TrainOptions& options,
           concat("the training to resume chose its best epoch by ", has_metric ? "a metric" : "loss or accuracy"));
 }
 
-/// Refuses a classification that resumes with another split. The state has probabilities of the best epoch only for the
-/// nodes that were evaluated then, and 0 for other nodes.
+/// Refuses a classification that resumes with another split. The state has probabilities of the best epoch only
+/// for the nodes that were evaluated then, and 0 for other nodes.
 ///
 /// \throws std::invalid_argument  a validation or test node without probabilities
 template <class LossType>

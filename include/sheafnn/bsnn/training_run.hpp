@@ -1,5 +1,6 @@
 /// \file
-/// TrainingRun: trains until patience, a callback or the last epoch, then takes the best epoch's parameters. Epoch t:
+/// TrainingRun: trains until patience, a callback or the last epoch, then takes the best epoch's parameters.
+/// Epoch t:
 ///
 ///     for each batch b, by default one:  θ ← Adam(θ, ∇L_{t,b}(θ))
 ///     validation loss of θ;  L_{t+1,1}(θ) and its derivative

@@ -10,9 +10,10 @@
 ///     X' = X + act(Y + b),   Y from means over neighbours                   CopresheafEnd
 ///     X' = act(M),   X' = X + act(M − Y)                                    AttentionEnd
 ///
-/// Source, in this order: math: "The model" (3.6), "Backward pass of one diffusion step" (3.19);
-/// math: "Deep networks" (3.39, 3.40), "Convolutions and waves" (3.43, 3.44), "Layers and learner" (7.6);
-/// math: "Copresheaves" (3.50), "Sheaf attention" (3.47). Convolutions: math: "Convolutions on given sheaves" (8.5).
+/// Source: math: "The model" (3.6), "Backward pass of one diffusion step" (3.19). Residuals: math: "Deep networks"
+/// (3.39, 3.40). Convolutions and waves: math: "Convolutions and waves" (3.43, 3.44). Convolutions besides:
+/// math: "Convolutions on given sheaves" (8.5). Hypergraphs: math: "Layers and learner" (7.6). Copresheaves:
+/// math: "Copresheaves" (3.50). Attention: math: "Sheaf attention" (3.47).
 ///
 /// Takes any numbers.
 #pragma once
