@@ -204,15 +204,15 @@ struct NetworkSteps : NetworkParts<ModelType> {
 
  private:
   /// X_1 = H, or its complex form.
-  void start_from(const MatrixView<const S>& embedding) {
-    start = embedding;
-    if (this->stalks && embedding.rows() > 0) {
-      if (masked_start.empty()) masked_start.resize(embedding.rows() * embedding.columns());
-      const MatrixView<S> present(masked_start.data(), embedding.rows(), embedding.columns());
-      this->stalks->mask(execution, all_nodes(), embedding, present, this->shape.channels);
+  void start_from(const MatrixView<const S>& from) {
+    start = from;
+    if (this->stalks && from.rows() > 0) {
+      if (masked_start.empty()) masked_start.resize(from.rows() * from.columns());
+      const MatrixView<S> present(masked_start.data(), from.rows(), from.columns());
+      this->stalks->mask(execution, all_nodes(), from, present, this->shape.channels);
       start = present;
     }
-    if (this->complex && embedding.rows() > 0) this->complex->forward(execution, embedding.data());
+    if (this->complex && from.rows() > 0) this->complex->forward(execution, from.data());
   }
   [[nodiscard]] NodeSelection all_nodes() const { return NodeSelection(this->graph.node_count()); }
   /// A buffer of n × h.
