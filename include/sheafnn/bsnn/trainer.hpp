@@ -1,9 +1,8 @@
 /// \file
 /// train(): epochs of θ ← Adam(θ, ∇L(θ)), with two weight decays, cyclical KL annealing and early stopping on
 /// validation nodes. L: elbo.hpp; Adam: nn/adam.hpp; losses: losses.hpp. Your own loops can use them as well.
-///
-/// \throws std::invalid_argument  options, data or targets that do not fit
-/// \throws std::runtime_error     a training that diverged
+/// It throws std::invalid_argument for options, data or targets that do not fit, and std::runtime_error for a
+/// training that diverged.
 ///
 /// Source: math: "The model", "Loss", "Optimiser"; paper, experiments.
 #pragma once
