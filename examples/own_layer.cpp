@@ -1,5 +1,6 @@
 // A layer of your own: reaction and diffusion (Allen-Cahn), with a rate of both for every stalk coordinate,
 //     X' = X − tanh(γ) ∘ Δ X + tanh(ρ) ∘ (X − X ∘ X ∘ X),   X after dropout.
+// It has no A, B and ε: left_weights and right_weights of ModelOptions have no effect.
 // Its equation is written once: for train(), for batches of trainings side by side and for CUDA devices.
 #include <cstdio>
 #include <sheafnn/batch.hpp>
@@ -10,7 +11,7 @@
 template <class T>
 struct Reaction {
   static constexpr sheafnn::layers::EquationWeight weights[] = {{.name = "gamma", .initial = 0.5, .tanh = true},
-                                                        {.name = "rho", .initial = 0, .tanh = true}};
+                                                                {.name = "rho", .initial = 0, .tanh = true}};
   T gamma, rho;
 
   // From the rates tanh(γ_i) and tanh(ρ_i) of a stalk coordinate.
@@ -21,9 +22,11 @@ struct Reaction {
   SHEAFNN_HD T forward(const sheafnn::layers::LayerValues<T>& at) const {
     return at.x - gamma * at.z + rho * (at.x - at.x * at.x * at.x);
   }
-  // Computes the derivatives with respect to the rates, X and Δ X from the derivative with respect to X'.
+  // Computes the derivatives with respect to the rates, X and Δ X from the derivative with respect to X'. It sets
+  // rates_bar, and does not add to it. No branches on numbers: sheafnn::math::select. More inputs (X_1, X_{l−1}):
+  // kernels/layer_equation.hpp.
   SHEAFNN_HD sheafnn::layers::LayerValues<T> backward(const sheafnn::layers::LayerValues<T>& at, const T& bar,
-                                              T* rates_bar) const {
+                                                      T* rates_bar) const {
     rates_bar[0] = -bar * at.z;
     rates_bar[1] = bar * (at.x - at.x * at.x * at.x);
     return {.x = bar * (T(1) + rho * (T(1) - T(3) * at.x * at.x)), .z = -gamma * bar};

@@ -1,5 +1,6 @@
 // A network composed of the library's layers in a way of your own: the first layer is a polynomial filter, which sees four
-// edges far, the second one diffuses along one edge. Both diffuse on one Bayesian sheaf of rotations.
+// edges far, the second one diffuses along one edge. Each diffuses on its own draw of one posterior of
+// rotations (`.linear = true`: on the same draw).
 #include <cstdio>
 #include <sheafnn/bsnn.hpp>
 #include <sheafnn/layers.hpp>
@@ -8,6 +9,7 @@
 template <class Family, class S>
 using Far = sheafnn::LayerWhere<sheafnn::layers::PolynomialDiffusionLayer<Family, S>,
                                 [](const sheafnn::layers::LayerSetting& of) { return of.number == 0; }>;
+// Without LayerWhere a DiffusionLayer suits no network with a filter.
 template <class Family, class S>
 using Near = sheafnn::LayerWhere<sheafnn::layers::DiffusionLayer<Family, S>,
                                  [](const sheafnn::layers::LayerSetting& of) { return of.number != 0; }>;

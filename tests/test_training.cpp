@@ -532,6 +532,13 @@ TEST_CASE("a run that diverges stops, says where, and leaves the model as it was
              text.find(" is inf;") != std::string::npos));
     }
   }
+  TrainOptions batches = train_options();
+  batches.batch_size = 4;
+  batches.epochs = 1;
+  const std::string text = message(Nsd<Diagonal<2>>(model_options()), 1e38, batches);
+  CAPTURE(text);
+  CHECK(text.starts_with("training diverged in epoch 0: "));  // in its second step
+  CHECK(text.ends_with("; a smaller learning rate may help"));
 }
 
 TEST_CASE("numbers that are too large before the first step are not the learning rate's fault") {

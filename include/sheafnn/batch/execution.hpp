@@ -3,23 +3,26 @@
 /// DeviceExecutor on a CUDA device; everything else in this directory is a template over the executor.
 ///
 /// A kernel is a named functor without state of its own: pointers, strides and `operator()(item, group)`. The operator
-/// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior sample of it).
-/// A team kernel sums over lanes: `part(item, group, lane, sums)` gives a lane's contribution to `outputs` sums, and
-/// `finish(item, group, sums)` takes the totals. No item reads what another item of the same launch writes. So the order of
-/// execution does not matter and results are the same on every run. Kernels that do not touch each other's results may share
-/// a launch: on small graphs kernels are so short that each one saved counts.
+/// writes what belongs to one item (an entry, a node, an edge, …) of one group (a training, or one posterior
+/// sample of it):
 ///
-/// A team kernel with a member `teams` has a second sum. The teams of so many items one after another are a bundle: a
-/// power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums. part_of(place,
-/// team, numbers, sums) gives what the numbers of one team of the bundle add to `outputs` sums of its own team. end(place,
-/// sums) takes the totals. Items are whole bundles, and the kernel has the place() described below.
+///     template <class S>
+///     struct Scale {  // y = a x; item: number, group: run
+///       S a;
+///       const S* x;
+///       S* y;
+///       Index size;  // of a run
+///       SHEAFNN_HD void operator()(Index i, Index run) const { y[run * size + i] = a * x[run * size + i]; }
+///     };
+///     executor.launch(size, runs, Scale<S>{a, x, y, size});
+///
+/// No item reads what another item of the same launch writes. So the order of execution does not matter and
+/// results are the same on every run. Kernels that do not touch each other's results may share a launch: on small
+/// graphs kernels are so short that each one saved counts. Kernels that sum over lanes: Teams; kernels with a
+/// place(): detail::place_of().
 ///
 /// Two pieces of work of which none reads or writes what the other one writes may run at the same time:
 /// side_by_side(first, second). What comes before is done when they begin, and both are done when what comes after begins.
-///
-/// A kernel may have `place(item, group)`, which reads no result of another kernel: indices of an item, and what the arrays
-/// of the graph say. Its other functions then get the place instead of the item and the group. A device finds the place
-/// while the kernel before still runs.
 ///
 /// Unchecked: sizes, and pointers to memory of the executor; the engine knows them.
 #pragma once
@@ -76,6 +79,9 @@ namespace detail {
 struct ItemOfGroup {
   Index item = 0, group = 0;
 };
+/// A kernel may have `place(item, group)`, which reads no result of another kernel: indices of an item, and what
+/// the arrays of the graph say. Its other functions then get the place instead of the item and the group. A device
+/// finds the place while the kernel before still runs.
 template <class Kernel>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE auto place_of(const Kernel& kernel, Index item, Index group) {
   if constexpr (requires { kernel.place(item, group); }) {
@@ -113,7 +119,10 @@ SHEAFNN_HD SHEAFNN_INLINE void finish_at(const Kernel& kernel, const Place& plac
   }
 }
 
-/// Has a team kernel a second sum?
+/// Has a team kernel a second sum, by a member `teams`? The teams of so many items one after another are a bundle:
+/// a power of two, and all their lanes are at most a warp. finish() then leaves `outputs` numbers in its sums.
+/// part_of(place, team, numbers, sums) gives what the numbers of one team of the bundle add to `outputs` sums of
+/// its own team. end(place, sums) takes the totals. Items are whole bundles, and the kernel has place().
 template <class Kernel>
 inline constexpr bool has_second_sum = requires(const Kernel& kernel) {
   kernel.teams;
@@ -170,7 +179,8 @@ struct Items {
 template <class Kernel>
 Items(Index, Index, Kernel) -> Items<Kernel>;
 
-/// Part of a launch: a team kernel for all items and groups.
+/// Part of a launch: a team kernel for all items and groups. It sums over lanes: `part(item, group, lane, sums)`
+/// gives a lane's contribution to `outputs` sums, and `finish(item, group, sums)` takes the totals.
 template <class Kernel>
 struct Teams {
   Index items = 0, groups = 0;

@@ -1,7 +1,9 @@
 /// \file
 /// Training of a batch of models of one architecture on one graph, side by side, each with its own split, seed,
-/// rates and early stopping. An epoch of all of them, evaluation and optimiser included, is recorded once and replayed. The
-/// host reads their progress every few epochs (for one model on the CPU: bsnn/trainer.hpp).
+/// rates and early stopping. A step is θ ← Adam(θ, ∇L(θ)) (L: bsnn/elbo.hpp). An epoch of all of them, evaluation
+/// and optimiser included, is recorded once and replayed. The host reads their progress every few epochs (for one
+/// model on the CPU: bsnn/trainer.hpp). BatchTrainer() throws std::invalid_argument for options or data that do not
+/// fit; a run that diverged has Outcome::error.
 ///
 /// The evaluation of an epoch and the training pass of the next one read the same parameters. They are recorded
 /// together, before the step of the optimiser; on small graphs they run side by side.

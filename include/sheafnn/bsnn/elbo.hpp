@@ -27,6 +27,17 @@ struct Elbo {
   double kl = 0;         ///< mean over incident pairs; for cooperative networks as in their kl()
 };
 
+/// Computes L and, in network.gradient(), its derivative with respect to every parameter. math: "Loss" (3.35).
+///
+/// \param pass   with training = true; its sample does not matter
+/// \param nodes  training nodes, in increasing order, among the nodes of the pass; or numbers of targets (loss_parts.hpp)
+/// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
+///         Network::begin() throws
+/// \throws std::logic_error       a pass with training = false
+template <class Model, LossOf<Model> LossType>
+Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
+          std::span<const std::int32_t> nodes, const BackwardOptions& options = {});
+
 namespace detail {
 
 /// Losses ℓ_ku of nodes u in sample k, and the weights of the samples in the derivative of the predictive loss.
@@ -166,16 +177,10 @@ void check_loss_of(const Network<Model>& network, const LossType& loss, std::spa
 
 }  // namespace detail
 
-/// Computes L and, in network.gradient(), its derivative with respect to every parameter. math: "Loss" (3.35).
-///
-/// \param pass   with training = true; its sample does not matter
-/// \param nodes  training nodes, in increasing order, among the nodes of the pass; or numbers of targets (loss_parts.hpp)
-/// \throws std::invalid_argument  a loss that does not fit the network or the nodes, options out of range, and what
-///         Network::begin() throws
-/// \throws std::logic_error       a pass with training = false
+/// \throws  as declared above
 template <class Model, LossOf<Model> LossType>
 Elbo elbo(Network<Model>& network, const ForwardPass<typename Model::Scalar>& pass, const LossType& loss,
-          std::span<const std::int32_t> nodes, const BackwardOptions& options = {}) {
+          std::span<const std::int32_t> nodes, const BackwardOptions& options) {
   network.begin(pass);
   detail::check_loss_of(network, loss, nodes);
   detail::check_sample_loss<LossType, typename Model::Scalar>(options.sample_loss);

@@ -39,15 +39,24 @@ class EpochSchedule {
   EpochSchedule(const Model& model, const GraphOf<Model>& graph, const NodeFeatures& features, Execution execution)
       : network_(model, graph, features, execution) {}
 
+  /// The network that computes objectives.
   [[nodiscard]] Network<Model>& network() noexcept { return network_; }
+  /// Threads of the loops of the present epoch.
   [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
 
+  /// Runs objective(network) for the first epoch.
   template <class Objective>
   void first(const ForwardPass<S>& pass, const Objective& objective) {
     network_.begin(pass);
     objective(network_);
   }
+  /// To be called when a new epoch starts, before its optimiser step.
   void begin_epoch() {}
+  /// Runs evaluate(network) with the evaluation's pass begun, then after(), and, while after() returns true,
+  /// objective(network) with the next pass begun.
+  ///
+  /// \param next  the next training pass; null after the last epoch
+  /// \returns what after() returned
   template <class Evaluate, class After, class Objective>
   bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate,
            const After& after, const Objective& objective) {
@@ -62,6 +71,7 @@ class EpochSchedule {
   Network<Model> network_;
 };
 
+/// The schedule of networks whose passes share steps, with the same functions; see the file comment.
 template <class Model>
   requires SharesPasses<Network<Model>>
 class EpochSchedule<Model> {
@@ -76,12 +86,9 @@ class EpochSchedule<Model> {
     if (variants_.size() > 1) second_network_.emplace(model, graph, features);
   }
 
-  /// The network that computes objectives.
   [[nodiscard]] Network<Model>& network() noexcept { return network_; }
-  /// Threads of the loops of the present epoch.
   [[nodiscard]] Execution execution() const noexcept { return network_.execution(); }
 
-  /// Runs objective(network) for the first epoch.
   template <class Objective>
   void first(const ForwardPass<S>& pass, const Objective& objective) {
     network_.share(pass);
@@ -89,18 +96,12 @@ class EpochSchedule<Model> {
     objective(network_);
   }
 
-  /// To be called when a new epoch starts, before its optimiser step.
   void begin_epoch() {
     start_ = Clock::now();
     variant_ = variants_[static_cast<std::size_t>(fastest_.variant())];
     network_.set_execution(variant_.execution);
   }
 
-  /// Runs evaluate(network) with the evaluation's pass begun, then after(), and, while after() returns true,
-  /// objective(network) with the next pass begun.
-  ///
-  /// \param next  the next training pass; null after the last epoch
-  /// \returns what after() returned
   template <class Evaluate, class After, class Objective>
   bool run(const ForwardPass<S>& evaluation, const ForwardPass<S>* next, const Evaluate& evaluate,
            const After& after, const Objective& objective) {

@@ -66,7 +66,7 @@ struct LayerKinds {
 template <class Kind, auto Chosen>
 class LayerWhere final : public Kind {
  public:
-  using Unplaced = Kind;
+  using Unplaced = Kind;  ///< the kind without the choice, for engines that look a kind up
   using Kind::Kind;
   [[nodiscard]] static bool suits(const layers::LayerSetting& of) { return Chosen(of); }
 };

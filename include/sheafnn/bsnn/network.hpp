@@ -8,10 +8,13 @@
 ///     network.backward(outputs_bar, {.kl_weight = 1e-3});
 ///     …                                                // own optimiser: model.parameters(), network.gradient()
 ///
-///     H = encoder(X),  F^l ~ Q(F | H),  X_1 = H,  X_{l+1} = diffusion_l(X_l; F^l),  Y = X_{L+1} W_outᵀ + b_out
+///     H = encoder(X)                                        n × h        layers/node_embedding.hpp
+///     F^l ~ Q(F | H); deterministic: F^l = learner_l(X_l)   map per arc  variational_source.hpp, point_source.hpp
+///     X_1 = H,  X_{l+1} = layer_l(X_l; Δ_{F^l})             n × d' × f   diffusion_layer.hpp, … (layer_stack.hpp)
+///     Y = X_{L+1} W_outᵀ + 1 b_outᵀ                         n × C        readout_head.hpp
 ///
-/// Source: math: "The model", "Backward pass of one diffusion step". The layers with their formulas are in layers/,
-/// the objective in elbo.hpp.
+/// with X n × p, h = d' f and l = 1 … L. In code l counts from 0: layer l computes X_{l+2} from X_{l+1}.
+/// Source: math: "The model", "Backward pass of one diffusion step". The objective is in elbo.hpp.
 #pragma once
 
 #include "sheafnn/bsnn/network_passes.hpp"
@@ -56,8 +59,6 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
   [[nodiscard]] auto& sheaf_source() noexcept { return steps_.source; }
   /// The shape of features between layers.
   [[nodiscard]] const layers::DiffusionShape<S>& shape() const noexcept { return steps_.shape; }
-  /// The sheaf learner, which pair_head.hpp uses for pairs of nodes that need not be edges.
-  [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 
   /// Computes embeddings H and, for Bayesian models, the posterior Q(F | H).
   ///
@@ -76,58 +77,25 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       steps_.take(shared->steps_);
     }
   }
-  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not read.
-  /// The last step backwards is then finish_backward(embedding_bar).
-  ///
-  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
-  /// \throws std::invalid_argument  as above, embeddings of another shape, a model with a separate encoder
-  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
-    this->begin_pass(pass);
-    steps_.check(pass);
-    require_array(embedding, steps_.graph.node_count(), steps_.embedding_width(), "embedding");
-    require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
-    steps_.bind(pass.keeps());
-    steps_.set_pass(pass);
-    steps_.infer(embedding);  // Q(F | H)
-  }
-
-  /// Draws the sheaves of a sample and computes its outputs.
+  /// Draws the sheaves of a sample and computes X_{L+1} at nodes(), valid until the next pass.
   ///
   /// \throws std::invalid_argument  a sample outside 0 … 32767, or one that there is no explicit noise for
   /// \throws std::logic_error       begin() did not come before
-  MatrixView<S> draw(Index sample) {
-    const FeatureView<const S> x = diffuse(sample);                                                    // X_{L+1}
-    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
-    return steps_.output.output();
-  }
-  /// Draws the sheaves of a sample and computes X_{L+1} at nodes(), valid until the next pass.
-  ///
-  /// \throws  as draw()
   FeatureView<const S> diffuse(Index sample) {
     this->begin_draw(sample);
     FeatureView<const S> x = steps_.start_features();  // X_1 = H
     for (Index l = 0; l < steps_.layer_count(); ++l) {
-      if (l < steps_.sheaf_count()) steps_.build_sheaf(l, x);  // F^l
-      x = steps_.diffuse(l, x);                                // X_{l+1}
+      if (l < steps_.sheaf_count()) steps_.build_sheaf(l, x);  // F^{l+1}
+      x = steps_.diffuse(l, x);                                // X_{l+2}
     }
     this->end_draw();
     return x;
   }
-  /// Draws samples 0 … count − 1 after begin(), for evaluations, and calls use(outputs) for each sample.
-  ///
-  /// \throws std::invalid_argument  count not between 1 and 32768, or more than there is explicit noise for
-  /// \throws std::logic_error       begin() did not come before
-  template <class Use>
-  void draw_samples(Index count, const Use& use) {
-    require_between("samples", count, 1, 32768);
-    for (Index k = 0; k < this->sample_count(count); ++k) {
-      // All start from H: the first layer mixes it once.
-      steps_.first_mixing = k > 0       ? layers::MixedFeatures::reuse
-                            : count > 1 ? layers::MixedFeatures::compute_and_keep
-                                        : layers::MixedFeatures::compute;
-      use(draw(k));
-    }
-    steps_.first_mixing = layers::MixedFeatures::compute;
+  /// The same, and then computes the outputs Y from X_{L+1}.
+  MatrixView<S> draw(Index sample) {
+    const FeatureView<const S> x = diffuse(sample);                                                    // X_{L+1}
+    steps_.output.forward(steps_.execution, steps_.weights.readout, steps_.weights.output, x.rows());  // Y
+    return steps_.output.output();
   }
 
   /// Adds derivatives of layer weights, Q's parameters and H, from the derivative of the last draw's outputs.
@@ -166,9 +134,38 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     steps_.embed_backward();
     return steps_.total_kl();
   }
+
+  // For schedules, and for losses of pairs of nodes:
+  /// As NetworkPasses::draw_samples(), \throws included; the first layer mixes H once for all samples.
+  template <class Use>
+  void draw_samples(Index count, const Use& use) {
+    require_between("samples", count, 1, 32768);
+    for (Index k = 0; k < this->sample_count(count); ++k) {
+      steps_.first_mixing = k > 0       ? layers::MixedFeatures::reuse
+                            : count > 1 ? layers::MixedFeatures::compute_and_keep
+                                        : layers::MixedFeatures::compute;
+      use(draw(k));
+    }
+    steps_.first_mixing = layers::MixedFeatures::compute;
+  }
+  /// Begins a pass from embeddings H that were computed outside the network; features and encoder weights are not
+  /// read. The last step backwards is then finish_backward(embedding_bar).
+  ///
+  /// \param embedding  n × h without gaps; has to stay in place until the backward pass
+  /// \throws std::invalid_argument  as begin(pass), embeddings of another shape, a model with a separate encoder
+  void begin(const ForwardPass<S>& pass, const MatrixView<const S>& embedding) {
+    this->begin_pass(pass);
+    steps_.check(pass);
+    require_array(embedding, steps_.graph.node_count(), steps_.embedding_width(), "embedding");
+    require(!*steps_.model.options().separate_encoder, "separate_encoder", true, "it reads features");
+    steps_.bind(pass.keeps());
+    steps_.set_pass(pass);
+    steps_.infer(embedding);  // Q(F | H)
+  }
   /// Completes gradient() after a pass from given embeddings, and computes the derivative of the embeddings.
   ///
   /// \param embedding_bar  n × h, overwritten
+  /// \returns and \throws std::logic_error  as finish_backward()
   /// \throws std::invalid_argument  embedding_bar of another shape
   double finish_backward(const MatrixView<S>& embedding_bar) {
     require_array(embedding_bar, steps_.graph.node_count(), steps_.embedding_width(), "embedding_bar");
@@ -176,12 +173,14 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
     embedding_bar.eigen() = steps_.infer_backward().eigen();
     return steps_.total_kl();
   }
+  /// The sheaf learner, which pair_head.hpp uses for pairs of nodes that need not be edges.
+  [[nodiscard]] auto last_learner() noexcept requires Steps::has_pair_maps { return detail::LastLearner(steps_); }
 
  private:
   /// Computes the derivative of H from the derivative of X_{L+1} in features_bar().
   void accumulate_layers(FeatureView<S> bar, bool sheaf_begun = false) {
     steps_.sheaf_gradient_begun = sheaf_begun;
-    const bool first = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
+    const bool overwrites = steps_.begin_embedding_bar(steps_.execution, steps_.first_sample);
     steps_.clear_before_bars(steps_.execution);
     for (Index l = steps_.layer_count(); l-- > 0;) {
       steps_.diffuse_backward(l, bar);
@@ -189,7 +188,7 @@ class Network : public detail::NetworkPasses<Network<Model>, detail::NetworkStep
       steps_.add_before_bar(steps_.execution, l);
       bar = steps_.x_bar_view();
     }
-    steps_.add_embedding_bar(steps_.execution, first);
+    steps_.add_embedding_bar(steps_.execution, overwrites);
     steps_.first_sample = steps_.kept = false;
   }
 };

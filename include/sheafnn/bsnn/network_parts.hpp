@@ -152,22 +152,22 @@ struct NetworkParts {
   }
   /// Before the backward pass of a sample: layers that read X_1 add to embedding_bar.
   ///
-  /// \returns whether add_embedding_bar() will be the first to write there
-  bool begin_embedding_bar(Execution execution, bool first) {
+  /// \returns whether add_embedding_bar() overwrites embedding_bar, because nothing was added before
+  bool begin_embedding_bar(Execution execution, bool first_sample) {
     const bool added = layers.reads().first;
-    if (first && added) clear(execution, embedding_bar);
-    return first && !added;
+    if (first_sample && added) clear(execution, embedding_bar);
+    return first_sample && !added;
   }
   /// embedding_bar (+)= x_bar.
-  void add_embedding_bar(Execution execution, bool first) {
-    if (first) {
+  void add_embedding_bar(Execution execution, bool overwrites) {
+    if (overwrites) {
       std::swap(x_bar, embedding_bar);
     } else {
       add_array(execution, x_bar.size(), x_bar.data(), embedding_bar.data());
     }
   }
 
-  /// Before the backward pass of a sample.
+  /// Before the backward pass of a sample: X̄_{l−1} of layers that read it is 0.
   void clear_before_bars(Execution execution) {
     for (Buffer<S>& buffer : before_bar_) clear(execution, buffer);
   }

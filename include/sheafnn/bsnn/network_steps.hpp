@@ -9,6 +9,7 @@
 
 namespace sheafnn::detail {
 
+/// See the file comment. Unchecked: what NetworkPasses checks before it calls a step.
 template <class ModelType>
 struct NetworkSteps : NetworkParts<ModelType> {
   using Model = ModelType;
@@ -41,84 +42,60 @@ struct NetworkSteps : NetworkParts<ModelType> {
     return this->complex ? this->complex->output() : this->features_of(start);
   }
 
-  // For passes that share steps:
+  // Layers count from 0, so layer l reads X_{l+1} and F^{l+1} of the equations (network.hpp).
 
-  /// See NetworkPasses.
-  void share(const ForwardPass<S>& of) {
-    this->check(of);
-    this->bind(true);
-    set_pass(of);
-    for_masks(of, [](DropoutMask& mask, const Dropout& dropout) {
-      if (dropout.active()) mask.take_ahead();
-    });
-    embed(true);
-    if (shares_posterior()) infer({});
-  }
-  /// Takes H and Q(F | H) of a pass from the results of share(). \param shared  steps whose share() was called; may be
-  /// these steps
-  void take(NetworkSteps& shared) {
-    const MatrixView<const S> from = pass.training ? shared.embedding.output() : shared.embedding.clean();
-    if constexpr (Parts::is_sampled) {
-      if (shared.shares_posterior()) {
-        start_from(from);
-        this->source.take(shared.source);
-        return;
-      }
-    }
-    infer(from);
-  }
-  /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
-  template <class Use>
-  void for_masks(const ForwardPass<S>& of, const Use& use) {
-    use(this->embedding.entry_mask(), of.of_features());
-    use(this->embedding.mask(), of.of_hidden());
-    this->layers.for_masks([&](Index l, DropoutMask& mask) { use(mask, of.of_layer(l, 0)); });
-    this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
-  }
-
-  /// F^l: drawn from Q, or computed from x = X_l.
+  /// F^{l+1}: drawn from Q, or computed from x = X_{l+1}.
   void build_sheaf(Index l, const FeatureView<const S>& x) {
     this->source.build(execution, this->source_weights(), sheaf_input(l, x));
     if (this->layers.reads().scales) this->source.stack()[l].fetch_scales();
   }
-  /// X_{l+1} from x = X_l; the last layer for the requested nodes only.
+  /// X_{l+2} from x = X_{l+1}; the last layer for the requested nodes only.
   [[nodiscard]] FeatureView<const S> diffuse(Index l, const FeatureView<const S>& x) {
     const bool last = l + 1 == this->layer_count();
-    this->layers[l].forward(
-        {execution, this->sheaf_of(l), x, start_features(), last ? nodes : NodeSelection(this->graph.node_count()),
-         pass.of_layer(l, sample), pass.keeps(), l == 0 ? first_mixing : MixedFeatures::compute, this->scratch(0),
-         this->weights.filter, l > 1 ? this->layers[l - 2].output() : start_features(), layer_noise(l)});
+    this->layers[l].forward({.execution = execution,
+                             .sheaf = this->sheaf_of(l),
+                             .x = x,
+                             .first = start_features(),
+                             .nodes = last ? nodes : all_nodes(),
+                             .dropout = pass.of_layer(l, sample),
+                             .training = pass.keeps(),
+                             .mixing = l == 0 ? first_mixing : MixedFeatures::compute,
+                             .scratch = this->scratch(0),
+                             .filter = this->weights.filter,
+                             .before = l > 1 ? this->layers[l - 2].output() : start_features(),
+                             .noise = layer_noise(l)});
     return this->layers[l].output();
   }
 
-  /// Computes the derivatives of X_l (in x_bar), of the layer's weights and of its sheaf's blocks. Reads the derivative
-  /// of X_{l+1}, which is overwritten.
+  /// Computes the derivatives of X_{l+1} (in x_bar), of the layer's weights and of its sheaf's blocks. Reads the
+  /// derivative of X_{l+2}, which is overwritten.
   void diffuse_backward(Index l, const FeatureView<S>& bar) {
     const bool last = l + 1 == this->layer_count();
-    bool shares_sheaf =
-        last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();  // together with the next steps
+    // This sheaf has derivatives already: from a step after the layers (pair_head.hpp) or, where layers share one
+    // sheaf, from the layer above.
+    bool shares_sheaf = last ? sheaf_gradient_begun : l + 1 >= this->sheaf_count();
     if (!shares_sheaf && this->layers.reads().maps && this->layers.reads().blocks) {
       this->source.gradient().clear();  // a layer overwrites the derivatives of maps, or of blocks
       shares_sheaf = true;
     }
     kl_of_layers += sample_share() * this->layers[l].kl();
-    this->layers[l].backward({execution,
-                              this->sheaf_of(l),
-                              this->source.gradient(),
-                              shares_sheaf,
-                              bar,
-                              this->x_bar_view(),
-                              this->embedding_bar_view(),
-                              {this->scratch(0), this->scratch(1)},
-                              this->weights.filter,
-                              this->weights_bar.filter,
-                              this->before_bar_view(l),
-                              sample_share() * options.kl_weight});
+    this->layers[l].backward({.execution = execution,
+                              .sheaf = this->sheaf_of(l),
+                              .sheaf_gradient = this->source.gradient(),
+                              .accumulate = shares_sheaf,
+                              .output_bar = bar,
+                              .x_bar = this->x_bar_view(),
+                              .first_bar = this->embedding_bar_view(),
+                              .scratch = {this->scratch(0), this->scratch(1)},
+                              .filter = this->weights.filter,
+                              .filter_bar = this->weights_bar.filter,
+                              .before_bar = this->before_bar_view(l),
+                              .kl_weight = sample_share() * options.kl_weight});
   }
-  /// Computes the derivatives of Q's parameters, or of X_l and the learner's weights, from the derivatives of the
-  /// blocks of F^l.
+  /// Computes the derivatives of Q's parameters, or of X_{l+1} and the learner's weights, from the derivatives of
+  /// the blocks of F^{l+1}.
   void sheaf_backward(Index l) {
-    const SheafInput<S> read = sheaf_input(l, start_features());
+    const SheafInput<S> read = sheaf_input(l, start_features());  // x is not read backwards: sources kept it
     const double share = sample_share() / static_cast<double>(this->sheaf_count());
     if constexpr (Parts::is_sampled) {
       if (!closed_form) kl += share * this->source.log_ratio(execution, read);
@@ -175,6 +152,41 @@ struct NetworkSteps : NetworkParts<ModelType> {
   /// The weight of one sample in the objective.
   [[nodiscard]] double sample_share() const { return 1 / static_cast<double>(options.samples); }
 
+  // For passes that share steps:
+
+  /// See NetworkPasses.
+  void share(const ForwardPass<S>& of) {
+    this->check(of);
+    this->bind(true);
+    set_pass(of);
+    for_masks(of, [](DropoutMask& mask, const Dropout& dropout) {
+      if (dropout.active()) mask.take_ahead();
+    });
+    embed(true);
+    if (shares_posterior()) infer({});
+  }
+  /// Takes H and Q(F | H) of a pass from the results of share(). \param shared  steps whose share() was called;
+  /// may be these steps
+  void take(NetworkSteps& shared) {
+    const MatrixView<const S> from = pass.training ? shared.embedding.output() : shared.embedding.clean();
+    if constexpr (Parts::is_sampled) {
+      if (shared.shares_posterior()) {
+        start_from(from);
+        this->source.take(shared.source);
+        return;
+      }
+    }
+    infer(from);
+  }
+  /// Calls use(mask, dropout) for the dropouts of a training pass, with its first sample.
+  template <class Use>
+  void for_masks(const ForwardPass<S>& of, const Use& use) {
+    use(this->embedding.entry_mask(), of.of_features());
+    use(this->embedding.mask(), of.of_hidden());
+    this->layers.for_masks([&](Index l, DropoutMask& mask) { use(mask, of.of_layer(l, 0)); });
+    this->source.for_masks([&](Index sheaf, DropoutMask& mask) { use(mask, of.of_learner(sheaf, 0)); });
+  }
+
   Execution execution;
   ForwardPass<S> pass;
   NodeSelection nodes;                                  ///< of the rows of outputs
@@ -192,15 +204,15 @@ struct NetworkSteps : NetworkParts<ModelType> {
 
  private:
   /// X_1 = H, or its complex form.
-  void start_from(const MatrixView<const S>& embedding) {
-    start = embedding;
-    if (this->stalks && embedding.rows() > 0) {
-      if (masked_start.empty()) masked_start.resize(embedding.rows() * embedding.columns());
-      const MatrixView<S> present(masked_start.data(), embedding.rows(), embedding.columns());
-      this->stalks->mask(execution, all_nodes(), embedding, present, this->shape.channels);
+  void start_from(const MatrixView<const S>& from) {
+    start = from;
+    if (this->stalks && from.rows() > 0) {
+      if (masked_start.empty()) masked_start.resize(from.rows() * from.columns());
+      const MatrixView<S> present(masked_start.data(), from.rows(), from.columns());
+      this->stalks->mask(execution, all_nodes(), from, present, this->shape.channels);
       start = present;
     }
-    if (this->complex && embedding.rows() > 0) this->complex->forward(execution, embedding.data());
+    if (this->complex && from.rows() > 0) this->complex->forward(execution, from.data());
   }
   [[nodiscard]] NodeSelection all_nodes() const { return NodeSelection(this->graph.node_count()); }
   /// A buffer of n × h.
@@ -216,7 +228,11 @@ struct NetworkSteps : NetworkParts<ModelType> {
     }
   }
   [[nodiscard]] SheafInput<S> sheaf_input(Index l, const FeatureView<const S>& x) const {
-    SheafInput<S> r{l, x.rows(), pass.of_learner(l, sample), {pass.of_sheaf(l, sample)}, pass.keeps()};
+    SheafInput<S> r{.sheaf = l,
+                    .x = x.rows(),
+                    .dropout = pass.of_learner(l, sample),
+                    .noise = {pass.of_sheaf(l, sample)},
+                    .keep = pass.keeps()};
     if (!pass.noise.empty()) {
       r.noise.values = pass.noise[static_cast<std::size_t>(sample * this->sheaf_count() + l)].data();
     }

@@ -1,5 +1,7 @@
 /// \file
-/// Options of the networks (architecture) and of one training step (dropout, KL term, samples).
+/// ModelOptions: a network's architecture, and resolve(), which fills in defaults and checks it. Also how the KL
+/// term and samples enter the loss: KlSchedule, SampleLoss, KlEstimator. Dropout rates: forward_pass.hpp,
+/// train_options.hpp.
 #pragma once
 
 #include <array>
@@ -82,7 +84,7 @@ struct ModelOptions {
   SpreadRange spread = SpreadRange::concentrated;
 
   bool second_linear = false;  ///< a second linear layer in the encoder
-  bool linear = false;         ///< keep the first layer's sheaf for all layers
+  bool linear = false;         ///< one sheaf, the first layer's, for all layers: the published code's name
   bool left_weights = true;    ///< A_l, mixing stalk coordinates
   bool right_weights = true;   ///< B_l, mixing channels
   bool activation = true;      ///< ELU in the encoder and after each diffusion

@@ -142,7 +142,7 @@ TrainResult train_on_subgraphs(Model& model, const GraphRows& rows, const Split&
     check_finite(objective, report.epoch, stepped);
     const bool finite = adam.step(network.execution(), parameters, network.gradient(), options.weight_decay,
                                   options.sheaf_decay, options.decay);
-    if (!finite) check_finite(parameters, network.gradient(), report.epoch, stepped);
+    if (!finite) throw_not_finite(parameters, network.gradient(), report.epoch, stepped);
     report.loss += labelled * objective.objective;
     report.nll += labelled * objective.loss;
     report.kl += labelled * objective.kl;

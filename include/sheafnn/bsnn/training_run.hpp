@@ -1,9 +1,11 @@
 /// \file
-/// TrainingRun: one training from its first epoch to the best one. Epoch t is
+/// TrainingRun: trains until patience, a callback or the last epoch, then takes the best epoch's parameters.
+/// Epoch t:
 ///
-///     θ ← Adam(θ, ∇L_t(θ));   validation loss of θ;   L_{t+1}(θ) and its derivative,
+///     for each batch b, by default one:  θ ← Adam(θ, ∇L_{t,b}(θ))
+///     validation loss of θ;  L_{t+1,1}(θ) and its derivative
 ///
-/// the last two in the order that EpochSchedule finds fastest.
+/// L: elbo.hpp. The two parts of the last line come in the order that EpochSchedule finds fastest.
 #pragma once
 
 #include <algorithm>
@@ -44,9 +46,10 @@ inline void check_finite(const Elbo& elbo, Index epoch, bool stepped) {
   if (!std::isfinite(elbo.loss)) throw_diverged(epoch, "the loss", elbo.loss, stepped);
   if (!std::isfinite(elbo.kl)) throw_diverged(epoch, "the KL term", elbo.kl, stepped);
 }
-/// … after the step, when it found a gradient that is not finite, or whose square is not, …
+/// … after the step, if it found a gradient that is not finite, or whose square is not, …
 template <class S>
-void check_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch, bool stepped) {
+[[noreturn]] void throw_not_finite(const ParameterSet<S>& parameters, const Buffer<S>& gradient, Index epoch,
+                                   bool stepped) {
   for (const ParameterInfo& info : parameters.info()) {
     for (Index i = info.offset; i < info.offset + info.size; ++i) {
       const S value = gradient[i];
@@ -186,11 +189,12 @@ class TrainingRun {
   /// θ ← Adam(θ, ∇L); begins the epoch's report.
   void step(Index epoch) {
     const auto start = Clock::now();
-    check_finite(elbo_, epoch, epoch > 0);
+    const bool stepped = adam_.step_count > 0;
+    check_finite(elbo_, epoch, stepped);
     const Buffer<S>& gradient = schedule_.network().gradient();
     const bool finite = adam_.step(schedule_.execution(), parameters_, gradient, options_.weight_decay,
                                    options_.sheaf_decay, options_.decay);
-    if (!finite) check_finite(parameters_, gradient, epoch, epoch > 0);
+    if (!finite) throw_not_finite(parameters_, gradient, epoch, stepped);
     const double share = 1 / static_cast<double>(step_count());
     of_epoch_.objective += share * elbo_.objective;
     of_epoch_.loss += share * elbo_.loss;

@@ -18,7 +18,7 @@ class FastestVariant {
   static constexpr int warm_up = 2;         ///< … of which the first do not count: caches and threads are cold
   static constexpr int longest_stay = 512;  ///< rounds without trials
 
-  /// \param variants  1 … max_variants
+  /// Unchecked: `variants` is 1 … max_variants.
   explicit FastestVariant(int variants) noexcept : variants_(variants) {}
 
   /// The variant of the next round, in [0, variants).

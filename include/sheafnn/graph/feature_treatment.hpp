@@ -1,6 +1,8 @@
 /// \file
-/// FeaturePlan: what a network does to node features before it reads them, column by column. fit_features.hpp makes it
-/// from the features of a graph; applied to the features of any graph, it does the same. Source: math: "Features".
+/// FeaturePlan: what a network does to node features before it reads them, column by column. It turns
+/// n × given_columns() numbers into n × columns(). fit_features.hpp makes it from the features of a graph; applied
+/// to the features of any graph, it does the same. Source: math: "Features".
+/// It throws std::invalid_argument for numbers that a plan cannot have, and for features with other columns.
 #pragma once
 
 #include <algorithm>

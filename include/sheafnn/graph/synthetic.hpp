@@ -1,5 +1,6 @@
 /// \file
-/// Seeded synthetic node classification tasks with chosen homophily, degree spread and feature noise.
+/// synthetic(): a seeded node classification task with chosen homophily, degree spread and feature noise. Labels
+/// are balanced. An edge joins two nodes of one class with probability `homophily`. Features are n × p word counts.
 #pragma once
 
 #include <algorithm>

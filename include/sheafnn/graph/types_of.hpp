@@ -56,7 +56,8 @@ namespace detail {
   return r;
 }
 
-/// Gives arcs, edges and nodes of a graph the features and types that they have in a whole. Takes any graphs.
+/// Gives arcs, edges and nodes of a graph the features and types that they have in a whole. Unchecked: arc_of
+/// and node_of give numbers of the whole.
 ///
 /// \param arc_of   arc_of(a): number in the whole of arc a
 /// \param node_of  likewise of a node

@@ -1,14 +1,19 @@
 /// \file
-/// What a diffusion layer ends with, and the derivative, at one coordinate of a node and a tile T of channels:
+/// What a layer or an encoder ends with, and the derivative, at one coordinate of a node and a tile T of channels:
 ///
-///     X' = gain X − act(Z),   gain = 1 + tanh ε,   act = ELU or nothing       (math: "The model" (3.6))
-///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                             (math: "Backward pass of one diffusion step" (3.19))
-///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ               (math: "Deep networks" (3.39, 3.40))
-///     X' = act(Y − Z + b),   X' = 2X − X_before − act(Z)                       (math: "Convolutions and waves" (3.43, 3.44);
-///                                                                              "Convolutions on given sheaves" (8.5))
-///     X' = gain X − act(Z + b)                                                 (math: "Layers and learner" (7.6))
-///     X' = X + act(Y + b),   Y from means over neighbours                      (math: "Copresheaves" (3.50))
-///     X' = act(M),   X' = X + act(M − Y)                                       (math: "Sheaf attention" (3.47))
+///     X' = gain X − act(Z),   gain = 1 + tanh ε,   act = ELU or nothing     gated(), gain(), activated()
+///     Z̄ = −X̄' act′(Z),   ε̄ = (1 − tanh² ε) Σ X X̄'                           activated_bar(), gain_slope()
+///     G = (1 − α)(X̃ − Z) + α X₁,   X̄₁ += α Ḡ,   Z̄ = −(1 − α) Ḡ             ResidualShare
+///     X' = act(Y − Z + b)                                                   ConvolutionEnd, ChosenConvolutionEnd
+///     X' = 2X − X_before − act(Z)                                           WaveEnd
+///     X' = gain X − act(Z + b)                                              HypergraphEnd
+///     X' = X + act(Y + b),   Y from means over neighbours                   CopresheafEnd
+///     X' = act(M),   X' = X + act(M − Y)                                    AttentionEnd
+///
+/// Source: math: "The model" (3.6), "Backward pass of one diffusion step" (3.19). Residuals: math: "Deep networks"
+/// (3.39, 3.40). Convolutions and waves: math: "Convolutions and waves" (3.43, 3.44). Convolutions besides:
+/// math: "Convolutions on given sheaves" (8.5). Hypergraphs: math: "Layers and learner" (7.6). Copresheaves:
+/// math: "Copresheaves" (3.50). Attention: math: "Sheaf attention" (3.47).
 ///
 /// Takes any numbers.
 #pragma once
@@ -38,13 +43,13 @@ template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated(const T& z, bool activation) {
   return activation ? elu(z) : z;
 }
-/// −x̄ act′(z).
+/// The derivative of Z where X' has −act(Z): −x̄ act′(z).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T activated_bar(const T& x_bar, const T& z, bool activation) {
   return activation ? -x_bar * elu_derivative(z) : -x_bar;
 }
 
-/// x̄ act′, from act(x).
+/// The derivative of z where X' has +act(z), from act(z): x̄ act′(z).
 template <class T>
 [[nodiscard]] SHEAFNN_HD SHEAFNN_INLINE T before_activation(const T& activated, const T& bar, bool activation) {
   return activation ? bar * layers::elu_slope(activated) : bar;

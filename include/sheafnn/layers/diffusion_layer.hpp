@@ -1,6 +1,9 @@
 /// \file
-/// DiffusionLayer: X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), with its backward pass. Source: paper, sheaf
-/// diffusion layer; math: "The model" (3.6), "Backward pass of one diffusion step" (3.19).
+/// DiffusionLayer: X' = (1 + tanh ε) ∘ X − ELU(Δ (I ⊗ A) dropout(X) Bᵀ), with its backward pass. X is n × d' × f,
+/// A d' × d', B f × f, and ε has d' numbers. Source: paper, sheaf diffusion layer; math: "The model" (3.6),
+/// "Backward pass of one diffusion step" (3.19).
+///
+/// In formulas S_u scales node u (Δ = S L S, W = S Y, R = L W, Z = S R); in code S is the scalar type.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +20,7 @@
 
 namespace sheafnn::layers {
 
-/// math: "The model" (3.6).
+/// Buffers of one layer on one graph; A, B, ε: DiffusionWeights.
 template <RestrictionMapFamily Family, class S>
 class DiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
   using Base = WeightedLayer<Family, S, DiffusionWeights>;
@@ -47,7 +50,7 @@ class DiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
 
   /// z̄ = −x̄ ∘ ELU′(z), r̄ = S z̄, S̄_u = z̄_u r_uᵀ, and ε̄_i = (1 − tanh² ε_i) Σ_{u, c} x x̄, where x̄ is output_bar or,
   /// at nodes that were not computed, 0.
-  void backward_activation(const LayerBackwardCall<Family, S>& call, const S* gain) {
+  void backward_to_r(const LayerBackwardCall<Family, S>& call, const S* gain) {
     const Index d = diffusion_->coordinates;
     const bool activation = setting_.diffusion.activation;
     const S* const output_bar = call.output_bar.data();
@@ -71,7 +74,7 @@ class DiffusionLayer : public WeightedLayer<Family, S, DiffusionWeights> {
     for (Index i = 0; i < d; ++i) {
       S sum = S(0);
       for (Index chunk = 0; chunk < mixing_.chunks().count; ++chunk) sum += partial_[chunk * max_coordinates + i];
-      out[i] += kernels::gain_slope(gain[i] - S(1)) * sum;
+      out[i] += kernels::gain_slope(gain[i] - S(1) /* tanh ε */) * sum;
     }
   }
 
@@ -87,7 +90,7 @@ DiffusionLayer<Family, S>::DiffusionLayer(const Graph& graph, const DiffusionSha
     : Base(graph, diffusion, setting),
       mixing_(graph.own_node_count(), diffusion.coordinates, diffusion.channels, setting.diffusion.left,
               setting.diffusion.right),
-      step_(graph, diffusion, true),
+      step_(graph, diffusion, /*gives_z*/ true),
       partial_(mixing_.chunks().count * max_coordinates) {
   setting_.diffusion.residual = true;  // this layer has ε
 }
@@ -100,6 +103,7 @@ void DiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
   const S* const x = call.x.data();
   input_ = x;
   step_.begin(call);
+  // Y = (I ⊗ A) dropout(X) Bᵀ and W = S Y, group by group.
   if (!call.training && call.mixing == MixedFeatures::reuse) {
     step_.scale(call, mixing_.output());
   } else {
@@ -110,6 +114,7 @@ void DiffusionLayer<Family, S>::forward(const LayerCall<Family, S>& call) {
   S gain[max_coordinates];
   gains(weights_, gain);
   const bool activation = setting_.diffusion.activation;
+  // Z = S L W;  X' = gain X − ELU(Z).
   step_.diffuse(call, mixing_.output(), output_.data(),
                 [=, &gain]<class T>(const auto& c, Index in, Index i, const T& z) SHEAFNN_INLINE_LAMBDA {
                   return kernels::gated(T(gain[i]), c.load(x + in), kernels::activated(z, activation));
@@ -125,7 +130,7 @@ void DiffusionLayer<Family, S>::backward(const LayerBackwardCall<Family, S>& cal
   S gain[max_coordinates];
   gains(weights_, gain);
   S *const x_bar = call.x_bar.data(), *const y_bar = call.scratch[0].data();
-  backward_activation(call, gain);
+  backward_to_r(call, gain);  // r̄ = S z̄ into scratch[1]
   step_.end_backward(call, y_bar);
   detail::clear_halo(*graph_, x_bar, diffusion_->row());
   mixing_.backward(call.execution, weights_, gain, y_bar, x_bar, weights_bar_);

@@ -25,7 +25,7 @@
 
 namespace sheafnn::detail {
 
-/// For features that are there already.
+/// FeatureMixing::forward() without a `prepare`.
 struct NothingToPrepare {
   void operator()(Index, Index) const noexcept {}
 };
@@ -53,7 +53,7 @@ class FeatureMixing {
   /// \param left, right  are there A (d' × d') and B (f × f)?
   FeatureMixing(Index nodes, Index coordinates, Index channels, bool left, bool right);
 
-  /// Y of the last forward pass, n × d' × f.
+  /// Y, n × d' × f, if the last forward() kept it; otherwise unspecified numbers.
   [[nodiscard]] const S* output() const noexcept { return output_; }
 
   /// Computes output() from x, which must not change until backward().

@@ -2,6 +2,8 @@
 /// LaplacianStep: Z = Δ X inside a layer, with its backward pass to X and to the sheaf (math: "Diffusion in three steps"
 /// (3.15)). On a part of a graph it fetches the rows of the halo that it reads.
 ///
+/// In formulas S_u scales node u (Δ = S L S, W = S X, R = L W, Z = S R); in code S is the scalar type.
+///
 /// forward() and backward() read and write whole arrays. A layer may compute at a node while Z is in registers instead: begin(),
 /// scale() and diffuse(), then begin_backward() and end_backward(). Unchecked: in these, shapes of views and arrays, and
 /// call.scratch, which evaluations overwrite; layers check them.
@@ -132,8 +134,16 @@ class LaplacianStep {
 
   /// The partition of the own nodes for sums over them, which do not depend on the number of threads.
   [[nodiscard]] NodeChunks chunks() const noexcept { return detail::chunks_of_groups(graph_->own_node_count()); }
-  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: S z̄ into call.scratch[1],
-  /// and the part of the derivatives of S that comes from z̄. Where the pass computed nothing, x_bar becomes 0.
+  /// The first half of the backward pass at own nodes [begin, end), by the calling thread: r̄ = S z̄ into
+  /// call.scratch[1], and S̄_u (+)= z̄_u r_uᵀ. Where the pass computed nothing, x_bar becomes 0.
+  ///
+  ///     step.begin_backward<true>(call, begin, end, x_bar, [&]<class T>(const auto& walk) {
+  ///       T sum = T(S(0));  // over the nodes, at channels of this tile
+  ///       walk([&](const auto& c, Index in, Index at, Index i, const T& z) {
+  ///         sum += z;
+  ///         return c.load(output_bar + at);  // z̄
+  ///       });
+  ///     });
   ///
   /// For every tile T of channels it calls each.template operator()<T>(walk), which calls walk(z_bar) once. It calls
   /// z_bar(c, in, at, i, z) for coordinate i of every node, with c and `in` as in diffuse() and the place `at` in rows of the

@@ -211,7 +211,7 @@ class WeightedLayer : public Layer<Family, S> {
   }
 
   const Graph* graph_;
-  const DiffusionShape<S>* diffusion_;
+  const DiffusionShape<S>* diffusion_;  ///< the shape of features
   LayerSetting setting_;
   Weights<const S> weights_;
   Weights<S> weights_bar_;

@@ -1,6 +1,6 @@
 /// \file
-/// What the two sheaf sources of a network share. VariationalSource is a posterior over sheaves, for Bayesian models;
-/// PointSource is a sheaf computed from each layer's features.
+/// What the sheaf sources of networks share. VariationalSource is a posterior over sheaves, for Bayesian models;
+/// PointSource is a sheaf computed from each layer's features; GivenSource has maps that are given.
 ///
 /// A source has infer(), build(), and backwards begin_backward(), backward(), finish_backward(): infer() and
 /// finish_backward() once per pass, the others for every sheaf.

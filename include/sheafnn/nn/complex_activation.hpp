@@ -2,7 +2,7 @@
 /// ComplexActivation: activations of complex numbers z = a + i b, and what their backward passes need, over T =
 /// float, double or Pack. Source: math: "Directed sheaves" (3.55).
 ///
-/// Unchecked: values of NaN are NaN.
+/// NaN stays NaN, except that complex_relu is 0 for a < 0, whatever b is.
 #pragma once
 
 #include <array>

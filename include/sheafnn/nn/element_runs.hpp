@@ -1,6 +1,6 @@
 /// \file
-/// ElementRuns: the elements of a dropout mask as elements of a larger mask. A process has a part of it: rows of some nodes,
-/// in any order. Their bits equal the bits in the larger mask.
+/// ElementRuns: which elements of the whole graph's dropout mask the elements of a part are, so that every rank
+/// draws the same bits. A part has the rows of some nodes, in any order.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,7 @@
 
 namespace sheafnn::layers {
 
-/// Weight decay is chosen per group.
+/// Weight decay and learning rate are chosen per group.
 enum class ParameterGroup : std::uint8_t { network, sheaf_learner };
 
 /// One named matrix.
