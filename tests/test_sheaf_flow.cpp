@@ -342,7 +342,7 @@ TEST_CASE("continuous-time diffusion: what is not allowed, and flows that need t
   options.max_steps = 4;
   const std::string message = message_of(options);
   CAPTURE(message);
-  for (const char* part : {"to time 1.5", "max_steps = 4", "accepted", "rejected", "absolute_tolerance = 1e-07"}) {
+  for (const char* part : {"to time 1.5", "max_steps = 4", "accepted", "rejected", "absolute_tolerance is 1e-07"}) {
     CHECK(message.find(part) != std::string::npos);
   }
   const auto refused = [&](auto member, auto value, const char* part) {
