@@ -131,6 +131,9 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
 [[nodiscard]] inline Graph read_text_graph(const TextFiles& files, const NodeTable& table, Index n,
                                            const TextOptions& options, EdgeColumns& columns) {
   if (options.reads_edge_columns()) {
+    if (files.edges.extension() == ".mtx") {
+      fail(files.edges.string(), "is a matrix; types, labels and numbers of edges are columns of edges.csv");
+    }
     return read_edge_columns(
         CsvReader(files.edges), numbers_of(files, table, n),
         {options.edge_types, options.edge_labels, options.edge_target, options.missing_labels}, columns);
