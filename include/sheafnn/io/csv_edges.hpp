@@ -359,9 +359,11 @@ class EdgeListReader {
     if (text == column.value) return;
     const auto value = sheafnn::detail::parse_decimal(text);
     if (value && value == sheafnn::detail::parse_decimal(column.value)) return;
+    const bool missing = !chosen_.empty() && list_.texts.empty();
     fail(csv_.where(), "column ", column.name, " is '", printable(text), "', and '", printable(column.value),
          "' in line ", column.line,
-         column.kind == Kind::type ? unread_types
+         missing                     ? sheafnn::detail::concat("; there is no column '", printable(chosen_), "'")
+         : column.kind == Kind::type ? std::string(unread_types)
                                    : "; edges have no weights or other attributes here: remove the column. The "
                                      "program links learns labels and numbers of edges (--edge-labels, --edge-target)");
   }
