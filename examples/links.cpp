@@ -288,8 +288,8 @@ int main(int argc, char** argv) {
   auto* candidates =
       files
           ->add_option("--candidates", s.candidates,
-                       "CSV file with the pairs to rank or predict, as edges.csv has them (default: the edges whose label or "
-                       "number is unknown, or else the test pairs)")
+                       "CSV file with the pairs to rank or predict, as edges.csv has them (default: edges with an unknown "
+                       "label or number, or else the test pairs)")
           ->needs(ranking);
   files
       ->add_option("--load", s.load,

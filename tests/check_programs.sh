@@ -591,6 +591,8 @@ END
   sed -i 's/^person 1,person 0,.*/person 1,person 0,NA/' signed/edges.csv
   refuse "column 'sign': label 'NA' is not allowed; it usually means a missing value\. Leave an unknown label empty\. Or" "${of_signs[@]}"
   "${of_signs[@]}" --missing-labels NA | diff - signs.txt || fail "an unknown sign by another word"
+  sed -i 's/^person 1,person 0,.*/person 1,person 0,NA/' timed/edges.csv
+  "${of_hours[@]}" | diff - hours.txt || fail "an unknown number by another word"
   sed -i 's/^person 1,person 0,.*/person 1,person 0,much/' timed/edges.csv
   refuse "column 'hours, a week': 'much' is not a finite number" "${of_hours[@]}"
 fi

@@ -189,11 +189,12 @@ def missing_words(missing: Any) -> list[str] | None:
     return _checks.text_list("missing_labels", missing, "a list of texts that mean an unknown label")
 
 
-def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None, of: str = "nodes") -> tuple[np.ndarray, np.ndarray]:
     """Class numbers (-1: unknown) and classes. None, NaN and the like are unknown.
 
     :param minus_one: among numbers, -1 is unknown as well, and smaller whole ones are errors
     :param missing_labels: texts that are unknown; None: none, and words that usually mean a missing value are errors
+    :param of: what messages call those that have labels
     """
     missing = missing_words(missing_labels)
     array = label_array(labels)
@@ -201,7 +202,7 @@ def encode(labels: Any, count: int, minus_one: bool, missing_labels: Any = None)
         hint = ""
         if array.ndim == 2 and array.shape[0] == count:
             hint = "; labels.ravel() of one column" if array.shape[1] == 1 else "; of one-hot rows take labels.argmax(axis=1)"
-        raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {count} nodes{hint}")
+        raise ValueError(f"labels: shape {array.shape} is not allowed; expected one label for each of {count} {of}{hint}")
     if array.dtype.kind == "V":
         raise ValueError(f"labels: {array.dtype} is not allowed; expected numbers or texts")
     known = known_labels(array)

@@ -65,14 +65,16 @@ inline void read_edge_labels(const Graph& graph, const EdgeList& list, const Edg
   columns.labels = values_of_edges<std::int32_t>(graph, list, rules.labels, labels.codes, -1,
                                                  [](std::int32_t label) { return label >= 0; });
 }
-/// Numbers of edges; an empty text is unknown. \throws std::runtime_error  another text
+/// Numbers of edges; an empty text and words that mean a missing value are unknown. \throws std::runtime_error  another text
 inline void read_edge_targets(const Graph& graph, const EdgeList& list, const EdgeColumnRules& rules,
                               EdgeColumns& columns) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   const std::string name = "'" + printable(rules.targets) + "'";
   std::vector<double> of_lines;
   for (std::size_t i = 0; i < list.texts.size(); ++i) {
-    of_lines.push_back(list.texts[i].empty() ? unknown : finite_number(list.where(i), name, list.texts[i]));
+    const std::string& text = list.texts[i];
+    const bool missing = text.empty() || sheafnn::detail::means_missing(text);
+    of_lines.push_back(missing ? unknown : finite_number(list.where(i), name, text));
   }
   columns.targets = values_of_edges(graph, list, rules.targets, of_lines, unknown,
                                     [](double value) { return value == value; });
