@@ -166,7 +166,8 @@ void print_ranks(const sheafnn::EdgeTargets& links, const sheafnn::LinkPredictio
 
 /// Test figures of a task.
 void print_test(const links_program::PairTask& task, const links_program::PairTargets& targets,
-                const sheafnn::TrainResult& r, const Predictor& predictor, const std::vector<Edge>& test, Index hits) {
+                const sheafnn::TrainResult& r, const Predictor& predictor, const std::vector<Edge>& test,
+                Index hits) {
   if (task.links()) {
     std::printf("test loss %.3f, ROC AUC %.3f, average precision %.3f\n", r.test_nll, r.test_roc_auc,
                 r.test_average_precision);
@@ -174,7 +175,8 @@ void print_test(const links_program::PairTask& task, const links_program::PairTa
   } else if (task.numbers()) {
     std::printf("test R² %.3f\n", r.test_accuracy);
     programs::print_target_figures("test edges",
-                                   links_program::test_errors(task, targets, predictor.numbers(test).expectations), 0);
+                                   links_program::test_errors(task, targets, predictor.numbers(test).expectations),
+                                   0);
   } else {
     std::printf("test loss %.3f, accuracy %.1f%% (largest class %.1f%%), ROC AUC %.3f, average precision %.3f\n",
                 r.test_nll, 100 * r.test_accuracy,
@@ -199,7 +201,8 @@ void run(Settings s, const sheafnn::Dataset& data) {
   std::vector<Edge> candidates = s.candidates.empty() ? unknown_edges(data) : read_pairs(s.candidates, data);
   s.split.seed = s.train.seed;
   const bool numeric = !s.data.text.edge_target.empty();
-  links_program::PairTask task{numeric ? s.data.text.edge_target : s.data.text.edge_labels, data.edge_class_names,
+  links_program::PairTask task{numeric ? s.data.text.edge_target : s.data.text.edge_labels,
+                               data.edge_class_names,
                                {}};
   const links_program::PairTargets targets =
       links_program::split_pairs(data, task, numeric ? "--edge-target" : "--edge-labels", numeric, s.split);
@@ -221,8 +224,7 @@ void run(Settings s, const sheafnn::Dataset& data) {
   std::printf("best epoch %td, validation loss %.3f\n", r.best_epoch, r.validation_loss);
   if (!s.save.empty()) sheafnn::io::write_safetensors(s.save, outcome.checkpoint);
   const links_program::Trained network{"the network", outcome.checkpoint, bayesian};
-  const Predictor predictor(network, task, links.graph, data,
-                            programs::best_epoch_options(s.train, r.best_epoch));
+  const Predictor predictor(network, task, links.graph, data, programs::best_epoch_options(s.train, r.best_epoch));
   std::vector<Edge> test;
   for (const std::int32_t t : links.split.test) test.push_back(links.pairs[static_cast<std::size_t>(t)]);
   if (!test.empty()) print_test(task, targets, r, predictor, test, s.hits);
@@ -272,25 +274,27 @@ int main(int argc, char** argv) {
                "links");
   programs::add_dataset_options(app, s.dataset, s.synthetic, s.data);
   auto* text = app.get_option_group(programs::text_group);
-  auto* labels = text->add_option("--edge-labels", s.data.text.edge_labels,
-                                  "learn the labels in this column of the edge list, such as signs, in place of links; an "
-                                  "empty label is unknown");
-  auto* target = text->add_option("--edge-target", s.data.text.edge_target,
-                                  "learn the numbers in this column of the edge list in place of links; an empty number is "
-                                  "unknown")
-                     ->excludes(labels);
+  auto* labels =
+      text->add_option("--edge-labels", s.data.text.edge_labels,
+                       "learn the labels in this column of the edge list, such as signs, in place of links; an "
+                       "empty label is unknown");
+  auto* target =
+      text->add_option("--edge-target", s.data.text.edge_target,
+                       "learn the numbers in this column of the edge list in place of links; an empty number is "
+                       "unknown")
+          ->excludes(labels);
   auto* files = app.add_option_group("Files");
-  auto* ranking =
-      files->add_option("--ranking,--predictions", s.ranking,
-                        "write the pairs to this CSV file: the most probable link first, or labels or numbers of edges");
+  auto* ranking = files->add_option(
+      "--ranking,--predictions", s.ranking,
+      "write the pairs to this CSV file: the most probable link first, or labels or numbers of edges");
   auto* save = files->add_option("--save", s.save,
                                  "write the trained network to this .safetensors file, which Python reads");
-  auto* candidates =
-      files
-          ->add_option("--candidates", s.candidates,
-                       "CSV file with the pairs to rank or predict, as edges.csv has them (default: edges with an unknown "
-                       "label or number, or else the test pairs)")
-          ->needs(ranking);
+  auto* candidates = files
+                         ->add_option("--candidates", s.candidates,
+                                      "CSV file with pairs to rank or predict, as edges.csv has them (default: "
+                                      "edges with unknown labels or "
+                                      "numbers, or else the test pairs)")
+                         ->needs(ranking);
   files
       ->add_option("--load", s.load,
                    "rank or predict --candidates with the network of this .safetensors file, which sees all edges")
@@ -302,8 +306,10 @@ int main(int argc, char** argv) {
   model->add_option("--model", s.model, "nsd, or bsnn (Bayesian)")
       ->capture_default_str()
       ->check(CLI::IsMember({"nsd", "bsnn"}));
-  model->add_option("--score", score, "score of a pair: dot, bilinear, or the sheaf's energy (default: energy for links, bilinear for labels "
-                    "and numbers)");
+  model->add_option(
+      "--score", score,
+      "score of a pair: dot, bilinear, or the sheaf's energy (default: energy for links, bilinear for labels "
+      "and numbers)");
   model->add_option("--outputs", s.network.classes, "number of outputs per node, from which scores are computed")
       ->capture_default_str();
   const auto all = [](std::string_view) { return true; };

@@ -23,7 +23,8 @@ Outcome train_model(const Job& job) {
   const auto train = [&](const auto& loss) {
     return sheafnn::train(model, job.links.graph, job.data.features, loss, job.links.split, job.train);
   };
-  const sheafnn::MatrixView<const double> values(job.values.data(), static_cast<sheafnn::Index>(job.values.size()), 1);
+  const sheafnn::MatrixView<const double> values(job.values.data(), static_cast<sheafnn::Index>(job.values.size()),
+                                                 1);
   r.result = job.values.empty() ? train(sheafnn::edge_class_loss(job.links, job.class_count, job.score))
                                 : train(sheafnn::edge_regression_loss(job.links, values, job.score));
   r.parameters = model.parameters().size();

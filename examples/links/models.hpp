@@ -2,13 +2,13 @@
 /// The models of the program links, which the Python package has as well: diagonal maps of stalk dimension 2, compiled apart.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <sheafnn/bsnn/edge_prediction.hpp>
 #include <sheafnn/bsnn/options.hpp>
 #include <sheafnn/bsnn/train_options.hpp>
 #include <sheafnn/graph/dataset.hpp>
 #include <sheafnn/graph/edge_split.hpp>
-#include <map>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -39,7 +39,7 @@ struct Job {
   const sheafnn::TrainOptions& train;  ///< with the seed, of the initial weights as well
   bool bayesian = false;
   sheafnn::Index class_count = 2;
-  std::span<const double> values = {};               ///< one number for each target; empty: labels
+  std::span<const double> values = {};            ///< one number for each target; empty: labels
   std::map<std::string, std::string> notes = {};  ///< what the checkpoint stores of the targets
 };
 /// The checkpoint names the score, and keeps its parameters.

@@ -116,8 +116,9 @@ struct PairTargets {
     return r;
   }
   known(data.edge_targets);
-  r.edges = sheafnn::split_edges(data.graph, sheafnn::detail::known_rows(data.edge_targets, data.graph.edge_count()),
-                                 1, options);
+  r.edges =
+      sheafnn::split_edges(data.graph, sheafnn::detail::known_rows(data.edge_targets, data.graph.edge_count()), 1,
+                           options);
   r.numbers.name = data.name;
   r.numbers.graph = sheafnn::Graph(r.edges.count(), std::vector<sheafnn::Edge>());
   r.numbers.target_names = {task.column};

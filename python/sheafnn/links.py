@@ -242,7 +242,7 @@ class LinkPredictor(BaseEstimator):
                 )
             return {
                 "accuracy": float(accuracy_score(known, self.classes_[probabilities.argmax(axis=1)])),
-                "loss": float(log_loss(known, probabilities, labels=self.classes_)),
+                "loss": float(log_loss(known, probabilities / probabilities.sum(axis=1, keepdims=True), labels=self.classes_)),
             }
         linked = probabilities[:, 1]
         if known.shape != linked.shape or not np.isin(known, (0, 1)).all() or len(np.unique(known)) < 2:
@@ -291,7 +291,7 @@ class LinkPredictor(BaseEstimator):
         else:
             pairs = _edges.edge_array(edges, data.node_count)
         if self.targets == "classes":
-            codes, classes = _labels.encode(y, len(pairs), minus_one=False, of="edges")
+            codes, classes = _labels.encode(y, len(pairs), minus_one=False, signs=True, of="edges")
             return _edges.of_edges("y", pairs, codes, codes >= 0, data.edges, -1), classes, none[2]
         numbers = target_array(y, len(pairs), of="edges")
         if numbers.ndim != 1:

@@ -102,12 +102,12 @@ nb::dict rank_figures(const std::vector<double>& links, const std::vector<double
 /// \param score    empty: the default of these targets
 /// \param split    options of EdgeSplitOptions
 /// \param labels, class_names  of the edges of the graph, for classes \param numbers  of the edges, for numbers
-/// \returns  the model, figures of its best epoch, its epochs, the data with the edges that the network sees, the test
-///           pairs, their labels (of links: which are edges), their numbers, and further figures of them
+/// \returns  the model, figures of its best epoch, its epochs, the data with the edges that the network sees. Of the test
+///           pairs: nodes, labels (of links: which are edges), numbers, and further figures
 nb::tuple train(const Dataset& data, const std::string& targets, std::string_view model, const std::string& score,
                 Index outputs, Texts split, const Texts& network, const Texts& training,
-                const std::vector<Index>& hits, std::uint64_t seed, const nb::object& report, bool keep_interrupted,
-                const Input<std::int32_t>& labels, std::vector<std::string> class_names,
+                const std::vector<Index>& hits, std::uint64_t seed, const nb::object& report,
+                bool keep_interrupted, const Input<std::int32_t>& labels, std::vector<std::string> class_names,
                 const Input<double>& numbers) {
   sheafnn::require(model == "nsd" || model == "bsnn", "model", model, "must be nsd or bsnn");
   links_program::PairTask task{targets == "links" ? "" : "y", std::move(class_names), {}};
@@ -164,10 +164,11 @@ nb::tuple train(const Dataset& data, const std::string& targets, std::string_vie
           links_program::predict(trained, links.graph, data.features, test, sampling);
       for (std::size_t i = 0; i < test.size(); ++i) (label[i] == 1 ? of_edges : of_others).push_back(p.link[i]);
     } else if (!test.empty() && task.numbers()) {
-      errors = links_program::test_errors(
-          task, parts,
-          task.unscaled(links_program::predict_values(trained, links.graph, data.features, test, sampling))
-              .expectations);
+      errors =
+          links_program::test_errors(task, parts,
+                                     task.unscaled(links_program::predict_values(trained, links.graph,
+                                                                                 data.features, test, sampling))
+                                         .expectations);
     }
   }
   supervisor.check_signals();
@@ -212,16 +213,18 @@ void bind_links(nb::module_& module) {
       .def("predict",
            [](const LinkModel& model, const Dataset& data, const Input<std::int64_t>& pairs, Index samples,
               std::uint64_t seed, int threads) {
-             const auto p = without_interpreter(
-                 data, pairs, samples, seed, threads,
-                 [&](const auto& own, const auto& options) { return model.predict(data, own, options); });
+             const auto p = without_interpreter(data, pairs, samples, seed, threads,
+                                                [&](const auto& own, const auto& options) {
+                                                  return model.predict(data, own, options);
+                                                });
              return prediction_of(p, static_cast<std::size_t>(model.task().class_count()));
            })
       .def("predict_numbers", [](const LinkModel& model, const Dataset& data, const Input<std::int64_t>& pairs,
                                  Index samples, std::uint64_t seed, int threads) {
-        programs::TargetPrediction p = without_interpreter(
-            data, pairs, samples, seed, threads,
-            [&](const auto& own, const auto& options) { return model.predict_numbers(data, own, options); });
+        programs::TargetPrediction p =
+            without_interpreter(data, pairs, samples, seed, threads, [&](const auto& own, const auto& options) {
+              return model.predict_numbers(data, own, options);
+            });
         const std::size_t count = p.expectations.size();
         return nb::make_tuple(to_numpy(std::move(p.expectations), {count}),
                               to_numpy(std::move(p.deviations), {count}));

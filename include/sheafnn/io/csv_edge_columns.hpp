@@ -76,8 +76,8 @@ inline void read_edge_targets(const Graph& graph, const EdgeList& list, const Ed
     const bool missing = text.empty() || sheafnn::detail::means_missing(text);
     of_lines.push_back(missing ? unknown : finite_number(list.where(i), name, text));
   }
-  columns.targets = values_of_edges(graph, list, rules.targets, of_lines, unknown,
-                                    [](double value) { return value == value; });
+  columns.targets =
+      values_of_edges(graph, list, rules.targets, of_lines, unknown, [](double value) { return value == value; });
 }
 
 /// read_edge_list() with further columns. Of the two lines of an edge one may leave out its label or number.

@@ -364,8 +364,8 @@ class EdgeListReader {
          "' in line ", column.line,
          missing                     ? sheafnn::detail::concat("; there is no column '", printable(chosen_), "'")
          : column.kind == Kind::type ? std::string(unread_types)
-                                   : "; edges have no weights or other attributes here: remove the column. The "
-                                     "program links learns labels and numbers of edges (--edge-labels, --edge-target)");
+                                     : "; edges have no weights or other attributes here: remove the column, or "
+                                       "learn it with the program links (--edge-labels, --edge-target)");
   }
 
   CsvReader csv_;

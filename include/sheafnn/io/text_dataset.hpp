@@ -134,9 +134,10 @@ inline constexpr std::array<std::string_view, 1> feature_files = {"features.mtx"
     if (files.edges.extension() == ".mtx") {
       fail(files.edges.string(), "is a matrix; types, labels and numbers of edges are columns of edges.csv");
     }
-    return read_edge_columns(
-        CsvReader(files.edges), numbers_of(files, table, n),
-        {options.edge_types, options.edge_labels, options.edge_target, options.missing_labels}, columns);
+    return read_edge_columns(CsvReader(files.edges), numbers_of(files, table, n),
+                             {options.edge_types, options.edge_labels, options.edge_target,
+                              options.missing_labels},
+                             columns);
   }
   if (files.edges.extension() == ".mtx") {
     const MatrixEntries matrix = read_matrix_market(files.edges);
