@@ -120,7 +120,7 @@ struct PairTargets {
       sheafnn::split_edges(data.graph, sheafnn::detail::known_rows(data.edge_targets, data.graph.edge_count()), 1,
                            options);
   r.numbers.name = data.name;
-  r.numbers.graph = sheafnn::Graph(r.edges.count(), std::vector<sheafnn::Edge>());
+  r.numbers.features = sheafnn::NodeFeatures::identity(r.edges.count());
   r.numbers.target_names = {task.column};
   for (const std::int32_t e : r.edges.edges) {
     r.numbers.targets.push_back(data.edge_targets[static_cast<std::size_t>(e)]);
